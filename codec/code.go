@@ -1,0 +1,172 @@
+package codec
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// The length of a code in bits is a multiple of 8 between MinBits and MaxBits.
+const (
+	MinBits = 8
+	MaxBits = 4096
+)
+
+// ErrCorrupt is wrapped by every error about bytes that no encoder wrote.
+var ErrCorrupt = errors.New("corrupt bytes")
+
+// CheckBits reports whether a code may have this many bits.
+func CheckBits(q int) error {
+	if q < MinBits || q > MaxBits || q%8 != 0 {
+		return fmt.Errorf("a code has a multiple of 8 from %d to %d bits, not %d", MinBits, MaxBits, q)
+	}
+	return nil
+}
+
+// Words returns the number of 64-bit words of a code of q bits.
+func Words(q int) int { return (q + 63) / 64 }
+
+// Bytes returns the number of bytes of a code of q bits as it is stored.
+func Bytes(q int) int { return q / 8 }
+
+// A Code is one binary code: Words(q) words, see the package comment. The bits
+// beyond q are zero, so distances need no mask.
+type Code []uint64
+
+// NewCode returns the code of q zero bits.
+func NewCode(q int) Code { return make(Code, Words(q)) }
+
+// Bit returns bit j.
+func (c Code) Bit(j int) bool { return c[j/64]>>(j%64)&1 == 1 }
+
+// Flip inverts bit j.
+func (c Code) Flip(j int) { c[j/64] ^= 1 << (j % 64) }
+
+// Ones returns the number of bits set.
+func (c Code) Ones() int {
+	n := 0
+	for _, w := range c {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// AppendBytes appends the q/8 bytes of the code.
+func (c Code) AppendBytes(dst []byte, q int) []byte {
+	for n := Bytes(q); n > 0; n -= 8 {
+		w := c[0]
+		c = c[1:]
+		if n >= 8 {
+			dst = binary.LittleEndian.AppendUint64(dst, w)
+			continue
+		}
+		for range n {
+			dst = append(dst, byte(w))
+			w >>= 8
+		}
+	}
+	return dst
+}
+
+// SetBytes reads the code from bytes; len(b) must be Bytes(q) for the q that c
+// was made for.
+func (c Code) SetBytes(b []byte) {
+	for i := range c {
+		if len(b) >= 8 {
+			c[i] = binary.LittleEndian.Uint64(b)
+			b = b[8:]
+			continue
+		}
+		c[i] = 0
+		for k, x := range b {
+			c[i] |= uint64(x) << (8 * k)
+		}
+		b = nil
+	}
+}
+
+// CodeFromBytes returns the code that the bytes spell; they have to be of a
+// length that CheckBits admits.
+func CodeFromBytes(b []byte) (Code, error) {
+	if err := CheckBits(8 * len(b)); err != nil {
+		return nil, err
+	}
+	c := NewCode(8 * len(b))
+	c.SetBytes(b)
+	return c, nil
+}
+
+// Hex spells the q/8 bytes of the code in hexadecimal.
+func (c Code) Hex(q int) string {
+	return hex.EncodeToString(c.AppendBytes(nil, q))
+}
+
+// PackSigns sets bit j of dst where z[j] >= 0, so sgn(0) = +1, and returns dst.
+// len(dst) must be Words(len(z)).
+func PackSigns(dst Code, z []float64) Code {
+	for i := range dst {
+		block := z[64*i : min(64*i+64, len(z))]
+		var w uint64
+		for j, x := range block {
+			if x >= 0 {
+				w |= 1 << j
+			}
+		}
+		dst[i] = w
+	}
+	return dst
+}
+
+// Substring returns the width bits of the code that start at bit from, bit from
+// lowest; width is 1 to 64 and from+width at most 64*len(c).
+func Substring(c Code, from, width int) uint64 {
+	word, shift := from/64, from%64
+	s := c[word] >> shift
+	if shift+width > 64 {
+		s |= c[word+1] << (64 - shift)
+	}
+	return s & (^uint64(0) >> (64 - width))
+}
+
+// Codes is a growing array of codes of one length, packed without gaps: code i
+// is words i*Words(q) to (i+1)*Words(q). A copy of the struct is a view of the
+// codes that were there when it was made: appending to one never changes what
+// another shows, as long as only the latest is appended to.
+type Codes struct {
+	bits int
+	data []uint64
+}
+
+// NewCodes returns an empty array of codes of q bits with room for n.
+func NewCodes(q, n int) Codes {
+	return Codes{bits: q, data: make([]uint64, 0, n*Words(q))}
+}
+
+// Bits returns the length of each code in bits.
+func (s Codes) Bits() int { return s.bits }
+
+// Len returns the number of codes.
+func (s Codes) Len() int {
+	if s.bits == 0 {
+		return 0
+	}
+	return len(s.data) / Words(s.bits)
+}
+
+// At returns code i; it aliases the array and must not be written to.
+func (s Codes) At(i int) Code {
+	w := Words(s.bits)
+	return Code(s.data[i*w : i*w+w : i*w+w])
+}
+
+// Append copies c to the end.
+func (s *Codes) Append(c Code) { s.data = append(s.data, c...) }
+
+// Slice returns the codes from to to-1 as packed words, for the kernels; they
+// alias the array.
+func (s Codes) Slice(from, to int) []uint64 {
+	w := Words(s.bits)
+	return s.data[from*w : to*w]
+}
