@@ -1,0 +1,99 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// This file holds the entries of the blocks of a space: which code a row has
+// and where it comes from (KindRowCodes), and the direction of its fused
+// projection, for cosines inside one code (KindProjection).
+
+// Provenance says where the code of an item comes from: ProvenanceLabels,
+// ProvenanceFused, ProvenanceGiven, or ProvenanceModality + t.
+type Provenance uint16
+
+const (
+	ProvenanceLabels   Provenance = 1   // sgn(C y)
+	ProvenanceFused    Provenance = 2   // signs of the sum of its projections
+	ProvenanceGiven    Provenance = 3   // brought by the user
+	ProvenanceModality Provenance = 256 // plus t: signs of the projection of modality t
+)
+
+// A RowCode is an entry of KindRowCodes, RowCodeBytes long: code number u32,
+// provenance u16, revision u32, little-endian.
+type RowCode struct {
+	Code       uint32
+	Provenance Provenance
+	Revision   uint32
+}
+
+// RowCodeBytes is the length of an encoded RowCode.
+const RowCodeBytes = 10
+
+// Append appends the encoded entry.
+func (r RowCode) Append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, r.Code)
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(r.Provenance))
+	return binary.LittleEndian.AppendUint32(dst, r.Revision)
+}
+
+// DecodeRowCode reads an entry of KindRowCodes.
+func DecodeRowCode(b []byte) (RowCode, error) {
+	if len(b) != RowCodeBytes {
+		return RowCode{}, fmt.Errorf("%w: row code of %d bytes, not %d", ErrCorrupt, len(b), RowCodeBytes)
+	}
+	return RowCode{
+		Code:       binary.LittleEndian.Uint32(b),
+		Provenance: Provenance(binary.LittleEndian.Uint16(b[4:])),
+		Revision:   binary.LittleEndian.Uint32(b[6:]),
+	}, nil
+}
+
+// ProjectionBytes returns the length of an encoded projection of q bits: a
+// float32, the inverse of the length of what follows, and q signed bytes.
+func ProjectionBytes(q int) int { return 4 + q }
+
+// AppendProjection appends the direction of z, 8 bits a dimension: z is scaled
+// so that its largest component becomes 127, and rounded. The length of z is
+// lost, which a cosine does not miss. A zero z has a zero inverse length.
+func AppendProjection(dst []byte, z []float64) []byte {
+	largest := 0.0
+	for _, x := range z {
+		largest = max(largest, math.Abs(x))
+	}
+	at := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	if largest == 0 || math.IsInf(largest, 0) || math.IsNaN(largest) {
+		return append(dst, make([]byte, len(z))...)
+	}
+	sum := 0
+	for _, x := range z {
+		v := int8(math.RoundToEven(x / largest * 127))
+		sum += int(v) * int(v)
+		dst = append(dst, byte(v))
+	}
+	binary.LittleEndian.PutUint32(dst[at:], math.Float32bits(float32(1/math.Sqrt(float64(sum)))))
+	return dst
+}
+
+// ProjectionDot returns the inner product of z, rounded to float32, with the unit vector that an
+// encoded projection stands for; 0 where the projection is zero. The length of entry is
+// ProjectionBytes(len(z)).
+func ProjectionDot(entry []byte, z []float32) float32 {
+	inverse := math.Float32frombits(binary.LittleEndian.Uint32(entry))
+	v := entry[4:][:len(z)]
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(z); i += 4 {
+		s0 += z[i] * float32(int8(v[i]))
+		s1 += z[i+1] * float32(int8(v[i+1]))
+		s2 += z[i+2] * float32(int8(v[i+2]))
+		s3 += z[i+3] * float32(int8(v[i+3]))
+	}
+	for ; i < len(z); i++ {
+		s0 += z[i] * float32(int8(v[i]))
+	}
+	return (s0 + s1 + s2 + s3) * inverse
+}

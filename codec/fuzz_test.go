@@ -1,0 +1,141 @@
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+// The decoders meet arbitrary bytes: they refuse with ErrCorrupt, or what they
+// read encodes again to something that reads the same.
+
+func FuzzBlock(f *testing.F) {
+	for _, width := range []int{-1, 0, 3} {
+		e := NewBlockEdit(width)
+		f.Add(e.Append(nil, false))
+		for off := range 5 {
+			e.Set(byte(off*off), make([]byte, max(width, off%3)*min(1, width+1)+max(0, -width)*off))
+		}
+		e.Clear(200)
+		f.Add(e.Append(nil, false))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		blk, err := DecodeBlock(b)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		e := NewBlockEdit(blk.Width())
+		e.under(blk)
+		again, err := DecodeBlock(e.Append(nil, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Len() != len(e.setOffsets()) {
+			t.Fatalf("%d entries became %d", len(e.setOffsets()), again.Len())
+		}
+		for i := range again.Len() {
+			if entry, known := e.Lookup(again.Offset(i)); !known || !bytes.Equal(entry, again.Entry(i)) {
+				t.Fatalf("entry %d changed", i)
+			}
+		}
+	})
+}
+
+// setOffsets lists the offsets that the edit sets.
+func (e *BlockEdit) setOffsets() (set []byte) {
+	for off, s := range e.state {
+		if s == entrySet {
+			set = append(set, byte(off))
+		}
+	}
+	return set
+}
+
+func FuzzLayer(f *testing.F) {
+	l := NewLayer()
+	for _, x := range []uint16{1, 2, 3, 1000, 65535} {
+		l.Add(x)
+	}
+	l.Delete(7)
+	b, _ := l.Append(nil, false)
+	f.Add(b)
+	for x := range uint16(40) {
+		l.Add(1000 + x)
+	}
+	l.Added.RunOptimize()
+	b, _ = l.Append(nil, true)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, err := DecodeLayer(b)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		enc, err := l.Append(nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := DecodeLayer(enc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !again.Added.Equals(l.Added) || !again.Deleted.Equals(l.Deleted) {
+			t.Fatal("layer changed")
+		}
+	})
+}
+
+func FuzzItemRecord(f *testing.F) {
+	for _, r := range sampleRecords {
+		b, _ := r.Append(nil)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := DecodeItemRecord(b)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		enc, err := r.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := DecodeItemRecord(enc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		enc2, err := again.Append(nil)
+		if err != nil || !bytes.Equal(enc, enc2) {
+			t.Fatalf("record changed: %x, %x, %v", enc, enc2, err)
+		}
+	})
+}
+
+func FuzzMerge(f *testing.F) {
+	e := NewBlockEdit(2)
+	e.Set(3, []byte{1, 2})
+	f.Add(true, e.Append(nil, false), e.Append(nil, true))
+	l, _ := NewLayer().Append(nil, false)
+	f.Add(false, l, l)
+	f.Fuzz(func(t *testing.T, block bool, a, b []byte) {
+		key := RowsKey(1, SetLive, 0, 0)
+		if block {
+			key = NumberKey(KindRowKeys, 1, 0)
+		}
+		m, err := NewMerger(key, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Newer(b)
+		if _, err := m.Finish(true); err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
+		}
+	})
+}

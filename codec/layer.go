@@ -1,0 +1,128 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// A layer is a change to a set of small numbers: those it adds and those it
+// deletes. Sets that many writes touch (live rows, presence of a modality) are
+// kept as layers by container, so that a write stores a few bytes and a merge
+// never rewrites more than one container.
+//
+//	byte     1
+//	uvarint  length of the additions
+//	         additions, a roaring bitmap in the portable format
+//	         deletions, likewise, to the end; absent when there are none
+//
+// The algebra: applying a layer (A, D) to a set S gives (S \ D) u A, A and D
+// being disjoint. Applying (A1, D1) and then (A2, D2) is applying
+//
+//	A = (A1 \ D2) u A2,  D = (D1 \ A2) u D2,
+//
+// because (((S \ D1) u A1) \ D2) u A2 = (S \ (D1 u D2)) u (A1 \ D2) u A2, and
+// taking A2 out of D changes nothing as A2 is added back. A and D are disjoint
+// again. Once nothing older can exist, S is empty and D may go.
+type Layer struct {
+	Added, Deleted *roaring.Bitmap
+}
+
+const layerVersion = 1
+
+// NewLayer returns the layer that changes nothing.
+func NewLayer() Layer { return Layer{roaring.New(), roaring.New()} }
+
+// Add puts x into the set.
+func (l Layer) Add(x uint16) {
+	l.Added.Add(uint32(x))
+	l.Deleted.Remove(uint32(x))
+}
+
+// Delete takes x out of the set.
+func (l Layer) Delete(x uint16) {
+	l.Deleted.Add(uint32(x))
+	l.Added.Remove(uint32(x))
+}
+
+// under makes l the composition of older, applied first, and l.
+func (l Layer) under(older Layer) {
+	added := roaring.AndNot(older.Added, l.Deleted)
+	deleted := roaring.AndNot(older.Deleted, l.Added)
+	l.Added.Or(added)
+	l.Deleted.Or(deleted)
+}
+
+// Append appends the encoded layer. With final, nothing older can exist, so
+// that deletions need not be remembered.
+func (l Layer) Append(dst []byte, final bool) ([]byte, error) {
+	added, err := l.Added.ToBytes()
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, layerVersion)
+	dst = binary.AppendUvarint(dst, uint64(len(added)))
+	dst = append(dst, added...)
+	if final || l.Deleted.IsEmpty() {
+		return dst, nil
+	}
+	deleted, err := l.Deleted.ToBytes()
+	if err != nil {
+		return nil, err
+	}
+	return append(dst, deleted...), nil
+}
+
+// DecodeLayer reads a layer. The bitmaps own their memory: b may go. The error
+// wraps ErrCorrupt.
+func DecodeLayer(b []byte) (Layer, error) {
+	if len(b) == 0 || b[0] != layerVersion {
+		return Layer{}, fmt.Errorf("%w: layer: does not start with version %d", ErrCorrupt, layerVersion)
+	}
+	size, n := binary.Uvarint(b[1:])
+	if n <= 0 || size > uint64(len(b)-1-n) {
+		return Layer{}, fmt.Errorf("%w: layer: bad length of the additions", ErrCorrupt)
+	}
+	b = b[1+n:]
+	l := NewLayer()
+	if err := decodeBitmap(l.Added, b[:size]); err != nil {
+		return Layer{}, err
+	}
+	if b = b[size:]; len(b) > 0 {
+		if err := decodeBitmap(l.Deleted, b); err != nil {
+			return Layer{}, err
+		}
+	}
+	if l.Added.Intersects(l.Deleted) {
+		return Layer{}, fmt.Errorf("%w: layer: adds and deletes the same number", ErrCorrupt)
+	}
+	return l, nil
+}
+
+// decodeBitmap follows roaring's contract for bytes from outside: read, validate, use.
+func decodeBitmap(into *roaring.Bitmap, b []byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library's readers are not all bounds-checked
+			err = fmt.Errorf("%w: layer: bitmap: %v", ErrCorrupt, r)
+		}
+	}()
+	// FromUnsafeBytes would alias b, whose owner (a Pebble value) soon closes it.
+	n, err := into.FromBuffer(append([]byte(nil), b...))
+	if err == nil && n != int64(len(b)) {
+		err = fmt.Errorf("%d bytes of %d read", n, len(b))
+	}
+	if err == nil && into.IsEmpty() {
+		return nil
+	}
+	if err == nil {
+		err = into.Validate()
+	}
+	if err == nil && into.Maximum() > 0xffff {
+		err = fmt.Errorf("holds %d, beyond its container", into.Maximum())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: layer: bitmap: %w", ErrCorrupt, err)
+	}
+	return nil
+}

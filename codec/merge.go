@@ -1,0 +1,104 @@
+package codec
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Merger adds up the values that were written with Merge under one key: block
+// edits or layers, told apart by the kind of the key. Newer operands win. Its
+// results are associative, as the storage engine may add any run of neighbours
+// before the rest: what an edit clears, or a layer deletes, stays recorded
+// until Finish is told that the oldest value is among the operands.
+//
+// The zero value is not ready: use NewMerger. Not safe for concurrent use.
+type Merger struct {
+	kind  byte
+	newer [][]byte // copies, in order of age, the youngest last
+	older [][]byte // copies, older than all of newer, the oldest last
+}
+
+// Merged reports whether values of this kind of key are written with Merge.
+func Merged(kind byte) bool {
+	switch kind {
+	case KindRowKeys, KindRowCodes, KindCodes, KindProjection, KindRows:
+		return true
+	}
+	return false
+}
+
+// NewMerger starts with one operand for the key; it copies the value.
+func NewMerger(key, value []byte) (*Merger, error) {
+	if len(key) == 0 || !Merged(key[0]) {
+		return nil, fmt.Errorf("%w: merge under key %x", ErrCorrupt, key)
+	}
+	return &Merger{kind: key[0], newer: [][]byte{slices.Clone(value)}}, nil
+}
+
+// Newer adds an operand newer than all so far; it copies the value.
+func (m *Merger) Newer(value []byte) {
+	m.newer = append(m.newer, slices.Clone(value))
+}
+
+// Older adds an operand older than all so far; it copies the value.
+func (m *Merger) Older(value []byte) {
+	m.older = append(m.older, slices.Clone(value))
+}
+
+// operands yields the operands, the youngest first.
+func (m *Merger) operands(yield func([]byte) bool) {
+	for _, v := range slices.Backward(m.newer) {
+		if !yield(v) {
+			return
+		}
+	}
+	for _, v := range m.older {
+		if !yield(v) {
+			return
+		}
+	}
+}
+
+// Finish returns the sum. final says that the oldest value ever written under
+// the key is among the operands.
+func (m *Merger) Finish(final bool) ([]byte, error) {
+	if m.kind == KindRows {
+		return m.finishLayers(final)
+	}
+	return m.finishBlocks(final)
+}
+
+func (m *Merger) finishBlocks(final bool) ([]byte, error) {
+	single := len(m.newer)+len(m.older) == 1
+	var sum *BlockEdit
+	for value := range m.operands {
+		b, err := DecodeBlock(value)
+		if err != nil {
+			return nil, err
+		}
+		if single && (len(b.cleared) == 0 || !final) {
+			return value, nil
+		}
+		if sum == nil {
+			sum = NewBlockEdit(b.width)
+		}
+		if b.width != sum.width {
+			return nil, fmt.Errorf("%w: block: entries of %d and %d bytes", ErrCorrupt, b.width, sum.width)
+		}
+		sum.under(b)
+	}
+	return sum.Append(nil, final), nil
+}
+
+func (m *Merger) finishLayers(final bool) ([]byte, error) {
+	sum := NewLayer()
+	for value := range m.operands {
+		l, err := DecodeLayer(value)
+		if err != nil {
+			return nil, err
+		}
+		sum.under(l)
+	}
+	sum.Added.RunOptimize()
+	return sum.Append(nil, final)
+}

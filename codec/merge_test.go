@@ -1,0 +1,165 @@
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// mergeSomehow adds the operands (oldest first) up the way a storage engine
+// might: neighbours are replaced by their sum in an arbitrary order, fed from
+// either side, and only a sum that holds the oldest may be final.
+func mergeSomehow(t *rapid.T, key []byte, operands [][]byte) []byte {
+	for len(operands) > 1 {
+		from := rapid.IntRange(0, len(operands)-2).Draw(t, "from")
+		to := rapid.IntRange(from+2, len(operands)).Draw(t, "to")
+		start := rapid.IntRange(from, to-1).Draw(t, "start")
+		m, err := NewMerger(key, operands[start])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for older, newer := start-1, start+1; older >= from || newer < to; {
+			if older >= from && (newer >= to || rapid.Bool().Draw(t, "older")) {
+				m.Older(operands[older])
+				older--
+			} else {
+				m.Newer(operands[newer])
+				newer++
+			}
+		}
+		sum, err := m.Finish(from == 0 && rapid.Bool().Draw(t, "final"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		operands = append(append(append([][]byte{}, operands[:from]...), sum), operands[to:]...)
+	}
+	m, err := NewMerger(key, operands[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := m.Finish(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+func TestBlocksMergeLikeAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		width := rapid.SampledFrom([]int{-1, 0, 1, 10}).Draw(t, "width")
+		want := map[byte]string{}
+		var operands [][]byte
+		for range rapid.IntRange(1, 12).Draw(t, "edits") {
+			e := NewBlockEdit(width)
+			changes := rapid.IntRange(0, 30).Draw(t, "changes")
+			if rapid.IntRange(0, 5).Draw(t, "whole") == 0 {
+				changes = BlockRows
+			}
+			for i := range changes {
+				off := byte(i)
+				if changes < BlockRows {
+					off = rapid.Byte().Draw(t, "offset")
+				}
+				if changes < BlockRows && rapid.IntRange(0, 3).Draw(t, "clear") == 0 {
+					e.Clear(off)
+					delete(want, off)
+					continue
+				}
+				n := width
+				if width < 0 {
+					n = rapid.IntRange(0, 5).Draw(t, "length")
+				}
+				entry := bytes.Repeat([]byte{rapid.Byte().Draw(t, "fill")}, n)
+				e.Set(off, entry)
+				want[off] = string(entry)
+			}
+			operands = append(operands, e.Append(nil, false))
+		}
+		b, err := DecodeBlock(mergeSomehow(t, SpaceBlockKey(KindRowCodes, 1, 1, 0, 0), operands))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[byte]string{}
+		for i := range b.Len() {
+			got[b.Offset(i)] = string(b.Entry(i))
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		if len(b.cleared) != 0 {
+			t.Fatal("a final block remembers what was cleared")
+		}
+		for off := range BlockRows {
+			entry, ok := b.Lookup(byte(off))
+			if s, set := want[byte(off)]; ok != set || string(entry) != s {
+				t.Fatalf("offset %d: %q %v, want %q %v", off, entry, ok, s, set)
+			}
+		}
+	})
+}
+
+func TestLayersMergeLikeASet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := map[uint32]bool{}
+		var operands [][]byte
+		for range rapid.IntRange(1, 12).Draw(t, "layers") {
+			l := NewLayer()
+			for range rapid.IntRange(0, 20).Draw(t, "changes") {
+				x := uint16(rapid.SampledFrom([]int{0, 1, 2, 3, 4, 255, 4096, 65535}).Draw(t, "x"))
+				if rapid.Bool().Draw(t, "add") {
+					l.Add(x)
+					want[uint32(x)] = true
+				} else {
+					l.Delete(x)
+					delete(want, uint32(x))
+				}
+			}
+			b, err := l.Append(nil, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			operands = append(operands, b)
+		}
+		l, err := DecodeLayer(mergeSomehow(t, RowsKey(1, SetLive, 0, 0), operands))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[uint32]bool{}
+		for _, x := range l.Added.ToArray() {
+			got[x] = true
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		if !l.Deleted.IsEmpty() {
+			t.Fatal("a final layer remembers deletions")
+		}
+	})
+}
+
+func TestMergeRefuses(t *testing.T) {
+	if _, err := NewMerger(NumberKey(KindItem, 1, 2), nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("merge of an item: %v", err)
+	}
+	key := NumberKey(KindRowKeys, 1, 0)
+	one, two := NewBlockEdit(1), NewBlockEdit(2)
+	one.Set(0, []byte{1})
+	two.Set(0, []byte{1, 2})
+	m, err := NewMerger(key, one.Append(nil, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Newer(two.Append(nil, false))
+	if _, err := m.Finish(true); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("blocks of two widths: %v", err)
+	}
+	if m, err = NewMerger(key, []byte("nonsense")); err == nil {
+		_, err = m.Finish(true)
+	}
+	if !errors.Is(err, ErrCorrupt) {
+		t.Errorf("nonsense: %v", err)
+	}
+}

@@ -1,0 +1,217 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// An ItemRecord is what the database keeps of an item besides key and features.
+//
+//	byte     1
+//	uvarint  number of labels; each as the uvarint difference to the one before
+//	uvarint  number of fields; each: uvarint field id, byte type, value
+//	           1 string: uvarint length, bytes   2 int: varint
+//	           3 float: u64 LE of the IEEE bits  4 bool: byte 0 or 1
+//	         payload, to the end
+type ItemRecord struct {
+	Labels  []uint32 // ids, ascending, distinct
+	Fields  []Field  // by ascending id, distinct
+	Payload []byte
+}
+
+// A Field is a field's id and its value: string, int64, float64 or bool.
+type Field struct {
+	ID    uint32
+	Value any
+}
+
+const recordVersion = 1
+
+// Types of field values as they are stored.
+const (
+	typeString = 1
+	typeInt    = 2
+	typeFloat  = 3
+	typeBool   = 4
+)
+
+// Append appends the encoded record. Field values of other types than the four
+// are refused.
+func (r *ItemRecord) Append(dst []byte) ([]byte, error) {
+	dst = append(dst, recordVersion)
+	dst = binary.AppendUvarint(dst, uint64(len(r.Labels)))
+	last := uint32(0)
+	for _, l := range r.Labels {
+		dst = binary.AppendUvarint(dst, uint64(l-last))
+		last = l
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(r.Fields)))
+	for _, f := range r.Fields {
+		dst = binary.AppendUvarint(dst, uint64(f.ID))
+		switch v := f.Value.(type) {
+		case string:
+			dst = binary.AppendUvarint(append(dst, typeString), uint64(len(v)))
+			dst = append(dst, v...)
+		case int64:
+			dst = binary.AppendVarint(append(dst, typeInt), v)
+		case float64:
+			dst = binary.LittleEndian.AppendUint64(append(dst, typeFloat), math.Float64bits(v))
+		case bool:
+			dst = append(dst, typeBool, 0)
+			if v {
+				dst[len(dst)-1] = 1
+			}
+		default:
+			return nil, fmt.Errorf("field %d has a value of type %T", f.ID, f.Value)
+		}
+	}
+	return append(dst, r.Payload...), nil
+}
+
+// reader walks over a record; the first failure sticks.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) uvarint(limit uint64) uint64 {
+	x, n := binary.Uvarint(r.b)
+	if n <= 0 || x > limit {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return x
+}
+
+func (r *reader) take(n int) []byte {
+	if n > len(r.b) {
+		r.bad, r.b = true, nil
+		return make([]byte, min(n, 8))
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+// DecodeItemRecord reads a record; strings and payload are copied, so b may go.
+// The error wraps ErrCorrupt.
+func DecodeItemRecord(b []byte) (*ItemRecord, error) {
+	if len(b) == 0 || b[0] != recordVersion {
+		return nil, fmt.Errorf("%w: item: does not start with version %d", ErrCorrupt, recordVersion)
+	}
+	r := reader{b: b[1:]}
+	rec := &ItemRecord{}
+	last := uint64(0)
+	for i := range r.uvarint(uint64(len(r.b))) {
+		d := r.uvarint(math.MaxUint32)
+		if r.bad || (i > 0 && d == 0) || last+d > math.MaxUint32 {
+			return nil, fmt.Errorf("%w: item: labels", ErrCorrupt)
+		}
+		last += d
+		rec.Labels = append(rec.Labels, uint32(last))
+	}
+	for i := range r.uvarint(uint64(len(r.b))) {
+		f := Field{ID: uint32(r.uvarint(math.MaxUint32))}
+		switch r.take(1)[0] {
+		case typeString:
+			f.Value = string(r.take(int(r.uvarint(uint64(len(r.b))))))
+		case typeInt:
+			x, n := binary.Varint(r.b)
+			if n <= 0 {
+				r.bad, n = true, 0
+			}
+			r.b = r.b[n:]
+			f.Value = x
+		case typeFloat:
+			f.Value = math.Float64frombits(binary.LittleEndian.Uint64(r.take(8)))
+		case typeBool:
+			x := r.take(1)[0]
+			r.bad = r.bad || x > 1
+			f.Value = x == 1
+		default:
+			r.bad = true
+		}
+		if r.bad || (i > 0 && f.ID <= rec.Fields[i-1].ID) {
+			return nil, fmt.Errorf("%w: item: fields", ErrCorrupt)
+		}
+		rec.Fields = append(rec.Fields, f)
+	}
+	if r.bad {
+		return nil, fmt.Errorf("%w: item: ends early", ErrCorrupt)
+	}
+	if len(r.b) > 0 {
+		rec.Payload = slices.Clone(r.b)
+	}
+	return rec, nil
+}
+
+// A feature record is the vector of one modality of an item.
+//
+//	byte  1: dense
+//	      float32 LE, one a dimension
+const featuresDense = 1
+
+// AppendFeatures appends the encoded vector.
+func AppendFeatures(dst []byte, x []float32) []byte {
+	dst = append(slices.Grow(dst, 1+4*len(x)), featuresDense)
+	for _, v := range x {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+	}
+	return dst
+}
+
+// DecodeFeatures reads a feature record of len(x) dimensions into x. The error
+// wraps ErrCorrupt.
+func DecodeFeatures(x []float32, b []byte) error {
+	if len(b) == 0 || b[0] != featuresDense {
+		return fmt.Errorf("%w: features: unknown form", ErrCorrupt)
+	}
+	if len(b) != 1+4*len(x) {
+		return fmt.Errorf("%w: features: %d bytes for %d dimensions", ErrCorrupt, len(b), len(x))
+	}
+	for i := range x {
+		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[1+4*i:]))
+		if v := float64(x[i]); math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%w: features: dimension %d is %g", ErrCorrupt, i, v)
+		}
+	}
+	return nil
+}
+
+// Counters are the numbers of a collection that only grow, and how many items it has.
+//
+//	byte     1
+//	uvarint  next row, next automatic key, items, next space, active space (0: none)
+type Counters struct {
+	NextRow, NextKey, Items, NextSpace, ActiveSpace uint64
+}
+
+// Append appends the encoded counters.
+func (c Counters) Append(dst []byte) []byte {
+	dst = append(dst, recordVersion)
+	for _, x := range []uint64{c.NextRow, c.NextKey, c.Items, c.NextSpace, c.ActiveSpace} {
+		dst = binary.AppendUvarint(dst, x)
+	}
+	return dst
+}
+
+// DecodeCounters reads counters. The error wraps ErrCorrupt.
+func DecodeCounters(b []byte) (Counters, error) {
+	var c Counters
+	if len(b) == 0 || b[0] != recordVersion {
+		return c, fmt.Errorf("%w: counters: do not start with version %d", ErrCorrupt, recordVersion)
+	}
+	r := reader{b: b[1:]}
+	c.NextRow = r.uvarint(math.MaxUint32)
+	c.NextKey = r.uvarint(math.MaxUint64)
+	c.Items = r.uvarint(math.MaxUint32)
+	c.NextSpace = r.uvarint(math.MaxUint32)
+	c.ActiveSpace = r.uvarint(math.MaxUint32)
+	if r.bad || len(r.b) > 0 {
+		return Counters{}, fmt.Errorf("%w: counters: %d bytes", ErrCorrupt, len(b))
+	}
+	return c, nil
+}

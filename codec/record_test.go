@@ -1,0 +1,78 @@
+package codec
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var sampleRecords = []*ItemRecord{
+	{},
+	{Labels: []uint32{0}},
+	{Labels: []uint32{0, 1, 7, math.MaxUint32}, Payload: []byte("payload")},
+	{Fields: []Field{{0, ""}, {1, "déjà vu"}, {5, int64(math.MinInt64)}, {6, int64(7)}, {9, -0.5}, {10, true}, {11, false}}},
+}
+
+func TestItemRecordRoundTrip(t *testing.T) {
+	for _, r := range sampleRecords {
+		b, err := r.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeItemRecord(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(r, got); d != "" {
+			t.Error(d)
+		}
+		for cut := range b {
+			if cut > 0 && len(r.Payload) > 0 && cut >= len(b)-len(r.Payload) {
+				break // a payload may have any length
+			}
+			if got, err := DecodeItemRecord(b[:cut]); err == nil {
+				t.Errorf("%d of %d bytes decode to %+v", cut, len(b), got)
+			} else if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%d of %d bytes: %v", cut, len(b), err)
+			}
+		}
+	}
+	if _, err := (&ItemRecord{Fields: []Field{{0, 1.5i}}}).Append(nil); err == nil {
+		t.Error("a complex field is accepted")
+	}
+}
+
+func TestFeaturesRoundTrip(t *testing.T) {
+	for _, x := range [][]float32{{}, {1}, {-0.5, math.MaxFloat32, math.SmallestNonzeroFloat32, 0}} {
+		got := make([]float32, len(x))
+		if err := DecodeFeatures(got, AppendFeatures(nil, x)); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(x, got); d != "" {
+			t.Error(d)
+		}
+		if err := DecodeFeatures(make([]float32, len(x)+1), AppendFeatures(nil, x)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("wrong dimension: %v", err)
+		}
+	}
+	nan := AppendFeatures(nil, []float32{0, float32(math.NaN())})
+	if err := DecodeFeatures(make([]float32, 2), nan); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("NaN: %v", err)
+	}
+}
+
+func TestCountersRoundTrip(t *testing.T) {
+	for _, c := range []Counters{{}, {1, 2, 3, 4, 5}, {math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1}} {
+		b := c.Append(nil)
+		if got, err := DecodeCounters(b); err != nil || got != c {
+			t.Errorf("%+v became %+v, %v", c, got, err)
+		}
+		for cut := range b {
+			if _, err := DecodeCounters(b[:cut]); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%d of %d bytes: %v", cut, len(b), err)
+			}
+		}
+	}
+}
