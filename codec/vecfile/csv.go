@@ -1,0 +1,227 @@
+package vecfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+)
+
+// maxCSVLine bounds a line of numbers, in bytes: maxCols of them with all the
+// digits that float64 has, and some blanks.
+const maxCSVLine = 32 << 20
+
+// encoding/csv is not used here: it skips blank lines, which would shift rows
+// against labels and keys, and takes some fifty bytes of memory a field however
+// long a line is. Numbers need little of it: no field that is a number spans
+// lines or contains a quote.
+
+// cutField cuts the first field off a line: field is without the blanks around
+// it and without its quotes, more says whether another one follows in rest.
+func cutField(line []byte) (field, rest []byte, more bool, err error) {
+	line = bytes.TrimLeft(line, " \t")
+	if len(line) == 0 || line[0] != '"' {
+		field, rest, more = bytes.Cut(line, []byte{','})
+		return bytes.TrimRight(field, " \t"), rest, more, nil
+	}
+	line = line[1:]
+	end := 0
+	for {
+		i := bytes.IndexByte(line[end:], '"')
+		if i < 0 {
+			return nil, nil, false, errors.New("a quote is not closed on its line")
+		}
+		end += i
+		if end+1 < len(line) && line[end+1] == '"' {
+			end += 2 // two quotes stand for one
+			continue
+		}
+		break
+	}
+	field, rest = line[:end], bytes.TrimLeft(line[end+1:], " \t")
+	if len(rest) == 0 {
+		return field, nil, false, nil
+	}
+	if rest[0] != ',' {
+		return nil, nil, false, fmt.Errorf("%s follows a closing quote instead of a comma", quote(rest))
+	}
+	return field, rest[1:], true, nil
+}
+
+// parseFloat32 parses a field, rounding once, to the nearest float32.
+func parseFloat32(field []byte) (float32, error) {
+	x, err := strconv.ParseFloat(string(field), 32)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, errTooLarge(quote(field))
+	case err != nil && len(field) == 0:
+		return 0, errors.New("the field is empty: every field must be a number")
+	case err != nil && bytes.ContainsAny(field, "; \t"):
+		return 0, fmt.Errorf("%s is not a number; commas separate numbers", quote(field))
+	case err != nil:
+		return 0, fmt.Errorf("%s is not a number", quote(field))
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return 0, errNotFinite(quote(field))
+	}
+	return float32(x), nil
+}
+
+// isNumber says whether a field of the first line speaks for data rather than a
+// header. NaN does: a broken row is to be reported, not taken for a header.
+func isNumber(field []byte) bool {
+	_, err := strconv.ParseFloat(string(field), 64)
+	return err == nil || errors.Is(err, strconv.ErrRange)
+}
+
+// csvReader is the Reader of a .csv file.
+type csvReader struct {
+	src        source
+	rows, cols int
+	header     bool
+	lines      *lines
+	next       int   // the row that Next returns
+	err        error // final
+}
+
+// openCSV makes the first pass: it counts rows and columns, so that a ragged file
+// is refused before any of it is used. Numbers are parsed in the second only.
+func openCSV(src source) (Reader, error) {
+	r := &csvReader{src: src}
+	blank := 0 // the first of the blank lines since the last row
+	r.rewind()
+	for {
+		line, err := r.lines.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, csvLine(err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			if blank == 0 {
+				blank = r.lines.line
+			}
+			continue
+		}
+		if blank > 0 {
+			return nil, r.fail(blank, -1, -1, errors.New("is blank, and rows follow: every row must hold its numbers"))
+		}
+		cols, numbers, err := countFields(line, r.lines.line == 1)
+		if err != nil {
+			return nil, r.fail(r.lines.line, -1, -1, err)
+		}
+		if r.lines.line == 1 {
+			r.cols, r.header = cols, !numbers
+			if cols > maxCols {
+				return nil, r.fail(1, -1, -1, fmt.Errorf("has %s columns: at most %s are supported; rows are items, is the matrix transposed?",
+					thousands(cols), thousands(maxCols)))
+			}
+		}
+		if cols != r.cols {
+			return nil, r.fail(r.lines.line, -1, -1, fmt.Errorf("has %s columns where line 1 has %s", thousands(cols), thousands(r.cols)))
+		}
+		if !r.header || r.lines.line > 1 {
+			r.rows++
+		}
+	}
+	if r.cols == 0 {
+		return nil, src.fail("holds neither a header nor a row, so the number of columns is unknown")
+	}
+	r.rewind()
+	return r, nil
+}
+
+// countFields counts the fields of a line and, for the first line of a file, says
+// whether all are numbers.
+func countFields(line []byte, first bool) (n int, numbers bool, err error) {
+	numbers = true
+	for more := true; more; n++ {
+		var field []byte
+		if field, line, more, err = cutField(line); err != nil {
+			return 0, false, err
+		}
+		numbers = numbers && (!first || isNumber(field))
+	}
+	return n, numbers, nil
+}
+
+// rewind starts at the first line.
+func (r *csvReader) rewind() {
+	r.lines = newLines(r.src.name, io.NewSectionReader(r.src, 0, r.src.size), maxCSVLine)
+}
+
+func (r *csvReader) fail(line, row, col int, err error) error {
+	return &Error{File: r.src.name, Line: line, Row: row, Col: col, Err: err}
+}
+
+// csvLine takes the row out of an error of lines: a header may come before it.
+func csvLine(err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Row = -1
+	}
+	return err
+}
+
+func (r *csvReader) Rows() int { return r.rows }
+func (r *csvReader) Cols() int { return r.cols }
+
+func (r *csvReader) Next(dst []float32) error {
+	if r.err != nil {
+		return r.err
+	}
+	if len(dst) != r.cols {
+		return r.src.fail("a row has %d values, the slice for it %d", r.cols, len(dst))
+	}
+	if r.next == r.rows {
+		r.err = io.EOF
+		return r.err
+	}
+	line, err := r.line()
+	if err != nil {
+		r.err = err
+		return err
+	}
+	row := r.next
+	r.next++
+	more := true
+	for c := range dst {
+		var field []byte
+		if more {
+			field, line, more, err = cutField(line)
+		}
+		if err == nil {
+			dst[c], err = parseFloat32(field)
+		}
+		if err != nil {
+			return r.fail(r.lines.line, row, c, err)
+		}
+	}
+	return nil
+}
+
+// line returns the line of the next row.
+func (r *csvReader) line() ([]byte, error) {
+	line, err := r.lines.next()
+	if err == nil && r.header && r.lines.line == 1 {
+		line, err = r.lines.next()
+	}
+	switch {
+	case err == io.EOF:
+		return nil, readError(r.src.name, err)
+	case err != nil:
+		return nil, csvLine(err)
+	}
+	return line, nil
+}
+
+func (r *csvReader) Close() error {
+	if errors.Is(r.err, os.ErrClosed) {
+		return nil
+	}
+	r.err = fileError(r.src.name, os.ErrClosed)
+	return r.src.close()
+}

@@ -1,0 +1,57 @@
+// Package vecfile reads and writes the files that go in and out of the database:
+// matrices of vectors, matrices of packed codes, labels, and lists of keys.
+//
+// Rows are items everywhere. A matrix is read through a Reader, row by row and
+// as float32 whatever the file holds, or as a whole with ReadAll:
+//
+//	r, err := vecfile.Open("image.npy")
+//	if err != nil {
+//		return err
+//	}
+//	defer r.Close()
+//	x := make([]float32, r.Cols())
+//	for {
+//		err := r.Next(x)
+//		if err == io.EOF {
+//			break
+//		}
+//		if err != nil {
+//			return err // "image.npy: row 17, column 3: NaN is not ..."
+//		}
+//		use(x)
+//	}
+//
+// # Formats
+//
+//	vectors  .npy   versions 1.0, 2.0 and 3.0; float16, float32, float64, every
+//	                integer type and bool; both byte orders, C and Fortran order,
+//	                one dimension (n rows of one column) and two
+//	         .csv   numbers separated by commas, with or without a header line
+//	codes    .npy   uint8, n x bits/8, bit j of a code being bit j mod 8 of byte j/8
+//	labels   .npy   a 0/1 matrix, or a vector of class numbers
+//	         text   one line an item, labels separated by commas
+//	keys     text   one line each
+//
+// Text is UTF-8; a byte order mark at its start and CRLF line ends are
+// tolerated. A Writer writes .npy version 1.0.
+//
+// # Untrusted bytes
+//
+// A file may come from anywhere. What its header claims is held against its
+// size before anything is allocated, no decoder panics, and what a reader
+// allocates is a small multiple of the file, or of one row when it streams. NaN,
+// infinities and values that float32 cannot hold are refused. Errors about a
+// file are of type *Error, which carries the place.
+//
+// # Concurrency
+//
+// A Reader or Writer is for one goroutine at a time; the functions may be
+// called from any.
+//
+// # Caveats
+//
+// A file must not change while it is read. A reader of vectors needs a regular
+// file, not a pipe, because the size is checked first and .csv is read twice.
+// The first line of a .csv is a header as soon as one of its fields is not a
+// number, so a typing error there costs that row; compare Rows.
+package vecfile
