@@ -1,0 +1,75 @@
+// Package model learns hash codes that make different kinds of data comparable:
+// FDDH, fast discriminative discrete hashing (Liu, Wang, Cheung, "FDDH: Fast
+// Discriminative Discrete Hashing for Large-Scale Cross-Modal Retrieval", IEEE
+// Transactions on Neural Networks and Learning Systems, 2021).
+//
+// # What is learned
+//
+// Items have vectors in some modalities (a picture, a text) and labels.
+// Training finds an orthonormal basis C that turns a set of labels y into a
+// code, h = sgn(C y), and for each modality t a projection P_t that brings a
+// vector x near the codes of its labels, z = P_t phi_t(x). phi_t is a feature
+// map: similarities with k anchors, or the vector itself with an intercept. A
+// labelled item is stored under the code of its labels; a query in any modality
+// is sgn(z), and its neighbours in Hamming distance are items of its labels in
+// every modality.
+//
+// Three methods minimise the same objective from the same random start (see
+// the comment of solver for the mathematics):
+//
+//   - labels, the default, needs the label sets alone: the limit of a large
+//     delta, where the published one (1e4) already is. Milliseconds.
+//   - joint takes the exact step over C and the feature rotations together.
+//   - paper takes the published steps one by one.
+//
+// The projections are ridge regressions from [Statistics] that add up over
+// items. They stay with the model: shards merge, gamma changes, and the online
+// step (eqs. 22-24 of the paper) continues without the old data.
+//
+// # Use
+//
+// [Train] reads a [Source] a few times and returns a [Model], its [Statistics]
+// and a [Report]. [Model.LabelCode] and [Encoder.Project] encode; [Evaluate]
+// measures rankings. The example of the package is the whole flow.
+//
+// Stored forms are [Model.MarshalBinary] and [Statistics.MarshalBinary]; the
+// comment of marshal.go gives every byte. [Unmarshal] and
+// [UnmarshalStatistics] accept bytes from anywhere.
+//
+// # Shapes
+//
+// n items, q bits, c labels, T modalities, k features and d dimensions of a
+// modality. Where the paper has items as columns, this package has them as
+// rows, and every matrix lies row by row in one slice.
+//
+// # Exactness
+//
+// Equal data, options and seed give equal bytes on one architecture, whatever
+// the number of processors. A vector has the same features in training and in
+// a query, to the last bit. Kernel values carry float32's precision relative to
+// the spread of the data; everything that is summed is float64, because float32
+// sums flip bits and break the Cholesky factorisation at small gamma.
+//
+// # Concurrency
+//
+// A Model is immutable and safe for concurrent use. An [Encoder] holds scratch
+// memory, and Statistics are summed into: one goroutine at a time. Train and
+// Evaluate use GOMAXPROCS goroutines and leave none behind.
+//
+// # Errors
+//
+// Errors are values: sentinels such as [ErrOneClass] and types such as
+// [*BitsError] that carry the numbers, for errors.Is and errors.As. The package
+// does not panic, except in methods that take the position of a modality and
+// return no error, when there is none at that position.
+//
+// # Caveats
+//
+//   - c labels need at least c bits.
+//   - More sweeps lower the objective, but with many labels retrieval suffers
+//     and bits become constant; the report shows balance and constant bits.
+//   - All items of one label set share one code, so a ranking by distance has
+//     huge ties: Metrics reports MAP in row order and its expectation over them.
+//   - The best gamma lies anywhere from 1e-4 to 1, per modality: it is worth
+//     measuring on held-out items, and [Model.Refit] makes that cheap.
+package model

@@ -1,0 +1,111 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What training cannot start from. Errors returned wrap these or are one of
+// the typed errors below; test with errors.Is and errors.As.
+var (
+	// ErrNoLabels: there is no training item, or one has no label.
+	ErrNoLabels = errors.New("no labels to learn from")
+	// ErrOneClass: all training items have the same labels.
+	ErrOneClass = errors.New("only one distinct set of labels")
+	// ErrNotFinite: a vector holds NaN or an infinity.
+	ErrNotFinite = errors.New("not a finite number")
+	// ErrNotBuilt: the option has a name, but this release does not have it.
+	ErrNotBuilt = errors.New("not built yet")
+	// ErrOption: an option has a value that it cannot have.
+	ErrOption = errors.New("invalid option")
+	// ErrMismatch: statistics, model or source do not belong together.
+	ErrMismatch = errors.New("mismatch")
+)
+
+// A DimensionError is a vector whose length is not its modality's.
+type DimensionError struct {
+	Modality  string
+	Got, Want int
+}
+
+func (e *DimensionError) Error() string {
+	return fmt.Sprintf("a vector of %d numbers, but modality %q has %d dimensions", e.Got, e.Modality, e.Want)
+}
+
+// A BitsError is a training with more labels than bits: C'C = I needs a
+// dimension of the code space for each label.
+type BitsError struct{ Bits, Labels int }
+
+func (e *BitsError) Error() string {
+	return fmt.Sprintf("%d labels do not fit in codes of %d bits: use at least %d bits, or fewer labels",
+		e.Labels, e.Bits, (e.Labels+7)/8*8)
+}
+
+// An AnchorsError is a request for more anchors than there are vectors to draw
+// them from.
+type AnchorsError struct {
+	Modality       string
+	Anchors, Items int
+}
+
+func (e *AnchorsError) Error() string {
+	return fmt.Sprintf("%d anchors asked for, but only %d training items have modality %q: ask for at most %d, or for 0, the default",
+		e.Anchors, e.Items, e.Modality, e.Items)
+}
+
+// A FeaturesError is a map with too few features for the method: Train needs
+// Need columns (labels for joint, bits for paper) and the map has Features.
+type FeaturesError struct {
+	Modality       string
+	Features, Need int
+	Method         Method
+}
+
+func (e *FeaturesError) Error() string {
+	return fmt.Sprintf("the map of modality %q has %d features, but method %v needs at least %d: use more anchors, or method labels",
+		e.Modality, e.Features, e.Method, e.Need)
+}
+
+// A ModalityError is a modality that is not among the known ones, or that no
+// training item has.
+type ModalityError struct {
+	Modality string
+	Problem  string
+}
+
+func (e *ModalityError) Error() string { return fmt.Sprintf("modality %q %s", e.Modality, e.Problem) }
+
+// A SingularError is a ridge regression without a stable solution: the Gram
+// matrix plus Gamma I is not positive definite in 53 bits.
+type SingularError struct {
+	Modality string
+	Gamma    float64
+}
+
+func (e *SingularError) Error() string {
+	return fmt.Sprintf("the Gram matrix of modality %q with gamma %g is not positive definite: use a larger gamma, such as 0.01",
+		e.Modality, e.Gamma)
+}
+
+// A FormatError is a model or statistics written by a newer release.
+type FormatError struct {
+	What            string
+	Version, Newest int
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s has format version %d, this release reads up to %d: use a newer release", e.What, e.Version, e.Newest)
+}
+
+// guard is the last line of defence: a panic of gonum (or of ours) becomes an
+// error at the border of the package. Shapes are checked before every call, so
+// that it should never be seen.
+func guard(err *error, doing string) {
+	switch r := recover().(type) {
+	case nil:
+	case error:
+		*err = fmt.Errorf("%s: internal error: %w", doing, r)
+	default:
+		*err = fmt.Errorf("%s: internal error: %v", doing, r)
+	}
+}

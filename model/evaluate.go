@@ -1,0 +1,347 @@
+package model
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Metrics are retrieval figures, means over the queries. An item is relevant
+// when it shares a label with the query; a query with no relevant item in the
+// database counts 0 everywhere.
+type Metrics struct {
+	MAP         float64 // mean average precision of the whole ranking, ties by row
+	MAPTie      float64 // its expectation when each tie is in random order
+	MAPAt       float64 // of the first Top, divided by the relevant items among them
+	PrecisionAt float64 // relevant among the first min(Top, Database), over that number
+	RecallAt    float64 // relevant among the first Top, over all relevant
+	Top         int
+	Queries     int
+	Database    int
+}
+
+// Evaluate ranks the database by (Hamming distance, row) for each query.
+// Labels are sorted and distinct, one set a code; an item or query without
+// labels is relevant to nothing. Cost: a distance for each query and distinct
+// code, and a few nanoseconds for each query and row; queries in parallel, with
+// the same result to the last bit whatever GOMAXPROCS is. The error wraps
+// ErrMismatch where lengths differ, and is ctx.Err() soon after a cancellation.
+func Evaluate(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes, queryLabels [][]uint32, top int) (Metrics, error) {
+	if queries.Len() > 0 && db.Len() > 0 && queries.Bits() != db.Bits() {
+		return Metrics{}, fmt.Errorf("evaluating: %w: queries of %d bits, database of %d", ErrMismatch, queries.Bits(), db.Bits())
+	}
+	if queries.Len() != len(queryLabels) {
+		return Metrics{}, fmt.Errorf("evaluating: %w: %d queries with %d sets of labels", ErrMismatch, queries.Len(), len(queryLabels))
+	}
+	return evaluate(ctx, db, dbLabels, queryLabels, top, func(d *database) ranker {
+		dist := make([]uint16, d.distinct.Len())
+		return func(query int, rank []int32) int {
+			codec.Distances(dist, queries.At(query), d.distinct.Slice(0, len(dist)))
+			for i, x := range dist {
+				rank[i] = int32(x)
+			}
+			return db.Bits() + 1
+		}
+	})
+}
+
+// EvaluateAsymmetric ranks the database by (-z.h, row) for each query, z being
+// its real-valued projection and h the code of the row as +-1: codes on one
+// side only. It is Evaluate but for that, and sorts the distinct codes once a
+// query. Each z has as many numbers as the codes have bits, all finite.
+func EvaluateAsymmetric(ctx context.Context, db codec.Codes, dbLabels [][]uint32, z [][]float64, queryLabels [][]uint32, top int) (Metrics, error) {
+	if len(z) != len(queryLabels) {
+		return Metrics{}, fmt.Errorf("evaluating: %w: %d queries with %d sets of labels", ErrMismatch, len(z), len(queryLabels))
+	}
+	for i, x := range z {
+		if db.Len() > 0 && len(x) != db.Bits() {
+			return Metrics{}, fmt.Errorf("evaluating: %w: query %d has %d projections, the codes have %d bits", ErrMismatch, i, len(x), db.Bits())
+		}
+		for j, v := range x {
+			if v-v != 0 {
+				return Metrics{}, fmt.Errorf("evaluating: projection %d of query %d is %v: %w", j, i, v, ErrNotFinite)
+			}
+		}
+	}
+	return evaluate(ctx, db, dbLabels, queryLabels, top, func(d *database) ranker {
+		s := newScorer(d.distinct)
+		return func(query int, rank []int32) int { return s.rank(z[query], rank) }
+	})
+}
+
+// A ranker writes to rank[i] which tie the i-th distinct code of the database
+// is in, the best being tie 0, and returns a number above all of them. It holds
+// scratch memory: one for each worker.
+type ranker func(query int, rank []int32) int
+
+// figures are the metrics of one query.
+type figures struct{ ap, apTie, apAt, precision, recall float64 }
+
+func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uint32, top int, newRanker func(*database) ranker) (m Metrics, err error) {
+	defer guard(&err, "evaluating")
+	if db.Len() != len(dbLabels) {
+		return m, fmt.Errorf("evaluating: %w: %d codes with %d sets of labels", ErrMismatch, db.Len(), len(dbLabels))
+	}
+	if top < 1 {
+		return m, fmt.Errorf("evaluating: %w: top %d: it is 1 or more", ErrOption, top)
+	}
+	if int64(db.Len()) > math.MaxInt32 {
+		return m, fmt.Errorf("evaluating: %w: %d rows: at most %d can be evaluated", ErrOption, db.Len(), math.MaxInt32)
+	}
+	n := len(queryLabels)
+	m = Metrics{Top: top, Queries: n, Database: db.Len()}
+	if n == 0 || db.Len() == 0 {
+		return m, ctx.Err()
+	}
+	d := newDatabase(db, dbLabels)
+	workers := make([]*walker, workerCount())
+	results := make([]figures, n)
+	var cancelled atomic.Bool
+	parallel(len(workers), n, func(worker, q int) {
+		if cancelled.Load() || ctx.Err() != nil {
+			cancelled.Store(true)
+			return
+		}
+		w := workers[worker]
+		if w == nil {
+			w = newWalker(d, newRanker(d))
+			workers[worker] = w
+		}
+		results[q] = w.query(q, queryLabels[q], top)
+	})
+	if cancelled.Load() {
+		return Metrics{}, ctx.Err()
+	}
+	for _, f := range results { // in their order: the same sum always
+		m.MAP += f.ap / float64(n)
+		m.MAPTie += f.apTie / float64(n)
+		m.MAPAt += f.apAt / float64(n)
+		m.PrecisionAt += f.precision / float64(n)
+		m.RecallAt += f.recall / float64(n)
+	}
+	return m, nil
+}
+
+// A database is what rankings go over: distinct codes and distinct label sets,
+// of which learned codes have few, and for each row its code and its set.
+type database struct {
+	distinct codec.Codes
+	codeOf   []int32
+	setOf    []int32
+	sets     int
+	having   map[uint32][]int32 // by label: the sets that hold it
+	harmonic []float64          // H(i) = 1 + 1/2 + ... + 1/i
+}
+
+func newDatabase(db codec.Codes, labels [][]uint32) *database {
+	n := db.Len()
+	d := &database{
+		distinct: codec.NewCodes(db.Bits(), 0),
+		codeOf:   make([]int32, n),
+		setOf:    make([]int32, n),
+		having:   map[uint32][]int32{},
+		harmonic: make([]float64, n+1),
+	}
+	codes, sets := map[string]int32{}, map[string]int32{}
+	var key []byte
+	for i := range n {
+		key = db.At(i).AppendBytes(key[:0], db.Bits())
+		c, ok := codes[string(key)]
+		if !ok {
+			c = int32(len(codes))
+			codes[string(key)] = c
+			d.distinct.Append(db.At(i))
+		}
+		d.codeOf[i] = c
+
+		key = key[:0]
+		for _, l := range labels[i] {
+			key = binary.LittleEndian.AppendUint32(key, l)
+		}
+		s, ok := sets[string(key)]
+		if !ok {
+			s = int32(len(sets))
+			sets[string(key)] = s
+			for _, l := range labels[i] {
+				d.having[l] = append(d.having[l], s)
+			}
+		}
+		d.setOf[i] = s
+		d.harmonic[i+1] = d.harmonic[i] + 1/float64(i+1)
+	}
+	d.sets = len(sets)
+	return d
+}
+
+// A tie is a group of rows with the same distance.
+type tie struct {
+	rows, relevant int32
+	// What precedes the next row of the tie in the ranking, in row order.
+	before, relevantBefore int32
+}
+
+// A walker computes the figures of one query at a time.
+type walker struct {
+	*database
+	rank     ranker
+	tieOf    []int32 // by distinct code
+	relevant []bool  // by label set
+	ties     []tie
+}
+
+func newWalker(d *database, r ranker) *walker {
+	return &walker{database: d, rank: r, tieOf: make([]int32, d.distinct.Len()), relevant: make([]bool, d.sets)}
+}
+
+// query ranks without sorting rows: it counts the rows and the relevant rows of
+// each tie, which gives the place where each tie starts, and then goes over the
+// rows in order, each taking the next place of its tie.
+func (w *walker) query(query int, labels []uint32, top int) (f figures) {
+	ties := w.rank(query, w.tieOf)
+	if cap(w.ties) < ties {
+		w.ties = make([]tie, ties)
+	}
+	w.ties = w.ties[:ties]
+	clear(w.ties)
+	clear(w.relevant)
+	for _, l := range labels {
+		for _, s := range w.having[l] {
+			w.relevant[s] = true
+		}
+	}
+	for row, c := range w.codeOf {
+		t := &w.ties[w.tieOf[c]]
+		t.rows++
+		if w.relevant[w.setOf[row]] {
+			t.relevant++
+		}
+	}
+	var rows, relevant int32
+	for i := range w.ties {
+		t := &w.ties[i]
+		t.before, t.relevantBefore = rows, relevant
+		f.apTie += t.expectation(w.harmonic)
+		rows += t.rows
+		relevant += t.relevant
+	}
+	if relevant == 0 {
+		return figures{}
+	}
+	var inTop int32
+	for row, c := range w.codeOf {
+		t := &w.ties[w.tieOf[c]]
+		t.before++
+		if !w.relevant[w.setOf[row]] {
+			continue
+		}
+		t.relevantBefore++
+		precision := float64(t.relevantBefore) / float64(t.before)
+		f.ap += precision
+		if int(t.before) <= top {
+			f.apAt += precision
+			inTop++
+		}
+	}
+	f.ap /= float64(relevant)
+	f.apTie /= float64(relevant)
+	f.apAt /= float64(max(inTop, 1))
+	f.precision = float64(inTop) / float64(min(top, int(rows)))
+	f.recall = float64(inTop) / float64(relevant)
+	return f
+}
+
+// expectation is the sum of the precisions at the relevant rows of the tie,
+// expected over all orders of its rows (McSherry & Najork, "Computing
+// information retrieval performance measures efficiently in the presence of
+// tied scores", ECIR 2008). With N rows and R relevant ones before the tie, m
+// rows and r relevant ones in it, place N+i holds a relevant row with chance
+// r/m, and then (i-1)(r-1)/(m-1) of the relevant ones are expected among the
+// i-1 places before it:
+//
+//	sum_{i=1..m} r/m (R + 1 + (i-1) g) / (N+i),  g = (r-1)/(m-1)
+//
+// Writing i-1 = (N+i) - (N+1) leaves differences of harmonic numbers.
+func (t *tie) expectation(harmonic []float64) float64 {
+	if t.relevant == 0 {
+		return 0
+	}
+	n, r0 := float64(t.before), float64(t.relevantBefore)
+	m, r := float64(t.rows), float64(t.relevant)
+	g := 0.0
+	if t.rows > 1 {
+		g = (r - 1) / (m - 1)
+	}
+	h := harmonic[t.before+t.rows] - harmonic[t.before]
+	return r / m * ((r0+1-g*(n+1))*h + g*m)
+}
+
+// A scorer ranks distinct codes by z.h with 256 partial sums for each byte of
+// the code: q/8 additions a code instead of q.
+type scorer struct {
+	codes  codec.Codes
+	table  []float64 // q/8 x 256
+	scores []float64
+	order  []int32
+}
+
+func newScorer(codes codec.Codes) *scorer {
+	return &scorer{
+		codes:  codes,
+		table:  make([]float64, codec.Bytes(codes.Bits())*256),
+		scores: make([]float64, codes.Len()),
+		order:  make([]int32, codes.Len()),
+	}
+}
+
+func (s *scorer) rank(z []float64, rank []int32) int {
+	for b := range len(z) / 8 {
+		sums := s.table[256*b : 256*b+256]
+		for v := range sums {
+			var sum float64
+			for j, x := range z[8*b : 8*b+8] {
+				if v>>j&1 == 1 {
+					sum += x
+				} else {
+					sum -= x
+				}
+			}
+			sums[v] = sum
+		}
+	}
+	for i := range s.scores {
+		var sum float64
+		code, table := s.codes.At(i), s.table
+		for _, w := range code {
+			for k := 0; k < 8 && len(table) > 0; k++ {
+				sum += table[w>>(8*k)&0xff]
+				table = table[256:]
+			}
+		}
+		s.scores[i] = sum
+		s.order[i] = int32(i)
+	}
+	slices.SortFunc(s.order, func(a, b int32) int {
+		switch {
+		case s.scores[a] > s.scores[b]:
+			return -1
+		case s.scores[a] < s.scores[b]:
+			return 1
+		}
+		return 0 // one tie, in which rows decide
+	})
+	ties := -1
+	var last float64
+	for _, i := range s.order {
+		if ties < 0 || s.scores[i] != last {
+			ties++
+			last = s.scores[i]
+		}
+		rank[i] = int32(ties)
+	}
+	return ties + 1
+}

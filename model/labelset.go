@@ -1,0 +1,97 @@
+package model
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// labelSets are the distinct sets of labels of the training items. There are
+// far fewer of them than items, and everything that depends on an item's labels
+// alone is done once a set.
+type labelSets struct {
+	labels []uint32  // the label of each column of Y, ascending
+	sets   [][]int32 // the columns of each set, ascending; in order of appearance
+	counts []int     // items that have the set
+	of     []uint32  // by item: its set; 4 bytes an item
+}
+
+// known returns the columns of those labels that are known, ascending if the
+// labels are.
+func appendKnown(dst []int32, known, labels []uint32) []int32 {
+	for _, l := range labels {
+		if i, ok := slices.BinarySearch(known, l); ok {
+			dst = append(dst, int32(i))
+		}
+	}
+	return dst
+}
+
+// setBuilder collects label sets and the product of the random start with
+// them, H0 Y', label by label: which labels there are, and so which columns, is
+// known only at the end.
+type setBuilder struct {
+	bits   int
+	index  map[string]uint32
+	keys   [][]uint32
+	counts []int
+	of     []uint32
+	hy     map[uint32][]float64 // by label: the sum of the codes of its items
+	key    []byte
+}
+
+func newSetBuilder(bits int) *setBuilder {
+	return &setBuilder{bits: bits, index: map[string]uint32{}, hy: map[uint32][]float64{}}
+}
+
+// add takes the labels of the next item and the code that it starts with.
+func (s *setBuilder) add(labels []uint32, code []uint64) {
+	s.key = s.key[:0]
+	for _, l := range labels {
+		s.key = binary.LittleEndian.AppendUint32(s.key, l)
+		sum, ok := s.hy[l]
+		if !ok {
+			if len(s.hy) < s.bits { // else finish refuses: only count
+				sum = make([]float64, s.bits)
+			}
+			s.hy[l] = sum
+		}
+		if sum != nil {
+			addSigns(sum, code, 1)
+		}
+	}
+	set, ok := s.index[string(s.key)]
+	if !ok {
+		set = uint32(len(s.keys))
+		s.index[string(s.key)] = set
+		s.keys = append(s.keys, slices.Clone(labels))
+		s.counts = append(s.counts, 0)
+	}
+	s.counts[set]++
+	s.of = append(s.of, set)
+}
+
+// finish checks that there is something to learn and returns the sets and
+// H0 Y' with a row for each label.
+func (s *setBuilder) finish() (*labelSets, []float64, error) {
+	if len(s.of) == 0 {
+		return nil, nil, fmt.Errorf("%w: there is no labelled item: label some items first", ErrNoLabels)
+	}
+	if len(s.keys) == 1 {
+		return nil, nil, fmt.Errorf("%w: all %d training items have the same labels, so they would all get the same code: label items of at least two kinds", ErrOneClass, len(s.of))
+	}
+	labels := slices.Sorted(maps.Keys(s.hy))
+	if len(labels) > s.bits {
+		return nil, nil, &BitsError{Bits: s.bits, Labels: len(labels)}
+	}
+	sets := &labelSets{labels: labels, counts: s.counts, of: s.of}
+	for _, k := range s.keys {
+		sets.sets = append(sets.sets, appendKnown(nil, labels, k))
+	}
+	hy := make([]float64, 0, len(labels)*s.bits)
+	for _, l := range labels {
+		hy = append(hy, s.hy[l]...)
+	}
+	return sets, hy, nil
+}

@@ -1,0 +1,224 @@
+package model
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+func momentsOf(rows [][]float32) *moments {
+	m := &moments{mean: make([]float64, len(rows[0]))}
+	for _, x := range rows {
+		m.add(x)
+	}
+	return m
+}
+
+// squaredDistance is in float64 throughout.
+func squaredDistance(a, b []float32) (d float64) {
+	for i := range a {
+		d += (float64(a[i]) - float64(b[i])) * (float64(a[i]) - float64(b[i]))
+	}
+	return d
+}
+
+func TestSigmaIsTheMeanSquaredPairDistance(t *testing.T) {
+	for _, shift := range []float32{0, 1000} {
+		rows := synth.Pairs(synth.Config{Items: 80, Seed: 2}).Vectors[0]
+		for _, x := range rows {
+			for j := range x {
+				x[j] += shift
+			}
+		}
+		var sum float64
+		for _, a := range rows {
+			for _, b := range rows {
+				sum += squaredDistance(a, b)
+			}
+		}
+		want := sum / float64(len(rows)*len(rows))
+		if got, constant := momentsOf(rows).sigma(); !approx(got/want, 1, 1e-12) || constant {
+			t.Errorf("shifted by %g: sigma %.15g, want %.15g", shift, got, want)
+		}
+	}
+	for _, v := range []float32{0, 0.1, 1e30} {
+		rows := slices.Repeat([][]float32{{v, v, -v}}, 7)
+		if sigma, constant := momentsOf(rows).sigma(); sigma != 1 || !constant {
+			t.Errorf("vectors that are all %g: sigma %g, constant %v", v, sigma, constant)
+		}
+	}
+}
+
+// The map must keep float32's precision relative to the spread of the data,
+// wherever the data lies and whatever its unit is.
+func TestRBFAgainstDefinition(t *testing.T) {
+	for _, unit := range []float32{1e-15, 1, 1e15} {
+		for _, shift := range []float32{0, 100} {
+			rows := synth.Pairs(synth.Config{Items: 60, Dims: []int{11}, Seed: 4}).Vectors[0]
+			for _, x := range rows {
+				for j := range x {
+					x[j] = (x[j] + shift) * unit
+				}
+			}
+			mo := momentsOf(rows)
+			sigma, _ := mo.sigma()
+			f := rbfMap(mo.mean, sigma, nil)
+			anchors := make([]float32, 20*11)
+			for j := range 20 {
+				f.centre(anchors[j*11:(j+1)*11], rows[2*j])
+			}
+			f = rbfMap(mo.mean, sigma, anchors)
+			var scratch mapScratch
+			scratch.grow(f)
+			phi := make([]float64, f.size())
+			for _, x := range rows {
+				f.apply(phi, x, &scratch)
+				for j, v := range phi {
+					want := math.Exp(-squaredDistance(x, rows[2*j]) / sigma)
+					if !approx(v, want, 2e-6) {
+						t.Fatalf("unit %g, shift %g: phi %.9g, want %.9g", unit, shift, v, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestMapsOfExtremeVectors(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}, Seed: 4})
+	modalities := modalitiesOf([]int{4, 4})
+	result, err := Train(t.Context(), modalities, synthetic(data), Options{Map: map[string]MapKind{"text": MapLinear}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := result.Model.NewEncoder()
+	z := make([]float64, 64)
+	for _, x := range [][]float32{
+		{0, 0, 0, 0},
+		{math.MaxFloat32, -math.MaxFloat32, math.MaxFloat32, math.MaxFloat32},
+		{math.SmallestNonzeroFloat32, 0, 0, 0}, {1e25, 1, 1, 1},
+	} {
+		for m := range modalities {
+			if err := e.Project(z, m, x); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range z {
+				if v-v != 0 {
+					t.Fatalf("modality %d projects %v to %v", m, x, z)
+				}
+			}
+		}
+	}
+	far := make([]float64, e.Model().Features(0))
+	if err := e.Map(far, 0, []float32{1e30, 0, 0, 0}); err != nil || slices.Max(far) != 0 {
+		t.Fatalf("a vector far from all: %v, %v", far, err)
+	}
+	linear := make([]float64, 5)
+	if err := e.Map(linear, 1, data.Vectors[1][7]); err != nil || linear[4] != 1 {
+		t.Fatalf("%v, %v", linear, err)
+	}
+	for j, v := range data.Vectors[1][7] {
+		if want := float64(v) - momentsOf(data.Vectors[1]).mean[j]; linear[j] != want {
+			t.Errorf("linear feature %d is %g, want %g", j, linear[j], want)
+		}
+	}
+}
+
+func TestProjectRefuses(t *testing.T) {
+	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := result.Model.NewEncoder()
+	z := make([]float64, 64)
+	var dim *DimensionError
+	if err := e.Project(z, 1, make([]float32, 8)); !errors.As(err, &dim) || *dim != (DimensionError{"text", 8, 5}) {
+		t.Errorf("wrong length: %v", err)
+	}
+	nan := float32(math.NaN())
+	for _, v := range []float32{nan, float32(math.Inf(1)), float32(math.Inf(-1))} {
+		if err := e.Project(z, 1, []float32{0, 0, 0, v, 0}); !errors.Is(err, ErrNotFinite) {
+			t.Errorf("%v: %v", v, err)
+		}
+	}
+	for _, m := range []int{-1, 2} {
+		if err := e.Project(z, m, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
+			t.Errorf("modality %d: %v", m, err)
+		}
+	}
+	if err := e.Project(z[1:], 0, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
+		t.Errorf("short z: %v", err)
+	}
+	if err := e.Map(z, 0, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
+		t.Errorf("short phi: %v", err)
+	}
+}
+
+// TestProjectIsBitwiseReproducible: whichever encoder, after whatever it did.
+func TestProjectIsBitwiseReproducible(t *testing.T) {
+	dims := []int{7, 5, 1}
+	data := synth.Pairs(synth.Config{Items: 90, Dims: dims, Seed: 6})
+	result, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	first := map[[2]int][]float64{}
+	for range 200 {
+		e := result.Model.NewEncoder()
+		for range 5 {
+			m, i := rng.IntN(3), rng.IntN(10)
+			z := make([]float64, 64)
+			offset := rng.IntN(4)
+			x := append(make([]float32, offset), data.Vectors[m][i]...)[offset:]
+			if err := e.Project(z, m, x); err != nil {
+				t.Fatal(err)
+			}
+			if old, ok := first[[2]int{m, i}]; ok && !slices.Equal(old, z) {
+				t.Fatalf("item %d, modality %d: %v, then %v", i, m, old, z)
+			}
+			first[[2]int{m, i}] = z
+		}
+	}
+}
+
+func TestProjectAllocatesNothing(t *testing.T) {
+	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, z, x := result.Model.NewEncoder(), make([]float64, 64), make([]float32, 8)
+	code := make([]uint64, 1)
+	if n := testing.AllocsPerRun(100, func() {
+		if e.Project(z, 0, x) != nil || !result.Model.LabelCode(code, []uint32{1, 3}) {
+			t.Fatal("refused")
+		}
+	}); n != 0 {
+		t.Fatalf("%g allocations", n)
+	}
+}
+
+func BenchmarkProject(b *testing.B) {
+	data := synth.Pairs(synth.Config{Items: 1000, Classes: 10, Dims: []int{128, 10}})
+	modalities := modalitiesOf([]int{128, 10})
+	result, err := Train(b.Context(), modalities, synthetic(data), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for m, mod := range modalities {
+		b.Run(mod.Name, func(b *testing.B) {
+			e, z := result.Model.NewEncoder(), make([]float64, 64)
+			i := 0
+			for b.Loop() {
+				if err := e.Project(z, m, data.Vectors[m][i%1000]); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package model
+
+import (
+	"math"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// The body of a model (magic "FDHM", version 0) in the frame that wire.go
+// describes; all numbers little-endian, float64 and float32 as IEEE 754 bits
+// and finite, matrices by rows without gaps:
+//
+//	size      what
+//	4         uint32 q: bits, a multiple of 8 from 8 to 4096
+//	1         uint8 method: 1 labels, 2 joint, 3 paper
+//	8         uint64 seed
+//	4         uint32 c: labels, 1 to q
+//	4c        uint32 each: the labels, ascending, distinct
+//	8cq       float64: C, a row of q for each label
+//	4         uint32 T: modalities, 1 to 1024
+//	          and T times:
+//	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
+//	4         uint32 d: dimension, 1 to 2^24
+//	1         uint8 map: 0 rbf, 1 linear
+//	8         float64 gamma, zero or more
+//	8d        float64: the mean of the training vectors
+//	          rbf only:
+//	8           float64 sigma, more than 0
+//	4           uint32 k: anchors, 1 to 2^15
+//	4kd         float32: anchors, (a - mean) / sqrt(sigma), a row each
+//	8qk       float64: the projection P, a row of k for each bit; k = d+1 <= 2^15
+//	          if linear
+//
+// The body of statistics (magic "FDHS", version 0):
+//
+//	8         uint64 fingerprint of the model's maps and code space
+//	4         uint32 q: bits
+//	4         uint32 T: modalities, 1 to 1024
+//	          and T times:
+//	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
+//	4         uint32 k: features, 1 to 2^15
+//	8         uint64 n: items, below 2^63
+//	8k(k+1)/2 float64: the lower triangle of A by rows: 1 number, 2, ... k
+//	8qk       float64: B, a row of k for each bit
+const (
+	modelMagic        = "FDHM"
+	modelVersion      = 0
+	statisticsMagic   = "FDHS"
+	statisticsVersion = 0
+)
+
+// MarshalBinary returns the binary form of the model. Equal models give equal
+// bytes. The error is always nil.
+func (m *Model) MarshalBinary() ([]byte, error) {
+	w := newWireWriter(modelMagic, modelVersion)
+	w.u32(uint32(m.bits))
+	w.u8(uint8(m.method))
+	w.u64(m.seed)
+	w.u32(uint32(len(m.labels)))
+	for _, l := range m.labels {
+		w.u32(l)
+	}
+	w.f64s(m.c...)
+	w.u32(uint32(len(m.modalities)))
+	for t, mod := range m.modalities {
+		f := m.maps[t]
+		w.name(mod.Name)
+		w.u32(uint32(mod.Dim))
+		w.u8(uint8(f.kind))
+		w.f64s(m.gammas[t])
+		w.f64s(f.mean...)
+		if f.kind == MapRBF {
+			w.f64s(f.sigma)
+			w.u32(uint32(len(f.norms)))
+			w.f32s(f.anchors)
+		}
+		w.f64s(m.p[t]...)
+	}
+	return w.finish(), nil
+}
+
+// Unmarshal reads a model from bytes that may come from anywhere and keeps none
+// of them. The error wraps codec.ErrCorrupt, or is a *FormatError for a model
+// of a newer release.
+func Unmarshal(b []byte) (*Model, error) {
+	r, err := openFrame(b, "model", modelMagic, modelVersion)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{bits: r.bits()}
+	m.method = Method(r.u8("method"))
+	if r.err == nil && (m.method < MethodLabels || m.method > MethodPaper) {
+		r.fail("method %d", m.method)
+	}
+	m.seed = r.u64("seed")
+	c := r.count("the number of labels", 1, m.bits)
+	for i := range c {
+		l := r.u32("labels")
+		if r.err != nil {
+			return nil, r.err
+		}
+		if i > 0 && l <= m.labels[i-1] {
+			r.fail("label %d follows %d", l, m.labels[i-1])
+		}
+		m.labels = append(m.labels, l)
+	}
+	m.c = r.f64s(c*m.bits, "C")
+	names := map[string]bool{}
+	for range r.count("the number of modalities", 1, maxModalities) {
+		mod := Modality{Name: r.modalityName(names)}
+		mod.Dim = r.count("dimension", 1, maxDim)
+		kind := MapKind(r.u8("map"))
+		gamma := r.f64("gamma")
+		if r.err == nil && (kind > MapLinear || gamma < 0) {
+			r.fail("map %d with gamma %g", kind, gamma)
+		}
+		mean := r.f64s(mod.Dim, "mean")
+		if r.err != nil {
+			return nil, r.err
+		}
+		f := linearMap(mean)
+		if kind == MapLinear && f.size() > maxFeatures {
+			return nil, corrupt("a linear map of %d dimensions", mod.Dim)
+		}
+		if kind == MapRBF {
+			sigma := r.f64("sigma")
+			anchors := r.f32s(r.count("the number of anchors", 1, maxFeatures)*mod.Dim, "anchors")
+			if r.err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
+				r.fail("sigma is %g", sigma)
+			}
+			if r.err != nil {
+				return nil, r.err
+			}
+			f = rbfMap(mean, sigma, anchors)
+		}
+		m.modalities = append(m.modalities, mod)
+		m.maps = append(m.maps, f)
+		m.gammas = append(m.gammas, gamma)
+		m.p = append(m.p, r.f64s(m.bits*f.size(), "P"))
+	}
+	if err := r.close(); err != nil {
+		return nil, err
+	}
+	m.sign()
+	return m, nil
+}
+
+// MarshalBinary returns the binary form of the statistics: for each modality
+// 4 k (k+1) + 8 q k bytes and a little more. The error is always nil.
+func (s *Statistics) MarshalBinary() ([]byte, error) {
+	w := newWireWriter(statisticsMagic, statisticsVersion)
+	w.u64(s.fingerprint)
+	w.u32(uint32(s.bits))
+	w.u32(uint32(len(s.parts)))
+	for _, p := range s.parts {
+		w.name(p.name)
+		w.u32(uint32(p.k))
+		w.u64(uint64(p.n))
+		for i := range p.k {
+			w.f64s(p.a[i*p.k : i*p.k+i+1]...)
+		}
+		w.f64s(p.b...)
+	}
+	return w.finish(), nil
+}
+
+// UnmarshalStatistics reads statistics, as Unmarshal does a model.
+func UnmarshalStatistics(b []byte) (*Statistics, error) {
+	r, err := openFrame(b, "statistics", statisticsMagic, statisticsVersion)
+	if err != nil {
+		return nil, err
+	}
+	s := &Statistics{fingerprint: r.u64("fingerprint"), bits: r.bits()}
+	names := map[string]bool{}
+	for range r.count("the number of modalities", 1, maxModalities) {
+		p := part{name: r.modalityName(names), k: r.count("the number of features", 1, maxFeatures)}
+		n := r.u64("the number of items")
+		if n > math.MaxInt64 {
+			r.fail("%d items", n)
+		}
+		p.n = int64(n)
+		// The triangle is half of what A takes in memory.
+		triangle := r.f64s(p.k*(p.k+1)/2, "A")
+		if r.err != nil {
+			return nil, r.err
+		}
+		p.a = make([]float64, p.k*p.k)
+		for i := range p.k {
+			copy(p.a[i*p.k:], triangle[:i+1])
+			triangle = triangle[i+1:]
+		}
+		p.b = r.f64s(s.bits*p.k, "B")
+		s.parts = append(s.parts, p)
+	}
+	if err := r.close(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (r *wireReader) bits() int {
+	q := r.count("the number of bits", codec.MinBits, codec.MaxBits)
+	if r.err == nil && codec.CheckBits(q) != nil {
+		r.fail("%d bits", q)
+	}
+	return q
+}
+
+func (r *wireReader) modalityName(seen map[string]bool) string {
+	name := r.name("name")
+	if r.err == nil && (name == "" || len(name) > maxName || seen[name] || !utf8.ValidString(name)) {
+		r.fail("the name of modality %d is %q", len(seen), name)
+	}
+	seen[name] = true
+	return name
+}

@@ -1,0 +1,197 @@
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// small is a model with both kinds of map, and its statistics, in a few KiB.
+func small(t testing.TB) *Result {
+	t.Helper()
+	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
+	r, err := Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
+		Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestMarshalRoundTrip(t *testing.T) {
+	dims := []int{9, 5, 4}
+	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3})
+	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{
+			Bits: 24, Method: method, Seed: 1 << 60, Gamma: map[string]float64{"text": .5},
+			Anchors: 30,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, sb := marshal(t, r)
+		m, err := Unmarshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := UnmarshalStatistics(sb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range [][2]any{
+			{m.Bits(), r.Model.Bits()}, {m.Method(), method}, {m.Seed(), uint64(1 << 60)}, {m.Gamma(1), .5}, {m.Map(2), r.Model.Map(2)},
+			{m.Fingerprint(), r.Model.Fingerprint()},
+		} {
+			if c[0] != c[1] {
+				t.Errorf("%v: %v came back as %v", method, c[1], c[0])
+			}
+		}
+		if !slices.Equal(m.Labels(), r.Model.Labels()) || !slices.Equal(m.Modalities(), r.Model.Modalities()) {
+			t.Error("labels or modalities are lost")
+		}
+		for i := range 10 {
+			for mod, rows := range data.Vectors {
+				if rows[i] == nil {
+					continue
+				}
+				z, want := make([]float64, 24), make([]float64, 24)
+				if err := errors.Join(m.NewEncoder().Project(z, mod, rows[i]), r.Model.NewEncoder().Project(want, mod, rows[i])); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(z, want) {
+					t.Fatal("a projection differs after the round trip")
+				}
+			}
+		}
+		again, sagain := marshal(t, &Result{Model: m, Statistics: s})
+		if !bytes.Equal(again, b) || !bytes.Equal(sagain, sb) {
+			t.Error("other bytes the second time")
+		}
+		refit, err := m.Refit(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rb, _ := refit.MarshalBinary(); !bytes.Equal(rb, b) {
+			t.Error("the statistics do not give the model's projections")
+		}
+	}
+}
+
+// The frame is pinned: magic, version 0, and the checksum at the end.
+func TestFrame(t *testing.T) {
+	m, s := marshal(t, small(t))
+	for _, c := range []struct {
+		magic string
+		b     []byte
+		read  func([]byte) error
+	}{
+		{"FDHM\x00\x00\x00\x00", m, func(b []byte) error { _, err := Unmarshal(b); return err }},
+		{"FDHS\x00\x00\x00\x00", s, func(b []byte) error { _, err := UnmarshalStatistics(b); return err }},
+	} {
+		if string(c.b[:8]) != c.magic {
+			t.Fatalf("%q", c.b[:8])
+		}
+		end := len(c.b) - 4
+		if sum := crc32.Checksum(c.b[:end], crc32.MakeTable(crc32.Castagnoli)); binary.LittleEndian.Uint32(c.b[end:]) != sum {
+			t.Fatal("the checksum is not where it is said to be")
+		}
+		for i := range c.b {
+			if err := c.read(c.b[:i]); !errors.Is(err, codec.ErrCorrupt) {
+				t.Fatalf("the first %d bytes: %v", i, err)
+			}
+			bad := slices.Clone(c.b)
+			bad[i] ^= 4
+			var format *FormatError
+			switch err := c.read(bad); {
+			case i == 4 || i == 5:
+				if !errors.As(err, &format) || format.Newest != 0 {
+					t.Fatalf("version changed: %v", err)
+				}
+			case !errors.Is(err, codec.ErrCorrupt):
+				t.Fatalf("byte %d changed: %v", i, err)
+			}
+		}
+		longer := seal(append(slices.Clone(c.b[:end]), 0))
+		if err := c.read(longer); !errors.Is(err, codec.ErrCorrupt) {
+			t.Fatalf("a byte too many: %v", err)
+		}
+	}
+}
+
+// seal appends the checksum.
+func seal(b []byte) []byte {
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// reseal gives fuzzed bytes a checksum that holds, so that the fuzzer reaches
+// what lies behind it.
+func reseal(b []byte) []byte {
+	if len(b) < 4 {
+		return b
+	}
+	return seal(slices.Clone(b[:len(b)-4]))
+}
+
+// FuzzModel: any bytes give a model or an error that says why; a model that was
+// read writes the same bytes, and can be used.
+func FuzzModel(f *testing.F) {
+	b, _ := marshal(f, small(f))
+	f.Add(b)
+	f.Add(b[:100])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = reseal(b)
+		m, err := Unmarshal(b)
+		var format *FormatError
+		if err != nil {
+			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again, err := m.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+			t.Fatalf("other bytes the second time (%v)", err)
+		}
+		e := m.NewEncoder()
+		for i, mod := range m.Modalities() {
+			if err := e.Project(make([]float64, m.Bits()), i, make([]float32, mod.Dim)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) {
+			t.Fatal("its own labels are unknown")
+		}
+	})
+}
+
+// FuzzStatistics is FuzzModel for statistics.
+func FuzzStatistics(f *testing.F) {
+	_, b := marshal(f, small(f))
+	f.Add(b)
+	f.Add(b[:100])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = reseal(b)
+		s, err := UnmarshalStatistics(b)
+		var format *FormatError
+		if err != nil {
+			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again, err := s.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+			t.Fatalf("other bytes the second time (%v)", err)
+		}
+		for i := range s.parts {
+			if _, err := s.Solve(i, 1); err != nil && !errors.As(err, new(*SingularError)) {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Defaults of Options.
+const (
+	DefaultBits    = 64
+	DefaultAnchors = 800
+	DefaultSweeps  = 3
+	DefaultGamma   = 1e-2
+	DefaultMu      = 1e-3
+	DefaultDelta   = 1e4
+)
+
+// A Modality is one kind of vector that items have.
+type Modality struct {
+	Name string
+	Dim  int
+}
+
+// Method is how training solves for C and H. See the package comment.
+type Method uint8
+
+const (
+	MethodAuto   Method = iota // MethodLabels
+	MethodLabels               // the limit of large delta: label sets alone
+	MethodJoint                // the exact joint step over C and every R_t
+	MethodPaper                // the steps of the paper, one variable at a time
+)
+
+var methodNames = []string{"auto", "labels", "joint", "paper"}
+
+func (m Method) String() string { return nameOf(methodNames, int(m), "method") }
+
+// MarshalText writes the name, so that reports show it.
+func (m Method) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads the name.
+func (m *Method) UnmarshalText(b []byte) (err error) {
+	*m, err = ParseMethod(string(b))
+	return err
+}
+
+// ParseMethod returns the method of that name: auto, labels, joint or paper.
+func ParseMethod(s string) (Method, error) {
+	if i := slices.Index(methodNames, s); i >= 0 {
+		return Method(i), nil
+	}
+	return 0, fmt.Errorf("%w: method %q: it is auto, labels, joint or paper", ErrOption, s)
+}
+
+// MapKind is the feature map phi of a modality.
+type MapKind uint8
+
+const (
+	MapRBF    MapKind = iota // phi_j(x) = exp(-|x - a_j|^2 / sigma) for k anchors a_j
+	MapLinear                // phi(x) = [x - mean, 1]
+)
+
+var mapNames = []string{"rbf", "linear"}
+
+func (k MapKind) String() string { return nameOf(mapNames, int(k), "map") }
+
+// MarshalText writes the name, so that reports show it.
+func (k MapKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the name.
+func (k *MapKind) UnmarshalText(b []byte) (err error) {
+	*k, err = ParseMapKind(string(b))
+	return err
+}
+
+// ParseMapKind returns the map of that name: rbf or linear. For rbf+linear,
+// which the contract names, the error wraps ErrNotBuilt.
+func ParseMapKind(s string) (MapKind, error) {
+	if i := slices.Index(mapNames, s); i >= 0 {
+		return MapKind(i), nil
+	}
+	if s == "rbf+linear" {
+		return 0, fmt.Errorf("map %q: %w: use rbf or linear", s, ErrNotBuilt)
+	}
+	return 0, fmt.Errorf("%w: map %q: it is rbf or linear", ErrOption, s)
+}
+
+func nameOf(names []string, i int, what string) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("%s(%d)", what, i)
+}
+
+// Options are the settings of Train. Zero values mean the defaults; in the
+// maps, which are keyed by the modality's name, an entry that is there counts
+// even when it is zero.
+type Options struct {
+	Bits    int    // q, the length of a code; 64
+	Anchors int    // k of an RBF map; 0 means min(800, items that have the modality)
+	Seed    uint64 // equal seeds, options and data give equal bytes
+	Sweeps  int    // 3; more lowers the objective and, with many labels, retrieval too
+	Method  Method
+
+	Map   map[string]MapKind
+	Gamma map[string]float64 // weight of the ridge; 1e-2
+	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; 1e-3
+	Delta float64            // weight of |Y|^2, which keeps Y at the labels; 1e4
+
+	// Progress, if not nil, is called from Train's goroutine after each block
+	// of items; total is 0 while it is not known.
+	Progress func(phase string, done, total int)
+}
+
+// withDefaults checks the options against the modalities and fills in what is
+// zero. The maps become complete: an entry for each modality.
+func (o Options) withDefaults(modalities []Modality) (Options, error) {
+	o.Bits = cmp.Or(o.Bits, DefaultBits)
+	o.Sweeps = cmp.Or(o.Sweeps, DefaultSweeps)
+	o.Delta = cmp.Or(o.Delta, DefaultDelta)
+	o.Method = cmp.Or(o.Method, MethodLabels)
+	if err := codec.CheckBits(o.Bits); err != nil {
+		return o, fmt.Errorf("%w: bits: %w", ErrOption, err)
+	}
+	if o.Anchors < 0 {
+		return o, fmt.Errorf("%w: anchors: %d is negative: give a number of anchors, or 0 for the default", ErrOption, o.Anchors)
+	}
+	if o.Sweeps < 0 {
+		return o, fmt.Errorf("%w: sweeps: %d is negative: give 1 or more, or 0 for %d", ErrOption, o.Sweeps, DefaultSweeps)
+	}
+	if int(o.Method) >= len(methodNames) {
+		return o, fmt.Errorf("%w: %v: it is auto, labels, joint or paper", ErrOption, o.Method)
+	}
+	if err := checkWeight("delta", "", o.Delta); err != nil {
+		return o, err
+	}
+	if err := checkModalities(modalities); err != nil {
+		return o, err
+	}
+	var err error
+	if o.Map, err = complete("map", modalities, o.Map, MapRBF); err != nil {
+		return o, err
+	}
+	if o.Gamma, err = complete("gamma", modalities, o.Gamma, DefaultGamma); err != nil {
+		return o, err
+	}
+	if o.Mu, err = complete("mu", modalities, o.Mu, DefaultMu); err != nil {
+		return o, err
+	}
+	for _, m := range modalities {
+		if k := o.Map[m.Name]; int(k) >= len(mapNames) {
+			return o, fmt.Errorf("%w: %v of modality %q: it is rbf or linear", ErrOption, k, m.Name)
+		}
+		if err := checkWeight("gamma", m.Name, o.Gamma[m.Name]); err != nil {
+			return o, err
+		}
+		if err := checkWeight("mu", m.Name, o.Mu[m.Name]); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// checkModalities bounds names and dimensions to what the binary form holds.
+func checkModalities(modalities []Modality) error {
+	if len(modalities) == 0 || len(modalities) > maxModalities {
+		return fmt.Errorf("%w: a model has 1 to %d modalities, not %d", ErrOption, maxModalities, len(modalities))
+	}
+	seen := make(map[string]bool, len(modalities))
+	for i, m := range modalities {
+		switch {
+		case m.Name == "" || len(m.Name) > maxName:
+			return fmt.Errorf("%w: the name of modality %d has %d bytes, not 1 to %d", ErrOption, i, len(m.Name), maxName)
+		case !utf8.ValidString(m.Name):
+			return fmt.Errorf("%w: the name %q of modality %d is not UTF-8", ErrOption, m.Name, i)
+		case seen[m.Name]:
+			return &ModalityError{Modality: m.Name, Problem: "is given twice: name each once"}
+		case m.Dim < 1 || m.Dim > maxDim:
+			return fmt.Errorf("%w: modality %q has dimension %d, not 1 to %d", ErrOption, m.Name, m.Dim, maxDim)
+		}
+		seen[m.Name] = true
+	}
+	return nil
+}
+
+func checkWeight(what, modality string, x float64) error {
+	if x >= 0 && !math.IsInf(x, 0) {
+		return nil
+	}
+	if modality != "" {
+		what = fmt.Sprintf("%s of modality %q", what, modality)
+	}
+	return fmt.Errorf("%w: %s: %g: it is a finite number, zero or more", ErrOption, what, x)
+}
+
+// complete returns a copy of the settings with an entry for each modality. The
+// caller's map is left as it is.
+func complete[V any](what string, modalities []Modality, given map[string]V, otherwise V) (map[string]V, error) {
+	full := make(map[string]V, len(modalities))
+	for _, m := range modalities {
+		full[m.Name] = otherwise
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) { // sorted: always the same error
+		if _, ok := full[name]; !ok {
+			return nil, &ModalityError{Modality: name, Problem: "has a " + what + " in the options, but is not a modality of the items"}
+		}
+		full[name] = given[name]
+	}
+	return full, nil
+}

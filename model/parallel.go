@@ -1,0 +1,54 @@
+package model
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// workerCount is how many goroutines a computation uses.
+func workerCount() int { return runtime.GOMAXPROCS(0) }
+
+// parallel calls f(worker, i) for each i below n, on so many goroutines at most,
+// and returns when all are done.
+// worker, below workers, tells the goroutines apart
+// for scratch memory. Which worker gets which i is left to chance: f writes to
+// places that belong to i alone, so that results do not depend on it.
+//
+// A panic in f is raised again in the caller's goroutine, where guard turns it
+// into an error.
+func parallel(workers, n int, f func(worker, i int)) {
+	workers = min(workers, n)
+	if workers <= 1 {
+		for i := range n {
+			f(0, i)
+		}
+		return
+	}
+	var (
+		wg     sync.WaitGroup
+		next   atomic.Int64
+		failed atomic.Pointer[error]
+	)
+	for w := range workers {
+		wg.Go(func() {
+			defer func() {
+				if r := recover(); r != nil {
+					err, ok := r.(error)
+					if !ok {
+						err = fmt.Errorf("%v", r)
+					}
+					failed.CompareAndSwap(nil, &err)
+				}
+			}()
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(w, i)
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		panic(*err)
+	}
+}

@@ -1,0 +1,215 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A solver minimises, by alternation (Liu, Wang, Cheung 2021),
+//
+//	F = |H - C Y|^2 + sum_t mu_t |phi_t - R_t C Y|^2 + delta |Y|^2
+//	s.t. C'C = I, R_t'R_t = I, H in {-1,1}, Y >= 1 at the labels and <= 0 elsewhere.
+//
+// The paper stores items as columns; here an item is a row, and so is a label:
+// Y is n x c, H n x q, phi_t n x k, and C, M_t and G_t below are the transposes
+// of the paper's matrices, c x q and c x k.
+//
+// A sweep goes over the items once. Features enter it only through
+//
+//	M_t = Y phi_t'   (paper's shapes: phi_t Y', k x c)   and   G_t = R_t C,
+//
+// because both choices of R_t lead to G_t = polar(M_t):
+//
+//   - joint. For fixed H and Y, |phi - G Y|^2 with G'G = I depends on G alone,
+//     and any G with orthonormal columns is R C for a feasible R (extend C and G
+//     to bases and map one to the other). So C and the G_t part: the exact
+//     minimiser over (C, R_1, ..., R_T) is C = polar(H Y'), G_t = polar(M_t).
+//   - paper. R_t = polar(M_t C') in the canonical form of rank c. With the SVD
+//     M_t = U S W', M_t C' = U S (C W)' is an SVD too, so R_t = U W' C' =
+//     polar(M_t) C' and G_t = R_t C = polar(M_t), since C'C = I. The C-step is
+//     C = polar(H Y' + sum_t mu_t R_t' M_t) with R_t of the sweep before, for
+//     which R_t' M_t = C G_t' M_t: no k x q matrix but the random first R_t.
+//
+// So while a sweep computes a block of phi, it does the Y-step of those items
+// and adds them to the M_t of the next sweep. phi is never held; Y and H are,
+// at c*8 + q/8 bytes an item.
+//
+// labels is the limit delta -> infinity: Y stays at the labels, F without its
+// constant part is |H - C Y|^2, and an item is worth as much as its label set,
+// so that the sweep goes over the distinct sets with their counts and over no
+// features at all.
+type solver struct {
+	method  Method
+	q, c    int
+	sets    *labelSets
+	mu      []float64
+	delta   float64
+	workers int
+
+	words int
+	codes []uint64  // H: a code a label set (labels) or an item
+	y     []float64 // Y, n x c; nil for labels, where it is the label sets
+	cm    []float64 // C, c x q
+	hy    []float64 // H Y', c x q
+
+	// By modality; empty for labels.
+	maps []*featureMap
+	m    [][]float64 // M_t, c x k
+	g    [][]float64 // G_t, c x k
+	gg   [][]float64 // G_t G_t', c x c: I unless truncated
+	r0   [][]float64 // k x q, for the first sweep of paper; nil after it
+}
+
+// newSolver prepares the first sweep: hy is H0 Y0' where Y0 are the labels.
+func newSolver(opt Options, modalities []Modality, sets *labelSets, hy []float64) *solver {
+	s := &solver{
+		method: opt.Method, q: opt.Bits, c: len(sets.labels), sets: sets,
+		delta: opt.Delta, workers: workerCount(),
+		words: codec.Words(opt.Bits), hy: hy,
+	}
+	s.cm = make([]float64, s.c*s.q)
+	if s.method == MethodLabels {
+		s.codes = make([]uint64, len(sets.sets)*s.words)
+		return s
+	}
+	s.codes = make([]uint64, len(sets.of)*s.words)
+	s.y = make([]float64, len(sets.of)*s.c)
+	for i, set := range sets.of {
+		for _, l := range sets.sets[set] {
+			s.y[i*s.c+int(l)] = 1
+		}
+	}
+	for _, m := range modalities {
+		s.mu = append(s.mu, opt.Mu[m.Name])
+	}
+	return s
+}
+
+// useMaps gives the solver the features; r0 yields the random start of R_t.
+func (s *solver) useMaps(maps []*featureMap, r0 func(t, k int) []float64) {
+	s.maps = maps
+	for t, f := range maps {
+		k := f.size()
+		s.m = append(s.m, make([]float64, s.c*k))
+		s.g = append(s.g, make([]float64, s.c*k))
+		s.gg = append(s.gg, make([]float64, s.c*s.c))
+		if s.method == MethodPaper {
+			s.r0 = append(s.r0, r0(t, k))
+		}
+	}
+}
+
+// run does the sweeps and returns F after each of them. seen, if not nil, is
+// called after each.
+func (s *solver) run(ctx context.Context, r *reader, sweeps int, seen func(*solver)) ([]float64, error) {
+	sweep := s.sweepSets
+	if s.method != MethodLabels {
+		sweep = func(ctx context.Context, name string) (float64, error) { return s.sweepItems(ctx, r, name) }
+		if err := s.gather(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	var objective []float64
+	for i := range sweeps {
+		if err := s.stepC(); err != nil {
+			return nil, fmt.Errorf("sweep %d: %w", i+1, err)
+		}
+		f, err := sweep(ctx, fmt.Sprintf("sweep %d", i+1))
+		if err != nil {
+			return nil, err
+		}
+		objective = append(objective, f)
+		if seen != nil {
+			seen(s)
+		}
+	}
+	return objective, nil
+}
+
+// stepC updates C, then every G_t, from the sums of the sweep before.
+func (s *solver) stepC() error {
+	target := s.hy
+	if s.method == MethodPaper {
+		target = append([]float64(nil), s.hy...)
+		for t, f := range s.maps {
+			s.addRotated(target, t, f.size())
+		}
+		s.r0 = nil
+	}
+	if err := polar(s.cm, target, s.c, s.q, false); err != nil {
+		return fmt.Errorf("the step for C: %w", err)
+	}
+	for t, f := range s.maps {
+		k := f.size()
+		// The full polar factor is feasible for joint even where M_t has lost
+		// rank; the paper's R_t is canonical, so that it needs no arbitrary basis.
+		if err := polar(s.g[t], s.m[t], s.c, k, s.method == MethodPaper); err != nil {
+			return fmt.Errorf("the step for R of modality %d: %w", t, err)
+		}
+		g := general(s.g[t], s.c, k)
+		blas64.Gemm(blas.NoTrans, blas.Trans, 1, g, g, 0, general(s.gg[t], s.c, s.c))
+	}
+	return nil
+}
+
+// addRotated adds mu_t R_t' M_t, with R_t of the sweep before.
+func (s *solver) addRotated(target []float64, t, k int) {
+	m, dst := general(s.m[t], s.c, k), general(target, s.c, s.q)
+	if s.r0 != nil {
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, s.mu[t], m, general(s.r0[t], k, s.q), 1, dst)
+		return
+	}
+	mg := general(make([]float64, s.c*s.c), s.c, s.c)
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, m, general(s.g[t], s.c, k), 0, mg)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, s.mu[t], mg, general(s.cm, s.c, s.q), 1, dst)
+}
+
+// sweepSets is the sweep of labels: H = sgn(C Y) a label set, and its H Y'.
+func (s *solver) sweepSets(ctx context.Context, _ string) (float64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	var f float64
+	z := make([]float64, s.q)
+	clear(s.hy)
+	for i, set := range s.sets.sets {
+		clear(z)
+		for _, l := range set {
+			floats.Add(z, s.cm[int(l)*s.q:(int(l)+1)*s.q])
+		}
+		code := s.codes[i*s.words : (i+1)*s.words]
+		codec.PackSigns(code, z)
+		n := float64(s.sets.counts[i])
+		for _, l := range set {
+			addSigns(s.hy[int(l)*s.q:(int(l)+1)*s.q], code, n)
+		}
+		addSigns(z, code, -1)
+		f += n * floats.Dot(z, z)
+	}
+	return f, nil
+}
+
+// code returns the code that item i has after the last sweep.
+func (s *solver) code(i int) codec.Code {
+	if s.method == MethodLabels {
+		i = int(s.sets.of[i])
+	}
+	return s.codes[i*s.words : (i+1)*s.words]
+}
+
+// addSigns adds weight times the +-1 vector of the code.
+func addSigns(dst []float64, code []uint64, weight float64) {
+	for j := range dst {
+		if code[j/64]>>(j%64)&1 == 1 {
+			dst[j] += weight
+		} else {
+			dst[j] -= weight
+		}
+	}
+}

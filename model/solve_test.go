@@ -1,0 +1,268 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// problems are the shapes that every solver test goes over.
+var problems = []struct {
+	name string
+	cfg  synth.Config
+}{
+	{"two modalities", synth.Config{Items: 150, Classes: 4, Dims: []int{8, 5}}},
+	{"one modality", synth.Config{Items: 90, Classes: 3, Dims: []int{6}}},
+	{"three, several labels", synth.Config{Items: 130, Classes: 6, Dims: []int{7, 4, 9}, LabelsPerItem: 3}},
+	{"missing", synth.Config{Items: 200, Classes: 5, Dims: []int{8, 5, 3}, LabelsPerItem: 2, Missing: .5}},
+	{"several blocks", synth.Config{Items: blockItems + 40, Classes: 4, Dims: []int{5, 4}, Missing: .2}},
+}
+
+func heavyMu(dims []int) map[string]float64 { // so that features matter
+	mu := map[string]float64{}
+	for i, m := range modalitiesOf(dims) {
+		mu[m.Name] = .3 + .4*float64(i)
+	}
+	return mu
+}
+
+// TestSolverAgainstDense: the streamed solver is the literal one, to rounding,
+// in every variable of every sweep, and in A, B and P.
+func TestSolverAgainstDense(t *testing.T) {
+	for _, problem := range problems {
+		for _, method := range []Method{MethodJoint, MethodPaper} {
+			for _, delta := range []float64{.5, 1e4} {
+				t.Run(fmt.Sprintf("%s/%v/%g", problem.name, method, delta), func(t *testing.T) {
+					s := solveBoth(t, problem.cfg, Options{
+						Bits: 16, Anchors: 25, Sweeps: 4, Method: method, Delta: delta, Seed: 5,
+						Mu: heavyMu(problem.cfg.Dims),
+					})
+					for i := range s.c {
+						s.dense.sweep(method)
+						if e := relative(s.c[i], s.dense.cm); e > 1e-9 {
+							t.Fatalf("sweep %d: C is off by %g", i+1, e)
+						}
+						if e := relative(s.y[i+1], s.dense.y); e > 1e-9 {
+							t.Fatalf("sweep %d: Y is off by %g", i+1, e)
+						}
+						if !mat.Equal(s.h[i+1], s.dense.h) {
+							t.Fatalf("sweep %d: another H", i+1)
+						}
+						if f := s.result.Report.Objective[i]; !approx(f/s.dense.objective[i], 1, 1e-9) {
+							t.Fatalf("sweep %d: objective %.12g, want %.12g", i+1, f, s.dense.objective[i])
+						}
+					}
+					s.checkRidge(t)
+				})
+			}
+		}
+	}
+}
+
+// checkRidge compares A, B and P with their definitions.
+func (s *solved) checkRidge(t *testing.T) {
+	stats, m := s.result.Statistics, s.result.Model
+	for i, phi := range s.dense.phi {
+		k := m.Features(i)
+		a := mat.NewDense(k, k, nil)
+		for row := range k {
+			for col := range row + 1 {
+				v := stats.parts[i].a[row*k+col]
+				a.Set(row, col, v)
+				a.Set(col, row, v)
+			}
+		}
+		if e := relative(a, product(phi, phi.T())); e > 1e-12 {
+			t.Errorf("A of modality %d is off by %g", i, e)
+		}
+		want := product(s.h[len(s.h)-1], phi.T())
+		if e := relative(mat.NewDense(m.Bits(), k, stats.parts[i].b), want); e > 1e-12 {
+			t.Errorf("B of modality %d is off by %g", i, e)
+		}
+		for j := range k {
+			a.Set(j, j, a.At(j, j)+m.Gamma(i))
+		}
+		var p mat.Dense
+		if err := p.Solve(a, want.T()); err != nil {
+			t.Fatal(err)
+		}
+		if e := relative(mat.NewDense(m.Bits(), k, m.p[i]), p.T()); e > 1e-6 {
+			t.Errorf("P of modality %d is off by %g", i, e)
+		}
+		n := 0
+		for _, has := range s.dense.has[i] {
+			if has {
+				n++
+			}
+		}
+		if stats.Items(i) != n {
+			t.Errorf("%d items with modality %d, want %d", stats.Items(i), i, n)
+		}
+	}
+}
+
+func TestObjectiveFallsAndBasesAreOrthonormal(t *testing.T) {
+	for _, problem := range problems {
+		for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+			for _, delta := range []float64{.2, 10} {
+				s := solveBoth(t, problem.cfg, Options{
+					Bits: 16, Anchors: 25, Sweeps: 8, Method: method, Delta: delta, Seed: 1,
+					Mu: heavyMu(problem.cfg.Dims),
+				})
+				f := s.result.Report.Objective
+				for i := 1; i < len(f); i++ {
+					if f[i] > f[i-1]*(1+1e-12) {
+						t.Errorf("%s, %v, delta %g: the objective rises: %v", problem.name, method, delta, f)
+					}
+				}
+				for i, c := range s.c {
+					if !isIdentity(product(c.T(), c)) {
+						t.Errorf("%s, %v, sweep %d: C'C is not I", problem.name, method, i+1)
+					}
+					for m, g := range s.g[i] {
+						// R = G C' is an isometry on the range of C.
+						if !isIdentity(product(g.T(), g)) {
+							t.Errorf("%s, %v, sweep %d: G'G of modality %d is not I", problem.name, method, i+1, m)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestStepsAreOptimal: no feasible change of the variables that a step chose
+// lowers the objective, the others being what they were at that step.
+func TestStepsAreOptimal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	noise := func(m *mat.Dense, size float64) *mat.Dense {
+		x := mat.DenseCopyOf(m)
+		x.Apply(func(_, _ int, v float64) float64 { return v + size*rng.NormFloat64() }, x)
+		return x
+	}
+	for _, problem := range problems[:4] {
+		s := solveBoth(t, problem.cfg, Options{
+			Bits: 16, Anchors: 25, Sweeps: 3, Method: MethodJoint, Delta: .5, Mu: heavyMu(problem.cfg.Dims),
+		})
+		d := s.dense
+		for i, c := range s.c {
+			rotations := func(c *mat.Dense, gs []*mat.Dense) (r []*mat.Dense) {
+				for _, g := range gs {
+					r = append(r, product(g, c.T()))
+				}
+				return r
+			}
+			h0, y0, h1, y1 := s.h[i], s.y[i], s.h[i+1], s.y[i+1]
+			r := rotations(c, s.g[i])
+			atC, atH, atY := d.value(c, r, h0, y0), d.value(c, r, h1, y0), d.value(c, r, h1, y1)
+			if atH > atC || atY > atH {
+				t.Errorf("%s, sweep %d: steps raise the objective: %g, %g, %g", problem.name, i+1, atC, atH, atY)
+			}
+			for range 20 {
+				size := []float64{1e-3, .03, 1}[rng.IntN(3)]
+				c2 := isometry(noise(c, size))
+				var g2 []*mat.Dense
+				for _, g := range s.g[i] {
+					g2 = append(g2, isometry(noise(g, size)))
+				}
+				if f := d.value(c2, rotations(c2, g2), h0, y0); f < atC*(1-1e-12) {
+					t.Fatalf("%s, sweep %d: another C and R give %g < %g", problem.name, i+1, f, atC)
+				}
+				h2 := mat.DenseCopyOf(h1)
+				for range 5 {
+					row, col := rng.IntN(d.q), rng.IntN(d.n)
+					h2.Set(row, col, -h2.At(row, col))
+				}
+				if f := d.value(c, r, h2, y0); f < atH*(1-1e-12) {
+					t.Fatalf("%s, sweep %d: another H gives %g < %g", problem.name, i+1, f, atH)
+				}
+				y2 := noise(y1, size)
+				y2.Apply(func(l, i int, v float64) float64 {
+					if d.label.At(l, i) == 1 {
+						return max(v, 1)
+					}
+					return min(v, 0)
+				}, y2)
+				if f := d.value(c, r, h1, y2); f < atY*(1-1e-12) {
+					t.Fatalf("%s, sweep %d: another Y gives %g < %g", problem.name, i+1, f, atY)
+				}
+			}
+		}
+	}
+}
+
+// TestMethodsAgreeAtLargeDelta: with one label an item, Y at the labels and
+// features that weigh little, the three solvers are one.
+func TestMethodsAgreeAtLargeDelta(t *testing.T) {
+	cfg := synth.Config{Items: 300, Classes: 5, Dims: []int{8, 5}, Seed: 3}
+	var codes []codec.Codes
+	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+		s := solveBoth(t, cfg, Options{
+			Bits: 32, Anchors: 40, Method: method, Delta: 1e8, Seed: 9,
+			Mu: map[string]float64{"image": 1e-7, "text": 1e-7},
+		})
+		list := codec.NewCodes(32, 0)
+		for i, labels := range s.data.Labels {
+			code := codec.NewCode(32)
+			s.result.Model.LabelCode(code, labels)
+			list.Append(code)
+			for j := range 32 {
+				if code.Bit(j) != (s.h[len(s.h)-1].At(j, i) > 0) {
+					t.Fatalf("%v: the label code of item %d is not its code in training", method, i)
+				}
+			}
+		}
+		codes = append(codes, list)
+	}
+	for i := range codes[0].Len() {
+		for m := 1; m < 3; m++ {
+			if codec.Distance(codes[0].At(i), codes[m].At(i)) != 0 {
+				t.Fatalf("item %d: labels %x, joint %x, paper %x", i, codes[0].At(i), codes[1].At(i), codes[2].At(i))
+			}
+		}
+	}
+}
+
+// TestDependentLabels: labels that only occur together, or a modality that says
+// nothing, take rank from the matrices whose polar factors are taken; C must
+// stay orthonormal and joint's objective must still fall.
+func TestDependentLabels(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 120, Classes: 3, Dims: []int{6, 4}})
+	for i, labels := range data.Labels {
+		if labels[0] == 0 {
+			data.Labels[i] = []uint32{0, 10, 20}
+		}
+		data.Vectors[1][i] = []float32{1, 2, 3, 4}
+	}
+	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+		opt, err := Options{Bits: 16, Anchors: 30, Sweeps: 6, Method: method, Delta: 1}.withDefaults(modalitiesOf([]int{6, 4}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := seeded(1, 16)
+		from.seen = func(s *solver) {
+			c := mat.NewDense(5, 16, s.cm)
+			if !isIdentity(product(c, c.T())) {
+				t.Errorf("%v: C'C is not I", method)
+			}
+		}
+		r, err := train(t.Context(), modalitiesOf([]int{6, 4}), synthetic(data), opt, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Report.Objective
+		for i := 1; i < len(f); i++ {
+			if method != MethodPaper && f[i] > f[i-1]*(1+1e-12) || f[i] != f[i] {
+				t.Errorf("%v: the objective rises: %v", method, f)
+			}
+		}
+		if r.Report.DistinctCodes < 2 {
+			t.Errorf("%v: %d distinct codes", method, r.Report.DistinctCodes)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package model
+
+import (
+	"context"
+	"iter"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// memory is a source over rows in memory: vectors by modality and item.
+type memory struct {
+	vectors [][][]float32
+	labels  [][]uint32
+}
+
+func (s *memory) Examples(ctx context.Context) iter.Seq2[Example, error] {
+	return func(yield func(Example, error) bool) {
+		// One example for all, overwritten: training must not keep it.
+		ex := Example{Vectors: make([][]float32, len(s.vectors))}
+		for i, labels := range s.labels {
+			for t, rows := range s.vectors {
+				if rows[i] == nil {
+					ex.Vectors[t] = nil
+				} else {
+					ex.Vectors[t] = append(ex.Vectors[t][:0], rows[i]...)
+				}
+			}
+			ex.Labels = append(ex.Labels[:0], labels...)
+			if !yield(ex, nil) {
+				return
+			}
+		}
+	}
+}
+
+func synthetic(d *synth.Data) *memory { return &memory{vectors: d.Vectors, labels: d.Labels} }
+
+func modalitiesOf(dims []int) []Modality {
+	names := []string{"image", "text", "sound"}
+	var ms []Modality
+	for t, d := range dims {
+		ms = append(ms, Modality{Name: names[t], Dim: d})
+	}
+	return ms
+}

@@ -1,0 +1,173 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+)
+
+// Statistics are what the projections of a model are solved from: for each
+// modality A_t = phi_t phi_t' (k x k), B_t = H phi_t' (q x k) and the number of
+// items in them. They are sums over items, so the statistics of shards add up,
+// the online step adds to them (eqs. 22-24), and the ridge gamma can change
+// without the data. Memory: 8 k (k+q) bytes a modality. Not for concurrent use,
+// except for reading.
+type Statistics struct {
+	fingerprint uint64 // of the maps and the code space
+	bits        int
+	parts       []part
+}
+
+type part struct {
+	name string
+	k    int
+	n    int64
+	a    []float64 // k x k; only the lower triangle means anything
+	b    []float64 // q x k
+}
+
+// stripRows is the height of the strips of A. One strip is one product, and
+// those above the diagonal of its last square are wasted work: 4 % at k = 800.
+const stripRows = 64
+
+// NewStatistics returns the statistics of no items for the maps and the code
+// space of m.
+func NewStatistics(m *Model) *Statistics {
+	s := &Statistics{fingerprint: m.fingerprint, bits: m.bits}
+	for t, f := range m.maps {
+		k := f.size()
+		s.parts = append(s.parts, part{name: m.modalities[t].Name, k: k, a: make([]float64, k*k), b: make([]float64, m.bits*k)})
+	}
+	return s
+}
+
+// Items returns how many items with modality t are in the statistics.
+func (s *Statistics) Items(t int) int { return int(s.parts[t].n) }
+
+// Add adds items that have modality t: row i of phi is phi_t of item i, as
+// Encoder.Map computes it, row i of h its code as +-1. It reads rows*k and
+// rows*Bits numbers, keeps neither slice, and costs rows*k*(k+2*Bits)
+// multiplications.
+//
+// The sums are bitwise the same whatever GOMAXPROCS is: each number of A and B
+// is summed by one goroutine in the order of the rows. They do depend, in the
+// last bits, on how the items are cut into calls.
+func (s *Statistics) Add(t, rows int, phi, h []float64) (err error) {
+	defer guard(&err, "adding to statistics")
+	if t < 0 || t >= len(s.parts) {
+		return fmt.Errorf("%w: the statistics have %d modalities, not number %d", ErrMismatch, len(s.parts), t)
+	}
+	p := &s.parts[t]
+	if rows < 0 || len(phi) < rows*p.k || len(h) < rows*s.bits {
+		return fmt.Errorf("%w: %d rows of modality %q need %d features and %d signs, not %d and %d",
+			ErrMismatch, rows, p.name, rows*p.k, rows*s.bits, len(phi), len(h))
+	}
+	if rows == 0 {
+		return nil
+	}
+	x := general(phi[:rows*p.k], rows, p.k)
+	// Dgemm is several times faster than gonum's Dsyrk, which has no blocking.
+	for i := 0; i < p.k; i += stripRows {
+		end := min(i+stripRows, p.k)
+		left, right := x, x
+		left.Cols, left.Data = end-i, x.Data[i:]
+		right.Cols = end
+		blas64.Gemm(blas.Trans, blas.NoTrans, 1, left, right, 1,
+			blas64.General{Rows: end - i, Cols: end, Stride: p.k, Data: p.a[i*p.k:]})
+	}
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, general(h[:rows*s.bits], rows, s.bits), x, 1, general(p.b, s.bits, p.k))
+	p.n += int64(rows)
+	return nil
+}
+
+// Merge adds the statistics of other items, made for the same maps and code
+// space; else the error wraps ErrMismatch and s is as it was.
+func (s *Statistics) Merge(other *Statistics) error {
+	if !s.sameShape(other) {
+		return fmt.Errorf("%w: the statistics belong to another model: merge only what was made with one model's maps", ErrMismatch)
+	}
+	for t := range s.parts {
+		p, o := &s.parts[t], &other.parts[t]
+		if p.n > math.MaxInt64-o.n {
+			return fmt.Errorf("%w: modality %q: the number of items overflows", ErrMismatch, p.name)
+		}
+	}
+	for t := range s.parts {
+		p, o := &s.parts[t], &other.parts[t]
+		for i, v := range o.a {
+			p.a[i] += v
+		}
+		for i, v := range o.b {
+			p.b[i] += v
+		}
+		p.n += o.n
+	}
+	return nil
+}
+
+func (s *Statistics) sameShape(other *Statistics) bool {
+	return s.fingerprint == other.fingerprint && s.bits == other.bits &&
+		slices.EqualFunc(s.parts, other.parts, func(p, o part) bool { return p.name == o.name && p.k == o.k })
+}
+
+// Clone returns a copy that shares nothing with s.
+func (s *Statistics) Clone() *Statistics {
+	c := *s
+	c.parts = slices.Clone(s.parts)
+	for t := range c.parts {
+		c.parts[t].a = slices.Clone(c.parts[t].a)
+		c.parts[t].b = slices.Clone(c.parts[t].b)
+	}
+	return &c
+}
+
+// Solve returns the projection of modality t for a ridge gamma,
+//
+//	P_t = B_t (A_t + gamma I)^-1,
+//
+// q rows of k. It factors by Cholesky (k^3/3 multiplications) and copies A. The
+// error is a *SingularError when gamma is too small for A.
+func (s *Statistics) Solve(t int, gamma float64) (p []float64, err error) {
+	defer guard(&err, "solving for a projection")
+	if t < 0 || t >= len(s.parts) {
+		return nil, fmt.Errorf("%w: the statistics have %d modalities, not number %d", ErrMismatch, len(s.parts), t)
+	}
+	part := &s.parts[t]
+	if err := checkWeight("gamma", part.name, gamma); err != nil {
+		return nil, err
+	}
+	k := part.k
+	// gonum reads the upper triangle of a symmetric matrix: row i of it is
+	// column i of ours.
+	a := make([]float64, k*k)
+	for i := range k {
+		for j := range i + 1 {
+			a[j*k+i] = part.a[i*k+j]
+		}
+		a[i*k+i] += gamma
+	}
+	singular := &SingularError{Modality: part.name, Gamma: gamma}
+	var chol mat.Cholesky
+	if !chol.Factorize(mat.NewSymDense(k, a)) {
+		return nil, singular
+	}
+	var x mat.Dense
+	if err := chol.SolveTo(&x, mat.NewDense(s.bits, k, part.b).T()); err != nil {
+		return nil, singular // a mat.Condition: no digit would be right
+	}
+	p = make([]float64, 0, s.bits*k)
+	for i := range s.bits {
+		for j := range k {
+			v := x.At(j, i)
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, singular
+			}
+			p = append(p, v)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,457 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+func marshal(t testing.TB, r *Result) (model, stats []byte) {
+	t.Helper()
+	model, err := r.Model.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats, err = r.Statistics.MarshalBinary(); err != nil {
+		t.Fatal(err)
+	}
+	return model, stats
+}
+
+func TestTrainIsDeterministic(t *testing.T) {
+	cfg := synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2, Missing: .3}
+	src := synthetic(synth.Pairs(cfg))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+		var model, stats []byte
+		for _, procs := range []int{1, 2, 2, 5} {
+			runtime.GOMAXPROCS(procs)
+			r, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{
+				Bits: 72, Anchors: 90, Method: method, Seed: 11, Delta: 1, Map: map[string]MapKind{"text": MapRBF},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, s := marshal(t, r)
+			if model != nil && (!bytes.Equal(m, model) || !bytes.Equal(s, stats)) {
+				t.Fatalf("%v: other bytes with %d processors", method, procs)
+			}
+			model, stats = m, s
+		}
+		runtime.GOMAXPROCS(2)
+		other, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{Bits: 72, Anchors: 90, Method: method, Seed: 12})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, _ := marshal(t, other); bytes.Equal(m, model) {
+			t.Fatalf("%v: another seed gives the same model", method)
+		}
+	}
+}
+
+func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}})
+	data.Vectors[1] = data.Vectors[0] // so that equal items show as equal anchors
+	r, err := Train(t.Context(), modalitiesOf([]int{4, 4}), synthetic(data), Options{Anchors: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(r.Model.maps[0].anchors, r.Model.maps[1].anchors) {
+		t.Fatal("the modalities have different anchors")
+	}
+}
+
+func TestChoose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 300).Draw(t, "n")
+		k := rapid.IntRange(1, n).Draw(t, "k")
+		rows := choose(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), n, k)
+		if len(rows) != k || !slices.IsSorted(rows) || len(slices.Compact(slices.Clone(rows))) != k ||
+			rows[0] < 0 || rows[k-1] >= n {
+			t.Fatalf("%d of %d: %v", k, n, rows)
+		}
+	})
+}
+
+// TestTrainLearns: queries that training did not see find their classes.
+func TestTrainLearns(t *testing.T) {
+	dims := []int{12, 8, 6}
+	data := synth.Pairs(synth.Config{Items: 600, Classes: 5, Dims: dims, Missing: .2, Seed: 2})
+	trained, held := data.Slice(0, 400), data.Slice(400, 600)
+	for _, kind := range []MapKind{MapRBF, MapLinear} {
+		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(trained), Options{
+			Map: map[string]MapKind{"image": kind, "text": kind, "sound": kind},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := codec.NewCodes(64, 0)
+		code := codec.NewCode(64)
+		for _, labels := range trained.Labels {
+			r.Model.LabelCode(code, labels)
+			db.Append(code)
+		}
+		e, z := r.Model.NewEncoder(), make([]float64, 64)
+		for m := range dims {
+			queries := codec.NewCodes(64, 0)
+			var labels [][]uint32
+			for i, x := range held.Vectors[m] {
+				if x == nil {
+					continue
+				}
+				if err := e.Project(z, m, x); err != nil {
+					t.Fatal(err)
+				}
+				queries.Append(codec.PackSigns(code, z))
+				labels = append(labels, held.Labels[i])
+			}
+			got, err := Evaluate(t.Context(), db, trained.Labels, queries, labels, 50)
+			if err != nil || got.MAP < .95 {
+				t.Errorf("%v, modality %d: %+v, %v", kind, m, got, err)
+			}
+		}
+	}
+}
+
+func TestConstantModalityTeachesNothingAndHarmsNothing(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 80, Dims: []int{6, 3}})
+	for i := range data.Vectors[1] {
+		data.Vectors[1][i] = []float32{.1, .1, .1}
+	}
+	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+		for _, kind := range []MapKind{MapRBF, MapLinear} {
+			r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), Options{
+				Method: method, Bits: 16, Map: map[string]MapKind{"text": kind},
+			})
+			var few *FeaturesError
+			if method == MethodPaper && kind == MapLinear {
+				if !errors.As(err, &few) {
+					t.Errorf("%v, %v: %v", method, kind, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%v, %v: %v", method, kind, err)
+			}
+			if !r.Report.Chosen["text"].Constant || r.Report.Chosen["image"].Constant {
+				t.Errorf("%v, %v: %+v", method, kind, r.Report.Chosen)
+			}
+			for _, f := range r.Report.Objective {
+				if math.IsNaN(f) {
+					t.Errorf("%v, %v: objective %v", method, kind, r.Report.Objective)
+				}
+			}
+			z := make([]float64, 16)
+			if err := r.Model.NewEncoder().Project(z, 1, []float32{.1, .1, .1}); err != nil || slices.ContainsFunc(z, math.IsNaN) {
+				t.Errorf("%v, %v: %v, %v", method, kind, z, err)
+			}
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: []int{6, 3}, Missing: .3})
+	var phases []string
+	r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), Options{
+		Bits: 16, Sweeps: 5, Map: map[string]MapKind{"text": MapLinear},
+		Progress: func(phase string, done, total int) {
+			if done != 90 || total != 90 && phase != "scan" {
+				t.Errorf("%s: %d of %d", phase, done, total)
+			}
+			phases = append(phases, phase)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"scan", "statistics"}, slices.DeleteFunc(phases, func(s string) bool { return s == "anchors" })); d != "" {
+		t.Error(d)
+	}
+	rep := r.Report
+	if rep.TrainItems != 90 || rep.Labels != 3 || rep.LabelSets != 3 || rep.Bits != 16 || rep.Method != MethodLabels ||
+		rep.Sweeps != 5 || len(rep.Objective) != 5 || rep.DistinctCodes < 2 || rep.DistinctCodes > 3 {
+		t.Errorf("%+v", rep)
+	}
+	image, text := rep.Chosen["image"], rep.Chosen["text"]
+	if image.Anchors != r.Statistics.Items(0) || image.Features != image.Anchors || image.Sigma <= 0 || image.Gamma != DefaultGamma {
+		t.Errorf("%+v", image)
+	}
+	if text.Anchors != 0 || text.Features != 4 || text.Map != MapLinear || text.Items != r.Statistics.Items(1) {
+		t.Errorf("%+v", text)
+	}
+	// Balance and constant bits by their definitions.
+	var balance float64
+	constant := 0
+	for j := range 16 {
+		sum := 0.0
+		for _, labels := range data.Labels {
+			code := codec.NewCode(16)
+			r.Model.LabelCode(code, labels)
+			if code.Bit(j) {
+				sum++
+			} else {
+				sum--
+			}
+		}
+		balance += math.Abs(sum) / 90 / 16
+		if math.Abs(sum) == 90 {
+			constant++
+		}
+	}
+	if !approx(balance, rep.BitBalance, 1e-12) || constant != rep.ConstantBits {
+		t.Errorf("balance %g with %d constant bits, want %g with %d", rep.BitBalance, rep.ConstantBits, balance, constant)
+	}
+	b, err := json.Marshal(rep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{`"train_items":90`, `"method":"labels"`, `"map":"rbf"`, `"map":"linear"`, `"chosen"`, `"sweeps":5`,
+		`"objective":[`, `"bit_balance"`, `"constant_bits"`, `"distinct_codes"`, `"bits":16`, `"seconds":{`} {
+		if !strings.Contains(string(b), field) {
+			t.Errorf("no %s in %s", field, b)
+		}
+	}
+	var back Report
+	if err := json.Unmarshal(b, &back); err != nil || cmp.Diff(rep, back) != "" {
+		t.Errorf("%v\n%s", err, cmp.Diff(rep, back))
+	}
+}
+
+// failing yields an error, or fewer or other items the second time.
+type failing struct {
+	*memory
+	passes int
+	change func(pass int, m *memory) (*memory, error)
+}
+
+func (f *failing) Examples(ctx context.Context) iter.Seq2[Example, error] {
+	f.passes++
+	m, err := f.change(f.passes, f.memory)
+	if err != nil {
+		return func(yield func(Example, error) bool) { yield(Example{}, err) }
+	}
+	return m.Examples(ctx)
+}
+
+func TestTrainRefuses(t *testing.T) {
+	good := func() *synth.Data { return synth.Pairs(synth.Config{Items: 40, Dims: []int{4, 3}}) }
+	alter := func(f func(*synth.Data)) Source {
+		d := good()
+		f(d)
+		return synthetic(d)
+	}
+	two := modalitiesOf([]int{4, 3})
+	nan, inf := math.NaN(), math.Inf(1)
+	own := errors.New("the disk is on fire")
+	from := func(change func(pass int, m *memory) (*memory, error)) Source {
+		return &failing{memory: synthetic(good()), change: change}
+	}
+	as := func(target any) func(error) bool { return func(err error) bool { return errors.As(err, target) } }
+	is := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+	var (
+		bits     *BitsError
+		anchors  *AnchorsError
+		features *FeaturesError
+		modality *ModalityError
+		dim      *DimensionError
+		singular *SingularError
+	)
+	for _, c := range []struct {
+		name       string
+		modalities []Modality
+		src        Source
+		opt        Options
+		is         func(error) bool
+		says       string
+	}{
+		{name: "no items", src: &memory{vectors: make([][][]float32, 2)}, is: is(ErrNoLabels), says: "label some items"},
+		{name: "no labels", src: alter(func(d *synth.Data) { d.Labels[7] = nil }), is: is(ErrNoLabels), says: "item 7"},
+		{name: "one class", src: alter(func(d *synth.Data) {
+			for i := range d.Labels {
+				d.Labels[i] = []uint32{3, 9}
+			}
+		}), is: is(ErrOneClass), says: "same code"},
+		{name: "unsorted labels", src: alter(func(d *synth.Data) { d.Labels[5] = []uint32{2, 2} }), is: is(ErrOption), says: "item 5"},
+		{name: "more labels than bits", src: alter(func(d *synth.Data) {
+			for i := range d.Labels {
+				d.Labels[i] = []uint32{uint32(i)}
+			}
+		}), opt: Options{Bits: 32}, is: as(&bits), says: "40 labels do not fit in codes of 32 bits: use at least 40"},
+		{name: "anchors", opt: Options{Anchors: 41}, is: as(&anchors), says: `41 anchors asked for, but only 40 training items have modality "image"`},
+		{name: "joint features", src: alter(func(d *synth.Data) {
+			for i := 3; i < 40; i++ {
+				d.Vectors[1][i] = nil
+			}
+		}), opt: Options{Method: MethodJoint}, is: as(&features), says: `"text" has 3 features, but method joint needs at least 4`},
+		{name: "paper features", opt: Options{Method: MethodPaper}, is: as(&features), says: `has 40 features, but method paper needs at least 64`},
+		{name: "bits", opt: Options{Bits: 63}, is: is(ErrOption), says: "63"},
+		{name: "sweeps", opt: Options{Sweeps: -1}, is: is(ErrOption), says: "sweeps"},
+		{name: "negative anchors", opt: Options{Anchors: -1}, is: is(ErrOption), says: "anchors"},
+		{name: "method", opt: Options{Method: 9}, is: is(ErrOption), says: "method(9)"},
+		{name: "map kind", opt: Options{Map: map[string]MapKind{"text": 7}}, is: is(ErrOption), says: "map(7)"},
+		{name: "map name", opt: Options{Map: map[string]MapKind{"sound": MapRBF}}, is: as(&modality), says: `"sound" has a map`},
+		{name: "gamma name", opt: Options{Gamma: map[string]float64{"": 1}}, is: as(&modality), says: "gamma"},
+		{name: "mu name", opt: Options{Mu: map[string]float64{"x": 1}}, is: as(&modality), says: "mu"},
+		{name: "gamma", opt: Options{Gamma: map[string]float64{"text": -1}}, is: is(ErrOption), says: `gamma of modality "text": -1`},
+		{name: "mu", opt: Options{Mu: map[string]float64{"text": nan}}, is: is(ErrOption), says: "NaN"},
+		{name: "delta", opt: Options{Delta: inf}, is: is(ErrOption), says: "delta"},
+		{name: "no such modality in the items", src: alter(func(d *synth.Data) { clear(d.Vectors[1]) }), is: as(&modality), says: `"text" is in no training item`},
+		{name: "no modalities", modalities: []Modality{}, is: is(ErrOption), says: "modalities"},
+		{name: "no name", modalities: []Modality{{"", 3}}, is: is(ErrOption), says: "name"},
+		{name: "name twice", modalities: []Modality{{"a", 3}, {"a", 3}}, is: as(&modality), says: "twice"},
+		{name: "no dimension", modalities: []Modality{{"a", 0}}, is: is(ErrOption), says: "dimension 0"},
+		{name: "vectors", modalities: two[:1], is: is(ErrMismatch), says: "2 vectors"},
+		{name: "dimension", modalities: modalitiesOf([]int{4, 5}), is: as(&dim), says: `training item 0: a vector of 3 numbers, but modality "text" has 5`},
+		{name: "NaN", src: alter(func(d *synth.Data) { d.Vectors[1][30][2] = float32(nan) }), is: is(ErrNotFinite), says: `item 30: modality "text", dimension 2 is NaN`},
+		{name: "a linear map too large", src: &memory{
+			vectors: [][][]float32{{make([]float32, maxFeatures), make([]float32, maxFeatures)}}, labels: [][]uint32{{1}, {2}},
+		}, modalities: []Modality{{"bag", maxFeatures}}, opt: Options{Map: map[string]MapKind{"bag": MapLinear}}, is: is(ErrOption), says: "32769 features"},
+		{name: "singular", src: alter(func(d *synth.Data) { d.Vectors[0][1] = d.Vectors[0][2] }), opt: Options{Gamma: map[string]float64{"image": 0}}, is: as(&singular), says: `modality "image" with gamma 0`},
+		{name: "source", src: from(func(pass int, m *memory) (*memory, error) {
+			if pass == 3 {
+				return nil, own
+			}
+			return m, nil
+		}), is: is(own), says: "item 0"},
+		{name: "fewer items later", src: from(func(pass int, m *memory) (*memory, error) {
+			if pass == 3 {
+				return synthetic(good().Slice(0, 39)), nil
+			}
+			return m, nil
+		}), is: is(ErrMismatch), says: "40 training items at first and has 39 now"},
+		{name: "more items later", src: from(func(pass int, m *memory) (*memory, error) {
+			if pass == 1 {
+				return synthetic(good().Slice(0, 39)), nil
+			}
+			return m, nil
+		}), opt: Options{Method: MethodJoint}, is: is(ErrMismatch), says: "39 training items at first and has more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.modalities == nil {
+				c.modalities = two
+			}
+			if c.src == nil {
+				c.src = synthetic(good())
+			}
+			_, err := Train(t.Context(), c.modalities, c.src, c.opt)
+			if err == nil || !c.is(err) || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("%v, want it to say %q", err, c.says)
+			}
+			if strings.Contains(err.Error(), "fddhdb:") || strings.Contains(err.Error(), "internal") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestTrainCancels(t *testing.T) {
+	data := synthetic(synth.Pairs(synth.Config{Items: 3 * blockItems}))
+	for _, phase := range []string{"scan", "anchors", "features", "sweep 2", "statistics"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		blocks := 0
+		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data, Options{Method: MethodJoint, Anchors: 50, Progress: func(p string, _, _ int) {
+			if blocks > 0 {
+				blocks++
+			}
+			if p == phase && blocks == 0 {
+				cancel()
+				blocks = 1
+			}
+		}})
+		if !errors.Is(err, context.Canceled) || blocks != 1 {
+			t.Errorf("cancelled in %s: %v, %d more blocks", phase, err, blocks-1)
+		}
+		cancel()
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, m := range []Method{MethodAuto, MethodLabels, MethodJoint, MethodPaper} {
+		if got, err := ParseMethod(m.String()); err != nil || got != m {
+			t.Errorf("%v: %v, %v", m, got, err)
+		}
+	}
+	for _, k := range []MapKind{MapRBF, MapLinear} {
+		if got, err := ParseMapKind(k.String()); err != nil || got != k {
+			t.Errorf("%v: %v, %v", k, got, err)
+		}
+	}
+	if _, err := ParseMapKind("rbf+linear"); !errors.Is(err, ErrNotBuilt) {
+		t.Error(err)
+	}
+	if _, err := ParseMapKind("cubic"); !errors.Is(err, ErrOption) {
+		t.Error(err)
+	}
+	if _, err := ParseMethod("fast"); !errors.Is(err, ErrOption) {
+		t.Error(err)
+	}
+}
+
+func TestLabelCode(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, LabelsPerItem: 3})
+	for _, labels := range data.Labels {
+		for i := range labels {
+			labels[i] = labels[i]*700_000_000 + 5 // any uint32
+		}
+	}
+	r, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{Bits: 72})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := r.Model
+	if want := []uint32{5, 700_000_005, 1_400_000_005, 2_100_000_005, 2_800_000_005, 3_500_000_005}; !slices.Equal(m.Labels(), want) {
+		t.Fatal(m.Labels())
+	}
+	code, other := codec.NewCode(72), codec.NewCode(72)
+	for _, labels := range data.Labels {
+		if !m.LabelCode(code, labels) {
+			t.Fatal("labels unknown")
+		}
+		z := make([]float64, 72)
+		for _, l := range labels {
+			row, _ := slices.BinarySearch(m.labels, l)
+			for j := range z {
+				z[j] += m.c[row*72+j]
+			}
+		}
+		if !slices.Equal(code, codec.PackSigns(codec.NewCode(72), z)) {
+			t.Fatalf("labels %v: code %x", labels, code)
+		}
+		with := slices.Sorted(slices.Values(append([]uint32{0, 6, math.MaxUint32}, labels...)))
+		if !m.LabelCode(other, with) || !slices.Equal(code, other) {
+			t.Fatal("unknown labels change the code")
+		}
+	}
+	for _, none := range [][]uint32{nil, {0, 6}} {
+		if m.LabelCode(other, none) || !slices.Equal(code, other) {
+			t.Fatalf("labels %v have a code, or dst changed", none)
+		}
+	}
+}
+
+func BenchmarkTrainSynth(b *testing.B) {
+	data := synthetic(synth.Pairs(synth.Config{Items: 2000, Classes: 10, Dims: []int{128, 10}}))
+	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+		b.Run(method.String(), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Train(b.Context(), modalitiesOf([]int{128, 10}), data, Options{Method: method}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

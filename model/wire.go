@@ -1,0 +1,214 @@
+package model
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Limits of the binary forms. They keep every product of two sizes far from
+// overflow.
+const (
+	maxModalities = 1 << 10
+	maxName       = 1 << 10
+	maxDim        = 1 << 24
+	maxFeatures   = 1 << 15 // A then takes 8 GiB; more would exhaust the memory instead of failing
+)
+
+// Both binary forms stand in the same frame, all numbers little-endian:
+//
+//	offset  size  what
+//	0       4     magic: "FDHM" a model, "FDHS" statistics
+//	4       2     uint16: version
+//	6       2     0
+//	8       n     body: see marshal.go
+//	8+n     4     CRC-32C (Castagnoli) of all bytes before it
+//
+// The version is read before the checksum is, since a newer form may check
+// itself in another way.
+const frameBytes = 8 + 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// corrupt is an error that wraps codec.ErrCorrupt.
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", codec.ErrCorrupt, fmt.Sprintf(format, args...))
+}
+
+// A wireWriter appends to a frame.
+type wireWriter struct{ b []byte }
+
+func newWireWriter(magic string, version uint16) *wireWriter {
+	w := &wireWriter{b: []byte(magic)}
+	w.u16(version)
+	w.u16(0)
+	return w
+}
+
+func (w *wireWriter) u8(v uint8)   { w.b = append(w.b, v) }
+func (w *wireWriter) u16(v uint16) { w.b = binary.LittleEndian.AppendUint16(w.b, v) }
+func (w *wireWriter) u32(v uint32) { w.b = binary.LittleEndian.AppendUint32(w.b, v) }
+func (w *wireWriter) u64(v uint64) { w.b = binary.LittleEndian.AppendUint64(w.b, v) }
+
+func (w *wireWriter) name(s string) {
+	w.u16(uint16(len(s)))
+	w.b = append(w.b, s...)
+}
+
+func (w *wireWriter) f64s(x ...float64) {
+	for _, v := range x {
+		w.u64(math.Float64bits(v))
+	}
+}
+
+func (w *wireWriter) f32s(x []float32) {
+	for _, v := range x {
+		w.u32(math.Float32bits(v))
+	}
+}
+
+// finish appends the checksum and returns the frame.
+func (w *wireWriter) finish() []byte {
+	w.u32(crc32.Checksum(w.b, castagnoli))
+	return w.b
+}
+
+// A wireReader reads the body of a frame. After the first error it returns
+// zeros and allocates nothing: slices are made only when their bytes are there,
+// so that memory is bounded by the input.
+type wireReader struct {
+	b   []byte
+	err error
+}
+
+// openFrame checks magic, version and checksum.
+func openFrame(b []byte, what, magic string, newest uint16) (*wireReader, error) {
+	if len(b) < frameBytes || string(b[:4]) != magic {
+		return nil, corrupt("these %d bytes are no %s", len(b), what)
+	}
+	if v := binary.LittleEndian.Uint16(b[4:]); v > newest {
+		return nil, &FormatError{What: what, Version: int(v), Newest: int(newest)}
+	}
+	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
+	if crc32.Checksum(body, castagnoli) != sum {
+		return nil, corrupt("the checksum of the %s does not match", what)
+	}
+	if body[6] != 0 || body[7] != 0 {
+		return nil, corrupt("bytes 6 and 7 of the %s are not zero", what)
+	}
+	return &wireReader{b: body[8:]}, nil
+}
+
+func (r *wireReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = corrupt(format, args...)
+	}
+}
+
+// take returns the next n bytes, or nil after an error.
+func (r *wireReader) take(n int, what string) []byte {
+	if r.err == nil && (n < 0 || n > len(r.b)) {
+		r.fail("%d bytes are left where %s takes %d", len(r.b), what, n)
+	}
+	if r.err != nil {
+		return nil
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *wireReader) u8(what string) uint8 {
+	if b := r.take(1, what); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *wireReader) u16(what string) uint16 {
+	if b := r.take(2, what); b != nil {
+		return binary.LittleEndian.Uint16(b)
+	}
+	return 0
+}
+
+func (r *wireReader) u32(what string) uint32 {
+	if b := r.take(4, what); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *wireReader) u64(what string) uint64 {
+	if b := r.take(8, what); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// count reads a uint32 that must lie between low and high.
+func (r *wireReader) count(what string, low, high int) int {
+	n := int64(r.u32(what))
+	if r.err == nil && (n < int64(low) || n > int64(high)) {
+		r.fail("%s is %d, not between %d and %d", what, n, low, high)
+	}
+	if r.err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+func (r *wireReader) name(what string) string {
+	return string(r.take(int(r.u16(what)), what))
+}
+
+func (r *wireReader) f64(what string) float64 {
+	if x := r.f64s(1, what); x != nil {
+		return x[0]
+	}
+	return 0
+}
+
+// f64s reads n finite numbers, nil after an error. n*8 must not overflow.
+func (r *wireReader) f64s(n int, what string) []float64 {
+	b := r.take(8*n, what)
+	if b == nil {
+		return nil
+	}
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		if x[i]-x[i] != 0 {
+			r.fail("%s holds %v", what, x[i])
+			return nil
+		}
+	}
+	return x
+}
+
+func (r *wireReader) f32s(n int, what string) []float32 {
+	b := r.take(4*n, what)
+	if b == nil {
+		return nil
+	}
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		if x[i]-x[i] != 0 {
+			r.fail("%s holds %v", what, x[i])
+			return nil
+		}
+	}
+	return x
+}
+
+// close returns the first error, or one about bytes that are left.
+func (r *wireReader) close() error {
+	if r.err == nil && len(r.b) > 0 {
+		r.fail("%d bytes follow the end", len(r.b))
+	}
+	return r.err
+}
