@@ -67,8 +67,9 @@ func (e *BlockEdit) Lookup(offset byte) (entry []byte, known bool) {
 	return e.entries[offset], e.state[offset] != entryAbsent
 }
 
-// under adds what an older edit or block says of offsets about which e is silent.
-func (e *BlockEdit) under(older Block) {
+// Under puts e on top of an older edit or block: e takes over what that says of
+// offsets about which e is silent. The entries alias the older one's.
+func (e *BlockEdit) Under(older Block) {
 	for i := range older.Len() {
 		if off := older.Offset(i); e.state[off] == entryAbsent {
 			e.entries[off], e.state[off] = older.entry(i), entrySet

@@ -28,7 +28,7 @@ func FuzzBlock(f *testing.F) {
 			return
 		}
 		e := NewBlockEdit(blk.Width())
-		e.under(blk)
+		e.Under(blk)
 		again, err := DecodeBlock(e.Append(nil, false))
 		if err != nil {
 			t.Fatal(err)

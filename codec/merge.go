@@ -85,7 +85,7 @@ func (m *Merger) finishBlocks(final bool) ([]byte, error) {
 		if b.width != sum.width {
 			return nil, fmt.Errorf("%w: block: entries of %d and %d bytes", ErrCorrupt, b.width, sum.width)
 		}
-		sum.under(b)
+		sum.Under(b)
 	}
 	return sum.Append(nil, final), nil
 }

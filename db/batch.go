@@ -1,0 +1,138 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// A Batch collects changes, to any collections of one database, that are
+// committed together: all of them become visible and durable, or none. The items
+// are checked and copied when they are added. Not safe for concurrent use.
+type Batch struct {
+	db      *DB
+	changes []*change
+	bytes   int
+	err     error
+	done    bool
+}
+
+// NewBatch returns an empty batch.
+func (d *DB) NewBatch() *Batch { return &Batch{db: d} }
+
+// Len returns the number of changes in the batch.
+func (b *Batch) Len() int { return len(b.changes) }
+
+// Bytes estimates what the items of the batch take, in bytes; Commit refuses more
+// than MaxBatchBytes.
+func (b *Batch) Bytes() int { return b.bytes }
+
+// Put adds an item to store; see Collection.Put. The first item that cannot be
+// stored makes this and every later call, and Commit, return its error.
+func (b *Batch) Put(c *Collection, item *Item) error { return b.add(c, putItem, item) }
+
+// Merge adds an item to merge; see Collection.Merge.
+func (b *Batch) Merge(c *Collection, item *Item) error { return b.add(c, mergeItem, item) }
+
+// Delete adds an item to delete, if there is one with this key.
+func (b *Batch) Delete(c *Collection, key string) error {
+	return b.add(c, deleteItem, &Item{Key: key})
+}
+
+// RegisterLabels gives ids to labels in this order, where they have none yet,
+// whether or not an item ever carries them. Labels are else numbered as they
+// first appear.
+func (b *Batch) RegisterLabels(c *Collection, labels []string) error {
+	return b.add(c, addLabels, &Item{Labels: labels})
+}
+
+func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
+	if b.err != nil {
+		return b.err
+	}
+	b.err = b.check(c, kind, item)
+	return b.err
+}
+
+func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
+	switch {
+	case b.done:
+		return invalid("the batch has been committed")
+	case c.db != b.db:
+		return invalid("the collection %q is of another database", c.name)
+	case kind == deleteItem && item.Key == "":
+		return invalid("key \"\": 1 to %d bytes of UTF-8 are possible", MaxKeyBytes)
+	}
+	ch := &change{collection: c.id, kind: kind}
+	err := c.read(func(_ *view, cv *collectionView) (err error) {
+		switch kind {
+		case deleteItem:
+			ch.item = &checked{key: item.Key}
+			return checkKey(item.Key)
+		case addLabels:
+			ch.item = &checked{labels: slices.Clone(item.Labels)}
+			for _, l := range item.Labels {
+				if err := checkLabel(l); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		ch.item, err = cv.check(item, kind == mergeItem)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.changes = append(b.changes, ch)
+	b.bytes += ch.item.bytes()
+	return nil
+}
+
+// Commit encodes the items, on all cores where there are many, and stores them. When
+// it returns nil, everything is durable (see Options.NoSync) and visible; with an error other than
+// ErrFailed, nothing is. The batch cannot be used again.
+func (b *Batch) Commit(ctx context.Context) error {
+	if b.err != nil {
+		return b.err
+	}
+	if b.done {
+		return invalid("the batch has been committed")
+	}
+	if b.bytes > MaxBatchBytes {
+		return invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, MaxBatchBytes)
+	}
+	if !b.db.guard.enter() {
+		return ErrClosed
+	}
+	defer b.db.guard.leave()
+	b.done = true
+	if len(b.changes) == 0 {
+		return ctx.Err()
+	}
+	if err := b.encode(ctx); err != nil {
+		return err
+	}
+	return b.db.committer.submit(ctx, &request{changes: b.changes, bytes: b.bytes})
+}
+
+// encode makes the codes of the items to put, under the models that are current
+// now. The committer makes them again where that has changed by then.
+func (b *Batch) encode(ctx context.Context) error {
+	return b.db.read(func(v *view) error {
+		return parallel(ctx, len(b.changes), func(i int) error {
+			ch := b.changes[i]
+			cv := v.collections[ch.collection]
+			if ch.kind != putItem || cv == nil || cv.space == nil {
+				return nil
+			}
+			ids := cv.labels.lookup(ch.item.labels)
+			var err error
+			ch.enc, err = cv.space.encode(ch.item.vectors, ids, ch.item.code)
+			if err != nil {
+				return itemError(ch.item.key, fmt.Errorf("fddhdb: encode: %w", err))
+			}
+			return nil
+		})
+	})
+}

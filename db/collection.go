@@ -1,0 +1,154 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A Collection is a handle on one collection of a database; it costs nothing to
+// keep. All methods are safe for concurrent use.
+type Collection struct {
+	db   *DB
+	id   uint32
+	name string
+}
+
+// Name returns the name of the collection.
+func (c *Collection) Name() string { return c.name }
+
+// read gives f the present state of the collection.
+func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
+	return c.db.read(func(v *view) error {
+		cv, err := v.collection(c.id, c.name)
+		if err != nil {
+			return err
+		}
+		return f(v, cv)
+	})
+}
+
+// Schema returns what items of the collection may hold.
+func (c *Collection) Schema() (Schema, error) {
+	var s Schema
+	err := c.read(func(_ *view, cv *collectionView) error {
+		s = cv.schema()
+		return nil
+	})
+	return s, err
+}
+
+// Labels returns the labels of the collection in the order in which they first
+// appeared.
+func (c *Collection) Labels() ([]string, error) {
+	var names []string
+	err := c.read(func(_ *view, cv *collectionView) error {
+		names = append(names, cv.labels.all()...)
+		return nil
+	})
+	return names, err
+}
+
+// Put stores an item, replacing the one with the same key whole. When it
+// returns, the item is durable (see Options.NoSync) and later searches find it.
+// The cost is that of encoding the features, one synced commit that concurrent
+// writers share, and nothing that grows with the collection.
+func (c *Collection) Put(ctx context.Context, item *Item) error {
+	b := c.db.NewBatch()
+	b.Put(c, item)
+	return b.Commit(ctx)
+}
+
+// Merge stores what is given of an item and leaves the rest as it is: the
+// modalities, labels (all of them), fields and payload that the item does not
+// set. Where there is no item with the key, it is Put.
+func (c *Collection) Merge(ctx context.Context, item *Item) error {
+	b := c.db.NewBatch()
+	b.Merge(c, item)
+	return b.Commit(ctx)
+}
+
+// Delete deletes the items with these keys, all in one commit, and returns how
+// many there were.
+func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
+	b := c.db.NewBatch()
+	for _, key := range keys {
+		b.Delete(c, key)
+	}
+	if err := b.Commit(ctx); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, ch := range b.changes {
+		if ch.found {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Get returns the item with this key, or ErrNotFound.
+func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
+	var it *Item
+	err := c.read(func(v *view, cv *collectionView) error {
+		row, err := cv.row(v.snap, key)
+		if err == nil {
+			it, err = cv.readItem(v.snap, row, key)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return it, ctx.Err()
+}
+
+// row returns the row of an item by its key, or ErrNotFound.
+func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
+	row, found, err := rowOf(r, cv.ID, key)
+	if err == nil && !found {
+		err = notFound("item %q in collection %q", key, cv.Name)
+	}
+	return row, err
+}
+
+// Items yields all items in database order, which is the order in which their
+// keys were first put, as they are when the iteration starts. An error ends it.
+func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] {
+	return func(yield func(*Item, error) bool) {
+		stopped := errors.New("stopped")
+		err := c.read(func(v *view, cv *collectionView) error {
+			prefix := codec.CollectionKey(codec.KindRowKeys, cv.ID)
+			return forEachEntry(v.snap, prefix, func(row uint32, entry []byte) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				it, err := cv.readItem(v.snap, row, string(entry))
+				if err != nil {
+					return err
+				}
+				if !yield(it, nil) {
+					return stopped
+				}
+				return nil
+			})
+		})
+		if err != nil && !errors.Is(err, stopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// Count returns the number of items. It costs nothing.
+func (c *Collection) Count() (int, error) {
+	n := 0
+	err := c.read(func(_ *view, cv *collectionView) error {
+		n = cv.items
+		return nil
+	})
+	return n, err
+}

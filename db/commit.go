@@ -1,0 +1,231 @@
+package db
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"runtime/debug"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// The committer is the one goroutine that changes the database. It takes all
+// waiting requests, assigns rows and code numbers, reads what they replace, and
+// commits one Pebble batch, so that concurrent writers share one sync. Then it
+// publishes the new view and answers.
+//
+// A request is applied whole or not at all. Everything about it that can be
+// wrong is found before its first change; an error after that can only come
+// from reading the store, and then what is in memory cannot be trusted any more
+// and the database fails as after a failed write.
+type committer struct {
+	store    *pebble.DB
+	log      *storeLogger
+	noSync   bool
+	queue    chan *request
+	finished chan struct{}
+	publish  func(*view)
+
+	states   map[uint32]*collectionState
+	ids      map[string]uint32
+	sequence uint64
+	edits    map[string]int // of blocks, since each was last written whole
+}
+
+// A request is a list of changes, or an operation that needs the committer for
+// itself.
+type request struct {
+	changes   []*change
+	bytes     int
+	exclusive func(*group) error
+
+	err  error
+	done chan struct{}
+}
+
+// maxGroupBytes bounds the items that share one commit, so that none waits long.
+const maxGroupBytes = 64 << 20
+
+// submit hands a request to the committer and waits until it is durable. A
+// context that ends before the committer has taken the request leaves the
+// database as it was; after that the outcome is awaited.
+func (c *committer) submit(ctx context.Context, r *request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.done = make(chan struct{})
+	select {
+	case c.queue <- r:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	<-r.done
+	return r.err
+}
+
+func (c *committer) run() {
+	defer close(c.finished)
+	for r := range c.queue {
+		for r != nil {
+			r = c.commitGroup(r)
+		}
+	}
+}
+
+// commitGroup commits first and what waits behind it. It returns a request that
+// it has taken from the queue but not committed, if any.
+func (c *committer) commitGroup(first *request) (next *request) {
+	var taken []*request
+	defer func() {
+		for _, r := range taken {
+			close(r.done)
+		}
+	}()
+	failAll := func(err error) {
+		c.log.fail(err)
+		for _, r := range taken {
+			r.err = c.log.err()
+		}
+	}
+	defer func() {
+		// A panic here, of the storage engine say, must not take the host down.
+		if p := recover(); p != nil {
+			failAll(fmt.Errorf("panic in the committer: %v\n%s", p, debug.Stack()))
+		}
+	}()
+
+	g := newGroup(c)
+	defer g.batch.Close()
+	bytes, applied := 0, 0
+	for r := first; r != nil; {
+		taken = append(taken, r)
+		if r.err = c.log.err(); r.err == nil {
+			ok, err := g.apply(r)
+			if !ok {
+				failAll(err)
+				return nil
+			}
+			if r.err = err; err == nil {
+				applied++
+			}
+		}
+		if bytes += r.bytes; r.exclusive != nil || bytes > maxGroupBytes {
+			break
+		}
+		select {
+		case r = <-c.queue: // nil once the queue is closed
+			if r != nil && (r.exclusive != nil || bytes+r.bytes > maxGroupBytes) {
+				next, r = r, nil
+			}
+		default:
+			r = nil
+		}
+	}
+	if applied == 0 {
+		return next
+	}
+	if err := g.commit(); err != nil {
+		failAll(err)
+	}
+	return next
+}
+
+// commit writes the group to the store and publishes what it changed.
+func (g *group) commit() error {
+	c := g.c
+	if err := g.finish(); err != nil {
+		return err
+	}
+	sync := pebble.Sync
+	if c.noSync {
+		sync = pebble.NoSync
+	}
+	if err := g.batch.Commit(sync); err != nil {
+		return err
+	}
+	if err := c.log.err(); err != nil {
+		return err // Pebble has told its logger instead of us
+	}
+	c.sequence++
+	c.publish(c.newView())
+	return nil
+}
+
+// newView builds the view of the present state; what did not change is shared
+// with the views before.
+func (c *committer) newView() *view {
+	v := &view{
+		snap:        c.store.NewSnapshot(),
+		sequence:    c.sequence,
+		collections: make(map[uint32]*collectionView, len(c.states)),
+		ids:         maps.Clone(c.ids),
+	}
+	v.refs.Store(1)
+	for id, s := range c.states {
+		v.collections[id] = s.publish()
+	}
+	return v
+}
+
+// finish adds to the batch what the group has collected on the side.
+func (g *group) finish() error {
+	for key, edit := range g.blocks {
+		if err := g.finishBlock([]byte(key), edit); err != nil {
+			return err
+		}
+	}
+	for key, l := range g.layers {
+		b, err := l.Append(nil, false)
+		if err != nil {
+			return err
+		}
+		if err := g.batch.Merge([]byte(key), b, nil); err != nil {
+			return err
+		}
+	}
+	for id, s := range g.c.states {
+		if !s.dirty {
+			continue
+		}
+		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, id), s.counters.Append(nil), nil); err != nil {
+			return err
+		}
+		s.dirty, s.freshSpace = false, false
+		s.freshRow = s.counters.NextRow
+		if s.space != nil {
+			s.freshCode = uint64(s.table.Len())
+		}
+	}
+	return g.batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, g.c.sequence+1), nil)
+}
+
+// maxEdits is how many edits of one block may wait to be merged. A read merges
+// all that the storage engine has not merged yet, so that a block to which items
+// come one at a time is written whole now and then.
+const maxEdits = 16
+
+func (g *group) finishBlock(key []byte, edit *blockEdit) error {
+	edits := g.c.edits
+	if edit.fresh {
+		return g.batch.Set(key, edit.Append(nil, true), nil)
+	}
+	if edits[string(key)]++; edits[string(key)] <= maxEdits {
+		return g.batch.Merge(key, edit.Append(nil, false), nil)
+	}
+	delete(edits, string(key))
+	base, err := get(g.c.store, key)
+	if err != nil {
+		return err
+	}
+	if base != nil {
+		b, err := codec.DecodeBlock(base)
+		if err != nil {
+			return corrupt(err, "block %x", key)
+		}
+		edit.Under(b)
+	}
+	return g.batch.Set(key, edit.Append(nil, true), nil)
+}

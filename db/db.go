@@ -1,0 +1,317 @@
+package db
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A DB is an open database. All methods are safe for concurrent use and return
+// ErrClosed after Close.
+type DB struct {
+	dir       string
+	opts      Options
+	lock      io.Closer
+	store     *pebble.DB
+	log       *storeLogger
+	committer *committer
+	current   atomic.Pointer[view]
+	guard     guard
+}
+
+// Open opens the database in the folder dir, creating one where there is none
+// unless Options.MustExist. Memory holds all distinct codes and which rows carry
+// them, so the time is linear in the number of items. A folder that holds
+// something else gives ErrNotDatabase, one of a newer version ErrFormat, one
+// that is open already, here or in another process, ErrLocked.
+func Open(dir string, options *Options) (*DB, error) {
+	opts := options.withDefaults()
+	fsys := opts.FS
+	exists, creatable, err := inspect(fsys, dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case exists:
+	case !creatable:
+		return nil, fmt.Errorf("%w: %s holds something else", ErrNotDatabase, dir)
+	case opts.MustExist:
+		return nil, fmt.Errorf("%w: %s: there is none yet", ErrNotDatabase, dir)
+	default:
+		if err := makeDir(fsys, dir); err != nil {
+			return nil, fmt.Errorf("fddhdb: create %s: %w", dir, err)
+		}
+	}
+	lock, err := lockFolder(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{dir: dir, opts: opts, lock: lock, log: &storeLogger{log: opts.Logger}}
+	if err := d.open(exists); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return d, nil
+}
+
+func (d *DB) open(exists bool) error {
+	if !exists {
+		if exists, _, err := inspect(d.opts.FS, d.dir); err != nil || exists {
+			// Another process was faster, while we waited for its lock to go.
+			if err != nil {
+				return err
+			}
+		} else if err := create(d.opts.FS, d.dir, d.makeStore); err != nil {
+			return fmt.Errorf("fddhdb: create %s: %w", d.dir, err)
+		}
+	}
+	store, err := openStore(d.opts.FS.PathJoin(d.dir, storeName), &d.opts, d.log, false)
+	if err != nil {
+		if pebble.IsCorruptionError(err) {
+			return corrupt(err, "open %s", d.dir)
+		}
+		return fmt.Errorf("fddhdb: open %s: %w", d.dir, err)
+	}
+	if err := d.start(store); err != nil {
+		return errors.Join(err, store.Close())
+	}
+	return nil
+}
+
+// makeStore makes an empty store. Pebble writes the first log of a new store
+// before it takes up its format, so that the store is opened once for that.
+func (d *DB) makeStore(path string) error {
+	store, err := openStore(path, &d.opts, d.log, true)
+	if err != nil {
+		return err
+	}
+	err = store.Set(codec.DatabaseKey(codec.RecordFormat), binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
+	return errors.Join(err, d.log.err(), store.Close())
+}
+
+// start reads the state of the store and starts the committer.
+func (d *DB) start(store *pebble.DB) error {
+	b, err := get(store, codec.DatabaseKey(codec.RecordFormat))
+	if err != nil || len(b) != 4 {
+		return corrupt(errors.Join(err, fmt.Errorf("%d bytes", len(b))), "format of %s", d.dir)
+	}
+	if f := binary.BigEndian.Uint32(b); f > Format {
+		return &FormatError{Dir: d.dir, Found: int(f), Supported: Format}
+	}
+	c := &committer{
+		store: store, log: d.log, noSync: d.opts.NoSync,
+		queue: make(chan *request, 64), finished: make(chan struct{}),
+		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{},
+	}
+	if b, err = get(store, codec.DatabaseKey(codec.RecordSequence)); err == nil && len(b) == 8 {
+		c.sequence = binary.BigEndian.Uint64(b)
+	} else if err != nil || len(b) != 0 {
+		return corrupt(errors.Join(err, fmt.Errorf("%d bytes", len(b))), "commit sequence of %s", d.dir)
+	}
+	if c.states, err = loadStates(store); err != nil {
+		return err
+	}
+	for id, s := range c.states {
+		c.ids[s.Name] = id
+	}
+	d.store, d.committer = store, c
+	d.publish(c.newView())
+	go c.run()
+	return nil
+}
+
+// publish makes v the view that new readers get.
+func (d *DB) publish(v *view) {
+	if old := d.current.Swap(v); old != nil {
+		old.release()
+	}
+}
+
+// Close waits for the calls that are going on, makes everything durable and
+// frees the folder for others. A range over Items that is still running must
+// end first, so do not close from inside one. A second call returns ErrClosed.
+func (d *DB) Close() error {
+	if !d.guard.close() {
+		return ErrClosed
+	}
+	close(d.committer.queue)
+	<-d.committer.finished
+	d.current.Load().release()
+	err := d.store.Close()
+	if failed := d.log.err(); failed != nil {
+		err = errors.Join(failed, err)
+	}
+	if err = errors.Join(err, d.lock.Close()); err != nil {
+		return fmt.Errorf("fddhdb: close %s: %w", d.dir, err)
+	}
+	return nil
+}
+
+// read gives f the current view, and keeps it and the database open for as long
+// as f runs.
+func (d *DB) read(f func(v *view) error) error {
+	v, done, err := d.acquire()
+	if err != nil {
+		return err
+	}
+	defer done()
+	return f(v)
+}
+
+// acquire returns the current view; done must be called when it is not needed
+// any more.
+func (d *DB) acquire() (v *view, done func(), err error) {
+	if !d.guard.enter() {
+		return nil, nil, ErrClosed
+	}
+	for {
+		if v := d.current.Load(); v.acquire() {
+			return v, func() { v.release(); d.guard.leave() }, nil
+		}
+	}
+}
+
+// A guard counts the calls that are going on, so that Close can wait for them.
+// Calls that begin after Close has are refused rather than made to wait, so that
+// a call made inside another cannot deadlock with Close.
+type guard struct {
+	mu     sync.Mutex
+	calls  int
+	closed bool
+	idle   chan struct{} // closed when the last call has gone, after close
+}
+
+func (g *guard) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.calls++
+	return true
+}
+
+func (g *guard) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calls--; g.calls == 0 && g.closed {
+		close(g.idle)
+	}
+}
+
+// close keeps new calls out and waits for the others; false if it was closed already.
+func (g *guard) close() bool {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return false
+	}
+	g.closed, g.idle = true, make(chan struct{})
+	if g.calls == 0 {
+		close(g.idle)
+	}
+	g.mu.Unlock()
+	<-g.idle
+	return true
+}
+
+// CreateCollection creates a collection, durably. A name that is in use gives
+// ErrExists, a schema that cannot be ErrInvalid.
+func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
+	if err := checkName("collection", name); err != nil {
+		return nil, err
+	}
+	if err := schema.check(); err != nil {
+		return nil, err
+	}
+	if !d.guard.enter() {
+		return nil, ErrClosed
+	}
+	defer d.guard.leave()
+	desc := &descriptor{
+		Name: name, Bits: schema.Bits,
+		Modalities: slices.Clone(schema.Modalities), Fields: slices.Clone(schema.Fields),
+	}
+	err := d.committer.submit(ctx, &request{exclusive: func(g *group) error { return g.createCollection(desc) }})
+	if err != nil {
+		return nil, err
+	}
+	return &Collection{db: d, id: desc.ID, name: name}, nil
+}
+
+func (g *group) createCollection(d *descriptor) error {
+	c := g.c
+	if _, ok := c.ids[d.Name]; ok {
+		return fmt.Errorf("%w: collection %q", ErrExists, d.Name)
+	}
+	next := uint32(1)
+	b, err := get(c.store, codec.DatabaseKey(codec.RecordNextID))
+	if err != nil {
+		return err
+	}
+	if len(b) == 4 {
+		next = binary.BigEndian.Uint32(b)
+	}
+	if next == maxRows {
+		return fmt.Errorf("%w: collections", ErrFull)
+	}
+	d.ID = next
+	s := newCollectionState(d)
+	value, err := d.encode()
+	if err != nil {
+		return err
+	}
+	for _, kv := range [][2][]byte{
+		{codec.DatabaseKey(codec.RecordNextID), binary.BigEndian.AppendUint32(nil, next+1)},
+		{codec.NameKey(d.Name), binary.BigEndian.AppendUint32(nil, d.ID)},
+		{codec.CollectionKey(codec.KindCollection, d.ID), value},
+	} {
+		if err := g.batch.Set(kv[0], kv[1], nil); err != nil {
+			return err
+		}
+	}
+	if d.codesOnly() {
+		if err := g.codesOnlySpace(s); err != nil {
+			return err
+		}
+	}
+	s.dirty = true
+	c.states[d.ID], c.ids[d.Name] = s, d.ID
+	return nil
+}
+
+// Collection returns the collection of that name, or ErrNotFound.
+func (d *DB) Collection(name string) (*Collection, error) {
+	v, done, err := d.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	id, ok := v.ids[name]
+	if !ok {
+		return nil, notFound("collection %q", name)
+	}
+	return &Collection{db: d, id: id, name: name}, nil
+}
+
+// Collections returns the names of the collections, sorted.
+func (d *DB) Collections() ([]string, error) {
+	v, done, err := d.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	names := make([]string, 0, len(v.ids))
+	for name := range v.ids {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,44 @@
+// Package db is fddhdb, an embedded database for cross-modal retrieval by
+// learned hash codes: one folder, no server, no cgo.
+//
+// Items live in collections. An item of a learned collection has a key, feature
+// vectors of one or more kinds (modalities: of its picture, of its text),
+// labels, typed fields and a payload; any of these may be missing. Training
+// learns from the labelled items binary codes that make the modalities
+// comparable (FDDH; see package model), and gives every item one. A search
+// encodes a vector of any modality and finds the items whose codes are nearest
+// in Hamming distance, exactly.
+//
+//	d, err := db.Open("photos.fddhdb", nil)
+//	c, err := d.CreateCollection(ctx, "main", db.Schema{
+//		Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 10}},
+//	})
+//	err = c.Put(ctx, &db.Item{Key: "cat.jpg", Labels: []string{"cat"}, Vectors: ...})
+//	t, err := c.Train(ctx, db.TrainOptions{})
+//	r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: words, K: 10})
+//
+// A codes-only collection (Schema.Bits) has no model: its items bring their own
+// codes, perceptual hashes or binarised embeddings, and are searched in the
+// same way.
+//
+// # Concurrency
+//
+// A DB and everything that it hands out, but for Batch, is safe for concurrent use. Writes go
+// through one committer that groups what waits into one synced commit. A read
+// holds one immutable view of the whole database and waits for nobody: not for
+// writers, not for training. One process has a database open at a time.
+//
+// # Durability
+//
+// When a write returns, it is on stable storage, unless Options.NoSync. A Batch
+// is applied whole or not at all, over all its collections, codes included; so is a training. If a
+// write to the disk fails, the database refuses further writes with ErrFailed
+// and goes on answering reads; closing and opening it recovers every
+// acknowledged write. The fate of the write that failed is unknown until then.
+//
+// # Caveats
+//
+// Training replaces the model and all codes of a collection: keep no codes
+// outside. All distinct codes and the row numbers of all items are held in
+// memory, and a search reads all distinct codes. Vectors are dense float32.
+package db

@@ -1,0 +1,72 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors to test for with errors.Is. Many come wrapped with what was being done.
+var (
+	ErrNotFound    = errors.New("fddhdb: not found")                 // no such item or collection
+	ErrExists      = errors.New("fddhdb: exists already")            // the collection to create
+	ErrNotDatabase = errors.New("fddhdb: not a database")            // the folder is missing or holds something else
+	ErrClosed      = errors.New("fddhdb: database is closed")        // Close was called
+	ErrLocked      = errors.New("fddhdb: database is in use")        // by another process, or opened twice in this one
+	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
+	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
+	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version
+	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can mend it; nothing was changed
+	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces or labels
+	ErrBusy        = errors.New("fddhdb: collection is being trained")
+	ErrFailed      = errors.New("fddhdb: database has failed") // a write to disk failed; reopen to recover
+)
+
+// invalid returns an error that wraps ErrInvalid.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
+}
+
+// A DimensionError is about a vector of the wrong length. It is an ErrInvalid.
+type DimensionError struct {
+	Modality  string
+	Got, Want int
+}
+
+func (e *DimensionError) Error() string {
+	return fmt.Sprintf("%v: modality %q has %d dimensions, the vector has %d", ErrInvalid, e.Modality, e.Want, e.Got)
+}
+
+// Is makes a DimensionError an ErrInvalid.
+func (e *DimensionError) Is(target error) bool { return target == ErrInvalid }
+
+// A FormatError is about a database of another format. It is an ErrFormat.
+type FormatError struct {
+	Dir              string
+	Found, Supported int
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%v: %s has format %d, this version of fddhdb reads up to %d: use a newer one",
+		ErrFormat, e.Dir, e.Found, e.Supported)
+}
+
+// Is makes a FormatError an ErrFormat.
+func (e *FormatError) Is(target error) bool { return target == ErrFormat }
+
+// A CorruptionError names the record that is damaged. It is an ErrCorrupt.
+type CorruptionError struct {
+	What string // the record, in words
+	Err  error
+}
+
+func (e *CorruptionError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrCorrupt, e.What, e.Err) }
+
+// Is makes a CorruptionError an ErrCorrupt.
+func (e *CorruptionError) Is(target error) bool { return target == ErrCorrupt }
+
+// Unwrap returns what the decoder said.
+func (e *CorruptionError) Unwrap() error { return e.Err }
+
+func corrupt(err error, format string, args ...any) error {
+	return &CorruptionError{What: fmt.Sprintf(format, args...), Err: err}
+}

@@ -1,0 +1,224 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// An Evaluation measures retrieval with queries whose labels are known.
+type Evaluation struct {
+	// Queries holds the features of the queries by modality: as many rows each,
+	// and row i of every modality belonging to query i.
+	Queries map[string][][]float32
+
+	// Labels holds the labels of each query. An item is relevant to a query if
+	// they have a label in common.
+	Labels [][]string
+
+	// Truth, if not nil, holds the labels of all items of the collection in
+	// database order, to be used for scoring instead of the stored ones.
+	Truth [][]string
+
+	// Top is the N of the figures that look at the first N hits; 50 if 0.
+	Top int
+}
+
+// A Retrieval is how well queries of one modality find items of another.
+type Retrieval struct {
+	From, To string
+
+	Hamming    model.Metrics // ranked by distance, then row
+	Asymmetric model.Metrics // ranked by -z.h, then row
+}
+
+// Evaluate measures every ordered pair of modalities, from those that have
+// queries to the others, over the items that have a code and the target
+// modality. In a collection of one modality the pair is that with itself. The
+// time is that of a full ranking of the collection a query.
+func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
+	if e.Top == 0 {
+		e.Top = 50
+	}
+	if e.Top < 0 {
+		return nil, invalid("top %d: 1 or more are possible", e.Top)
+	}
+	if len(e.Queries) == 0 {
+		return nil, invalid("no queries to evaluate")
+	}
+	var out []Retrieval
+	err := c.read(func(v *view, cv *collectionView) error {
+		for name, vectors := range e.Queries {
+			if _, err := cv.modality(name); err != nil {
+				return err
+			}
+			if len(vectors) != len(e.Labels) {
+				return invalid("%d queries of modality %q, labels of %d", len(vectors), name, len(e.Labels))
+			}
+		}
+		if cv.space == nil {
+			return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+		}
+		ids := newLabelIDs(cv.labels.all())
+		database, err := readEvaluated(ctx, v, cv, e.Truth, ids)
+		if err != nil {
+			return err
+		}
+		queryLabels := ids.sets(e.Labels)
+		for from, m := range cv.Modalities {
+			vectors, ok := e.Queries[m.Name]
+			if !ok {
+				continue
+			}
+			z, codes, err := cv.projectAll(ctx, v, from, vectors)
+			if err != nil {
+				return err
+			}
+			for to, target := range cv.Modalities {
+				if from == to && len(cv.Modalities) > 1 {
+					continue
+				}
+				r := Retrieval{From: m.Name, To: target.Name}
+				codesTo, labelsTo := database.having(cv, to)
+				if r.Hamming, err = model.Evaluate(ctx, codesTo, labelsTo, codes, queryLabels, e.Top); err != nil {
+					return err
+				}
+				if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, codesTo, labelsTo, z, queryLabels, e.Top); err != nil {
+					return err
+				}
+				out = append(out, r)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// labelIDs numbers the names of labels, those of the collection as it does and
+// others after them.
+type labelIDs map[string]uint32
+
+func newLabelIDs(names []string) labelIDs {
+	ids := labelIDs{}
+	for i, name := range names {
+		ids[name] = uint32(i)
+	}
+	return ids
+}
+
+// sets returns the ids of the labels in each list, ascending and distinct.
+func (l labelIDs) sets(lists [][]string) [][]uint32 {
+	out := make([][]uint32, len(lists))
+	for i, list := range lists {
+		for _, name := range list {
+			id, ok := l[name]
+			if !ok {
+				id = uint32(len(l))
+				l[name] = id
+			}
+			out[i] = append(out[i], id)
+		}
+		slices.Sort(out[i])
+		out[i] = slices.Compact(out[i])
+	}
+	return out
+}
+
+// evaluated is the part of a collection that has codes, in database order.
+type evaluated struct {
+	rows   []uint32
+	codes  codec.Codes
+	labels [][]uint32
+}
+
+func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]string, ids labelIDs) (*evaluated, error) {
+	if truth != nil && len(truth) != cv.items {
+		return nil, invalid("truth about %d items, collection %q has %d", len(truth), cv.Name, cv.items)
+	}
+	given := ids.sets(truth)
+	codes := map[uint32]uint32{}
+	prefix := append(codec.NumberKey(codec.KindRowCodes, cv.ID, cv.space.ID), 0)
+	err := forEachEntry(v.snap, prefix, func(row uint32, entry []byte) error {
+		rc, err := codec.DecodeRowCode(entry)
+		if err == nil && int(rc.Code) >= cv.table.Codes().Len() {
+			err = fmt.Errorf("number %d of %d", rc.Code, cv.table.Codes().Len())
+		}
+		if err != nil {
+			return corrupt(err, "code of row %d", row)
+		}
+		codes[row] = rc.Code
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &evaluated{codes: codec.NewCodes(cv.space.Bits, len(codes))}
+	at := 0
+	err = forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		row := codec.LastNumber(key)
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return corrupt(err, "item in row %d", row)
+		}
+		labels := rec.Labels
+		if truth != nil {
+			labels = given[at]
+		}
+		at++
+		if n, ok := codes[row]; ok {
+			out.rows = append(out.rows, row)
+			out.labels = append(out.labels, labels)
+			out.codes.Append(cv.table.Codes().At(int(n)))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// having returns codes and labels of the items that have a modality.
+func (e *evaluated) having(cv *collectionView, modality int) (codec.Codes, [][]uint32) {
+	presence := cv.presence[modality]
+	if presence.GetCardinality() == cv.live.GetCardinality() {
+		return e.codes, e.labels
+	}
+	codes, labels := codec.NewCodes(cv.space.Bits, 0), [][]uint32{}
+	for i, row := range e.rows {
+		if presence.Contains(row) {
+			codes.Append(e.codes.At(i))
+			labels = append(labels, e.labels[i])
+		}
+	}
+	return codes, labels
+}
+
+// projectAll encodes queries of one modality.
+func (cv *collectionView) projectAll(ctx context.Context, v *view, t int, vectors [][]float32) ([][]float64, codec.Codes, error) {
+	points := make([]*point, len(vectors))
+	s := searcher{snap: v.snap, cv: cv}
+	err := parallel(ctx, len(vectors), func(i int) error {
+		err := cv.checkVector(t, vectors[i])
+		if err == nil {
+			points[i], err = s.project(t, vectors[i])
+		}
+		if err != nil {
+			err = fmt.Errorf("%w (query %d)", err, i)
+		}
+		return err
+	})
+	codes := codec.NewCodes(cv.space.Bits, len(points))
+	z := make([][]float64, len(points))
+	if err != nil {
+		return nil, codes, err
+	}
+	for i, p := range points {
+		z[i] = p.z
+		codes.Append(p.code)
+	}
+	return z, codes, nil
+}

@@ -1,0 +1,114 @@
+package db
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"slices"
+	"sort"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// meanAveragePrecision is computed from codes as a user has them, by the
+// definition: rank by (distance, position), average the precision at each
+// relevant item.
+func meanAveragePrecision(queries [][]byte, queryLabels [][]string, codes [][]byte, labels [][]string) float64 {
+	sum := 0.0
+	for i, q := range queries {
+		order := make([]int, len(codes))
+		dist := make([]int, len(codes))
+		for j, c := range codes {
+			order[j] = j
+			for b := range c {
+				dist[j] += bits.OnesCount8(c[b] ^ q[b])
+			}
+		}
+		sort.SliceStable(order, func(a, b int) bool { return dist[order[a]] < dist[order[b]] })
+		found, ap := 0, 0.0
+		for rank, j := range order {
+			if slices.ContainsFunc(labels[j], func(l string) bool { return slices.Contains(queryLabels[i], l) }) {
+				found++
+				ap += float64(found) / float64(rank+1)
+			}
+		}
+		if found > 0 {
+			sum += ap / float64(found)
+		}
+	}
+	return sum / float64(len(queries))
+}
+
+func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
+	_, c := openPairs(t)
+	all := pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
+	items, queries := all[:200:200], all[200:]
+	items[20].Labels = nil                       // unlabelled, coded by its features
+	items[30].Vectors = nil                      // of no modality: in no answer
+	delete(items[31].Vectors, "text")            // of one
+	items = append(items, &Item{Key: "no code"}) // of nothing
+	items[40].Labels = append(items[40].Labels, "not learned")
+	putAll(t, c, items)
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}, Rows: 30})
+
+	e := Evaluation{Queries: map[string][][]float32{}, Top: 10}
+	for _, q := range queries {
+		e.Labels = append(e.Labels, q.Labels)
+		for m, x := range q.Vectors {
+			e.Queries[m] = append(e.Queries[m], x)
+		}
+	}
+	got, err := c.Evaluate(ctx, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].From != "image" || got[0].To != "text" || got[1].From != "text" || got[1].To != "image" {
+		t.Fatalf("%+v", got)
+	}
+	for _, r := range got {
+		var codes, queryCodes [][]byte
+		var labels [][]string
+		for it, err := range c.Items(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if it.Vectors[r.To] != nil {
+				codes, labels = append(codes, it.Code), append(labels, it.Labels)
+			}
+		}
+		for _, x := range e.Queries[r.From] {
+			code, _, err := c.Encode(map[string][]float32{r.From: x})
+			if err != nil {
+				t.Fatal(err)
+			}
+			queryCodes = append(queryCodes, code)
+		}
+		want := meanAveragePrecision(queryCodes, e.Labels, codes, labels)
+		if math.Abs(r.Hamming.MAP-want) > 1e-12 || r.Hamming.Database != len(codes) || r.Hamming.Queries != 60 {
+			t.Errorf("%s->%s: %+v, want mAP %g over %d", r.From, r.To, r.Hamming, want, len(codes))
+		}
+		if r.Hamming.MAP < .4 || r.Asymmetric.MAP < .4 {
+			t.Errorf("%s->%s: %+v", r.From, r.To, r)
+		}
+	}
+
+	// Scored by a truth in which nothing is relevant.
+	e.Truth = make([][]string, len(items))
+	if got, err = c.Evaluate(ctx, e); err != nil || got[0].Hamming.MAP != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for name, bad := range map[string]Evaluation{
+		"no queries":       {},
+		"unknown modality": {Queries: map[string][][]float32{"smell": {{1}}}, Labels: [][]string{{"a"}}},
+		"labels missing":   {Queries: e.Queries, Labels: e.Labels[:3]},
+		"truth too short":  {Queries: e.Queries, Labels: e.Labels, Truth: e.Truth[:3]},
+		"dimension":        {Queries: map[string][][]float32{"text": {{1}}}, Labels: [][]string{{"a"}}},
+		"top":              {Queries: e.Queries, Labels: e.Labels, Top: -1},
+	} {
+		if _, err := c.Evaluate(ctx, bad); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

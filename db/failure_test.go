@@ -1,0 +1,338 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// folderIn makes a folder with these files.
+func folderIn(t *testing.T, files map[string]string) string {
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func listing(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestOpenRefusesOtherFolders(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		opts  *Options
+		want  error
+		says  string
+	}{
+		"something else":         {map[string]string{"notes.txt": "x"}, nil, ErrNotDatabase, "something else"},
+		"nothing, but must":      {nil, &Options{MustExist: true}, ErrNotDatabase, "none yet"},
+		"a marker of others":     {map[string]string{"FDDHDB": "hello"}, nil, ErrNotDatabase, "not ours"},
+		"a marker that is empty": {map[string]string{"FDDHDB": ""}, nil, ErrNotDatabase, "not ours"},
+		"a newer format": {map[string]string{"FDDHDB": `{"fddhdb":"database","format":99}`}, nil,
+			ErrFormat, "format 99"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folderIn(t, c.files)
+			before := listing(t, dir)
+			d, err := Open(dir, c.opts)
+			if err == nil {
+				d.Close()
+			}
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("got %v, want %v that says %q", err, c.want, c.says)
+			}
+			if after := listing(t, dir); !slices.Equal(before, after) {
+				t.Errorf("the folder held %v, now %v", before, after)
+			}
+		})
+	}
+	var fe *FormatError
+	if _, err := Open(folderIn(t, map[string]string{"FDDHDB": `{"fddhdb":"database","format":7}`}), nil); !errors.As(err, &fe) || fe.Found != 7 {
+		t.Errorf("newer format: %v", err)
+	}
+	if _, err := Open(filepath.Join(folderIn(t, map[string]string{"file": ""}), "file"), nil); err == nil {
+		t.Error("a file was opened as a database")
+	}
+}
+
+func TestMustExistCreatesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	if _, err := Open(dir, &Options{MustExist: true}); !errors.Is(err, ErrNotDatabase) {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is there: %v", err)
+	}
+}
+
+func TestInterruptedCreationIsDoneAgain(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, creatingName), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, creatingName, "half"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, &Options{MustExist: true}); !errors.Is(err, ErrNotDatabase) {
+		t.Fatal(err)
+	}
+	d := mustOpen(t, dir, nil)
+	mustClose(t, d)
+	if got := listing(t, dir); !slices.Equal(got, []string{markerName, lockName, storeName}) {
+		t.Errorf("the folder holds %v", got)
+	}
+}
+
+func TestSecondOpenIsLocked(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, dir, nil)
+	if _, err := Open(dir, nil); !errors.Is(err, ErrLocked) {
+		t.Errorf("in this process: %v", err)
+	}
+	// The test runs itself as the other process.
+	cmd := exec.Command(os.Args[0], "-test.run=^TestOtherProcess$", "-test.v")
+	cmd.Env = append(os.Environ(), "FDDHDB_TEST_DIR="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "says: "+ErrLocked.Error()) {
+		t.Errorf("in another process: %v\n%s", err, out)
+	}
+	mustClose(t, d)
+	mustClose(t, mustOpen(t, dir, nil))
+}
+
+func TestOtherProcess(t *testing.T) {
+	dir := os.Getenv("FDDHDB_TEST_DIR")
+	if dir == "" {
+		t.Skip("part of TestSecondOpenIsLocked")
+	}
+	_, err := Open(dir, nil)
+	t.Logf("says: %v", err)
+}
+
+func TestClosedDatabase(t *testing.T) {
+	d, c := openPairs(t)
+	putAll(t, c, pairs(3, synth.Config{}))
+	mustClose(t, d)
+	var items error
+	for _, err := range c.Items(ctx) {
+		items = err
+	}
+	b := d.NewBatch()
+	for what, err := range map[string]error{
+		"Close":            d.Close(),
+		"Put":              c.Put(ctx, &Item{Key: "x"}),
+		"Batch.Put":        b.Put(c, &Item{Key: "x"}),
+		"Commit":           d.NewBatch().Commit(ctx),
+		"Items":            items,
+		"CreateCollection": second(d.CreateCollection(ctx, "other", pairsSchema)),
+		"Collection":       second(d.Collection("main")),
+		"Collections":      second(d.Collections()),
+		"Get":              second(c.Get(ctx, "k0")),
+		"Count":            second(c.Count()),
+		"Search":           second(c.Search(ctx, Query{Code: []byte{0}})),
+		"Train":            second(c.Train(ctx, TrainOptions{})),
+		"Stats":            second(d.Stats()),
+		"Delete":           second(c.Delete(ctx, "k0")),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Pebble reports a failed write of its log by ending the process. Ours refuses
+// writes from then on, serves reads, and recovers what it had acknowledged.
+func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
+	mem := vfs.NewMem()
+	var broken atomic.Bool
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return errors.New("the disk is gone")
+		}
+		return nil
+	}))
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(20, synth.Config{})
+	putAll(t, c, items)
+	mustTrain(t, c, TrainOptions{})
+	broken.Store(true)
+	for range 2 {
+		if err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+			t.Fatalf("put on a broken disk: %v", err)
+		}
+	}
+	if _, err := c.Train(ctx, TrainOptions{}); !errors.Is(err, ErrFailed) {
+		t.Errorf("train on a broken disk: %v", err)
+	}
+	if it, err := c.Get(ctx, "k7"); err != nil || it.Labels[0] != items[7].Labels[0] {
+		t.Errorf("get: %v, %v", it, err)
+	}
+	if r, err := c.Search(ctx, Query{Key: "k7"}); err != nil || len(r.Hits) != 10 {
+		t.Errorf("search: %v, %v", r, err)
+	}
+	if err := d.Close(); !errors.Is(err, ErrFailed) {
+		t.Errorf("close: %v", err)
+	}
+	broken.Store(false)
+	d = mustOpen(t, "db", &Options{FS: fsys})
+	defer d.Close()
+	c = mustCollection(t, d, "main")
+	for _, it := range items {
+		if _, err := c.Get(ctx, it.Key); err != nil {
+			t.Errorf("after reopening: %v", err)
+		}
+	}
+	if err := c.Put(ctx, &Item{Key: "later"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever was acknowledged before the machine stops is there afterwards.
+func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(60, synth.Config{})
+	type crash struct {
+		fs    *vfs.MemFS
+		items int
+		space uint32
+	}
+	var crashes []crash
+	space := uint32(0)
+	for i, it := range items {
+		if err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+		if i%25 == 24 {
+			space = mustTrain(t, c, TrainOptions{}).Space
+		}
+		if i%7 == 0 || i%25 == 24 {
+			crashes = append(crashes, crash{mem.CrashClone(vfs.CrashCloneCfg{}), i + 1, space})
+		}
+	}
+	mustClose(t, d)
+	for _, cr := range crashes {
+		d := mustOpen(t, "db", &Options{FS: cr.fs, MustExist: true})
+		c := mustCollection(t, d, "main")
+		got := allItems(t, c)
+		if len(got) != cr.items {
+			t.Fatalf("%d of %d items are there", len(got), cr.items)
+		}
+		s, err := c.Stats()
+		if err != nil || s.Space != cr.space || (cr.space > 0 && s.CodedItems != cr.items) {
+			t.Fatalf("after %d items: %+v, %v", cr.items, s, err)
+		}
+		if err := c.Put(ctx, &Item{Key: "new"}); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, d)
+	}
+}
+
+func TestTrainRefuses(t *testing.T) {
+	few := pairs(6, synth.Config{Classes: 3})
+	for name, c := range map[string]struct {
+		change func([]*Item)
+		opt    TrainOptions
+		want   error
+	}{
+		"no items":          {func(items []*Item) { clear(items) }, TrainOptions{}, model.ErrNoLabels},
+		"no labels":         {func(items []*Item) { relabel(items) }, TrainOptions{}, model.ErrNoLabels},
+		"one class":         {func(items []*Item) { relabel(items, "cat") }, TrainOptions{}, model.ErrOneClass},
+		"more than bits":    {func(items []*Item) { many(items) }, TrainOptions{Options: model.Options{Bits: 8}}, nil},
+		"too many anchors":  {nil, TrainOptions{Options: model.Options{Anchors: 7}}, nil},
+		"unknown modality":  {nil, TrainOptions{Options: model.Options{Gamma: map[string]float64{"smell": 1}}}, nil},
+		"bits":              {nil, TrainOptions{Options: model.Options{Bits: 12}}, nil},
+		"a negative number": {nil, TrainOptions{Rows: -1}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, col := openPairs(t)
+			items := slices.Clone(few)
+			if c.change != nil {
+				for i, it := range items {
+					own := *it
+					items[i] = &own
+				}
+				c.change(items)
+			}
+			items = slices.DeleteFunc(items, func(it *Item) bool { return it == nil })
+			putAll(t, col, items)
+			_, err := col.Train(ctx, c.opt)
+			if !errors.Is(err, ErrInvalid) || (c.want != nil && !errors.Is(err, c.want)) {
+				t.Fatalf("got %v", err)
+			}
+			if strings.Count(err.Error(), "fddhdb:") != 1 {
+				t.Errorf("prefix: %v", err)
+			}
+			if s, _ := col.Stats(); s.Trained || s.Items != len(items) {
+				t.Errorf("afterwards: %+v", s)
+			}
+			// It can be done right after.
+			putAll(t, col, few)
+			if _, err := col.Train(ctx, TrainOptions{}); err != nil && c.want == nil && name != "more than bits" {
+				t.Errorf("a good training after: %v", err)
+			}
+		})
+	}
+	_, codes := openCodes(t)
+	if _, err := codes.Train(ctx, TrainOptions{}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("codes-only: %v", err)
+	}
+}
+
+func relabel(items []*Item, labels ...string) {
+	for _, it := range items {
+		it.Labels = labels
+	}
+}
+
+func many(items []*Item) {
+	for i, it := range items {
+		it.Labels = []string{fmt.Sprint(2 * i), fmt.Sprint(2*i + 1)}
+	}
+}
+
+func openCodes(t testing.TB) (*DB, *Collection) {
+	t.Helper()
+	d, _ := openPairs(t)
+	c, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, c
+}

@@ -1,0 +1,168 @@
+package db
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A database is a folder with three things in it:
+//
+//	FDDHDB   marker: JSON {"fddhdb": "database", "format": N}; written last
+//	LOCK     locked while a process has the database open
+//	store/   Pebble
+//
+// A folder without marker is no database. While one is being made, the store is
+// in creating/, renamed when it is complete, and the marker follows, so that an
+// interrupted creation is recognised and done again.
+const (
+	markerName   = "FDDHDB"
+	lockName     = "LOCK"
+	storeName    = "store"
+	creatingName = "creating"
+)
+
+// Format is the version of everything that is stored. See docs/FORMAT.md.
+const Format = 0
+
+type marker struct {
+	FDDHDB string `json:"fddhdb"`
+	Format int    `json:"format"`
+}
+
+// inspect says whether dir holds a database, and if not whether one may be
+// created there: where nothing is, or what an interrupted creation left.
+func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
+	names, err := fsys.List(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, true, nil
+	case err != nil:
+		return false, false, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	if slices.Contains(names, markerName) {
+		return true, false, checkMarker(fsys, dir)
+	}
+	for _, name := range names {
+		switch name {
+		case lockName, storeName, creatingName, markerName + ".tmp":
+		default:
+			return false, false, nil
+		}
+	}
+	return false, true, nil
+}
+
+func checkMarker(fsys vfs.FS, dir string) error {
+	f, err := fsys.Open(fsys.PathJoin(dir, markerName))
+	if err != nil {
+		return fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 1<<12))
+	if err != nil {
+		return fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	var m marker
+	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
+		return fmt.Errorf("%w: %s: its file %s is not ours", ErrNotDatabase, dir, markerName)
+	}
+	if m.Format > Format || m.Format < 0 {
+		return &FormatError{Dir: dir, Found: m.Format, Supported: Format}
+	}
+	return nil
+}
+
+// create makes a store in dir, which inspect has found creatable and the caller
+// has locked.
+func create(fsys vfs.FS, dir string, makeStore func(path string) error) error {
+	creating := fsys.PathJoin(dir, creatingName)
+	store := fsys.PathJoin(dir, storeName)
+	for _, left := range []string{creating, store} {
+		if err := fsys.RemoveAll(left); err != nil {
+			return err
+		}
+	}
+	if err := makeStore(creating); err != nil {
+		return err
+	}
+	if err := fsys.Rename(creating, store); err != nil {
+		return err
+	}
+	if err := syncDir(fsys, dir); err != nil {
+		return err
+	}
+	b, err := json.Marshal(marker{FDDHDB: "database", Format: Format})
+	if err != nil {
+		return err
+	}
+	tmp := fsys.PathJoin(dir, markerName+".tmp")
+	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fsys.Rename(tmp, fsys.PathJoin(dir, markerName)); err != nil {
+		return err
+	}
+	return syncDir(fsys, dir)
+}
+
+// makeDir makes dir and the folders above it that are missing, durably.
+func makeDir(fsys vfs.FS, dir string) error {
+	var above []string // whose listings change
+	for d := dir; ; {
+		if _, err := fsys.Stat(d); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		parent := fsys.PathDir(d)
+		if parent == d {
+			break
+		}
+		above = append(above, parent)
+		d = parent
+	}
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, d := range above {
+		if err := syncDir(fsys, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncDir(fsys vfs.FS, dir string) error {
+	d, err := fsys.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// lockFolder takes the lock of dir, which keeps other processes out, and a
+// second Open of this process as well.
+func lockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
+	l, err := pebble.LockDirectory(dir, fsys)
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), strings.Contains(err.Error(), "read-only"):
+		return nil, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	return nil, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
+}

@@ -1,0 +1,204 @@
+package db
+
+import (
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// An Item is what a collection stores under a key. Putting one copies what it
+// needs before it returns; items that the database returns belong to the caller.
+type Item struct {
+	// Key is UTF-8, 1 to MaxKeyBytes bytes. An item put without a key gets the
+	// next decimal number of the collection's own counter that is not in use.
+	Key string
+
+	// Vectors holds features by modality; an item may lack any of them.
+	Vectors map[string][]float32
+
+	// Code is the binary code, bits/8 bytes, bit j being bit j mod 8 of byte
+	// j/8. Items of a codes-only collection bring it; in a learned one it is
+	// made by the database and ignored on the way in.
+	Code []byte
+
+	// CodeFrom says, in items that the database returns, where the code comes
+	// from: "labels", "fused" (the sum of the projections of its features),
+	// "given", or empty where there is no code.
+	CodeFrom string
+
+	// Labels is a set of strings; empty means unlabelled.
+	Labels []string
+
+	// Fields holds values of the declared fields: string, int64 (int is
+	// accepted), float64 or bool.
+	Fields map[string]any
+
+	Payload []byte
+}
+
+// checked is an item in the terms of its collection. What it points to is its
+// own, safe to keep.
+type checked struct {
+	key     string
+	vectors [][]float32 // by modality; nil where absent
+	code    codec.Code  // codes-only; nil where absent
+	labels  []string    // distinct
+	fields  []codec.Field
+	payload []byte
+}
+
+// bytes estimates what storing the item takes.
+func (c *checked) bytes() int {
+	n := 64 + len(c.key) + len(c.payload) + 8*len(c.code)
+	for _, v := range c.vectors {
+		n += 4 * len(v)
+	}
+	for _, l := range c.labels {
+		n += 16 + len(l)
+	}
+	for _, f := range c.fields {
+		s, _ := f.Value.(string)
+		n += 16 + len(s)
+	}
+	return n
+}
+
+func checkKey(key string) error {
+	if len(key) > MaxKeyBytes || !utf8.ValidString(key) {
+		if len(key) > 40 {
+			key = key[:40] + "..."
+		}
+		return invalid("key %q: 1 to %d bytes of UTF-8 are possible", key, MaxKeyBytes)
+	}
+	return nil
+}
+
+func checkLabel(l string) error {
+	if l == "" || len(l) > MaxLabelBytes || !utf8.ValidString(l) {
+		return invalid("label %q: 1 to %d bytes of UTF-8 are possible", l[:min(len(l), 40)], MaxLabelBytes)
+	}
+	return nil
+}
+
+// check brings an item into the terms of the collection. A partial one, for
+// Merge, need not have a code.
+func (d *descriptor) check(it *Item, partial bool) (*checked, error) {
+	if err := checkKey(it.Key); err != nil {
+		return nil, err
+	}
+	c := &checked{key: it.Key}
+	fail := func(err error) (*checked, error) {
+		return nil, itemError(it.Key, err)
+	}
+	if len(it.Vectors) > 0 {
+		c.vectors = make([][]float32, len(d.Modalities))
+	}
+	for name, x := range it.Vectors {
+		t, err := d.modality(name)
+		if err != nil {
+			return fail(err)
+		}
+		if err := d.checkVector(t, x); err != nil {
+			return fail(err)
+		}
+		c.vectors[t] = slices.Clone(x)
+	}
+	switch {
+	case !d.codesOnly():
+	case it.Code == nil && partial:
+	case len(it.Code) != codec.Bytes(d.Bits):
+		return fail(invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
+			len(it.Code), d.Name, codec.Bytes(d.Bits), d.Bits))
+	default:
+		c.code = codec.NewCode(d.Bits)
+		c.code.SetBytes(it.Code)
+	}
+	if len(it.Labels) > MaxLabels {
+		return fail(invalid("%d labels, at most %d are possible", len(it.Labels), MaxLabels))
+	}
+	for _, l := range it.Labels {
+		if err := checkLabel(l); err != nil {
+			return fail(err)
+		}
+		if !slices.Contains(c.labels, l) {
+			c.labels = append(c.labels, l)
+		}
+	}
+	for name, v := range it.Fields {
+		i, err := d.field(name)
+		if err != nil {
+			return fail(err)
+		}
+		if v, err = d.Fields[i].checkValue(v); err != nil {
+			return fail(err)
+		}
+		c.fields = append(c.fields, codec.Field{ID: uint32(i), Value: v})
+	}
+	slices.SortFunc(c.fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
+	if len(it.Payload) > MaxPayloadBytes {
+		return fail(invalid("payload of %d bytes, at most %d are possible", len(it.Payload), MaxPayloadBytes))
+	}
+	c.payload = slices.Clone(it.Payload)
+	return c, nil
+}
+
+// itemError says which item an error is about.
+func itemError(key string, err error) error {
+	if key == "" {
+		return err
+	}
+	return &ItemError{Key: key, Err: err}
+}
+
+// An ItemError names the item that an error is about.
+type ItemError struct {
+	Key string
+	Err error
+}
+
+func (e *ItemError) Error() string { return e.Err.Error() + " (item " + e.Key + ")" }
+
+// Unwrap returns the error itself.
+func (e *ItemError) Unwrap() error { return e.Err }
+
+// checkVector checks the length of a vector and that its values are finite.
+func (d *descriptor) checkVector(t int, x []float32) error {
+	m := d.Modalities[t]
+	if len(x) != m.Dim {
+		return &DimensionError{Modality: m.Name, Got: len(x), Want: m.Dim}
+	}
+	for i, v := range x {
+		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+			return invalid("modality %q: dimension %d is %g", m.Name, i, f)
+		}
+	}
+	return nil
+}
+
+func (f *Field) checkValue(v any) (any, error) {
+	ok := false
+	switch x := v.(type) {
+	case string:
+		ok = f.Type == String
+		if ok && (len(x) > MaxFieldBytes || !utf8.ValidString(x)) {
+			return nil, invalid("field %q: a string has at most %d bytes of UTF-8", f.Name, MaxFieldBytes)
+		}
+	case int64:
+		ok = f.Type == Int
+	case int:
+		v, ok = int64(x), f.Type == Int
+	case float64:
+		ok = f.Type == Float
+		if ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
+			return nil, invalid("field %q: %g is no value", f.Name, x)
+		}
+	case bool:
+		ok = f.Type == Bool
+	}
+	if !ok {
+		return nil, invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, v, v)
+	}
+	return v, nil
+}

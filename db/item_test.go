@@ -1,0 +1,203 @@
+package db
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPutRefusesBadItems(t *testing.T) {
+	d, c := openPairs(t)
+	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	long := strings.Repeat("x", 1<<21)
+	for name, tc := range map[string]struct {
+		c    *Collection
+		item Item
+		says []string
+	}{
+		"key too long":       {c, Item{Key: long[:MaxKeyBytes+1]}, []string{"key"}},
+		"key not UTF-8":      {c, Item{Key: "\xff"}, []string{"key", "UTF-8"}},
+		"unknown modality":   {c, Item{Key: "k", Vectors: map[string][]float32{"smell": {1}}}, []string{`"smell"`, "image, text", "k"}},
+		"wrong dimension":    {c, Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}}, []string{`"text"`, "5 dimensions", "2", "k"}},
+		"NaN":                {c, Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, nan, 4, 5}}}, []string{`"text"`, "dimension 2", "NaN"}},
+		"Inf":                {c, Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, inf}}}, []string{"dimension 4", "-Inf"}},
+		"empty label":        {c, Item{Key: "k", Labels: []string{"a", ""}}, []string{"label"}},
+		"label not UTF-8":    {c, Item{Key: "k", Labels: []string{"\xff"}}, []string{"label"}},
+		"unknown field":      {c, Item{Key: "k", Fields: map[string]any{"size": 1}}, []string{`"size"`, "year"}},
+		"type of field":      {c, Item{Key: "k", Fields: map[string]any{"year": "new"}}, []string{`"year"`, "int", "string"}},
+		"float of field NaN": {c, Item{Key: "k", Fields: map[string]any{"price": math.NaN()}}, []string{`"price"`, "NaN"}},
+		"long field":         {c, Item{Key: "k", Fields: map[string]any{"title": long}}, []string{`"title"`}},
+		"code too short":     {codes, Item{Key: "k", Code: []byte{1}}, []string{"1 bytes", "2 (16 bits)"}},
+		"no code":            {codes, Item{Key: "k"}, []string{"0 bytes"}},
+		"vectors with codes": {codes, Item{Key: "k", Code: []byte{1, 2}, Vectors: map[string][]float32{"text": {1}}}, []string{"bring codes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.c.Put(ctx, &tc.item)
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("got %v", err)
+			}
+			for _, s := range tc.says {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("%q does not say %q", err, s)
+				}
+			}
+			if strings.Count(err.Error(), "fddhdb:") != 1 {
+				t.Errorf("prefix of %q", err)
+			}
+			if n, err := tc.c.Count(); n != 0 || err != nil {
+				t.Errorf("%d items, %v", n, err)
+			}
+		})
+	}
+	var de *DimensionError
+	err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}})
+	if !errors.As(err, &de) || *de != (DimensionError{"text", 2, 5}) {
+		t.Errorf("%#v", err)
+	}
+	var ie *ItemError
+	if !errors.As(err, &ie) || ie.Key != "k" {
+		t.Errorf("%#v", err)
+	}
+}
+
+// A bad item spoils its own batch and no other.
+func TestBatchIsAllOrNothing(t *testing.T) {
+	d, c := openPairs(t)
+	b := d.NewBatch()
+	if err := b.Put(c, &Item{Key: "good"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Put(c, &Item{Key: "bad", Labels: []string{""}}); !errors.Is(err, ErrInvalid) {
+		t.Fatal(err)
+	}
+	if err := b.Put(c, &Item{Key: "good too"}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("after a bad item: %v", err)
+	}
+	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+		t.Errorf("commit: %v", err)
+	}
+	if n, _ := c.Count(); n != 0 {
+		t.Errorf("%d items", n)
+	}
+	b = d.NewBatch()
+	b.Put(c, &Item{Key: "good"})
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+		t.Errorf("second commit: %v", err)
+	}
+	if n, _ := c.Count(); n != 1 {
+		t.Errorf("%d items", n)
+	}
+}
+
+func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
+	d, c := openPairs(t)
+	b := d.NewBatch()
+	b.Put(c, &Item{Key: "1"})
+	for range 3 {
+		b.Put(c, &Item{})
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Put(ctx, &Item{}); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, it := range allItems(t, c) {
+		keys = append(keys, it.Key)
+	}
+	if want := []string{"1", "0", "2", "3", "4"}; !slices.Equal(keys, want) {
+		t.Errorf("keys %v, want %v", keys, want)
+	}
+}
+
+func TestLabelsKeepTheirOrder(t *testing.T) {
+	d, c := openPairs(t)
+	b := d.NewBatch()
+	b.RegisterLabels(c, []string{"z", "y"})
+	b.Put(c, &Item{Key: "k", Labels: []string{"a", "y", "a"}})
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	labels, err := c.Labels()
+	if want := []string{"z", "y", "a"}; err != nil || !slices.Equal(labels, want) {
+		t.Errorf("labels %v, want %v, %v", labels, want, err)
+	}
+	it, err := c.Get(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"y", "a"}, it.Labels); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestItemsBelongToTheirOwners(t *testing.T) {
+	_, c := openPairs(t)
+	it := &Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}, Payload: []byte("abc")}
+	if err := c.Put(ctx, it); err != nil {
+		t.Fatal(err)
+	}
+	it.Vectors["text"][0], it.Payload[0] = 99, 'X'
+	got, err := c.Get(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Vectors["text"][0] != 1 || got.Payload[0] != 'a' {
+		t.Errorf("the caller's change shows: %+v", got)
+	}
+	got.Vectors["text"][1] = 99
+	if again, _ := c.Get(ctx, "k"); again.Vectors["text"][1] != 2 {
+		t.Error("a reader's change shows")
+	}
+}
+
+func TestSchemaRefuses(t *testing.T) {
+	d, _ := openPairs(t)
+	for name, s := range map[string]Schema{
+		"nothing":        {},
+		"both":           {Bits: 8, Modalities: []Modality{{"a", 1}}},
+		"bits":           {Bits: 12},
+		"no dimension":   {Modalities: []Modality{{"a", 0}}},
+		"a name twice":   {Modalities: []Modality{{"a", 1}, {"a", 2}}},
+		"field as well":  {Modalities: []Modality{{"a", 1}}, Fields: []Field{{"a", Int, false}}},
+		"empty name":     {Modalities: []Modality{{"", 1}}},
+		"name with =":    {Modalities: []Modality{{"a=b", 1}}},
+		"type of field":  {Modalities: []Modality{{"a", 1}}, Fields: []Field{{"f", "date", false}}},
+		"starts with 1":  {Modalities: []Modality{{"1a", 1}}},
+		"many":           {Modalities: make([]Modality, MaxModalities+1)},
+		"negative bits":  {Bits: -8},
+		"too many dims":  {Modalities: []Modality{{"a", MaxDim + 1}}},
+		"name too long":  {Modalities: []Modality{{strings.Repeat("a", MaxNameBytes+1), 1}}},
+		"field no name":  {Bits: 8, Fields: []Field{{"", Int, false}}},
+		"not UTF-8 name": {Modalities: []Modality{{"\xff", 1}}},
+	} {
+		if _, err := d.CreateCollection(ctx, "other", s); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := d.CreateCollection(ctx, "main", pairsSchema); !errors.Is(err, ErrExists) {
+		t.Errorf("a collection twice: %v", err)
+	}
+	if _, err := d.CreateCollection(ctx, "a b", pairsSchema); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a name with a blank: %v", err)
+	}
+	if _, err := d.Collection("other"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a refused collection: %v", err)
+	}
+	names, err := d.Collections()
+	if err != nil || !slices.Equal(names, []string{"main"}) {
+		t.Errorf("collections %v, %v", names, err)
+	}
+}

@@ -1,0 +1,61 @@
+package db
+
+import (
+	"slices"
+	"sync"
+)
+
+// labels numbers the labels of a collection by first appearance. Numbers are
+// never reused, so readers of an older state may go on using it. All methods
+// are safe for concurrent use; only the committer adds.
+type labels struct {
+	mu    sync.RWMutex
+	ids   map[string]uint32
+	names []string
+}
+
+func newLabels() *labels { return &labels{ids: map[string]uint32{}} }
+
+// lookup returns the ids of those names that are known, ascending.
+func (l *labels) lookup(names []string) []uint32 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	var ids []uint32
+	for _, name := range names {
+		if id, ok := l.ids[name]; ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// name returns the name of a label.
+func (l *labels) name(id uint32) (string, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if int(id) >= len(l.names) {
+		return "", false
+	}
+	return l.names[id], true
+}
+
+// all returns the names by id; the slice must not be written to.
+func (l *labels) all() []string {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.names[:len(l.names):len(l.names)]
+}
+
+// add returns the id of the name and whether it is new.
+func (l *labels) add(name string) (id uint32, isNew bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id, ok := l.ids[name]
+	if !ok {
+		id = uint32(len(l.names))
+		l.ids[name] = id
+		l.names = append(l.names, name)
+	}
+	return id, !ok
+}

@@ -1,0 +1,59 @@
+package db
+
+import (
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options tune a database. A nil *Options and zero fields mean the defaults.
+type Options struct {
+	// MustExist makes Open refuse, with ErrNotDatabase, a folder that holds no
+	// database yet, instead of creating one there.
+	MustExist bool
+
+	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default.
+	CacheBytes int64
+
+	// NoSync lets writes return before they are on stable storage: a crash of
+	// the machine may lose the latest ones, in reverse order, never part of one.
+	// A crash of the process alone loses nothing.
+	NoSync bool
+
+	// Logger hears of what goes on in the background; nothing by default.
+	Logger *slog.Logger
+
+	// FS is the file system; that of the operating system by default.
+	FS vfs.FS
+}
+
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.CacheBytes <= 0 {
+		out.CacheBytes = 64 << 20
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	if out.FS == nil {
+		out.FS = vfs.Default
+	}
+	return out
+}
+
+// Limits on what an item may hold.
+const (
+	MaxKeyBytes     = 1 << 10   // key, in bytes of UTF-8
+	MaxNameBytes    = 1 << 8    // names of collections, modalities, fields
+	MaxLabelBytes   = 1 << 10   // one label
+	MaxLabels       = 1 << 12   // labels of one item
+	MaxFieldBytes   = 1 << 20   // one string field
+	MaxPayloadBytes = 64 << 20  // payload
+	MaxDim          = 1 << 20   // dimensions of a modality
+	MaxModalities   = 1 << 8    // modalities of a collection
+	MaxBatchBytes   = 1 << 30   // all items of one Batch
+	maxRows         = 1<<32 - 1 // rows, labels, spaces, collections
+)

@@ -1,0 +1,42 @@
+package db
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// parallel calls f with 0 to n-1 on all cores, or on the caller's alone where n
+// is small, until one call fails or the context ends; it returns the first error.
+func parallel(ctx context.Context, n int, f func(i int) error) error {
+	const run = 64 // calls between two looks at the context
+	workers := min(runtime.GOMAXPROCS(0), (n+run-1)/run)
+	var next atomic.Int64
+	var failed atomic.Bool
+	var first error
+	var once sync.Once
+	work := func() {
+		for !failed.Load() {
+			from := int(next.Add(run)) - run
+			if from >= n {
+				return
+			}
+			err := ctx.Err()
+			for i := from; err == nil && i < min(from+run, n); i++ {
+				err = f(i)
+			}
+			if err != nil {
+				once.Do(func() { first = err })
+				failed.Store(true)
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range workers - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	return first
+}

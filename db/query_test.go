@@ -1,0 +1,142 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+func TestSearchRefuses(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(40, synth.Config{})
+	putAll(t, c, items)
+	text := items[0].Vectors["text"]
+	if _, err := c.Search(ctx, Query{From: "text", Vector: text}); !errors.Is(err, ErrNoModel) {
+		t.Errorf("before training: %v", err)
+	}
+	if _, _, err := c.Encode(items[0].Vectors); !errors.Is(err, ErrNoModel) {
+		t.Errorf("encode before training: %v", err)
+	}
+	if _, err := c.Evaluate(ctx, Evaluation{Queries: map[string][][]float32{"text": {text}}, Labels: [][]string{{"a"}}}); !errors.Is(err, ErrNoModel) {
+		t.Errorf("evaluate before training: %v", err)
+	}
+	mustTrain(t, c, TrainOptions{})
+	for name, tc := range map[string]struct {
+		q    Query
+		want error
+		says string
+	}{
+		"nothing":         {Query{}, ErrInvalid, "one of"},
+		"two things":      {Query{Key: "k1", Code: make([]byte, 8)}, ErrInvalid, "2 are given"},
+		"no from":         {Query{Vector: text}, ErrInvalid, "modality"},
+		"unknown from":    {Query{From: "smell", Vector: text}, ErrInvalid, "image, text"},
+		"unknown to":      {Query{From: "text", To: "smell", Vector: text}, ErrInvalid, "image, text"},
+		"dimension":       {Query{From: "image", Vector: text}, ErrInvalid, "8 dimensions"},
+		"unknown key":     {Query{Key: "nobody"}, ErrNotFound, "nobody"},
+		"code length":     {Query{Code: make([]byte, 7)}, ErrInvalid, "7 bytes"},
+		"negative k":      {Query{Key: "k1", K: -1}, ErrInvalid, "k = -1"},
+		"unknown rerank":  {Query{Key: "k1", Rerank: 9}, ErrInvalid, "rerank"},
+		"unknown from id": {Query{Key: "k1", From: "smell"}, ErrInvalid, "smell"},
+	} {
+		_, err := c.Search(ctx, tc.q)
+		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := c.SearchRadius(ctx, Query{Key: "k1"}, -1); !errors.Is(err, ErrInvalid) {
+		t.Errorf("negative radius: %v", err)
+	}
+	cctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := c.Search(cctx, Query{Key: "k1"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := c.Put(cctx, &Item{Key: "late"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled put: %v", err)
+	}
+	for _, name := range []string{"asymmetric", "features", "best"} {
+		if _, err := ParseRerank(name); !errors.Is(err, ErrInvalid) {
+			t.Errorf("rerank %q: %v", name, err)
+		}
+	}
+	_ = d
+}
+
+// Hostile sizes cost no more than what is there.
+func TestHugeKAndRadius(t *testing.T) {
+	_, c := openPairs(t)
+	putAll(t, c, pairs(40, synth.Config{}))
+	mustTrain(t, c, TrainOptions{})
+	r, err := c.SearchRadius(ctx, Query{Key: "k1", K: 1 << 40}, 1<<40)
+	if err != nil || len(r.Hits) != 40 || r.Total != 40 {
+		t.Errorf("%d hits of %d, %v", len(r.Hits), r.Total, err)
+	}
+	if r, err = c.Search(ctx, Query{Key: "k1", K: 1 << 40}); err != nil || len(r.Hits) != 40 {
+		t.Errorf("%v", err)
+	}
+}
+
+// Items of one class share a code; the nearest of them is the one that the
+// query was made from, and only the stored projections can tell.
+func TestProjectionsOrderTheItemsOfACode(t *testing.T) {
+	_, c := openPairs(t)
+	items := pairs(200, synth.Config{Classes: 3, Noise: .5})
+	putAll(t, c, items)
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 64}})
+	found := map[Rerank]int{}
+	for _, it := range items {
+		for _, order := range []Rerank{RerankProjection, RerankNone} {
+			r, err := c.Search(ctx, Query{Key: it.Key, From: "image", K: 10, Rerank: order})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(r.Hits, func(h Hit) bool { return h.Key == it.Key }) {
+				found[order]++
+			}
+		}
+	}
+	if found[RerankProjection] < 3*found[RerankNone] {
+		t.Errorf("the item itself is among its first ten hits in %d of 200 searches by projection and %d without",
+			found[RerankProjection], found[RerankNone])
+	}
+}
+
+func TestFirstRankedIsThePrefixOfTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := make([]rankedRow, rapid.IntRange(0, 200).Draw(t, "n"))
+		for i := range rows {
+			rows[i] = rankedRow{float32(rapid.IntRange(-3, 3).Draw(t, "cosine")) / 3, uint32(i)}
+		}
+		k := rapid.IntRange(1, 100).Draw(t, "k")
+		want := slices.Clone(rows)
+		slices.SortStableFunc(want, func(a, b rankedRow) int { return cmp.Compare(b.cosine, a.cosine) })
+		if got := firstRanked(rows, k); !slices.Equal(got, want[:min(k, len(want))]) {
+			t.Fatalf("first %d: %v, want %v", k, got, want)
+		}
+	})
+}
+
+func BenchmarkSearch(b *testing.B) {
+	_, c := openPairs(b)
+	items := pairs(2000, synth.Config{Classes: 10})
+	putAll(b, c, items)
+	mustTrain(b, c, TrainOptions{})
+	for _, from := range []string{"image", "text"} {
+		b.Run("from="+from, func(b *testing.B) {
+			q := Query{From: from, Vector: items[0].Vectors[from]}
+			for b.Loop() {
+				if _, err := c.Search(ctx, q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+func notFound(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrNotFound, fmt.Sprintf(format, args...))
+}
+
+// rowOf returns the row of the item with this key; found is false where there is none.
+func rowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bool, err error) {
+	value, closer, err := r.Get(codec.ItemKey(collection, key))
+	if errors.Is(err, errNotFound) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	defer closer.Close()
+	if len(value) != 4 {
+		return 0, false, corrupt(fmt.Errorf("%d bytes", len(value)), "row of item %q", key)
+	}
+	return binary.BigEndian.Uint32(value), true, nil
+}
+
+// blockEntry calls f with the entry of a row in the block stored under key; it
+// is not called where there is none. The entry must not be kept.
+func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) error) error {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, errNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	b, err := codec.DecodeBlock(value)
+	if err != nil {
+		return corrupt(err, "block %x", key)
+	}
+	if entry, ok := b.Lookup(byte(row)); ok {
+		return f(entry)
+	}
+	return nil
+}
+
+// keyOf returns the key of the item in a row.
+func keyOf(r pebble.Reader, collection, row uint32) (string, error) {
+	key, found := "", false
+	err := blockEntry(r, codec.NumberKey(codec.KindRowKeys, collection, row/codec.BlockRows), row, func(entry []byte) error {
+		key, found = string(entry), true
+		return nil
+	})
+	if err == nil && !found {
+		err = corrupt(errors.New("no such row"), "key of row %d", row)
+	}
+	return key, err
+}
+
+// rowCode returns what code a row has; found is false where it has none.
+func rowCode(r pebble.Reader, collection uint32, s *space, row uint32) (rc codec.RowCode, found bool, err error) {
+	key := codec.SpaceBlockKey(codec.KindRowCodes, collection, s.ID, 0, row/codec.BlockRows)
+	err = blockEntry(r, key, row, func(entry []byte) error {
+		found = true
+		if rc, err = codec.DecodeRowCode(entry); err != nil {
+			return corrupt(err, "code of row %d", row)
+		}
+		return nil
+	})
+	return rc, found && err == nil, err
+}
+
+// readRecord reads the item record of a row.
+func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
+	value, closer, err := r.Get(codec.NumberKey(codec.KindItem, collection, row))
+	if err != nil {
+		return nil, corrupt(err, "item in row %d", row)
+	}
+	defer closer.Close()
+	rec, err := codec.DecodeItemRecord(value)
+	if err != nil {
+		return nil, corrupt(err, "item in row %d", row)
+	}
+	return rec, nil
+}
+
+// readVector reads the features of one modality of a row; found is false where
+// the item lacks it.
+func readVector(r pebble.Reader, collection, row uint32, modality int, dim int) (x []float32, found bool, err error) {
+	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
+	if errors.Is(err, errNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer closer.Close()
+	x = make([]float32, dim)
+	if err := codec.DecodeFeatures(x, value); err != nil {
+		return nil, false, corrupt(err, "features %d of row %d", modality, row)
+	}
+	return x, true, nil
+}
+
+// readItem reads the whole item of a row in the terms of the caller.
+func (c *collectionView) readItem(r pebble.Reader, row uint32, key string) (*Item, error) {
+	rec, err := readRecord(r, c.ID, row)
+	if err != nil {
+		return nil, err
+	}
+	it := &Item{Key: key, Payload: rec.Payload}
+	for t, m := range c.Modalities {
+		if !c.presence[t].Contains(row) {
+			continue
+		}
+		x, found, err := readVector(r, c.ID, row, t, m.Dim)
+		if err == nil && !found {
+			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if it.Vectors == nil {
+			it.Vectors = map[string][]float32{}
+		}
+		it.Vectors[m.Name] = x
+	}
+	if it.Labels, err = c.labelNames(rec.Labels); err != nil {
+		return nil, err
+	}
+	for _, f := range rec.Fields {
+		if int(f.ID) >= len(c.Fields) {
+			return nil, corrupt(fmt.Errorf("field %d of %d", f.ID, len(c.Fields)), "item in row %d", row)
+		}
+		if it.Fields == nil {
+			it.Fields = map[string]any{}
+		}
+		it.Fields[c.Fields[f.ID].Name] = f.Value
+	}
+	if c.space == nil {
+		return it, nil
+	}
+	rc, found, err := rowCode(r, c.ID, c.space, row)
+	if err != nil || !found {
+		return it, err
+	}
+	if int(rc.Code) >= c.table.Codes().Len() {
+		return nil, corrupt(fmt.Errorf("number %d of %d", rc.Code, c.table.Codes().Len()), "code of row %d", row)
+	}
+	it.Code = c.table.Codes().At(int(rc.Code)).AppendBytes(nil, c.space.Bits)
+	it.CodeFrom = c.provenanceName(rc.Provenance)
+	return it, nil
+}
+
+func (c *collectionView) provenanceName(p codec.Provenance) string {
+	switch {
+	case p == codec.ProvenanceLabels:
+		return "labels"
+	case p == codec.ProvenanceFused:
+		return "fused"
+	case p == codec.ProvenanceGiven:
+		return "given"
+	case p >= codec.ProvenanceModality && int(p-codec.ProvenanceModality) < len(c.Modalities):
+		return c.Modalities[p-codec.ProvenanceModality].Name
+	}
+	return fmt.Sprintf("unknown (%d)", p)
+}
+
+func (c *collectionView) labelNames(ids []uint32) ([]string, error) {
+	var out []string
+	for _, id := range ids {
+		name, ok := c.labels.name(id)
+		if !ok {
+			return nil, corrupt(fmt.Errorf("id %d", id), "label")
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}

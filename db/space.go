@@ -1,0 +1,217 @@
+package db
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A space is what gives items their codes: a trained model, or in a codes-only
+// collection the fact that they bring them. It is immutable.
+type space struct {
+	spaceDescriptor
+	model    *model.Model // nil in a codes-only collection
+	encoders sync.Pool    // of *encoder
+}
+
+// spaceDescriptor is what is stored of a space besides its matrices.
+type spaceDescriptor struct {
+	Version    int           `json:"version"`
+	ID         uint32        `json:"id"`
+	Revision   uint32        `json:"revision"`
+	Bits       int           `json:"bits"`
+	Created    time.Time     `json:"created"`
+	Report     *model.Report `json:"report,omitempty"`
+	Model      chunked       `json:"model"`
+	Statistics chunked       `json:"statistics"`
+}
+
+// chunked says how a large value is cut: chunkBytes each, the last one less.
+type chunked struct {
+	Chunks uint32 `json:"chunks"`
+	Bytes  int64  `json:"bytes"`
+}
+
+const chunkBytes = 1 << 20
+
+// writeChunks stores b under the chunk keys of a kind.
+func writeChunks(batch *pebble.Batch, kind byte, collection, space uint32, b []byte) (chunked, error) {
+	c := chunked{Bytes: int64(len(b))}
+	for ; len(b) > 0; c.Chunks++ {
+		n := min(chunkBytes, len(b))
+		if err := batch.Set(codec.ChunkKey(kind, collection, space, c.Chunks), b[:n], nil); err != nil {
+			return c, err
+		}
+		b = b[n:]
+	}
+	return c, nil
+}
+
+func readChunks(r pebble.Reader, kind byte, collection, space uint32, c chunked) ([]byte, error) {
+	var b []byte
+	for i := range c.Chunks {
+		value, closer, err := r.Get(codec.ChunkKey(kind, collection, space, i))
+		if err != nil {
+			return nil, fmt.Errorf("chunk %d of %d: %w", i, c.Chunks, err)
+		}
+		b = append(b, value...)
+		if err := closer.Close(); err != nil {
+			return nil, err
+		}
+	}
+	if int64(len(b)) != c.Bytes {
+		return nil, fmt.Errorf("%d bytes in chunks, %d were written", len(b), c.Bytes)
+	}
+	return b, nil
+}
+
+// writeSpace stores the descriptor of a space.
+func (g *group) writeSpace(collection uint32, s *space) error {
+	b, err := json.Marshal(s.spaceDescriptor)
+	if err != nil {
+		return err
+	}
+	return g.batch.Set(codec.NumberKey(codec.KindSpace, collection, s.ID), b, nil)
+}
+
+// codesOnlySpace makes the one space that a codes-only collection has.
+func (g *group) codesOnlySpace(s *collectionState) error {
+	sp := newSpace(spaceDescriptor{ID: 1, Revision: 1, Bits: s.Bits}, nil)
+	if err := g.writeSpace(s.ID, sp); err != nil {
+		return err
+	}
+	s.setSpace(sp)
+	return nil
+}
+
+// setSpace makes sp the active space, with no codes in it yet.
+func (s *collectionState) setSpace(sp *space) {
+	s.space, s.table = sp, mih.NewWriter(sp.Bits, 0)
+	s.counters.ActiveSpace, s.counters.NextSpace = uint64(sp.ID), uint64(sp.ID)+1
+	s.freshSpace, s.freshCode = true, 0
+	s.dirty = true
+}
+
+func newSpace(d spaceDescriptor, m *model.Model) *space {
+	s := &space{spaceDescriptor: d, model: m}
+	if m != nil {
+		s.encoders.New = func() any {
+			return &encoder{
+				Encoder: m.NewEncoder(), modalities: len(m.Modalities()),
+				z: make([]float64, d.Bits), sum: make([]float64, d.Bits),
+			}
+		}
+	}
+	return s
+}
+
+// readSpace reads a space and its model from the store.
+func readSpace(r pebble.Reader, collection, id uint32) (*space, error) {
+	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, collection, id))
+	if err != nil {
+		return nil, corrupt(err, "descriptor of space %d", id)
+	}
+	var d spaceDescriptor
+	err = json.Unmarshal(value, &d)
+	closer.Close()
+	if err == nil {
+		err = codec.CheckBits(d.Bits)
+	}
+	if err == nil && (d.Version != 0 || d.ID != id) {
+		err = fmt.Errorf("version %d, id %d", d.Version, d.ID)
+	}
+	if err != nil {
+		return nil, corrupt(err, "descriptor of space %d", id)
+	}
+	if d.Model.Chunks == 0 {
+		return newSpace(d, nil), nil
+	}
+	b, err := readChunks(r, codec.KindModel, collection, id, d.Model)
+	if err != nil {
+		return nil, corrupt(err, "model of space %d", id)
+	}
+	m, err := model.Unmarshal(b)
+	if err == nil && m.Bits() != d.Bits {
+		err = fmt.Errorf("model of %d bits in a space of %d", m.Bits(), d.Bits)
+	}
+	if err != nil {
+		return nil, corrupt(err, "model of space %d", id)
+	}
+	return newSpace(d, m), nil
+}
+
+// projectionBytes returns the length of a stored projection, 0 where the space
+// has none.
+func (s *space) projectionBytes() int {
+	if s.model == nil {
+		return 0
+	}
+	return codec.ProjectionBytes(s.Bits)
+}
+
+// encoder is scratch memory for the projections of one goroutine.
+type encoder struct {
+	*model.Encoder
+	modalities int
+	z, sum     []float64
+}
+
+// An encoding is the code of an item in one space.
+type encoding struct {
+	space      *space
+	code       codec.Code // nil: the item has neither features nor a label that the model knows
+	from       codec.Provenance
+	projection []byte // nil: no features
+}
+
+// fuse returns the sum of the projections of the features that are there, in
+// scratch memory, and whether there are any.
+func (e *encoder) fuse(vectors [][]float32) (sum []float64, any bool, err error) {
+	clear(e.sum)
+	for t, x := range vectors {
+		if x == nil || t >= e.modalities { // the model may be older than a modality
+			continue
+		}
+		if err := e.Project(e.z, t, x); err != nil {
+			return nil, false, err
+		}
+		for j, z := range e.z {
+			e.sum[j] += z
+		}
+		any = true
+	}
+	return e.sum, any, nil
+}
+
+// encode gives an item its code: sgn(C y) where a label is known, else the signs
+// of its fused projection. given is the code that an item of a codes-only
+// collection brings.
+func (s *space) encode(vectors [][]float32, labelIDs []uint32, given codec.Code) (encoding, error) {
+	enc := encoding{space: s}
+	if s.model == nil {
+		enc.code, enc.from = given, codec.ProvenanceGiven
+		return enc, nil
+	}
+	e := s.encoders.Get().(*encoder)
+	defer s.encoders.Put(e)
+	z, hasFeatures, err := e.fuse(vectors)
+	if err != nil {
+		return enc, err
+	}
+	code := codec.NewCode(s.Bits)
+	if hasFeatures {
+		enc.projection = codec.AppendProjection(make([]byte, 0, s.projectionBytes()), z)
+		enc.code, enc.from = codec.PackSigns(code, z), codec.ProvenanceFused
+	}
+	if s.model.LabelCode(code, labelIDs) {
+		enc.code, enc.from = code, codec.ProvenanceLabels
+	}
+	return enc, nil
+}

@@ -1,0 +1,259 @@
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// collectionState is what the committer knows of a collection. Only the
+// committer touches it; readers see what it publishes.
+type collectionState struct {
+	*descriptor
+	labels   *labels
+	counters codec.Counters
+	live     sharedBitmap
+	presence []sharedBitmap
+	space    *space
+	table    *mih.Writer
+
+	// Blocks from these numbers on have never been written, so that they need
+	// no merging with what was there.
+	freshRow, freshCode uint64 // of row keys and codes; of projections likewise, unless
+	freshSpace          bool   // all blocks of the space are new
+
+	// changed collects the rows that were put or deleted since a training took
+	// its snapshot; nil while none is going on.
+	changed *roaring.Bitmap
+
+	dirty bool // since the last commit
+}
+
+// sharedBitmap is a bitmap that published views may show: it is copied before
+// the first change after that.
+type sharedBitmap struct {
+	b      *roaring.Bitmap
+	shared bool
+}
+
+func (s *sharedBitmap) edit() *roaring.Bitmap {
+	if s.shared {
+		s.b, s.shared = s.b.Clone(), false
+	}
+	return s.b
+}
+
+func (s *sharedBitmap) publish() *roaring.Bitmap {
+	s.shared = true
+	return s.b
+}
+
+func newCollectionState(d *descriptor) *collectionState {
+	s := &collectionState{descriptor: d, labels: newLabels(), live: sharedBitmap{b: roaring.New()}}
+	for range d.Modalities {
+		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
+	}
+	s.counters.NextSpace = 1
+	return s
+}
+
+// publish returns the state as readers see it.
+func (s *collectionState) publish() *collectionView {
+	v := &collectionView{
+		descriptor: s.descriptor,
+		labels:     s.labels,
+		items:      int(s.counters.Items),
+		live:       s.live.publish(),
+		space:      s.space,
+	}
+	for i := range s.presence {
+		v.presence = append(v.presence, s.presence[i].publish())
+	}
+	if s.space != nil {
+		v.table = s.table.Publish()
+		v.index = mih.NewScan(v.table)
+	}
+	return v
+}
+
+// loadStates reads all collections of the store.
+func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
+	states := map[uint32]*collectionState{}
+	err := forEach(r, []byte{codec.KindCollection}, func(key, value []byte) error {
+		d, err := decodeDescriptor(value)
+		if err == nil && d.ID != binary.BigEndian.Uint32(key[1:]) {
+			err = fmt.Errorf("id %d", d.ID)
+		}
+		if err != nil {
+			return corrupt(err, "descriptor of collection %x", key[1:])
+		}
+		states[d.ID], err = loadState(r, d)
+		return err
+	})
+	return states, err
+}
+
+func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
+	s := newCollectionState(d)
+	b, err := get(r, codec.CollectionKey(codec.KindCounters, d.ID))
+	if err == nil {
+		s.counters, err = codec.DecodeCounters(b)
+	}
+	if err != nil {
+		return nil, corrupt(err, "counters of collection %q", d.Name)
+	}
+	s.freshRow = s.counters.NextRow
+	err = forEach(r, codec.CollectionKey(codec.KindLabel, d.ID), func(key, value []byte) error {
+		id, isNew := s.labels.add(string(value))
+		if want := codec.LastNumber(key); id != want || !isNew {
+			return corrupt(fmt.Errorf("%q has id %d", value, id), "label %d", want)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = forEach(r, codec.CollectionKey(codec.KindRows, d.ID), func(key, value []byte) error {
+		set, id, container := codec.RowsKeyParts(key)
+		var into *roaring.Bitmap
+		switch {
+		case set == codec.SetLive && id == 0:
+			into = s.live.b
+		case set == codec.SetModality && int(id) < len(s.presence):
+			into = s.presence[id].b
+		default:
+			return corrupt(errors.New("unknown set"), "rows %x", key)
+		}
+		l, err := codec.DecodeLayer(value)
+		if err != nil {
+			return corrupt(err, "rows %x", key)
+		}
+		l.Added.Iterate(func(x uint32) bool {
+			into.Add(uint32(container)<<16 | x)
+			return true
+		})
+		return nil
+	})
+	if err != nil || s.counters.ActiveSpace == 0 {
+		return s, err
+	}
+	if s.space, err = readSpace(r, d.ID, uint32(s.counters.ActiveSpace)); err != nil {
+		return nil, err
+	}
+	if err := checkSpace(d, s.space); err != nil {
+		return nil, corrupt(err, "space %d of collection %q", s.space.ID, d.Name)
+	}
+	if s.table, err = loadTable(r, d.ID, s.space); err != nil {
+		return nil, err
+	}
+	s.freshCode = uint64(s.table.Len())
+	return s, nil
+}
+
+// checkSpace checks that a stored model fits the collection.
+func checkSpace(d *descriptor, s *space) error {
+	if d.codesOnly() {
+		if s.model != nil || s.Bits != d.Bits {
+			return fmt.Errorf("%d bits, the collection has %d", s.Bits, d.Bits)
+		}
+		return nil
+	}
+	if s.model == nil {
+		return errors.New("the model is missing")
+	}
+	ms := s.model.Modalities()
+	if len(ms) > len(d.Modalities) {
+		return fmt.Errorf("a model of %d modalities, the collection has %d", len(ms), len(d.Modalities))
+	}
+	for i, m := range ms {
+		if m.Name != d.Modalities[i].Name || m.Dim != d.Modalities[i].Dim {
+			return fmt.Errorf("modality %d of the model is %s:%d", i, m.Name, m.Dim)
+		}
+	}
+	return nil
+}
+
+// loadTable reads the codes of a space and which rows carry them.
+func loadTable(r pebble.Reader, collection uint32, s *space) (*mih.Writer, error) {
+	w := mih.NewWriter(s.Bits, 0)
+	prefix := append(codec.NumberKey(codec.KindCodes, collection, s.ID), 0)
+	code := codec.NewCode(s.Bits)
+	err := forEachEntry(r, prefix, func(n uint32, entry []byte) error {
+		if len(entry) != codec.Bytes(s.Bits) {
+			return corrupt(fmt.Errorf("%d bytes", len(entry)), "code number %d", n)
+		}
+		code.SetBytes(entry)
+		got, isNew, err := w.Number(code)
+		if err == nil && (got != n || !isNew) {
+			err = corrupt(fmt.Errorf("it stands as number %d", got), "code number %d", n)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	prefix = append(codec.NumberKey(codec.KindRowCodes, collection, s.ID), 0)
+	err = forEachEntry(r, prefix, func(row uint32, entry []byte) error {
+		rc, err := codec.DecodeRowCode(entry)
+		if err == nil && int(rc.Code) >= w.Len() {
+			err = fmt.Errorf("code number %d of %d", rc.Code, w.Len())
+		}
+		if err != nil {
+			return corrupt(err, "code of row %d", row)
+		}
+		w.Add(rc.Code, row)
+		return nil
+	})
+	return w, err
+}
+
+// forEach calls f with every key that starts with prefix and its value, which f
+// must not keep.
+func forEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) (err error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := codec.CheckKey(it.Key()); err != nil {
+			return corrupt(err, "key")
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if err := f(it.Key(), value); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
+
+// forEachEntry calls f with every entry of the blocks under prefix and its
+// number: block * 256 + offset.
+func forEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
+	return forEach(r, prefix, func(key, value []byte) error {
+		b, err := codec.DecodeBlock(value)
+		if err != nil {
+			return corrupt(err, "block %x", key)
+		}
+		base := codec.LastNumber(key) * codec.BlockRows
+		for i := range b.Len() {
+			if err := f(base+uint32(b.Offset(i)), b.Entry(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

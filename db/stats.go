@@ -1,0 +1,96 @@
+package db
+
+import (
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Stats are figures about a database.
+type Stats struct {
+	Format      int               `json:"format"`
+	Sequence    uint64            `json:"sequence"` // commits so far
+	Items       int               `json:"items"`
+	DiskBytes   int64             `json:"disk_bytes"`   // of the store; its log and what awaits deletion included
+	MemoryBytes int64             `json:"memory_bytes"` // tables of codes, row sets, caches of the store
+	Kernel      string            `json:"kernel"`       // Hamming kernels in use
+	Collections []CollectionStats `json:"collections"`  // by name
+}
+
+// CollectionStats are figures about one collection.
+type CollectionStats struct {
+	Name          string          `json:"name"`
+	Items         int             `json:"items"`
+	Labels        int             `json:"labels"`
+	Modalities    []ModalityStats `json:"modalities,omitempty"`
+	Fields        []Field         `json:"fields,omitempty"`
+	Trained       bool            `json:"trained"` // true for a codes-only collection
+	Space         uint32          `json:"space,omitempty"`
+	Revision      uint32          `json:"revision,omitempty"`
+	Bits          int             `json:"bits,omitempty"`
+	CodedItems    int             `json:"coded_items"`    // that have a code
+	DistinctCodes int             `json:"distinct_codes"` // that some item has
+	MemoryBytes   int64           `json:"memory_bytes"`   // table of codes and row sets
+}
+
+// ModalityStats says how many items have a modality.
+type ModalityStats struct {
+	Modality
+	Items int `json:"items"`
+}
+
+// Stats returns figures about the database and all its collections. The time is
+// linear in the number of distinct codes.
+func (d *DB) Stats() (*Stats, error) {
+	v, done, err := d.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	m := d.store.Metrics()
+	s := &Stats{
+		Format: Format, Sequence: v.sequence, Kernel: codec.KernelName(),
+		DiskBytes:   int64(m.DiskSpaceUsage()),
+		MemoryBytes: m.BlockCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
+	}
+	for _, cv := range v.collections {
+		cs := cv.stats()
+		s.Items += cs.Items
+		s.MemoryBytes += cs.MemoryBytes
+		s.Collections = append(s.Collections, cs)
+	}
+	slices.SortFunc(s.Collections, func(a, b CollectionStats) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return s, nil
+}
+
+// Stats returns figures about the collection.
+func (c *Collection) Stats() (*CollectionStats, error) {
+	var s CollectionStats
+	err := c.read(func(_ *view, cv *collectionView) error {
+		s = cv.stats()
+		return nil
+	})
+	return &s, err
+}
+
+func (cv *collectionView) stats() CollectionStats {
+	s := CollectionStats{
+		Name: cv.Name, Items: cv.items, Labels: len(cv.labels.all()), Fields: cv.Fields, Bits: cv.Bits,
+		MemoryBytes: int64(cv.live.GetSizeInBytes()),
+	}
+	for t, m := range cv.Modalities {
+		s.Modalities = append(s.Modalities, ModalityStats{m, int(cv.presence[t].GetCardinality())})
+		s.MemoryBytes += int64(cv.presence[t].GetSizeInBytes())
+	}
+	if cv.space != nil {
+		s.Trained, s.Space, s.Revision, s.Bits = true, cv.space.ID, cv.space.Revision, cv.space.Bits
+		s.CodedItems, s.DistinctCodes = cv.table.Items(), cv.table.Distinct()
+		s.MemoryBytes += int64(cv.table.MemoryBytes())
+	}
+	return s
+}

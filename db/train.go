@@ -1,0 +1,409 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// TrainOptions say how to train. Zero values mean the defaults of the model.
+type TrainOptions struct {
+	model.Options
+
+	// Rows, if positive, trains on the first so many labelled items only. All
+	// items get codes.
+	Rows int
+}
+
+// A Training is what Train did.
+type Training struct {
+	Space    uint32 `json:"space"`
+	Revision uint32 `json:"revision"`
+	Items    int    `json:"items"` // that have a code now
+	model.Report
+}
+
+// Train learns a model from the labelled items of the collection, gives every
+// item its code, and makes it the model that searches use, replacing the one
+// before with its codes. All of that takes effect at once, when everything is
+// durable; a failure or a cancelled context leaves everything as it was.
+//
+// Readers and writers go on while it runs; what is written meanwhile is coded
+// at the end, and only for that and the commit writers wait. Memory: some 150 +
+// bits bytes an item, and what model.Train takes. A second training of the collection at
+// the same time gives ErrBusy; one that cannot work with what is stored gives
+// an ErrInvalid that also wraps the error of model.Train.
+func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
+	if !c.db.guard.enter() {
+		return nil, ErrClosed
+	}
+	defer c.db.guard.leave()
+	if opt.Rows < 0 {
+		return nil, invalid("train on %d rows", opt.Rows)
+	}
+	v, err := c.beginTraining(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer v.release()
+	t, err := c.train(ctx, v, opt)
+	if err != nil {
+		// The committer has to forget the training, whatever became of the context.
+		end := c.exclusive(context.WithoutCancel(ctx), func(_ *group, s *collectionState) error {
+			s.changed = nil
+			return nil
+		})
+		if errors.Is(end, ErrNotFound) || errors.Is(end, ErrFailed) {
+			end = nil
+		}
+		return nil, errors.Join(err, end)
+	}
+	return t, nil
+}
+
+// exclusive runs f in the committer, alone.
+func (c *Collection) exclusive(ctx context.Context, f func(g *group, s *collectionState) error) error {
+	return c.db.committer.submit(ctx, &request{exclusive: func(g *group) error {
+		s := g.c.states[c.id]
+		if s == nil {
+			return notFound("collection %q", c.name)
+		}
+		return f(g, s)
+	}})
+}
+
+// beginTraining returns the view to train on; from then on the committer
+// records the rows that change.
+func (c *Collection) beginTraining(ctx context.Context) (*view, error) {
+	var v *view
+	err := c.exclusive(ctx, func(_ *group, s *collectionState) error {
+		switch {
+		case s.codesOnly():
+			return invalid("collection %q cannot be trained: its items bring their codes", s.Name)
+		case s.changed != nil:
+			return fmt.Errorf("%w: collection %q: wait for the other training to end", ErrBusy, s.Name)
+		}
+		s.changed = roaring.New()
+		v = c.db.current.Load() // only the committer replaces it
+		v.acquire()
+		return nil
+	})
+	return v, err
+}
+
+func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Training, error) {
+	cv, err := v.collection(c.id, c.name)
+	if err != nil {
+		return nil, err
+	}
+	modalities := make([]model.Modality, len(cv.Modalities))
+	for t, m := range cv.Modalities {
+		modalities[t] = model.Modality(m)
+	}
+	src := &trainingSet{v: v, cv: cv, limit: opt.Rows}
+	result, err := model.Train(ctx, modalities, src, opt.Options)
+	if err != nil {
+		return nil, trainError(cv.Name, err)
+	}
+	start := time.Now()
+	coded, err := encodeAll(ctx, v, cv, result, opt.Progress)
+	if err != nil {
+		return nil, err
+	}
+	result.Report.Seconds["encode"] = time.Since(start).Seconds()
+	start = time.Now()
+	var t *Training
+	err = c.exclusive(ctx, func(g *group, s *collectionState) error {
+		if err := g.install(s, result, coded); err != nil {
+			return err
+		}
+		t = &Training{Space: s.space.ID, Revision: s.space.Revision, Items: s.table.Publish().Items()}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	result.Report.Seconds["commit"] = time.Since(start).Seconds()
+	result.Report.Seconds["total"] += result.Report.Seconds["encode"] + result.Report.Seconds["commit"]
+	t.Report = result.Report
+	return t, nil
+}
+
+// trainError tells errors that are about the stored items and the options, which
+// the caller can mend, from others.
+func trainError(collection string, err error) error {
+	var corruption *CorruptionError
+	if errors.As(err, &corruption) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return invalid("train collection %q: %w", collection, err)
+}
+
+// trainingSet is the model.Source of the labelled items of a view.
+type trainingSet struct {
+	v     *view
+	cv    *collectionView
+	limit int
+}
+
+func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
+	return func(yield func(model.Example, error) bool) {
+		ex := model.Example{Vectors: make([][]float32, len(s.cv.Modalities))}
+		features, err := newFeatureReader(s.v.snap, s.cv)
+		if err != nil {
+			yield(ex, err)
+			return
+		}
+		defer features.close()
+		stopped := errors.New("stopped")
+		n := 0
+		err = forEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
+			rec, err := codec.DecodeItemRecord(value)
+			if err != nil {
+				return corrupt(err, "item in row %d", codec.LastNumber(key))
+			}
+			if len(rec.Labels) == 0 {
+				return nil
+			}
+			if err := features.read(ex.Vectors, codec.LastNumber(key)); err != nil {
+				return err
+			}
+			ex.Labels = rec.Labels
+			if !yield(ex, nil) {
+				return stopped
+			}
+			if n++; n == s.limit {
+				return stopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, stopped) {
+			yield(model.Example{}, err)
+		}
+	}
+}
+
+// featureReader reads the features of rows in ascending order, in one pass over
+// the store.
+type featureReader struct {
+	it      *pebble.Iterator
+	valid   bool
+	buffers [][]float32
+}
+
+func newFeatureReader(r pebble.Reader, cv *collectionView) (*featureReader, error) {
+	prefix := codec.CollectionKey(codec.KindFeatures, cv.ID)
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	if err != nil {
+		return nil, err
+	}
+	f := &featureReader{it: it, valid: it.First()}
+	for _, m := range cv.Modalities {
+		f.buffers = append(f.buffers, make([]float32, m.Dim))
+	}
+	return f, nil
+}
+
+func (f *featureReader) close() error { return f.it.Close() }
+
+// read fills vectors with the features of the row, nil where it lacks one. They
+// are valid until the next call.
+func (f *featureReader) read(vectors [][]float32, row uint32) error {
+	clear(vectors)
+	for ; f.valid; f.valid = f.it.Next() {
+		if err := codec.CheckKey(f.it.Key()); err != nil {
+			return corrupt(err, "key")
+		}
+		at, t := codec.FeatureKeyParts(f.it.Key())
+		if at > row {
+			break
+		}
+		if at < row {
+			continue
+		}
+		value, err := f.it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if int(t) >= len(vectors) {
+			return corrupt(fmt.Errorf("modality %d of %d", t, len(vectors)), "features of row %d", row)
+		}
+		if err := codec.DecodeFeatures(f.buffers[t], value); err != nil {
+			return corrupt(err, "features %d of row %d", t, row)
+		}
+		vectors[t] = f.buffers[t]
+	}
+	return f.it.Error()
+}
+
+// coded holds the codes of many rows in one space, ascending by row.
+type coded struct {
+	space *space
+	rows  []uint32
+	encs  []encoding
+}
+
+// encodeAll makes the codes of all items of a view.
+func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.Result, progress func(string, int, int)) (*coded, error) {
+	// The space has no number before the committer gives it one.
+	out := &coded{space: newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model)}
+	features, err := newFeatureReader(v.snap, cv)
+	if err != nil {
+		return nil, err
+	}
+	defer features.close()
+
+	const block = 1024
+	var rows []uint32
+	var vectors [][][]float32
+	var labels [][]uint32
+	flush := func() error {
+		from := len(out.encs)
+		out.rows = append(out.rows, rows...)
+		out.encs = append(out.encs, make([]encoding, len(rows))...)
+		err := parallel(ctx, len(rows), func(i int) (err error) {
+			if out.encs[from+i], err = out.space.encode(vectors[i], labels[i], nil); err != nil {
+				err = fmt.Errorf("fddhdb: encode row %d: %w", rows[i], err)
+			}
+			return err
+		})
+		rows, vectors, labels = rows[:0], vectors[:0], labels[:0]
+		if progress != nil {
+			progress("encode", len(out.rows), cv.items)
+		}
+		return err
+	}
+	scratch := make([][]float32, len(cv.Modalities))
+	err = forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return corrupt(err, "item in row %d", codec.LastNumber(key))
+		}
+		if err := features.read(scratch, codec.LastNumber(key)); err != nil {
+			return err
+		}
+		own := make([][]float32, len(scratch))
+		for t, x := range scratch {
+			if x != nil {
+				own[t] = append([]float32(nil), x...)
+			}
+		}
+		rows, vectors, labels = append(rows, codec.LastNumber(key)), append(vectors, own), append(labels, rec.Labels)
+		if len(rows) == block {
+			return flush()
+		}
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	return out, err
+}
+
+// maxInstallBytes keeps the batch of an installation below the 4 GB at which
+// Pebble gives up.
+const maxInstallBytes = 3 << 30
+
+// install makes a trained model the active space of its collection: the model,
+// its statistics and the codes of all rows, all in one batch. Rows that have
+// changed since they were coded are coded here.
+func (g *group) install(s *collectionState, result *model.Result, all *coded) error {
+	if s.counters.NextSpace == maxRows {
+		return fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
+	}
+	modelBytes, err := result.Model.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	statistics, err := result.Statistics.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	sp := all.space
+	rowBytes := codec.RowCodeBytes + sp.projectionBytes() + codec.Bytes(sp.Bits) + 3
+	if size := len(modelBytes) + len(statistics) + rowBytes*int(s.counters.Items); size > maxInstallBytes {
+		return invalid("%d items are too many to be coded in one commit (%d bytes of at most %d): use fewer bits",
+			s.counters.Items, size, maxInstallBytes)
+	}
+	report := result.Report
+	sp.ID, sp.Revision = uint32(s.counters.NextSpace), 1
+	sp.Created, sp.Report = time.Now().UTC(), &report
+	if sp.Model, err = writeChunks(g.batch, codec.KindModel, s.ID, sp.ID, modelBytes); err != nil {
+		return err
+	}
+	if sp.Statistics, err = writeChunks(g.batch, codec.KindStatistics, s.ID, sp.ID, statistics); err != nil {
+		return err
+	}
+	if err := g.writeSpace(s.ID, sp); err != nil {
+		return err
+	}
+	if err := g.dropSpace(s); err != nil {
+		return err
+	}
+
+	changed, err := g.encodeChanged(s, sp)
+	if err != nil {
+		return err
+	}
+	// From here on the state changes. An error could only be that of a batch or
+	// a table that is too large, which is ruled out above.
+	touched := s.changed
+	s.setSpace(sp)
+	for i, row := range all.rows {
+		if !touched.Contains(row) {
+			if err := g.setCode(s, row, all.encs[i], false); err != nil {
+				return err
+			}
+		}
+	}
+	for i, row := range changed.rows {
+		if err := g.setCode(s, row, changed.encs[i], false); err != nil {
+			return err
+		}
+	}
+	s.changed = nil
+	return nil
+}
+
+// encodeChanged makes the codes of the rows that were put since the training began.
+func (g *group) encodeChanged(s *collectionState, sp *space) (*coded, error) {
+	out := &coded{space: sp, rows: roaring.And(s.changed, s.live.b).ToArray()}
+	for _, row := range out.rows {
+		it, err := g.stored(s, row)
+		if err != nil {
+			return nil, err
+		}
+		enc, err := sp.encode(it.vectors, s.labels.lookup(it.labels), nil)
+		if err != nil {
+			return nil, fmt.Errorf("fddhdb: encode row %d: %w", row, err)
+		}
+		out.encs = append(out.encs, enc)
+	}
+	return out, nil
+}
+
+// dropSpace deletes what is stored of the active space, if there is one.
+// Readers that hold an older view go on seeing it.
+func (g *group) dropSpace(s *collectionState) error {
+	if s.space == nil {
+		return nil
+	}
+	for _, kind := range []byte{
+		codec.KindSpace, codec.KindModel, codec.KindStatistics,
+		codec.KindRowCodes, codec.KindCodes, codec.KindProjection,
+	} {
+		prefix := codec.NumberKey(kind, s.ID, s.space.ID)
+		if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

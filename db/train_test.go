@@ -1,0 +1,235 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// What is written while a training runs gets its code from the new model, and
+// what is deleted meanwhile stays deleted.
+func TestWritesDuringTraining(t *testing.T) {
+	_, c := openPairs(t)
+	items := pairs(200, synth.Config{Seed: 1})
+	putAll(t, c, items[:150])
+	var once [2]sync.Once
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Progress: func(phase string, _, _ int) {
+		i := 0
+		if phase == "encode" {
+			i = 1
+		}
+		once[i].Do(func() { // at the start, and when the rows of the snapshot have been coded
+			putAll(t, c, items[150+25*i:175+25*i])
+			swapped := *items[3+i]
+			swapped.Vectors, swapped.Labels = items[60].Vectors, nil
+			if err := c.Put(ctx, &swapped); err != nil {
+				t.Error(err)
+			}
+			if n, err := c.Delete(ctx, items[10+i].Key); n != 1 || err != nil {
+				t.Error(n, err)
+			}
+			if _, err := c.Train(ctx, TrainOptions{}); !errors.Is(err, ErrBusy) {
+				t.Errorf("a training inside a training: %v", err)
+			}
+		})
+	}}})
+	got := allItems(t, c)
+	if len(got) != 198 {
+		t.Fatalf("%d items", len(got))
+	}
+	for _, it := range got {
+		want, _, err := c.Encode(it.Vectors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch it.Key {
+		case items[3].Key, items[4].Key:
+			if it.CodeFrom != "fused" || !slices.Equal(it.Code, want) {
+				t.Errorf("item %s has code %x from %q, want %x", it.Key, it.Code, it.CodeFrom, want)
+			}
+		case items[10].Key, items[11].Key:
+			t.Errorf("item %s is back", it.Key)
+		default:
+			if it.CodeFrom != "labels" {
+				t.Errorf("item %s has its code from %q", it.Key, it.CodeFrom)
+			}
+		}
+	}
+	checkCodesByLabel(t, got)
+}
+
+// checkCodesByLabel checks that labelled items have one code a label set.
+func checkCodesByLabel(t *testing.T, items []*Item) {
+	t.Helper()
+	codes := map[string]string{}
+	for _, it := range items {
+		if it.CodeFrom != "labels" {
+			continue
+		}
+		key := fmt.Sprint(it.Labels)
+		if code, ok := codes[key]; ok && code != string(it.Code) {
+			t.Errorf("item %s, labels %v: code %x, others %x", it.Key, it.Labels, it.Code, code)
+		}
+		codes[key] = string(it.Code)
+	}
+}
+
+func TestTrainingAgainReplacesTheSpace(t *testing.T) {
+	d, c := openPairs(t)
+	putAll(t, c, pairs(60, synth.Config{}))
+	putAll(t, c, []*Item{
+		{Key: "empty"},
+		{Key: "unlabelled", Vectors: pairs(1, synth.Config{Seed: 5})[0].Vectors},
+		{Key: "strange", Labels: []string{"never trained"}},
+	})
+	first := mustTrain(t, c, TrainOptions{Rows: 60})
+	if first.Space != 1 || first.TrainItems != 60 || first.Items != 61 {
+		t.Errorf("first training: %+v", first)
+	}
+	before, err := c.Search(ctx, Query{Key: "k1", From: "image"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 128, Method: model.MethodJoint}})
+	if second.Space != 2 || second.Bits != 128 || second.Items != 62 {
+		t.Errorf("second training: %+v", second)
+	}
+	after, err := c.Search(ctx, Query{Key: "k1", From: "image"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.Space != 1 || after.Space != 2 || after.Hits[0].Distance > 128 {
+		t.Errorf("searches in spaces %d and %d", before.Space, after.Space)
+	}
+	items := allItems(t, c)
+	for _, it := range items {
+		if want := 16; it.Code != nil && len(it.Code) != want {
+			t.Errorf("item %s has a code of %d bytes", it.Key, len(it.Code))
+		}
+	}
+	if it, _ := c.Get(ctx, "empty"); it.Code != nil || it.CodeFrom != "" {
+		t.Errorf("an empty item has code %x from %q", it.Code, it.CodeFrom)
+	}
+	if _, err := c.Search(ctx, Query{Key: "empty"}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("search from an item without a code: %v", err)
+	}
+	mustClose(t, d)
+	d = mustOpen(t, d.dir, nil)
+	defer d.Close()
+	c = mustCollection(t, d, "main")
+	if diff := cmp.Diff(items, allItems(t, c)); diff != "" {
+		t.Error("reopened:", diff)
+	}
+	again, err := c.Search(ctx, Query{Key: "k1", From: "image"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(after, again); diff != "" {
+		t.Error("reopened:", diff)
+	}
+}
+
+func TestCancelledTrainingChangesNothing(t *testing.T) {
+	_, c := openPairs(t)
+	putAll(t, c, pairs(100, synth.Config{}))
+	first := mustTrain(t, c, TrainOptions{})
+	want := allItems(t, c)
+	for _, phase := range []string{"", "encode"} {
+		cctx, cancel := context.WithCancel(ctx)
+		_, err := c.Train(cctx, TrainOptions{Options: model.Options{Seed: 9, Progress: func(p string, _, _ int) {
+			if phase == "" || p == phase {
+				cancel()
+			}
+		}}})
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled in phase %q: %v", phase, err)
+		}
+	}
+	if diff := cmp.Diff(want, allItems(t, c)); diff != "" {
+		t.Error(diff)
+	}
+	if s, _ := c.Stats(); s.Space != first.Space {
+		t.Errorf("space %d", s.Space)
+	}
+	mustTrain(t, c, TrainOptions{})
+}
+
+// Readers, writers and trainings run together. Every answer has to be
+// consistent in itself: keys resolve, codes are of the space named, the numbers fit.
+func TestEverythingAtOnce(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(300, synth.Config{Seed: 2, Missing: .1})
+	putAll(t, c, items)
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	loop := func(f func(i int) error) {
+		wg.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				if err := f(i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for w := range 2 {
+		loop(func(i int) error { // half of the items come and go, whole
+			it := items[150+(2*i+w)%150]
+			if i%3 == 0 {
+				_, err := c.Delete(ctx, it.Key)
+				return err
+			}
+			return c.Put(ctx, it)
+		})
+	}
+	loop(func(i int) error {
+		r, err := c.Search(ctx, Query{From: "text", To: "image", Vector: items[i%100].Vectors["text"], K: 20})
+		if items[i%100].Vectors["text"] == nil {
+			if !errors.Is(err, ErrInvalid) {
+				return fmt.Errorf("search without anything: %v", err)
+			}
+			return nil
+		}
+		if err == nil && len(r.Hits) != 20 {
+			err = fmt.Errorf("%d hits", len(r.Hits))
+		}
+		return err
+	})
+	loop(func(int) error {
+		n := 0
+		for it, err := range c.Items(ctx) {
+			if err != nil {
+				return err
+			}
+			if len(it.Code) != 4 {
+				return fmt.Errorf("item %s has code %x", it.Key, it.Code)
+			}
+			n++
+		}
+		if n < 150 {
+			return fmt.Errorf("%d items", n)
+		}
+		s, err := d.Stats()
+		if err == nil && (s.Items != s.Collections[0].CodedItems) {
+			err = fmt.Errorf("%d items, %d codes", s.Items, s.Collections[0].CodedItems)
+		}
+		return err
+	})
+	for i := range 4 {
+		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: uint64(i)}})
+	}
+	stop.Store(true)
+	wg.Wait()
+	checkCodesByLabel(t, allItems(t, c))
+}

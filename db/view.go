@@ -1,0 +1,80 @@
+package db
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// A view is one state of the whole database: what is in memory and a snapshot
+// of the store, taken by the committer at the same point. It is immutable.
+// Readers hold a view for as long as they read and never wait for writers.
+type view struct {
+	refs        atomic.Int64
+	snap        *pebble.Snapshot
+	sequence    uint64 // of the last commit
+	collections map[uint32]*collectionView
+	ids         map[string]uint32
+}
+
+// collectionView is the state of one collection. Everything in it is shared
+// with other views and must not be written to.
+type collectionView struct {
+	*descriptor
+	labels   *labels
+	items    int
+	live     *roaring.Bitmap   // rows that have an item
+	presence []*roaring.Bitmap // by modality: rows that have it
+	space    *space            // nil while there is no model
+	table    *mih.Table        // nil likewise
+	index    mih.Index         // over table
+}
+
+// acquire adds a reference, unless the last one is gone already.
+func (v *view) acquire() bool {
+	for {
+		n := v.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if v.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// release drops a reference; the last one frees the snapshot.
+func (v *view) release() {
+	if v.refs.Add(-1) == 0 {
+		// The only error is that of a snapshot closed twice, which refs rules out.
+		_ = v.snap.Close()
+	}
+}
+
+// collection returns the state of a collection by id.
+func (v *view) collection(id uint32, name string) (*collectionView, error) {
+	if c, ok := v.collections[id]; ok {
+		return c, nil
+	}
+	return nil, notFound("collection %q", name)
+}
+
+// errNotFound is pebble.ErrNotFound under a name that cannot be mixed up.
+var errNotFound = pebble.ErrNotFound
+
+// get reads a value and copies it; nil where there is none.
+func get(r pebble.Reader, key []byte) ([]byte, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, errNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := append(make([]byte, 0, len(value)), value...)
+	return b, closer.Close()
+}
