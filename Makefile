@@ -1,0 +1,51 @@
+# What is short is in .ci/run; the targets here are for a developer's machine.
+GO ?= go
+FUZZTIME ?= 60s
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: all build test race lint fuzz bench cross vuln ci
+
+all: lint test
+
+build:
+	CGO_ENABLED=0 $(GO) build -o bin/fddhdb ./cmd/fddhdb
+
+test:
+	$(GO) test ./...
+	$(GO) -C examples/emoji test ./...
+
+race:
+	$(GO) test -race ./...
+
+lint:
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) -C examples/emoji vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	cd examples/emoji && $(GO) run $(STATICCHECK) ./...
+
+# Every fuzz target in turn, FUZZTIME each.
+fuzz:
+	@for pkg in codec codec/vecfile model; do \
+	  for f in $$($(GO) test -list '^Fuzz' ./$$pkg | grep '^Fuzz'); do \
+	    echo "== $$pkg $$f"; \
+	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s ./$$pkg || exit 1; \
+	  done; \
+	done
+
+# Figures of docs/BENCHMARKS.md; compare runs with benchstat.
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# The platforms that are supported have to compile without cgo.
+cross:
+	@for os in linux darwin windows; do for arch in amd64 arm64; do \
+	  echo "== $$os/$$arch"; CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build ./... || exit 1; \
+	done; done
+
+# Needs the vulnerability database on the network.
+vuln:
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
+
+ci:
+	bash .ci/run

@@ -1,0 +1,120 @@
+package db
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// sharedSet reads one of the real data sets that stand beside a checkout of the
+// repository: the first count items of a part as items, and what queries need.
+func sharedSet(t testing.TB, set, part string) (vectors map[string][][]float32, labels [][]string) {
+	t.Helper()
+	dir := filepath.Join("..", "..", "shared", "data", set)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the data set %s is not here: %v", set, err)
+	}
+	vectors = map[string][][]float32{}
+	for _, m := range []string{"image", "text"} {
+		data, rows, cols, err := vecfile.ReadAll(filepath.Join(dir, part+"_"+m+".npy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			vectors[m] = append(vectors[m], data[i*cols:(i+1)*cols])
+		}
+	}
+	l, err := vecfile.ReadLabels(filepath.Join(dir, part+"_labels.npy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range l.Sets {
+		var names []string
+		for _, i := range set {
+			names = append(names, l.Names[i])
+		}
+		labels = append(labels, names)
+	}
+	return vectors, labels
+}
+
+// openShared makes a database of the training part of a real data set.
+func openShared(t testing.TB, set string) *Collection {
+	t.Helper()
+	vectors, labels := sharedSet(t, set, "train")
+	d := mustOpen(t, t.TempDir(), nil)
+	t.Cleanup(func() { d.Close() })
+	c, err := d.CreateCollection(ctx, "main", Schema{Modalities: []Modality{
+		{"image", len(vectors["image"][0])}, {"text", len(vectors["text"][0])},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []*Item
+	for i := range labels {
+		items = append(items, &Item{Key: strconv.Itoa(i), Labels: labels[i], Vectors: map[string][]float32{
+			"image": vectors["image"][i], "text": vectors["text"][i],
+		}})
+	}
+	putAll(t, c, items)
+	return c
+}
+
+// published are the settings of the paper.
+func published(bits int, seed uint64) TrainOptions {
+	return TrainOptions{Options: model.Options{
+		Bits: bits, Seed: seed, Anchors: 800, Gamma: map[string]float64{"image": 1e-4, "text": 1e-4},
+	}}
+}
+
+func TestRealSetsRetrieveAsPublished(t *testing.T) {
+	for _, tc := range []struct {
+		set                      string
+		imageToText, textToImage float64
+	}{{"wiki", .365, .753}, {"ucidigits", .867, .981}} {
+		t.Run(tc.set, func(t *testing.T) {
+			c := openShared(t, tc.set)
+			mustTrain(t, c, published(64, 1))
+			vectors, labels := sharedSet(t, tc.set, "query")
+			got, err := c.Evaluate(ctx, Evaluation{Queries: vectors, Labels: labels})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range []float64{tc.imageToText, tc.textToImage} {
+				// One seed: the standard deviation over seeds is about .01.
+				if m := got[i].Hamming.MAP; math.Abs(m-want) > .04 {
+					t.Errorf("%s->%s: mAP %.3f, published %.3f", got[i].From, got[i].To, m, want)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkWikiTrain(b *testing.B) {
+	c := openShared(b, "wiki")
+	for b.Loop() {
+		mustTrain(b, c, published(64, 1))
+	}
+}
+
+func BenchmarkWikiSearch(b *testing.B) {
+	c := openShared(b, "wiki")
+	mustTrain(b, c, published(64, 1))
+	vectors, _ := sharedSet(b, "wiki", "query")
+	for _, pair := range [][2]string{{"image", "text"}, {"text", "image"}} {
+		b.Run(pair[0]+"->"+pair[1], func(b *testing.B) {
+			queries := vectors[pair[0]]
+			for i := 0; b.Loop(); i++ {
+				_, err := c.Search(ctx, Query{From: pair[0], To: pair[1], Vector: queries[i%len(queries)]})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+// Package arrows holds the test that keeps the direction of imports.
+package arrows
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/fddhdb/fddhdb"
+
+// allowed says which packages of this module each package may depend on, and
+// which modules of others, both directly and through what it imports. A package
+// that is missing here fails the test: decide where it belongs first.
+var allowed = map[string]struct{ ours, others []string }{
+	"codec":               {nil, []string{roaring}},
+	"codec/vecfile":       {[]string{"codec"}, []string{roaring}},
+	"mih":                 {[]string{"codec"}, []string{roaring}},
+	"model":               {[]string{"codec"}, []string{roaring, gonum}},
+	"db":                  {[]string{"codec", "mih", "model"}, []string{roaring, gonum, pebble}},
+	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "codec", "codec/vecfile", "mih", "model"}, anything},
+	"cmd/fddhdb/command":  {[]string{"db", "codec", "codec/vecfile", "mih", "model"}, anything},
+	"internal/arrows":     {nil, nil},
+	"internal/synth":      {nil, nil},
+	"examples/quickstart": {[]string{"db", "codec", "mih", "model"}, []string{roaring, gonum, pebble}},
+}
+
+const (
+	roaring = "github.com/RoaringBitmap/roaring/v2"
+	gonum   = "gonum.org/v1/gonum"
+	pebble  = "github.com/cockroachdb/pebble/v2"
+)
+
+var anything = []string{"*"}
+
+// brought lists what the allowed modules bring along.
+var brought = map[string][]string{
+	roaring: {"github.com/bits-and-blooms/bitset", "github.com/mschoch/smat"},
+	gonum:   {"golang.org/x/exp"},
+	pebble:  anything,
+}
+
+func TestImportsFollowTheArrows(t *testing.T) {
+	// Module is nil for the standard library.
+	out, err := exec.Command("go", "list", "-deps", "-f",
+		"{{if .Module}}{{.ImportPath}} {{.Module.Path}}{{end}}", module+"/...").Output()
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	for line := range strings.Lines(string(out)) {
+		path, mod, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if mod != module || path == "" {
+			continue
+		}
+		name := strings.TrimPrefix(path, module+"/")
+		rule, ok := allowed[name]
+		if !ok {
+			t.Errorf("package %s has no place among the arrows", name)
+			continue
+		}
+		for _, dep := range dependencies(t, path) {
+			path, mod, _ := strings.Cut(dep, " ")
+			switch {
+			case mod == module:
+				if dep := strings.TrimPrefix(path, module+"/"); !slices.Contains(rule.ours, dep) && dep != name {
+					t.Errorf("%s depends on %s", name, dep)
+				}
+			case !permitted(rule.others, mod):
+				t.Errorf("%s depends on module %s, through %s", name, mod, path)
+			}
+		}
+	}
+}
+
+func permitted(others []string, mod string) bool {
+	for _, o := range others {
+		if o == "*" || o == mod || slices.Contains(brought[o], mod) || slices.Contains(brought[o], "*") {
+			return true
+		}
+	}
+	return false
+}
+
+func dependencies(t *testing.T, path string) []string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-f",
+		"{{if .Module}}{{.ImportPath}} {{.Module.Path}}{{end}}", path).Output()
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(out)), "\n"), func(s string) bool { return s == "" })
+}
+
+// explain returns what the go command said, not only that it failed.
+func explain(err error) string {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return string(exit.Stderr)
+	}
+	return err.Error()
+}
