@@ -7,7 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A layer is a change to a set of small numbers: those it adds and those it
+// A Layer is a change to a set of small numbers: those it adds and those it
 // deletes. Sets that many writes touch (live rows, presence of a modality) are
 // kept as layers by container, so that a write stores a few bytes and a merge
 // never rewrites more than one container.

@@ -110,17 +110,17 @@ func readVector(r pebble.Reader, collection, row uint32, modality int, dim int) 
 }
 
 // readItem reads the whole item of a row in the terms of the caller.
-func (c *collectionView) readItem(r pebble.Reader, row uint32, key string) (*Item, error) {
-	rec, err := readRecord(r, c.ID, row)
+func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*Item, error) {
+	rec, err := readRecord(r, cv.ID, row)
 	if err != nil {
 		return nil, err
 	}
 	it := &Item{Key: key, Payload: rec.Payload}
-	for t, m := range c.Modalities {
-		if !c.presence[t].Contains(row) {
+	for t, m := range cv.Modalities {
+		if !cv.presence[t].Contains(row) {
 			continue
 		}
-		x, found, err := readVector(r, c.ID, row, t, m.Dim)
+		x, found, err := readVector(r, cv.ID, row, t, m.Dim)
 		if err == nil && !found {
 			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
@@ -132,34 +132,34 @@ func (c *collectionView) readItem(r pebble.Reader, row uint32, key string) (*Ite
 		}
 		it.Vectors[m.Name] = x
 	}
-	if it.Labels, err = c.labelNames(rec.Labels); err != nil {
+	if it.Labels, err = cv.labelNames(rec.Labels); err != nil {
 		return nil, err
 	}
 	for _, f := range rec.Fields {
-		if int(f.ID) >= len(c.Fields) {
-			return nil, corrupt(fmt.Errorf("field %d of %d", f.ID, len(c.Fields)), "item in row %d", row)
+		if int(f.ID) >= len(cv.Fields) {
+			return nil, corrupt(fmt.Errorf("field %d of %d", f.ID, len(cv.Fields)), "item in row %d", row)
 		}
 		if it.Fields == nil {
 			it.Fields = map[string]any{}
 		}
-		it.Fields[c.Fields[f.ID].Name] = f.Value
+		it.Fields[cv.Fields[f.ID].Name] = f.Value
 	}
-	if c.space == nil {
+	if cv.space == nil {
 		return it, nil
 	}
-	rc, found, err := rowCode(r, c.ID, c.space, row)
+	rc, found, err := rowCode(r, cv.ID, cv.space, row)
 	if err != nil || !found {
 		return it, err
 	}
-	if int(rc.Code) >= c.table.Codes().Len() {
-		return nil, corrupt(fmt.Errorf("number %d of %d", rc.Code, c.table.Codes().Len()), "code of row %d", row)
+	if int(rc.Code) >= cv.table.Codes().Len() {
+		return nil, corrupt(fmt.Errorf("number %d of %d", rc.Code, cv.table.Codes().Len()), "code of row %d", row)
 	}
-	it.Code = c.table.Codes().At(int(rc.Code)).AppendBytes(nil, c.space.Bits)
-	it.CodeFrom = c.provenanceName(rc.Provenance)
+	it.Code = cv.table.Codes().At(int(rc.Code)).AppendBytes(nil, cv.space.Bits)
+	it.CodeFrom = cv.provenanceName(rc.Provenance)
 	return it, nil
 }
 
-func (c *collectionView) provenanceName(p codec.Provenance) string {
+func (cv *collectionView) provenanceName(p codec.Provenance) string {
 	switch {
 	case p == codec.ProvenanceLabels:
 		return "labels"
@@ -167,16 +167,16 @@ func (c *collectionView) provenanceName(p codec.Provenance) string {
 		return "fused"
 	case p == codec.ProvenanceGiven:
 		return "given"
-	case p >= codec.ProvenanceModality && int(p-codec.ProvenanceModality) < len(c.Modalities):
-		return c.Modalities[p-codec.ProvenanceModality].Name
+	case p >= codec.ProvenanceModality && int(p-codec.ProvenanceModality) < len(cv.Modalities):
+		return cv.Modalities[p-codec.ProvenanceModality].Name
 	}
 	return fmt.Sprintf("unknown (%d)", p)
 }
 
-func (c *collectionView) labelNames(ids []uint32) ([]string, error) {
+func (cv *collectionView) labelNames(ids []uint32) ([]string, error) {
 	var out []string
 	for _, id := range ids {
-		name, ok := c.labels.name(id)
+		name, ok := cv.labels.name(id)
 		if !ok {
 			return nil, corrupt(fmt.Errorf("id %d", id), "label")
 		}

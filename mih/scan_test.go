@@ -35,7 +35,8 @@ func randomCodes(rng *rand.Rand, q, n int) (*Table, [][]byte) {
 	for range n {
 		b := make([]byte, q/8)
 		for j := range b {
-			b[j] = byte(rng.Uint32()) & byte(rng.Uint32())
+			x := rng.Uint32() // zeros are more likely, so that codes are near each other
+			b[j] = byte(x) & byte(x>>8)
 		}
 		c, _ := codec.CodeFromBytes(b)
 		if _, isNew, _ := w.Number(c); isNew {

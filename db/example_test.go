@@ -1,0 +1,93 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// The whole flow: items with a picture and words, labels to learn from, and a
+// search from words to pictures.
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "fddhdb")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", db.Schema{
+		Modalities: []db.Modality{{Name: "picture", Dim: 2}, {Name: "words", Dim: 2}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	batch := d.NewBatch()
+	for i := range 20 {
+		x := float32(i) / 100
+		batch.Put(c, &db.Item{Key: fmt.Sprintf("cat%d", i), Labels: []string{"cat"},
+			Vectors: map[string][]float32{"picture": {1, x}, "words": {0, 1 - x}}})
+		batch.Put(c, &db.Item{Key: fmt.Sprintf("dog%d", i), Labels: []string{"dog"},
+			Vectors: map[string][]float32{"picture": {x, 1}, "words": {1, x}}})
+	}
+	if err := batch.Commit(ctx); err != nil { // returns the first error of the Puts, too
+		log.Fatal(err)
+	}
+	t, err := c.Train(ctx, db.TrainOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(t.DistinctCodes, "codes of", t.Bits, "bits")
+
+	r, err := c.Search(ctx, db.Query{From: "words", To: "picture", Vector: []float32{0, 1}, K: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, hit := range r.Hits {
+		fmt.Println(hit.Key[:3], "at distance", hit.Distance)
+	}
+	// Output:
+	// 2 codes of 64 bits
+	// cat at distance 0
+	// cat at distance 0
+	// cat at distance 0
+}
+
+// A codes-only collection searches codes that its items bring: perceptual
+// hashes, say.
+func Example_codesOnly() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "fddhdb")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "hashes", db.Schema{Bits: 16})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for key, code := range map[string][]byte{"a": {0x00, 0x00}, "b": {0x03, 0x00}, "c": {0xff, 0xff}} {
+		if err := c.Put(ctx, &db.Item{Key: key, Code: code}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	r, err := c.SearchRadius(ctx, db.Query{Code: []byte{0x01, 0x00}}, 4)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Total, "within 4 bits")
+	// Output:
+	// 2 within 4 bits
+}
