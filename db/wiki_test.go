@@ -65,21 +65,21 @@ func openShared(t testing.TB, set string) *Collection {
 	return c
 }
 
-// published are the settings of the paper.
-func published(bits int, seed uint64) TrainOptions {
+// authorsSettings are those of the authors' experiments.
+func authorsSettings(bits int, seed uint64) TrainOptions {
 	return TrainOptions{Options: model.Options{
 		Bits: bits, Seed: seed, Anchors: 800, Gamma: map[string]float64{"image": 1e-4, "text": 1e-4},
 	}}
 }
 
-func TestRealSetsRetrieveAsPublished(t *testing.T) {
+func TestRealSetsRetrieveAsTheReference(t *testing.T) {
 	for _, tc := range []struct {
 		set                      string
 		imageToText, textToImage float64
 	}{{"wiki", .365, .753}, {"ucidigits", .867, .981}} {
 		t.Run(tc.set, func(t *testing.T) {
 			c := openShared(t, tc.set)
-			mustTrain(t, c, published(64, 1))
+			mustTrain(t, c, authorsSettings(64, 1))
 			vectors, labels := sharedSet(t, tc.set, "query")
 			got, err := c.Evaluate(ctx, Evaluation{Queries: vectors, Labels: labels})
 			if err != nil {
@@ -88,7 +88,7 @@ func TestRealSetsRetrieveAsPublished(t *testing.T) {
 			for i, want := range []float64{tc.imageToText, tc.textToImage} {
 				// One seed: the standard deviation over seeds is about .01.
 				if m := got[i].Hamming.MAP; math.Abs(m-want) > .04 {
-					t.Errorf("%s->%s: mAP %.3f, published %.3f", got[i].From, got[i].To, m, want)
+					t.Errorf("%s->%s: mAP %.3f, the reference implementation %.3f", got[i].From, got[i].To, m, want)
 				}
 			}
 		})
@@ -98,13 +98,13 @@ func TestRealSetsRetrieveAsPublished(t *testing.T) {
 func BenchmarkWikiTrain(b *testing.B) {
 	c := openShared(b, "wiki")
 	for b.Loop() {
-		mustTrain(b, c, published(64, 1))
+		mustTrain(b, c, authorsSettings(64, 1))
 	}
 }
 
 func BenchmarkWikiSearch(b *testing.B) {
 	c := openShared(b, "wiki")
-	mustTrain(b, c, published(64, 1))
+	mustTrain(b, c, authorsSettings(64, 1))
 	vectors, _ := sharedSet(b, "wiki", "query")
 	for _, pair := range [][2]string{{"image", "text"}, {"text", "image"}} {
 		b.Run(pair[0]+"->"+pair[1], func(b *testing.B) {

@@ -25,7 +25,7 @@ const (
 )
 
 // start is where a training starts: what it would draw at random. Tests start
-// it from a published run instead; nothing else differs.
+// it from a recorded run instead; nothing else differs.
 type start struct {
 	signs    func(dst codec.Code)        // H0 of the next item; bits beyond q are 0
 	anchors  func(t, items, k int) []int // which of the items that have t, ascending

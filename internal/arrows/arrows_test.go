@@ -36,8 +36,8 @@ var anything = []string{"*"}
 
 // brought lists what the allowed modules bring along.
 var brought = map[string][]string{
-	roaring: {"github.com/bits-and-blooms/bitset", "github.com/mschoch/smat"},
-	gonum:   {"golang.org/x/exp"},
+	roaring: {"github.com/bits-and-blooms/bitset", "golang.org/x/sys"},
+	gonum:   nil,
 	pebble:  anything,
 }
 
