@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/bits"
 )
 
 // The length of a code in bits is a multiple of 8 between MinBits and MaxBits.
@@ -43,15 +42,6 @@ func (c Code) Bit(j int) bool { return c[j/64]>>(j%64)&1 == 1 }
 
 // Flip inverts bit j.
 func (c Code) Flip(j int) { c[j/64] ^= 1 << (j % 64) }
-
-// Ones returns the number of bits set.
-func (c Code) Ones() int {
-	n := 0
-	for _, w := range c {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
 
 // AppendBytes appends the q/8 bytes of the code.
 func (c Code) AppendBytes(dst []byte, q int) []byte {

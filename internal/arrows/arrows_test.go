@@ -37,7 +37,6 @@ var anything = []string{"*"}
 // brought lists what the allowed modules bring along.
 var brought = map[string][]string{
 	roaring: {"github.com/bits-and-blooms/bitset", "golang.org/x/sys"},
-	gonum:   nil,
 	pebble:  anything,
 }
 
