@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// hitsPerQuery is how many hits an answer has.
+const hitsPerQuery = 10
+
+// An answer is what the database found for one query.
+type answer struct {
+	query   string
+	picture *entry   // whose picture was asked about; nil for a query by words
+	unknown []string // words of the query that no training name has
+	hits    []entry  // best first, without picture itself
+}
+
+// A puzzle is a query that cannot be answered, and says why.
+type puzzle string
+
+func (p puzzle) Error() string { return string(p) }
+
+// ask answers a query: with words if it is an emoji, with emoji if it is
+// words. All that it finds, the database finds by code; names are not compared.
+// What cannot be answered gives a puzzle.
+func (f *finder) ask(ctx context.Context, query string) (answer, error) {
+	query = strings.TrimSpace(query)
+	a := answer{query: query}
+	q := db.Query{K: hitsPerQuery}
+	if e, ok := f.lookup(query); ok {
+		a.picture = &e
+		q.Key, q.From, q.To = e.key, "picture", "words"
+		q.K++ // it may find itself, which is no news
+	} else {
+		if !strings.ContainsFunc(query, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			return a, puzzle(fmt.Sprintf("%q is neither words nor one emoji that is in the database", query))
+		}
+		vector, ok := f.words.embed(query)
+		if !ok {
+			return a, puzzle(fmt.Sprintf("%q: nothing in it is like a word of the names learned from", query))
+		}
+		a.unknown = f.words.unknownWords(query)
+		q.Vector, q.From, q.To = vector, "words", "picture"
+	}
+	found, err := f.emoji.Search(ctx, q)
+	if err != nil {
+		return a, err
+	}
+	for _, hit := range found.Hits {
+		if hit.Key != q.Key {
+			a.hits = append(a.hits, f.entries[pictureID(hit.Key)])
+		}
+	}
+	a.hits = a.hits[:min(hitsPerQuery, len(a.hits))]
+	return a, nil
+}
+
+// lookup finds an emoji as people type it: in any skin tone, with or without
+// variation selectors.
+func (f *finder) lookup(text string) (entry, bool) {
+	plain := strings.Map(func(r rune) rune {
+		if hasSkinTone(string(r)) {
+			return -1
+		}
+		return r
+	}, text)
+	e, ok := f.entries[pictureID(plain)]
+	return e, ok
+}
+
+// The columns of an answer on a terminal.
+const (
+	queryColumns = 20
+	lineColumns  = 90
+)
+
+// print shows an answer. A star marks what training never saw.
+func (a answer) print(out io.Writer) {
+	heading := a.query
+	if a.picture != nil {
+		heading = a.picture.key + "  " + a.picture.starred(a.picture.name)
+	}
+	indent := strings.Repeat(" ", 2+queryColumns)
+	missing := queryColumns - uniseg.StringWidth(heading)
+	if missing > 1 {
+		fmt.Fprint(out, "  ", heading, strings.Repeat(" ", missing))
+	} else {
+		fmt.Fprint(out, "  ", heading, "\n", indent)
+	}
+	if a.picture == nil {
+		var pictures []string
+		for _, e := range a.hits {
+			pictures = append(pictures, e.starred(e.key))
+		}
+		fmt.Fprint(out, strings.Join(pictures, "  "), "\n", indent)
+	}
+	fmt.Fprintln(out, a.names(lineColumns-len(indent)))
+	if len(a.unknown) > 0 {
+		fmt.Fprintf(out, "%s(no name learned from has %s: only its letters count)\n", indent, quoted(a.unknown))
+	}
+}
+
+// names lists the names of the hits, as many as fit into columns.
+func (a answer) names(columns int) string {
+	line := ""
+	for i, e := range a.hits {
+		longer := line + e.starred(e.name)
+		if i > 0 {
+			longer = line + ", " + e.starred(e.name)
+		}
+		if uniseg.StringWidth(longer) > columns && i > 0 {
+			break
+		}
+		line = longer
+	}
+	return line
+}
+
+// starred marks text about an emoji that was held out.
+func (e entry) starred(text string) string {
+	if e.heldOut {
+		return text + "*"
+	}
+	return text
+}
+
+func quoted(words []string) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, fmt.Sprintf("%q", w))
+	}
+	return strings.Join(all, ", ")
+}
+
+// reply answers queries one by one and returns the answers. A puzzle is named
+// and left out.
+func (f *finder) reply(ctx context.Context, queries []string, out io.Writer) ([]answer, error) {
+	fmt.Fprintln(out)
+	var answers []answer
+	for _, query := range queries {
+		a, err := f.ask(ctx, query)
+		var p puzzle
+		switch {
+		case errors.As(err, &p):
+			fmt.Fprintf(out, "  %v\n", p)
+		case err != nil:
+			return nil, err
+		default:
+			a.print(out)
+			answers = append(answers, a)
+		}
+	}
+	return answers, nil
+}
+
+// converse answers what is typed until an empty line, the end of the input or
+// an interrupt.
+func (f *finder) converse(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := make(chan string)
+	go func() { // ends with the program at the latest: a read from a terminal cannot be cancelled
+		defer close(lines)
+		for s := bufio.NewScanner(in); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		fmt.Fprint(out, "\n> ")
+		select {
+		case <-ctx.Done():
+			fmt.Fprintln(out)
+			return nil
+		case line, more := <-lines:
+			if !more {
+				fmt.Fprintln(out)
+			}
+			if strings.TrimSpace(line) == "" {
+				return nil
+			}
+			if _, err := f.reply(ctx, []string{line}, out); err != nil {
+				return err
+			}
+		}
+	}
+}

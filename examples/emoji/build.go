@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// schema is what the collection holds of an emoji. The key is its character,
+// the payload its picture as PNG. The emoji held out have no labels, so that
+// the database says by itself what it was trained on.
+var schema = db.Schema{
+	Modalities: []db.Modality{{Name: "picture", Dim: pictureDim}, {Name: "words", Dim: wordsDim}},
+	Fields:     []db.Field{{Name: "name", Type: db.String}, {Name: "group", Type: db.String}},
+}
+
+// trainOptions are those for n training emoji. A code needs as many bits as
+// there are labels at least. Anchors and the gamma of words depart from the
+// defaults, 800 and .01, for the sake of free queries: one word is like no whole
+// name. Four-fold cross-validation on the training emoji alone (go test -run
+// TestChoice -v -cv): mAP in both directions; recall, the share of the emoji with
+// a word in their name that are among the first 20 for the word alone; first, how
+// often such a one comes first.
+//
+//	anchors  gamma  picture->words  words->picture  recall  first
+//	    800    .01            .740            .700    .587   .337
+//	    all    .01            .745            .709    .681   .171
+//	    all    .03            .745            .712    .696   .266
+//	    all    .10            .745            .714    .703   .422
+//	    all    .30            .745            .710    .685   .481
+//
+// With all emoji as anchors and little gamma, training fits every one of them
+// exactly, which leaves nothing to put those of one code in order by.
+func trainOptions(n int) db.TrainOptions {
+	return db.TrainOptions{Options: model.Options{
+		Bits:    maxLabels,
+		Anchors: n,
+		Seed:    1,
+		Gamma:   map[string]float64{"words": 0.1},
+	}}
+}
+
+// A finder is the database and what a query needs beside it, all of which is
+// read from the database.
+type finder struct {
+	db      *db.DB
+	emoji   *db.Collection
+	entries map[string]entry // by pictureID
+	learned int              // entries that training saw
+	words   *vocabulary      // of the names that training saw
+}
+
+// An entry is what an answer says of an emoji.
+type entry struct {
+	key, name, group string
+	heldOut          bool
+}
+
+// openFinder opens the database in dir or creates an empty one.
+func openFinder(ctx context.Context, dir string) (*finder, error) {
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	f := &finder{db: d}
+	if err := f.load(ctx); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return f, nil
+}
+
+func (f *finder) close() error { return f.db.Close() }
+
+// load reads the names from the collection, after creating it if necessary.
+func (f *finder) load(ctx context.Context) (err error) {
+	f.emoji, err = f.db.Collection("emoji")
+	if errors.Is(err, db.ErrNotFound) {
+		f.emoji, err = f.db.CreateCollection(ctx, "emoji", schema)
+	}
+	if err != nil {
+		return err
+	}
+	if s, err := f.emoji.Schema(); err != nil {
+		return err
+	} else if !reflect.DeepEqual(s, schema) {
+		return errors.New("the collection \"emoji\" of this database is not of this program's making: name another folder")
+	}
+	f.entries = make(map[string]entry)
+	var names []string
+	for item, err := range f.emoji.Items(ctx) {
+		if err != nil {
+			return err
+		}
+		e := entry{key: item.Key, heldOut: len(item.Labels) == 0}
+		e.name, _ = item.Fields["name"].(string)
+		e.group, _ = item.Fields["group"].(string)
+		f.entries[pictureID(e.key)] = e
+		if !e.heldOut {
+			names = append(names, e.name)
+		}
+	}
+	f.learned, f.words = len(names), learnVocabulary(names)
+	return nil
+}
+
+// complete reports whether build has ended in this database: the emoji held
+// out come last, in one commit.
+func (f *finder) complete() bool { return len(f.entries) > f.learned }
+
+// build draws the emoji, trains on most of them, measures with the others and
+// then adds those. What an interrupted build left is written again.
+func (f *finder) build(ctx context.Context, out io.Writer) error {
+	var d *dataset
+	err := step(out, "Drawing the emoji", func() (did string, err error) {
+		d, err = loadDataset(ctx)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%d pictures, of the font in this program", len(d.items)), nil
+	})
+	if err != nil {
+		return err
+	}
+	train, held := d.split()
+	var items []*db.Item
+	err = step(out, "Describing them", func() (did string, err error) {
+		items, err = describe(ctx, d, learnVocabulary(d.names(train)))
+		return fmt.Sprintf("each picture by %d numbers, each name by %d", pictureDim, wordsDim), err
+	})
+	if err != nil {
+		return err
+	}
+	err = step(out, "Storing", func() (did string, err error) {
+		err = f.put(ctx, items, train)
+		return fmt.Sprintf("%d with their labels; %d are held out", len(train), len(held)), err
+	})
+	if err != nil {
+		return err
+	}
+	err = step(out, "Training", func() (did string, err error) {
+		t, err := f.emoji.Train(ctx, trainOptions(len(train)))
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("codes of %d bits from %d labels", t.Bits, t.Labels), nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.measure(ctx, out, d, items, train, held); err != nil {
+		return err
+	}
+	for _, i := range held {
+		items[i].Labels = nil // as in real life: nobody has labelled the new ones
+	}
+	err = step(out, "Adding the others", func() (did string, err error) {
+		err = f.put(ctx, items, held)
+		return fmt.Sprintf("%d, without labels: their codes come from their features", len(held)), err
+	})
+	if err != nil {
+		return err
+	}
+	return f.load(ctx)
+}
+
+// step prints what begins and, when it has ended, what was done in what time.
+func step(out io.Writer, what string, work func() (did string, err error)) error {
+	fmt.Fprintf(out, "%-18s", what)
+	start := time.Now()
+	did, err := work()
+	if err != nil {
+		fmt.Fprintln(out)
+		return fmt.Errorf("%s: %w", strings.ToLower(what), err)
+	}
+	fmt.Fprintf(out, "%5.1f s   %s\n", time.Since(start).Seconds(), did)
+	return nil
+}
+
+// describe makes an item of every emoji, with its labels.
+func describe(ctx context.Context, d *dataset, v *vocabulary) ([]*db.Item, error) {
+	pictures, err := allPictureFeatures(ctx, d.pictures)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]*db.Item, len(d.items))
+	err = inParallel(ctx, len(items), func() func(int) error {
+		encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+		return func(i int) error {
+			e := d.items[i]
+			var file bytes.Buffer
+			if err := encoder.Encode(&file, d.pictures[i]); err != nil {
+				return fmt.Errorf("picture of %s: %w", e.char, err)
+			}
+			items[i] = &db.Item{
+				Key:     e.char,
+				Vectors: map[string][]float32{"picture": pictures[i]},
+				Labels:  d.labels[i],
+				Fields:  map[string]any{"name": e.name, "group": e.group},
+				Payload: file.Bytes(),
+			}
+			// A held-out name without anything known gets no vector: the item
+			// has no words then, and its picture has to speak for it.
+			if words, ok := v.embed(e.name); ok {
+				items[i].Vectors["words"] = words
+			}
+			return nil
+		}
+	})
+	return items, err
+}
+
+// put stores the items numbered rows in one commit.
+func (f *finder) put(ctx context.Context, items []*db.Item, rows []int) error {
+	b := f.db.NewBatch()
+	for _, i := range rows {
+		if err := b.Put(f.emoji, items[i]); err != nil {
+			return err
+		}
+	}
+	return b.Commit(ctx)
+}
+
+// measure searches the training emoji for every one held out and prints how
+// well that went.
+func (f *finder) measure(ctx context.Context, out io.Writer, d *dataset, items []*db.Item, train, held []int) error {
+	retrievals, err := f.evaluate(ctx, items, held)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nEach of the %d held out searches the %d. A hit is right if it is of the same one of\n"+
+		"nine groups: animals, food, flags ...\n\n", len(held), len(train))
+	const row = "  %-18s %8s %18s\n"
+	fmt.Fprintf(out, row, "", "mAP", "first 10 right")
+	percent := func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
+	for _, r := range retrievals {
+		fmt.Fprintf(out, row, r.From+" -> "+r.To, fmt.Sprintf("%.3f", r.Hamming.MAP), percent(r.Hamming.PrecisionAt))
+	}
+	chance := d.chance(held, train)
+	fmt.Fprintf(out, row, "by chance", fmt.Sprintf("%.3f", chance), percent(chance))
+	fmt.Fprintln(out)
+	return nil
+}
+
+// evaluate returns the figures for the held-out items as queries.
+func (f *finder) evaluate(ctx context.Context, items []*db.Item, held []int) ([]db.Retrieval, error) {
+	e := db.Evaluation{Queries: make(map[string][][]float32), Top: 10}
+	for _, i := range held {
+		for _, m := range schema.Modalities {
+			x, ok := items[i].Vectors[m.Name]
+			if !ok {
+				x = make([]float32, m.Dim) // it counts, as the failure that it will be
+			}
+			e.Queries[m.Name] = append(e.Queries[m.Name], x)
+		}
+		e.Labels = append(e.Labels, items[i].Labels)
+	}
+	return f.emoji.Evaluate(ctx, e)
+}
