@@ -56,6 +56,12 @@ func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
 
 func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 	switch {
+	case b.db == nil:
+		return invalid("a batch comes from NewBatch")
+	case c == nil:
+		return invalid("no collection")
+	case item == nil:
+		return invalid("no item")
 	case b.done:
 		return invalid("the batch has been committed")
 	case c.db != b.db:
@@ -102,6 +108,9 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if b.bytes > MaxBatchBytes {
 		return invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, MaxBatchBytes)
 	}
+	if b.db == nil {
+		return invalid("a batch comes from NewBatch")
+	}
 	if !b.db.guard.enter() {
 		return ErrClosed
 	}
@@ -113,7 +122,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if err := b.encode(ctx); err != nil {
 		return err
 	}
-	return b.db.committer.submit(ctx, &request{changes: b.changes, bytes: b.bytes})
+	return b.db.committer.submit(ctx, &request{changes: b.changes})
 }
 
 // encode makes the codes of the items to put, under the models that are current

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -47,7 +48,7 @@ func (c *Collection) Schema() (Schema, error) {
 func (c *Collection) Labels() ([]string, error) {
 	var names []string
 	err := c.read(func(_ *view, cv *collectionView) error {
-		names = append(names, cv.labels.all()...)
+		names = slices.Clone(cv.names)
 		return nil
 	})
 	return names, err
@@ -55,8 +56,9 @@ func (c *Collection) Labels() ([]string, error) {
 
 // Put stores an item, replacing the one with the same key whole. When it
 // returns, the item is durable (see Options.NoSync) and later searches find it.
-// The cost is that of encoding the features, one synced commit that concurrent
-// writers share, and nothing that grows with the collection.
+// The cost is that of encoding the features and one synced commit that concurrent
+// writers share; a new row also copies the row sets that it goes into, at worst a
+// bit for each row of the collection.
 func (c *Collection) Put(ctx context.Context, item *Item) error {
 	b := c.db.NewBatch()
 	b.Put(c, item)
@@ -65,7 +67,8 @@ func (c *Collection) Put(ctx context.Context, item *Item) error {
 
 // Merge stores what is given of an item and leaves the rest as it is: the
 // modalities, labels (all of them), fields and payload that the item does not
-// set. Where there is no item with the key, it is Put.
+// set. Nil is not set; labels or a payload that are empty and not nil are taken
+// away. Where there is no item with the key, it is Put.
 func (c *Collection) Merge(ctx context.Context, item *Item) error {
 	b := c.db.NewBatch()
 	b.Merge(c, item)
@@ -93,6 +96,9 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
 
 // Get returns the item with this key, or ErrNotFound.
 func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	var it *Item
 	err := c.read(func(v *view, cv *collectionView) error {
 		row, err := cv.row(v.snap, key)
@@ -101,10 +107,7 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return it, ctx.Err()
+	return it, err
 }
 
 // row returns the row of an item by its key, or ErrNotFound.
@@ -116,11 +119,11 @@ func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
 	return row, err
 }
 
-// Items yields all items in database order, which is the order in which their
-// keys were first put, as they are when the iteration starts. An error ends it.
+// Items yields all items in database order, which is that of their rows: the
+// order in which they were first put, an item that was deleted in between counting
+// as new. It shows them as they are when the iteration starts. An error ends it.
 func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
-		stopped := errors.New("stopped")
 		err := c.read(func(v *view, cv *collectionView) error {
 			prefix := codec.CollectionKey(codec.KindRowKeys, cv.ID)
 			return forEachEntry(v.snap, prefix, func(row uint32, entry []byte) error {
@@ -132,12 +135,12 @@ func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] {
 					return err
 				}
 				if !yield(it, nil) {
-					return stopped
+					return errStopped
 				}
 				return nil
 			})
 		})
-		if err != nil && !errors.Is(err, stopped) {
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
 	}

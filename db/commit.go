@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"runtime/debug"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,10 +16,11 @@ import (
 // commits one Pebble batch, so that concurrent writers share one sync. Then it
 // publishes the new view and answers.
 //
-// A request is applied whole or not at all. Everything about it that can be
-// wrong is found before its first change; an error after that can only come
-// from reading the store, and then what is in memory cannot be trusted any more
-// and the database fails as after a failed write.
+// A request is applied whole or not at all: first it is resolved, which reads all
+// that it needs from the store and finds all that can be wrong with it, and then
+// applied, which only writes to memory and the batch. An error in between those
+// would mean that what is in memory cannot be trusted any more, and the database
+// would fail as after a failed write.
 type committer struct {
 	store    *pebble.DB
 	log      *storeLogger
@@ -39,8 +39,8 @@ type committer struct {
 // itself.
 type request struct {
 	changes   []*change
-	bytes     int
 	exclusive func(*group) error
+	quiet     bool // the operation stores nothing
 
 	err  error
 	done chan struct{}
@@ -101,23 +101,35 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	defer g.batch.Close()
 	bytes, applied := 0, 0
 	for r := first; r != nil; {
+		if r.err = c.log.err(); r.err == nil && r.exclusive == nil {
+			var size int
+			if size, r.err = g.resolve(r); r.err == nil {
+				if bytes += size; applied > 0 && bytes > maxGroupBytes {
+					next = r // it is resolved anew against what this group commits
+					break
+				}
+			}
+		}
 		taken = append(taken, r)
-		if r.err = c.log.err(); r.err == nil {
-			ok, err := g.apply(r)
-			if !ok {
+		switch {
+		case r.err != nil:
+		case r.exclusive != nil:
+			if r.err = r.exclusive(g); r.err == nil && !r.quiet {
+				applied++
+			}
+		default:
+			if err := g.apply(r); err != nil {
 				failAll(err)
 				return nil
 			}
-			if r.err = err; err == nil {
-				applied++
-			}
+			applied++
 		}
-		if bytes += r.bytes; r.exclusive != nil || bytes > maxGroupBytes {
+		if r.exclusive != nil || bytes > maxGroupBytes {
 			break
 		}
 		select {
 		case r = <-c.queue: // nil once the queue is closed
-			if r != nil && (r.exclusive != nil || bytes+r.bytes > maxGroupBytes) {
+			if r != nil && r.exclusive != nil {
 				next, r = r, nil
 			}
 		default:
@@ -127,6 +139,7 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	if applied == 0 {
 		return next
 	}
+	g.sync = !c.noSync || first.exclusive != nil
 	if err := g.commit(); err != nil {
 		failAll(err)
 	}
@@ -139,11 +152,7 @@ func (g *group) commit() error {
 	if err := g.finish(); err != nil {
 		return err
 	}
-	sync := pebble.Sync
-	if c.noSync {
-		sync = pebble.NoSync
-	}
-	if err := g.batch.Commit(sync); err != nil {
+	if err := g.batch.Commit(&pebble.WriteOptions{Sync: g.sync}); err != nil {
 		return err
 	}
 	if err := c.log.err(); err != nil {
@@ -154,18 +163,17 @@ func (g *group) commit() error {
 	return nil
 }
 
-// newView builds the view of the present state; what did not change is shared
-// with the views before.
+// newView builds the view of the present state.
 func (c *committer) newView() *view {
 	v := &view{
 		snap:        c.store.NewSnapshot(),
 		sequence:    c.sequence,
 		collections: make(map[uint32]*collectionView, len(c.states)),
-		ids:         maps.Clone(c.ids),
+		ids:         c.ids,
 	}
 	v.refs.Store(1)
 	for id, s := range c.states {
-		v.collections[id] = s.publish()
+		v.collections[id] = s.publish() // the one that is shown already, where nothing has changed
 	}
 	return v
 }
@@ -193,7 +201,7 @@ func (g *group) finish() error {
 		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, id), s.counters.Append(nil), nil); err != nil {
 			return err
 		}
-		s.dirty, s.freshSpace = false, false
+		s.freshSpace = false
 		s.freshRow = s.counters.NextRow
 		if s.space != nil {
 			s.freshCode = uint64(s.table.Len())

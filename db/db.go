@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,9 @@ func Open(dir string, options *Options) (*DB, error) {
 			return nil, fmt.Errorf("fddhdb: create %s: %w", dir, err)
 		}
 	}
+	if dir, err = canonical(fsys, dir); err != nil {
+		return nil, err
+	}
 	lock, err := lockFolder(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -63,21 +67,26 @@ func Open(dir string, options *Options) (*DB, error) {
 
 func (d *DB) open(exists bool) error {
 	if !exists {
-		if exists, _, err := inspect(d.opts.FS, d.dir); err != nil || exists {
-			// Another process was faster, while we waited for its lock to go.
-			if err != nil {
-				return err
+		// Look again, as another process may have had the lock until now.
+		exists, creatable, err := inspect(d.opts.FS, d.dir)
+		switch {
+		case err != nil:
+			return err
+		case exists:
+		case !creatable:
+			return fmt.Errorf("%w: %s holds something else", ErrNotDatabase, d.dir)
+		default:
+			if err := create(d.opts.FS, d.dir, d.makeStore, d.checkStore); err != nil {
+				return annotate(err, "create %s", d.dir)
 			}
-		} else if err := create(d.opts.FS, d.dir, d.makeStore); err != nil {
-			return fmt.Errorf("fddhdb: create %s: %w", d.dir, err)
 		}
 	}
 	store, err := openStore(d.opts.FS.PathJoin(d.dir, storeName), &d.opts, d.log, false)
 	if err != nil {
-		if pebble.IsCorruptionError(err) {
-			return corrupt(err, "open %s", d.dir)
+		if missesFiles(err) {
+			return corrupt(err, "store in %s", d.dir)
 		}
-		return fmt.Errorf("fddhdb: open %s: %w", d.dir, err)
+		return readError(err, "store in %s", d.dir)
 	}
 	if err := d.start(store); err != nil {
 		return errors.Join(err, store.Close())
@@ -96,24 +105,47 @@ func (d *DB) makeStore(path string) error {
 	return errors.Join(err, d.log.err(), store.Close())
 }
 
-// start reads the state of the store and starts the committer.
-func (d *DB) start(store *pebble.DB) error {
+// checkStore checks that a store is one of ours.
+func (d *DB) checkStore(path string) error {
+	store, err := openStore(path, &d.opts, d.log, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.checkFormat(store), store.Close())
+}
+
+func (d *DB) checkFormat(store *pebble.DB) error {
 	b, err := get(store, codec.DatabaseKey(codec.RecordFormat))
-	if err != nil || len(b) != 4 {
-		return corrupt(errors.Join(err, fmt.Errorf("%d bytes", len(b))), "format of %s", d.dir)
+	switch {
+	case err != nil:
+		return readError(err, "format of %s", d.dir)
+	case len(b) != 4:
+		return corrupt(fmt.Errorf("%d bytes", len(b)), "format of %s", d.dir)
 	}
 	if f := binary.BigEndian.Uint32(b); f > Format {
 		return &FormatError{Dir: d.dir, Found: int(f), Supported: Format}
+	}
+	return nil
+}
+
+// start reads the state of the store and starts the committer.
+func (d *DB) start(store *pebble.DB) error {
+	if err := d.checkFormat(store); err != nil {
+		return err
 	}
 	c := &committer{
 		store: store, log: d.log, noSync: d.opts.NoSync,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{},
 	}
-	if b, err = get(store, codec.DatabaseKey(codec.RecordSequence)); err == nil && len(b) == 8 {
+	b, err := get(store, codec.DatabaseKey(codec.RecordSequence))
+	switch {
+	case err != nil:
+		return readError(err, "commit sequence of %s", d.dir)
+	case len(b) == 8:
 		c.sequence = binary.BigEndian.Uint64(b)
-	} else if err != nil || len(b) != 0 {
-		return corrupt(errors.Join(err, fmt.Errorf("%d bytes", len(b))), "commit sequence of %s", d.dir)
+	case b != nil:
+		return corrupt(fmt.Errorf("%d bytes", len(b)), "commit sequence of %s", d.dir)
 	}
 	if c.states, err = loadStates(store); err != nil {
 		return err
@@ -148,10 +180,7 @@ func (d *DB) Close() error {
 	if failed := d.log.err(); failed != nil {
 		err = errors.Join(failed, err)
 	}
-	if err = errors.Join(err, d.lock.Close()); err != nil {
-		return fmt.Errorf("fddhdb: close %s: %w", d.dir, err)
-	}
-	return nil
+	return annotate(errors.Join(err, d.lock.Close()), "close %s", d.dir)
 }
 
 // read gives f the current view, and keeps it and the database open for as long
@@ -256,8 +285,11 @@ func (g *group) createCollection(d *descriptor) error {
 	if err != nil {
 		return err
 	}
-	if len(b) == 4 {
+	switch {
+	case len(b) == 4:
 		next = binary.BigEndian.Uint32(b)
+	case b != nil:
+		return corrupt(fmt.Errorf("%d bytes", len(b)), "id of the next collection")
 	}
 	if next == maxRows {
 		return fmt.Errorf("%w: collections", ErrFull)
@@ -283,7 +315,10 @@ func (g *group) createCollection(d *descriptor) error {
 		}
 	}
 	s.dirty = true
-	c.states[d.ID], c.ids[d.Name] = s, d.ID
+	c.states[d.ID] = s
+	// Views share the map.
+	c.ids = maps.Clone(c.ids)
+	c.ids[d.Name] = d.ID
 	return nil
 }
 

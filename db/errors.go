@@ -3,6 +3,9 @@ package db
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // Errors to test for with errors.Is. Many come wrapped with what was being done.
@@ -16,7 +19,7 @@ var (
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version
 	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can mend it; nothing was changed
-	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces or labels
+	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, spaces, labels or collections
 	ErrBusy        = errors.New("fddhdb: collection is being trained")
 	ErrFailed      = errors.New("fddhdb: database has failed") // a write to disk failed; reopen to recover
 )
@@ -66,6 +69,28 @@ func (e *CorruptionError) Is(target error) bool { return target == ErrCorrupt }
 
 // Unwrap returns what the decoder said.
 func (e *CorruptionError) Unwrap() error { return e.Err }
+
+// annotate says what was being done when an error came up, unless it is one of
+// ours, which say that themselves.
+func annotate(err error, format string, args ...any) error {
+	if err == nil || strings.HasPrefix(err.Error(), "fddhdb: ") {
+		return err
+	}
+	return fmt.Errorf("fddhdb: %s: %w", fmt.Sprintf(format, args...), err)
+}
+
+// readError is about a record that could not be read: damage where Pebble says
+// so, or where a record is missing that must be there; else the disk.
+func readError(err error, format string, args ...any) error {
+	var known *CorruptionError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, errNotFound) || pebble.IsCorruptionError(err) {
+		return corrupt(err, format, args...)
+	}
+	return annotate(err, "read "+format, args...)
+}
 
 func corrupt(err error, format string, args ...any) error {
 	return &CorruptionError{What: fmt.Sprintf(format, args...), Err: err}

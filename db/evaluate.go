@@ -62,7 +62,7 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 		if cv.space == nil {
 			return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
 		}
-		ids := newLabelIDs(cv.labels.all())
+		ids := newLabelIDs(cv.names)
 		database, err := readEvaluated(ctx, v, cv, e.Truth, ids)
 		if err != nil {
 			return err
@@ -143,9 +143,6 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 	prefix := append(codec.NumberKey(codec.KindRowCodes, cv.ID, cv.space.ID), 0)
 	err := forEachEntry(v.snap, prefix, func(row uint32, entry []byte) error {
 		rc, err := codec.DecodeRowCode(entry)
-		if err == nil && int(rc.Code) >= cv.table.Codes().Len() {
-			err = fmt.Errorf("number %d of %d", rc.Code, cv.table.Codes().Len())
-		}
 		if err != nil {
 			return corrupt(err, "code of row %d", row)
 		}
@@ -171,11 +168,17 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 			labels = given[at]
 		}
 		at++
-		if n, ok := codes[row]; ok {
-			out.rows = append(out.rows, row)
-			out.labels = append(out.labels, labels)
-			out.codes.Append(cv.table.Codes().At(int(n)))
+		n, ok := codes[row]
+		if !ok {
+			return nil
 		}
+		code, err := cv.code(n, row)
+		if err != nil {
+			return err
+		}
+		out.rows = append(out.rows, row)
+		out.labels = append(out.labels, labels)
+		out.codes.Append(code)
 		return nil
 	})
 	return out, err

@@ -108,6 +108,81 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	}
 }
 
+// The marker is small and can get lost. What is in the store must not go with it.
+func TestLostMarkerIsWrittenAgain(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, pairs(20, synth.Config{}))
+	mustClose(t, d)
+	if err := os.Remove(filepath.Join(dir, markerName)); err != nil {
+		t.Fatal(err)
+	}
+	for _, must := range []bool{true, false} {
+		d, err := Open(dir, &Options{MustExist: must})
+		if must {
+			if !errors.Is(err, ErrNotDatabase) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := mustCollection(t, d, "main").Count(); n != 20 || err != nil {
+			t.Errorf("%d items, %v", n, err)
+		}
+		mustClose(t, d)
+	}
+	mustClose(t, mustOpen(t, dir, &Options{MustExist: true}))
+}
+
+func TestFolderOfOthersNamedStoreStays(t *testing.T) {
+	dir := t.TempDir()
+	thesis := filepath.Join(dir, storeName, "thesis.tex")
+	if err := os.Mkdir(filepath.Dir(thesis), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(thesis, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, nil); !errors.Is(err, ErrNotDatabase) {
+		t.Error(err)
+	}
+	if got := listing(t, filepath.Dir(thesis)); !slices.Equal(got, []string{"thesis.tex"}) {
+		t.Errorf("the folder holds %v", got)
+	}
+}
+
+func TestOneFolderHasOneLockHoweverItIsSpelt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	d := mustOpen(t, dir, nil)
+	defer d.Close()
+	t.Chdir(filepath.Dir(dir))
+	spellings := []string{"db", "./db/", filepath.Join(dir, "..", "db")}
+	if err := os.Symlink(dir, "link"); err == nil { // not everywhere allowed
+		spellings = append(spellings, "link")
+	}
+	for _, s := range spellings {
+		if _, err := Open(s, nil); !errors.Is(err, ErrLocked) {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+func TestLockThatCannotBeTakenIsNotHeld(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, lockName), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, nil); err == nil || errors.Is(err, ErrLocked) {
+		t.Error(err)
+	}
+}
+
 func TestSecondOpenIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	d := mustOpen(t, dir, nil)
@@ -201,7 +276,7 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 	if r, err := c.Search(ctx, Query{Key: "k7"}); err != nil || len(r.Hits) != 10 {
 		t.Errorf("search: %v, %v", r, err)
 	}
-	if err := d.Close(); !errors.Is(err, ErrFailed) {
+	if err := d.Close(); !errors.Is(err, ErrFailed) || strings.Count(err.Error(), "fddhdb:") != 1 {
 		t.Errorf("close: %v", err)
 	}
 	broken.Store(false)
@@ -215,6 +290,50 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 	}
 	if err := c.Put(ctx, &Item{Key: "later"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Damage is an ErrCorrupt to whoever meets it, and the rest goes on.
+func TestDamagedFilesAreFound(t *testing.T) {
+	for name, damage := range map[string]func(path string, b []byte) error{
+		"a byte":        func(path string, b []byte) error { b[len(b)/3] ^= 1; return os.WriteFile(path, b, 0o644) },
+		"a file's end":  func(path string, b []byte) error { return os.WriteFile(path, b[:len(b)/2], 0o644) },
+		"a whole file":  func(path string, b []byte) error { return os.Remove(path) },
+		"the file's id": func(path string, b []byte) error { return os.WriteFile(path, []byte("something else"), 0o644) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d := mustOpen(t, dir, nil)
+			c, err := d.CreateCollection(ctx, "main", pairsSchema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			putAll(t, c, pairs(500, synth.Config{}))
+			mustClose(t, d)
+			tables, err := filepath.Glob(filepath.Join(dir, storeName, "*.sst"))
+			if err != nil || len(tables) == 0 {
+				t.Fatal(tables, err)
+			}
+			for _, path := range tables {
+				b, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := damage(path, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d, err = Open(dir, nil)
+			if err == nil {
+				for _, e := range mustCollection(t, d, "main").Items(ctx) {
+					err = errors.Join(err, e)
+				}
+				d.Close()
+			}
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 

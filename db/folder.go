@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -57,7 +60,22 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 			return false, false, nil
 		}
 	}
+	if slices.Contains(names, storeName) {
+		creatable, err = isStore(fsys, fsys.PathJoin(dir, storeName))
+		return false, creatable, err
+	}
 	return false, true, nil
+}
+
+// isStore reports whether a folder looks like one of Pebble.
+func isStore(fsys vfs.FS, path string) (bool, error) {
+	names, err := fsys.List(path)
+	if err != nil {
+		return false, fmt.Errorf("fddhdb: open %s: %w", path, err)
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, "MANIFEST-")
+	}), nil
 }
 
 func checkMarker(fsys vfs.FS, dir string) error {
@@ -81,14 +99,19 @@ func checkMarker(fsys vfs.FS, dir string) error {
 }
 
 // create makes a store in dir, which inspect has found creatable and the caller
-// has locked.
-func create(fsys vfs.FS, dir string, makeStore func(path string) error) error {
+// has locked. A store that is there already is complete, as it gets its name only
+// then, and stays: only the marker is missing.
+func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) error) error {
 	creating := fsys.PathJoin(dir, creatingName)
 	store := fsys.PathJoin(dir, storeName)
-	for _, left := range []string{creating, store} {
-		if err := fsys.RemoveAll(left); err != nil {
+	if err := fsys.RemoveAll(creating); err != nil {
+		return err
+	}
+	if _, err := fsys.Stat(store); err == nil {
+		if err := checkStore(store); err != nil {
 			return err
 		}
+		return writeMarker(fsys, dir)
 	}
 	if err := makeStore(creating); err != nil {
 		return err
@@ -99,6 +122,10 @@ func create(fsys vfs.FS, dir string, makeStore func(path string) error) error {
 	if err := syncDir(fsys, dir); err != nil {
 		return err
 	}
+	return writeMarker(fsys, dir)
+}
+
+func writeMarker(fsys vfs.FS, dir string) error {
 	b, err := json.Marshal(marker{FDDHDB: "database", Format: Format})
 	if err != nil {
 		return err
@@ -161,8 +188,42 @@ func lockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	switch {
 	case err == nil:
 		return l, nil
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), strings.Contains(err.Error(), "read-only"):
-		return nil, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	case lockHeld(err):
+		return nil, fmt.Errorf("%w: %s: close it there first", ErrLocked, dir)
 	}
-	return nil, fmt.Errorf("%w: %s: %v", ErrLocked, dir, err)
+	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
+}
+
+// lockHeld reports whether somebody else has the lock: EAGAIN of fcntl (EACCES
+// on some systems, where it is not the error of opening the file), a sharing
+// violation on Windows, or the words of Pebble's list of the locks of this process.
+func lockHeld(err error) bool {
+	const sharingViolation = syscall.Errno(32)
+	var number syscall.Errno
+	var opening *fs.PathError
+	switch {
+	case strings.Contains(err.Error(), "lock held by current process"):
+		return true
+	case errors.As(err, &opening) || !errors.As(err, &number):
+		return false
+	}
+	return number == syscall.EAGAIN || number == syscall.EACCES ||
+		(runtime.GOOS == "windows" && number == sharingViolation)
+}
+
+// canonical returns the one path of an existing folder, however it was spelt:
+// the locks of this process are known by path. Only the file system of the
+// operating system has more than one.
+func canonical(fsys vfs.FS, dir string) (string, error) {
+	if fsys != vfs.Default {
+		return dir, nil
+	}
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	return abs, nil
 }

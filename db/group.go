@@ -2,6 +2,7 @@ package db
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -35,10 +36,14 @@ const (
 type group struct {
 	c      *committer
 	batch  *pebble.Batch
+	sync   bool
 	blocks map[string]*blockEdit
 	layers map[string]codec.Layer
-	rows   map[itemKey]rowState // of the keys that the group has touched
-	items  map[itemRow]*checked // that the group has written
+
+	// What the store says, read by resolve, and then what the group has made of it.
+	rows  map[itemKey]rowState
+	items map[itemRow]*checked
+	codes map[itemRow]codec.RowCode // only what the store says; edits of blocks come first
 }
 
 // blockEdit is the edit of one block in a group.
@@ -63,75 +68,74 @@ func newGroup(c *committer) *group {
 	return &group{
 		c: c, batch: c.store.NewBatch(),
 		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{},
-		rows: map[itemKey]rowState{}, items: map[itemRow]*checked{},
+		rows: map[itemKey]rowState{}, items: map[itemRow]*checked{}, codes: map[itemRow]codec.RowCode{},
 	}
 }
 
-// apply applies a request. ok is false where the state in memory is undefined
-// afterwards; else an error means that nothing was changed.
-func (g *group) apply(r *request) (ok bool, err error) {
-	if r.exclusive != nil {
-		return true, r.exclusive(g)
-	}
-	if ok, err := g.check(r); err != nil {
-		return ok, err
-	}
-	for _, ch := range r.changes {
-		s := g.c.states[ch.collection]
-		s.dirty = true
-		switch ch.kind {
-		case deleteItem:
-			err = g.delete(s, ch)
-		case addLabels:
-			_, err = g.labelIDs(s, ch.item.labels)
-		default:
-			err = g.put(s, ch)
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// check finds everything that is wrong with a request, so that apply cannot
-// fail halfway.
-func (g *group) check(r *request) (ok bool, err error) {
+// resolve reads everything about a request that applying it will need, gives keys
+// to items that have none, and finds everything that is wrong with it. It changes
+// nothing. It returns about how many bytes the request will write.
+func (g *group) resolve(r *request) (bytes int, err error) {
 	newLabels := map[uint32]uint64{}
-	rows := map[uint32]uint64{}
-	created := map[itemKey]bool{} // whether the request leaves an item under the key
+	newRows := map[uint32]uint64{}
+	there := map[itemKey]bool{} // whether the request so far leaves an item under the key
 	for _, ch := range r.changes {
 		s := g.c.states[ch.collection]
 		if s == nil {
-			return true, notFound("collection %d has been dropped", ch.collection)
-		}
-		if ch.kind == putItem || ch.kind == mergeItem {
-			rows[s.ID]++
+			return 0, notFound("collection %d", ch.collection)
 		}
 		newLabels[s.ID] += uint64(len(ch.item.labels))
-		if rows[s.ID]+s.counters.NextRow > maxRows || newLabels[s.ID]+uint64(len(s.labels.all())) > maxRows {
-			return true, fmt.Errorf("%w: collection %q", ErrFull, s.Name)
+		if newLabels[s.ID]+uint64(len(s.labels.all())) > maxRows {
+			return 0, fmt.Errorf("%w: labels of collection %q", ErrFull, s.Name)
 		}
-		if !s.codesOnly() || ch.kind == addLabels {
+		bytes += ch.item.bytes() + s.codeBytes()
+		if ch.kind == addLabels {
 			continue
 		}
-		key := itemKey{s.ID, ch.item.key}
-		if ch.kind == mergeItem && ch.item.code == nil {
-			found, seen := created[key]
-			if !seen && key.key != "" {
-				st, err := g.row(s, key.key)
-				if err != nil {
-					return false, err
-				}
-				found = st.found
-			}
-			if !found {
-				return true, itemError(key.key, invalid("there is no such item to merge with, and a new one needs a code"))
+		given := ch.item.key
+		if ch.item.key == "" {
+			if ch.item.key, err = g.freeKey(s, there); err != nil {
+				return 0, err
 			}
 		}
-		created[key] = ch.kind != deleteItem
+		key := itemKey{s.ID, ch.item.key}
+		found, seen := there[key]
+		if !seen {
+			st, err := g.row(s, ch.item.key)
+			if err != nil {
+				return 0, err
+			}
+			if found = st.found; found {
+				size, err := g.fetch(s, st.row, ch.kind == mergeItem)
+				if err != nil {
+					return 0, err
+				}
+				bytes += size
+			}
+		}
+		there[key] = ch.kind != deleteItem
+		if found || ch.kind == deleteItem {
+			continue
+		}
+		if newRows[s.ID]++; newRows[s.ID]+s.counters.NextRow > maxRows {
+			return 0, fmt.Errorf("%w: rows of collection %q", ErrFull, s.Name)
+		}
+		if s.codesOnly() && ch.item.code == nil {
+			return 0, itemError(given, invalid("there is no such item to merge with, and a new one needs a code"))
+		}
 	}
-	return true, nil
+	if bytes > MaxBatchBytes {
+		return 0, invalid("a batch that writes %d bytes, at most %d are possible: split it", bytes, MaxBatchBytes)
+	}
+	return bytes, nil
+}
+
+// codeBytes estimates what the code of an item takes in the batch.
+func (s *collectionState) codeBytes() int {
+	if s.space == nil {
+		return 0
+	}
+	return codec.RowCodeBytes + codec.Bytes(s.space.Bits) + s.space.projectionBytes()
 }
 
 // row returns where the item with the key is, as the group leaves it.
@@ -141,7 +145,79 @@ func (g *group) row(s *collectionState, key string) (rowState, error) {
 		return st, nil
 	}
 	row, found, err := rowOf(g.c.store, s.ID, key)
-	return rowState{row, found}, err
+	if err != nil {
+		return rowState{}, err
+	}
+	st := rowState{row, found}
+	g.rows[k] = st
+	return st, nil
+}
+
+// fetch reads the code of a row, and with whole its item, unless the group knows
+// them. It returns how large the item is.
+func (g *group) fetch(s *collectionState, row uint32, whole bool) (bytes int, err error) {
+	at := itemRow{s.ID, row}
+	if _, known := g.codes[at]; !known && s.space != nil {
+		rc, found, err := rowCode(g.c.store, s.ID, s.space, row)
+		if err != nil {
+			return 0, err
+		}
+		if found {
+			if int(rc.Code) >= s.table.Len() {
+				return 0, corrupt(fmt.Errorf("number %d of %d", rc.Code, s.table.Len()), "code of row %d", row)
+			}
+			g.codes[at] = rc
+		}
+	}
+	if !whole {
+		return 0, nil
+	}
+	it := g.items[at]
+	if it == nil {
+		if it, err = g.stored(s, row); err != nil {
+			return 0, err
+		}
+		g.items[at] = it
+	}
+	return it.bytes(), nil
+}
+
+// freeKey returns the next number of the collection's counter that no item has
+// as its key, also counting those that the request has put so far.
+func (g *group) freeKey(s *collectionState, there map[itemKey]bool) (string, error) {
+	for s.counters.NextKey < math.MaxUint64 {
+		key := strconv.FormatUint(s.counters.NextKey, 10)
+		s.counters.NextKey++
+		if there[itemKey{s.ID, key}] {
+			continue
+		}
+		if st, err := g.row(s, key); err != nil || !st.found {
+			return key, err
+		}
+	}
+	return "", fmt.Errorf("%w: automatic keys of collection %q", ErrFull, s.Name)
+}
+
+// apply applies a request that has been resolved. An error would leave the state in
+// memory undefined; only a batch that cannot grow could be the reason.
+func (g *group) apply(r *request) error {
+	for _, ch := range r.changes {
+		s := g.c.states[ch.collection]
+		s.dirty = true
+		var err error
+		switch ch.kind {
+		case deleteItem:
+			err = g.delete(s, ch)
+		case addLabels:
+			_, err = g.labelIDs(s, ch.item.labels)
+		default:
+			err = g.put(s, ch)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // block returns the edit of the block under key.
@@ -232,22 +308,15 @@ func (g *group) delete(s *collectionState, ch *change) error {
 
 func (g *group) put(s *collectionState, ch *change) error {
 	it, enc := ch.item, ch.enc
-	var st rowState
-	var err error
-	if it.key == "" {
-		if it.key, err = g.freeKey(s); err != nil {
-			return err
-		}
-	} else if st, err = g.row(s, it.key); err != nil {
+	st, err := g.row(s, it.key)
+	if err != nil {
 		return err
 	}
 	ch.found = st.found
 	if ch.kind == mergeItem {
 		enc = encoding{}
 		if st.found {
-			if it, err = g.merged(s, st.row, it); err != nil {
-				return err
-			}
+			it = it.over(g.items[itemRow{s.ID, st.row}], len(s.Modalities))
 		}
 	}
 	row := st.row
@@ -310,15 +379,10 @@ func (g *group) setCode(s *collectionState, row uint32, enc encoding, had bool) 
 	if s.space == nil {
 		return nil
 	}
-	codes := g.spaceBlock(codec.KindRowCodes, s, row, codec.RowCodeBytes)
 	if had {
-		old, found, err := g.rowCode(s, codes, row)
-		if err != nil {
-			return err
-		}
-		if found {
+		if old, found := g.rowCode(s, row); found {
 			s.table.Remove(old.Code, row)
-			codes.Clear(byte(row))
+			g.spaceBlock(codec.KindRowCodes, s, row, codec.RowCodeBytes).Clear(byte(row))
 		}
 	}
 	if enc.code != nil {
@@ -331,7 +395,8 @@ func (g *group) setCode(s *collectionState, row uint32, enc encoding, had bool) 
 				Set(byte(n), enc.code.AppendBytes(nil, s.space.Bits))
 		}
 		s.table.Add(n, row)
-		codes.Set(byte(row), codec.RowCode{Code: n, Provenance: enc.from, Revision: s.space.Revision}.Append(nil))
+		g.spaceBlock(codec.KindRowCodes, s, row, codec.RowCodeBytes).
+			Set(byte(row), codec.RowCode{Code: n, Provenance: enc.from, Revision: s.space.Revision}.Append(nil))
 	}
 	if width := s.space.projectionBytes(); width > 0 && (had || enc.projection != nil) {
 		projections := g.spaceBlock(codec.KindProjection, s, row, width)
@@ -345,16 +410,16 @@ func (g *group) setCode(s *collectionState, row uint32, enc encoding, had bool) 
 }
 
 // rowCode returns the code of a row as the group leaves it.
-func (g *group) rowCode(s *collectionState, edit *codec.BlockEdit, row uint32) (rc codec.RowCode, found bool, err error) {
-	entry, known := edit.Lookup(byte(row))
-	switch {
-	case !known:
-		return rowCode(g.c.store, s.ID, s.space, row)
-	case entry == nil:
-		return rc, false, nil
+func (g *group) rowCode(s *collectionState, row uint32) (rc codec.RowCode, found bool) {
+	key := codec.SpaceBlockKey(codec.KindRowCodes, s.ID, s.space.ID, 0, row/codec.BlockRows)
+	if edit := g.blocks[string(key)]; edit != nil {
+		if entry, known := edit.Lookup(byte(row)); known {
+			rc, err := codec.DecodeRowCode(entry) // it was cleared where there is no entry
+			return rc, err == nil
+		}
 	}
-	rc, err = codec.DecodeRowCode(entry)
-	return rc, err == nil, err
+	rc, found = g.codes[itemRow{s.ID, row}]
+	return rc, found
 }
 
 // labelIDs returns the ids of labels, ascending, giving new ones to those that
@@ -372,62 +437,6 @@ func (g *group) labelIDs(s *collectionState, labels []string) ([]uint32, error) 
 	}
 	slices.Sort(ids)
 	return ids, nil
-}
-
-// freeKey returns the next number of the collection's counter that no item has
-// as its key.
-func (g *group) freeKey(s *collectionState) (string, error) {
-	for s.counters.NextKey < math.MaxUint64 {
-		key := strconv.FormatUint(s.counters.NextKey, 10)
-		s.counters.NextKey++
-		if st, err := g.row(s, key); err != nil || !st.found {
-			return key, err
-		}
-	}
-	return "", fmt.Errorf("%w: automatic keys of collection %q", ErrFull, s.Name)
-}
-
-// merged returns the item in the row with what is given in it replaced.
-func (g *group) merged(s *collectionState, row uint32, it *checked) (*checked, error) {
-	old, ok := g.items[itemRow{s.ID, row}]
-	if !ok {
-		var err error
-		if old, err = g.stored(s, row); err != nil {
-			return nil, err
-		}
-	}
-	out := *old
-	out.key = it.key
-	if it.vectors != nil {
-		out.vectors = slices.Clone(old.vectors)
-		if out.vectors == nil {
-			out.vectors = make([][]float32, len(s.Modalities))
-		}
-		for t, x := range it.vectors {
-			if x != nil {
-				out.vectors[t] = x
-			}
-		}
-	}
-	if it.code != nil {
-		out.code = it.code
-	}
-	if it.labels != nil {
-		out.labels = it.labels
-	}
-	if it.payload != nil {
-		out.payload = it.payload
-	}
-	if it.fields != nil {
-		out.fields = slices.Clone(it.fields)
-		for _, f := range old.fields {
-			if !slices.ContainsFunc(it.fields, func(n codec.Field) bool { return n.ID == f.ID }) {
-				out.fields = append(out.fields, f)
-			}
-		}
-		slices.SortFunc(out.fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
-	}
-	return &out, nil
 }
 
 // stored reads back an item that an earlier commit has written.
@@ -451,16 +460,17 @@ func (g *group) stored(s *collectionState, row uint32) (*checked, error) {
 		if it.vectors == nil {
 			it.vectors = make([][]float32, len(s.Modalities))
 		}
-		if it.vectors[t], _, err = readVector(g.c.store, s.ID, row, t, m.Dim); err != nil {
-			return nil, err
+		x, found, err := readVector(g.c.store, s.ID, row, t, m.Dim)
+		if err == nil && !found {
+			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
-	}
-	if s.codesOnly() {
-		rc, found, err := rowCode(g.c.store, s.ID, s.space, row)
 		if err != nil {
 			return nil, err
 		}
-		if found {
+		it.vectors[t] = x
+	}
+	if s.codesOnly() {
+		if rc, found := g.rowCode(s, row); found {
 			it.code = slices.Clone(s.table.Code(rc.Code))
 		}
 	}

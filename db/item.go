@@ -50,19 +50,55 @@ type checked struct {
 }
 
 // bytes estimates what storing the item takes.
-func (c *checked) bytes() int {
-	n := 64 + len(c.key) + len(c.payload) + 8*len(c.code)
-	for _, v := range c.vectors {
+func (it *checked) bytes() int {
+	n := 64 + len(it.key) + len(it.payload) + 8*len(it.code)
+	for _, v := range it.vectors {
 		n += 4 * len(v)
 	}
-	for _, l := range c.labels {
+	for _, l := range it.labels {
 		n += 16 + len(l)
 	}
-	for _, f := range c.fields {
+	for _, f := range it.fields {
 		s, _ := f.Value.(string)
 		n += 16 + len(s)
 	}
 	return n
+}
+
+// over returns the item old with what is given in it replaced.
+func (it *checked) over(old *checked, modalities int) *checked {
+	out := *old
+	out.key = it.key
+	if it.vectors != nil {
+		out.vectors = slices.Clone(old.vectors)
+		if out.vectors == nil {
+			out.vectors = make([][]float32, modalities)
+		}
+		for t, x := range it.vectors {
+			if x != nil {
+				out.vectors[t] = x
+			}
+		}
+	}
+	if it.code != nil {
+		out.code = it.code
+	}
+	if it.labels != nil {
+		out.labels = it.labels
+	}
+	if it.payload != nil {
+		out.payload = it.payload
+	}
+	if it.fields != nil {
+		out.fields = slices.Clone(it.fields)
+		for _, f := range old.fields {
+			if !slices.ContainsFunc(it.fields, func(n codec.Field) bool { return n.ID == f.ID }) {
+				out.fields = append(out.fields, f)
+			}
+		}
+		slices.SortFunc(out.fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
+	}
+	return &out
 }
 
 func checkKey(key string) error {
@@ -114,6 +150,9 @@ func (d *descriptor) check(it *Item, partial bool) (*checked, error) {
 	default:
 		c.code = codec.NewCode(d.Bits)
 		c.code.SetBytes(it.Code)
+	}
+	if it.Labels != nil {
+		c.labels = []string{} // empty and not nil: to be taken away by Merge
 	}
 	if len(it.Labels) > MaxLabels {
 		return fail(invalid("%d labels, at most %d are possible", len(it.Labels), MaxLabels))

@@ -100,6 +100,89 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	}
 }
 
+func TestNothingPanics(t *testing.T) {
+	d, c := openPairs(t)
+	var none Batch
+	for what, err := range map[string]error{
+		"Put nil":                 c.Put(ctx, nil),
+		"Merge nil":               c.Merge(ctx, nil),
+		"Batch.Put to nil":        d.NewBatch().Put(nil, &Item{Key: "k"}),
+		"Batch.Delete from nil":   d.NewBatch().Delete(nil, "k"),
+		"zero Batch.Put":          none.Put(c, &Item{Key: "k"}),
+		"zero Batch.Commit":       none.Commit(ctx),
+		"Delete of the empty key": second(c.Delete(ctx, "")),
+	} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := d.NewBatch().Commit(ctx); err != nil {
+		t.Errorf("an empty batch: %v", err)
+	}
+	if n, err := c.Delete(ctx); n != 0 || err != nil {
+		t.Errorf("delete nothing: %d, %v", n, err)
+	}
+}
+
+func TestSchemaIsACopy(t *testing.T) {
+	_, c := openPairs(t)
+	s, err := c.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Modalities[0].Name, s.Fields[0].Name = "gotcha", "gotcha"
+	stats, err := c.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats.Fields[0].Name = "gotcha"
+	err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)}, Fields: map[string]any{"year": 1}})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A merge with nothing cannot make an item without a code, whatever else is in
+// the batch.
+func TestCodesOnlyItemsHaveCodes(t *testing.T) {
+	d, c := openCodes(t)
+	b := d.NewBatch()
+	b.Put(c, &Item{Code: []byte{1, 2}})
+	b.Merge(c, &Item{})
+	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+		t.Errorf("merge without key and code: %v", err)
+	}
+	b = d.NewBatch()
+	b.Put(c, &Item{Key: "k", Code: []byte{1, 2}})
+	b.Delete(c, "k")
+	b.Merge(c, &Item{Key: "k"})
+	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+		t.Errorf("merge after a delete: %v", err)
+	}
+	if n, _ := c.Count(); n != 0 {
+		t.Errorf("%d items", n)
+	}
+}
+
+func TestMergeTakesAwayWhatIsEmpty(t *testing.T) {
+	_, c := openPairs(t)
+	if err := c.Put(ctx, &Item{Key: "k", Labels: []string{"a"}, Payload: []byte("p")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Merge(ctx, &Item{Key: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 1 || string(it.Payload) != "p" {
+		t.Errorf("after merging nothing: %+v", it)
+	}
+	if err := c.Merge(ctx, &Item{Key: "k", Labels: []string{}, Payload: []byte{}}); err != nil {
+		t.Fatal(err)
+	}
+	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 0 || len(it.Payload) != 0 {
+		t.Errorf("after merging empty things: %+v", it)
+	}
+}
+
 func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 	d, c := openPairs(t)
 	b := d.NewBatch()

@@ -15,9 +15,10 @@ type Options struct {
 	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default.
 	CacheBytes int64
 
-	// NoSync lets writes return before they are on stable storage: a crash of
-	// the machine may lose the latest ones, in reverse order, never part of one.
-	// A crash of the process alone loses nothing.
+	// NoSync lets writes of items return before they are on stable storage: a
+	// crash, of the process too, may lose the latest ones, in reverse order, and
+	// never part of one. Close makes all durable. New collections and trainings
+	// are synced, and with them what was written before.
 	NoSync bool
 
 	// Logger hears of what goes on in the background; nothing by default.

@@ -3,6 +3,7 @@ package db
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -83,8 +84,9 @@ type Hit struct {
 	Score float64
 }
 
-// A Result is the answer to a query: hits by (distance, -score, -cosine, row).
-// All items of one code stand together.
+// A Result is the answer to a query: codes by (distance, -score), and where that is
+// equal, as for a query by code, by their age; the items of one code together, by
+// (-cosine, row).
 type Result struct {
 	Hits     []Hit
 	Total    int    // of SearchRadius: items within the radius, whether in Hits or not
@@ -236,10 +238,8 @@ func (s *searcher) point(q Query) (*point, error) {
 	if !found {
 		return nil, invalid("item %q has no code: it has neither features nor a label that the model knows", q.Key)
 	}
-	if int(rc.Code) >= cv.table.Codes().Len() {
-		return nil, corrupt(fmt.Errorf("number %d of %d", rc.Code, cv.table.Codes().Len()), "code of row %d", row)
-	}
-	return &point{code: cv.table.Codes().At(int(rc.Code))}, nil
+	code, err := cv.code(rc.Code, row)
+	return &point{code: code}, err
 }
 
 // project encodes a vector of modality t as a query.
@@ -442,11 +442,12 @@ func firstRanked(rows []rankedRow, k int) []rankedRow {
 func (s *searcher) cosines(p *point, block uint32, rows []uint32, out []float32) error {
 	key := codec.SpaceBlockKey(codec.KindProjection, s.cv.ID, s.cv.space.ID, 0, block)
 	value, closer, err := s.snap.Get(key)
-	if err == errNotFound {
+	if errors.Is(err, errNotFound) {
 		return nil
 	}
+	first, last := block*codec.BlockRows, block*codec.BlockRows+codec.BlockRows-1
 	if err != nil {
-		return err
+		return readError(err, "projections of rows %d to %d", first, last)
 	}
 	defer closer.Close()
 	b, err := codec.DecodeBlock(value)
@@ -454,11 +455,13 @@ func (s *searcher) cosines(p *point, block uint32, rows []uint32, out []float32)
 		err = fmt.Errorf("entries of %d bytes", b.Width())
 	}
 	if err != nil {
-		return corrupt(err, "projections of rows %d to %d", block*codec.BlockRows, block*codec.BlockRows+codec.BlockRows-1)
+		return corrupt(err, "projections of rows %d to %d", first, last)
 	}
 	for i, row := range rows {
 		if entry, ok := b.Lookup(byte(row)); ok {
-			out[i] = codec.ProjectionDot(entry, p.unit)
+			if out[i] = codec.ProjectionDot(entry, p.unit); out[i] != out[i] {
+				return corrupt(errors.New("not a number"), "projection of row %d", row)
+			}
 		}
 	}
 	return nil

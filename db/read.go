@@ -21,7 +21,7 @@ func rowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bo
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, err
+		return 0, false, readError(err, "row of item %q", key)
 	}
 	defer closer.Close()
 	if len(value) != 4 {
@@ -38,7 +38,7 @@ func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) er
 		return nil
 	}
 	if err != nil {
-		return err
+		return readError(err, "block %x", key)
 	}
 	defer closer.Close()
 	b, err := codec.DecodeBlock(value)
@@ -81,7 +81,7 @@ func rowCode(r pebble.Reader, collection uint32, s *space, row uint32) (rc codec
 func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindItem, collection, row))
 	if err != nil {
-		return nil, corrupt(err, "item in row %d", row)
+		return nil, readError(err, "item in row %d", row)
 	}
 	defer closer.Close()
 	rec, err := codec.DecodeItemRecord(value)
@@ -99,7 +99,7 @@ func readVector(r pebble.Reader, collection, row uint32, modality int, dim int) 
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, false, readError(err, "features %d of row %d", modality, row)
 	}
 	defer closer.Close()
 	x = make([]float32, dim)
@@ -151,12 +151,21 @@ func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*It
 	if err != nil || !found {
 		return it, err
 	}
-	if int(rc.Code) >= cv.table.Codes().Len() {
-		return nil, corrupt(fmt.Errorf("number %d of %d", rc.Code, cv.table.Codes().Len()), "code of row %d", row)
+	code, err := cv.code(rc.Code, row)
+	if err != nil {
+		return nil, err
 	}
-	it.Code = cv.table.Codes().At(int(rc.Code)).AppendBytes(nil, cv.space.Bits)
+	it.Code = code.AppendBytes(nil, cv.space.Bits)
 	it.CodeFrom = cv.provenanceName(rc.Provenance)
 	return it, nil
+}
+
+// code returns the code with a number that stands in a row.
+func (cv *collectionView) code(n, row uint32) (codec.Code, error) {
+	if codes := cv.table.Codes(); int(n) < codes.Len() {
+		return codes.At(int(n)), nil
+	}
+	return nil, corrupt(fmt.Errorf("number %d of %d", n, cv.table.Codes().Len()), "code of row %d", row)
 }
 
 func (cv *collectionView) provenanceName(p codec.Provenance) string {

@@ -3,6 +3,7 @@ package db
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -118,7 +119,7 @@ type descriptor struct {
 func (d *descriptor) codesOnly() bool { return d.Bits != 0 }
 
 func (d *descriptor) schema() Schema {
-	return Schema{Bits: d.Bits, Modalities: d.Modalities, Fields: d.Fields}
+	return Schema{Bits: d.Bits, Modalities: slices.Clone(d.Modalities), Fields: slices.Clone(d.Fields)}
 }
 
 // modality returns the position of a modality.

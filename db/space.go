@@ -23,14 +23,13 @@ type space struct {
 
 // spaceDescriptor is what is stored of a space besides its matrices.
 type spaceDescriptor struct {
-	Version    int           `json:"version"`
-	ID         uint32        `json:"id"`
-	Revision   uint32        `json:"revision"`
-	Bits       int           `json:"bits"`
-	Created    time.Time     `json:"created"`
-	Report     *model.Report `json:"report,omitempty"`
-	Model      chunked       `json:"model"`
-	Statistics chunked       `json:"statistics"`
+	Version    int       `json:"version"`
+	ID         uint32    `json:"id"`
+	Revision   uint32    `json:"revision"`
+	Bits       int       `json:"bits"`
+	Created    time.Time `json:"created"`
+	Model      chunked   `json:"model"`
+	Statistics chunked   `json:"statistics"`
 }
 
 // chunked says how a large value is cut: chunkBytes each, the last one less.
@@ -59,7 +58,7 @@ func readChunks(r pebble.Reader, kind byte, collection, space uint32, c chunked)
 	for i := range c.Chunks {
 		value, closer, err := r.Get(codec.ChunkKey(kind, collection, space, i))
 		if err != nil {
-			return nil, fmt.Errorf("chunk %d of %d: %w", i, c.Chunks, err)
+			return nil, readError(err, "chunk %d of %d", i, c.Chunks)
 		}
 		b = append(b, value...)
 		if err := closer.Close(); err != nil {
@@ -67,14 +66,17 @@ func readChunks(r pebble.Reader, kind byte, collection, space uint32, c chunked)
 		}
 	}
 	if int64(len(b)) != c.Bytes {
-		return nil, fmt.Errorf("%d bytes in chunks, %d were written", len(b), c.Bytes)
+		return nil, corrupt(fmt.Errorf("%d bytes, %d were written", len(b), c.Bytes), "chunks")
 	}
 	return b, nil
 }
 
-// writeSpace stores the descriptor of a space.
-func (g *group) writeSpace(collection uint32, s *space) error {
-	b, err := json.Marshal(s.spaceDescriptor)
+// writeSpace stores the descriptor of a space, with the report of its training.
+func (g *group) writeSpace(collection uint32, s *space, report *model.Report) error {
+	b, err := json.Marshal(struct {
+		spaceDescriptor
+		Report *model.Report `json:"report,omitempty"`
+	}{s.spaceDescriptor, report})
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (g *group) writeSpace(collection uint32, s *space) error {
 // codesOnlySpace makes the one space that a codes-only collection has.
 func (g *group) codesOnlySpace(s *collectionState) error {
 	sp := newSpace(spaceDescriptor{ID: 1, Revision: 1, Bits: s.Bits}, nil)
-	if err := g.writeSpace(s.ID, sp); err != nil {
+	if err := g.writeSpace(s.ID, sp, nil); err != nil {
 		return err
 	}
 	s.setSpace(sp)
@@ -116,7 +118,7 @@ func newSpace(d spaceDescriptor, m *model.Model) *space {
 func readSpace(r pebble.Reader, collection, id uint32) (*space, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, collection, id))
 	if err != nil {
-		return nil, corrupt(err, "descriptor of space %d", id)
+		return nil, readError(err, "descriptor of space %d", id)
 	}
 	var d spaceDescriptor
 	err = json.Unmarshal(value, &d)
@@ -135,7 +137,7 @@ func readSpace(r pebble.Reader, collection, id uint32) (*space, error) {
 	}
 	b, err := readChunks(r, codec.KindModel, collection, id, d.Model)
 	if err != nil {
-		return nil, corrupt(err, "model of space %d", id)
+		return nil, readError(err, "model of space %d", id)
 	}
 	m, err := model.Unmarshal(b)
 	if err == nil && m.Bits() != d.Bits {

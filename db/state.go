@@ -32,7 +32,8 @@ type collectionState struct {
 	// its snapshot; nil while none is going on.
 	changed *roaring.Bitmap
 
-	dirty bool // since the last commit
+	dirty bool            // since the last commit
+	shown *collectionView // what readers see; nil before the first commit
 }
 
 // sharedBitmap is a bitmap that published views may show: it is copied before
@@ -63,11 +64,17 @@ func newCollectionState(d *descriptor) *collectionState {
 	return s
 }
 
-// publish returns the state as readers see it.
+// publish returns the state as readers see it, which is the same as before where
+// nothing has changed.
 func (s *collectionState) publish() *collectionView {
+	if !s.dirty && s.shown != nil {
+		return s.shown
+	}
+	s.dirty = false
 	v := &collectionView{
 		descriptor: s.descriptor,
 		labels:     s.labels,
+		names:      s.labels.all(),
 		items:      int(s.counters.Items),
 		live:       s.live.publish(),
 		space:      s.space,
@@ -79,6 +86,7 @@ func (s *collectionState) publish() *collectionView {
 		v.table = s.table.Publish()
 		v.index = mih.NewScan(v.table)
 	}
+	s.shown = v
 	return v
 }
 
@@ -102,10 +110,10 @@ func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 	s := newCollectionState(d)
 	b, err := get(r, codec.CollectionKey(codec.KindCounters, d.ID))
-	if err == nil {
-		s.counters, err = codec.DecodeCounters(b)
-	}
 	if err != nil {
+		return nil, readError(err, "counters of collection %q", d.Name)
+	}
+	if s.counters, err = codec.DecodeCounters(b); err != nil {
 		return nil, corrupt(err, "counters of collection %q", d.Name)
 	}
 	s.freshRow = s.counters.NextRow
@@ -215,29 +223,26 @@ func loadTable(r pebble.Reader, collection uint32, s *space) (*mih.Writer, error
 
 // forEach calls f with every key that starts with prefix and its value, which f
 // must not keep.
-func forEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) (err error) {
+func forEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
-		return err
+		return readError(err, "keys %x", prefix)
 	}
-	defer func() {
-		if cerr := it.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	for ok := it.First(); ok; ok = it.Next() {
-		if err := codec.CheckKey(it.Key()); err != nil {
-			return corrupt(err, "key")
-		}
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		if err := f(it.Key(), value); err != nil {
-			return err
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		var value []byte
+		if err = codec.CheckKey(it.Key()); err != nil {
+			err = corrupt(err, "key")
+		} else if value, err = it.ValueAndErr(); err != nil {
+			err = readError(err, "key %x", it.Key())
+		} else {
+			err = f(it.Key(), value)
 		}
 	}
-	return it.Error()
+	// Close repeats the error that ended the iteration, if one did.
+	if cerr := it.Close(); err == nil {
+		err = readError(cerr, "keys %x", prefix)
+	}
+	return err
 }
 
 // forEachEntry calls f with every entry of the blocks under prefix and its

@@ -80,7 +80,7 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 
 func (cv *collectionView) stats() CollectionStats {
 	s := CollectionStats{
-		Name: cv.Name, Items: cv.items, Labels: len(cv.labels.all()), Fields: cv.Fields, Bits: cv.Bits,
+		Name: cv.Name, Items: cv.items, Labels: len(cv.names), Fields: slices.Clone(cv.Fields), Bits: cv.Bits,
 		MemoryBytes: int64(cv.live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {

@@ -1,9 +1,12 @@
 package db
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -40,10 +43,9 @@ func (v valueMerger) Finish(includesBase bool) ([]byte, io.Closer, error) {
 	return b, nil, err
 }
 
-// storeLogger passes Pebble's words on. Pebble reports a failed write of its
-// log or manifest by Fatalf and expects the process to end; a library must not
-// do that to its host, so the failure is kept and the database refuses further
-// writes.
+// storeLogger passes Pebble's words on, and keeps the failure after which the
+// database refuses writes. What Pebble calls fatal must not end the process that
+// embeds the database; failFS makes sure that nothing comes of going on.
 type storeLogger struct {
 	log    *slog.Logger
 	failed atomic.Pointer[error]
@@ -71,24 +73,42 @@ func (l *storeLogger) fail(err error) {
 // err returns the failure, wrapped in ErrFailed, or nil.
 func (l *storeLogger) err() error {
 	if err := l.failed.Load(); err != nil {
-		return fmt.Errorf("%w: %w: close it and open it again", ErrFailed, *err)
+		return fmt.Errorf("%w: close it and open it again: %w", ErrFailed, *err)
 	}
 	return nil
+}
+
+// missesFiles reports whether a store could not be opened because a file of it is
+// gone or has another length, which Pebble does not call corruption.
+func missesFiles(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, pebble.ErrDBDoesNotExist) ||
+		strings.Contains(err.Error(), "object size mismatch")
 }
 
 // openStore opens the Pebble store at path, which must exist unless create.
 func openStore(path string, opts *Options, logger *storeLogger, create bool) (*pebble.DB, error) {
 	po := &pebble.Options{
-		FS:                 opts.FS,
+		FS:                 &failFS{opts.FS, logger},
 		FormatMajorVersion: storeFormat,
 		Merger:             merger,
 		Logger:             logger,
 		CacheSize:          opts.CacheBytes,
 		MemTableSize:       32 << 20,
 		ErrorIfNotExists:   !create,
+		EventListener: &pebble.EventListener{
+			// Whoever reads what is damaged gets an error; the rest goes on. By
+			// default this would be fatal.
+			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				logger.log.Error("damage found", "file", info.Path, "error", info.Details)
+			},
+		},
 	}
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // an import asks for every key whether it is there
 	}
-	return pebble.Open(path, po)
+	store, err := pebble.Open(path, po)
+	if err == nil && logger.err() != nil {
+		return nil, errors.Join(logger.err(), store.Close())
+	}
+	return store, err
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -54,24 +57,27 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 		return nil, err
 	}
 	defer v.release()
-	t, err := c.train(ctx, v, opt)
-	if err != nil {
-		// The committer has to forget the training, whatever became of the context.
-		end := c.exclusive(context.WithoutCancel(ctx), func(_ *group, s *collectionState) error {
-			s.changed = nil
-			return nil
-		})
-		if errors.Is(end, ErrNotFound) || errors.Is(end, ErrFailed) {
-			end = nil
+	installed := false
+	defer func() {
+		if !installed {
+			// The committer has to forget the training, whatever became of the
+			// context, and if a callback has panicked, too. There is nothing to
+			// be done about a database that has failed.
+			_ = c.exclusive(context.WithoutCancel(ctx), true, func(_ *group, s *collectionState) error {
+				s.changed = nil
+				return nil
+			})
 		}
-		return nil, errors.Join(err, end)
-	}
-	return t, nil
+	}()
+	t, err := c.train(ctx, v, opt)
+	installed = err == nil
+	return t, err
 }
 
-// exclusive runs f in the committer, alone.
-func (c *Collection) exclusive(ctx context.Context, f func(g *group, s *collectionState) error) error {
-	return c.db.committer.submit(ctx, &request{exclusive: func(g *group) error {
+// exclusive runs f in the committer, alone. With quiet, f stores nothing and there
+// is nothing to commit.
+func (c *Collection) exclusive(ctx context.Context, quiet bool, f func(g *group, s *collectionState) error) error {
+	return c.db.committer.submit(ctx, &request{quiet: quiet, exclusive: func(g *group) error {
 		s := g.c.states[c.id]
 		if s == nil {
 			return notFound("collection %q", c.name)
@@ -84,7 +90,7 @@ func (c *Collection) exclusive(ctx context.Context, f func(g *group, s *collecti
 // records the rows that change.
 func (c *Collection) beginTraining(ctx context.Context) (*view, error) {
 	var v *view
-	err := c.exclusive(ctx, func(_ *group, s *collectionState) error {
+	err := c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
 		switch {
 		case s.codesOnly():
 			return invalid("collection %q cannot be trained: its items bring their codes", s.Name)
@@ -110,8 +116,13 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	}
 	src := &trainingSet{v: v, cv: cv, limit: opt.Rows}
 	result, err := model.Train(ctx, modalities, src, opt.Options)
-	if err != nil {
-		return nil, trainError(cv.Name, err)
+	switch {
+	case src.err != nil:
+		return nil, src.err // of the store, not of what is stored
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, invalid("train collection %q: %w", cv.Name, err)
 	}
 	start := time.Now()
 	coded, err := encodeAll(ctx, v, cv, result, opt.Progress)
@@ -121,11 +132,11 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	result.Report.Seconds["encode"] = time.Since(start).Seconds()
 	start = time.Now()
 	var t *Training
-	err = c.exclusive(ctx, func(g *group, s *collectionState) error {
+	err = c.exclusive(ctx, false, func(g *group, s *collectionState) error {
 		if err := g.install(s, result, coded); err != nil {
 			return err
 		}
-		t = &Training{Space: s.space.ID, Revision: s.space.Revision, Items: s.table.Publish().Items()}
+		t = &Training{Space: s.space.ID, Revision: s.space.Revision, Items: s.table.Items()}
 		return nil
 	})
 	if err != nil {
@@ -137,55 +148,34 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	return t, nil
 }
 
-// trainError tells errors that are about the stored items and the options, which
-// the caller can mend, from others.
-func trainError(collection string, err error) error {
-	var corruption *CorruptionError
-	if errors.As(err, &corruption) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return invalid("train collection %q: %w", collection, err)
-}
-
 // trainingSet is the model.Source of the labelled items of a view.
 type trainingSet struct {
 	v     *view
 	cv    *collectionView
 	limit int
+	err   error // that ended the last pass, if the store is to blame
 }
+
+// errStopped ends a walk whose caller has had enough.
+var errStopped = errors.New("stopped")
 
 func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
-		ex := model.Example{Vectors: make([][]float32, len(s.cv.Modalities))}
-		features, err := newFeatureReader(s.v.snap, s.cv)
-		if err != nil {
-			yield(ex, err)
-			return
-		}
-		defer features.close()
-		stopped := errors.New("stopped")
 		n := 0
-		err = forEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
-			rec, err := codec.DecodeItemRecord(value)
-			if err != nil {
-				return corrupt(err, "item in row %d", codec.LastNumber(key))
-			}
+		err := s.cv.forEachItem(s.v.snap, func(_ uint32, rec *codec.ItemRecord, vectors [][]float32) error {
 			if len(rec.Labels) == 0 {
 				return nil
 			}
-			if err := features.read(ex.Vectors, codec.LastNumber(key)); err != nil {
-				return err
-			}
-			ex.Labels = rec.Labels
-			if !yield(ex, nil) {
-				return stopped
+			if !yield(model.Example{Vectors: vectors, Labels: rec.Labels}, nil) {
+				return errStopped
 			}
 			if n++; n == s.limit {
-				return stopped
+				return errStopped
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, stopped) {
+		if err != nil && !errors.Is(err, errStopped) {
+			s.err = err
 			yield(model.Example{}, err)
 		}
 	}
@@ -203,7 +193,7 @@ func newFeatureReader(r pebble.Reader, cv *collectionView) (*featureReader, erro
 	prefix := codec.CollectionKey(codec.KindFeatures, cv.ID)
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
-		return nil, err
+		return nil, readError(err, "features")
 	}
 	f := &featureReader{it: it, valid: it.First()}
 	for _, m := range cv.Modalities {
@@ -231,7 +221,7 @@ func (f *featureReader) read(vectors [][]float32, row uint32) error {
 		}
 		value, err := f.it.ValueAndErr()
 		if err != nil {
-			return err
+			return readError(err, "features %d of row %d", t, row)
 		}
 		if int(t) >= len(vectors) {
 			return corrupt(fmt.Errorf("modality %d of %d", t, len(vectors)), "features of row %d", row)
@@ -241,7 +231,29 @@ func (f *featureReader) read(vectors [][]float32, row uint32) error {
 		}
 		vectors[t] = f.buffers[t]
 	}
-	return f.it.Error()
+	return readError(f.it.Error(), "features of row %d", row)
+}
+
+// forEachItem calls f with every item, in order of rows; its vectors are valid
+// until f returns.
+func (cv *collectionView) forEachItem(r pebble.Reader, f func(row uint32, rec *codec.ItemRecord, vectors [][]float32) error) error {
+	features, err := newFeatureReader(r, cv)
+	if err != nil {
+		return err
+	}
+	defer features.close()
+	vectors := make([][]float32, len(cv.Modalities))
+	return forEach(r, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
+		row := codec.LastNumber(key)
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return corrupt(err, "item in row %d", row)
+		}
+		if err := features.read(vectors, row); err != nil {
+			return err
+		}
+		return f(row, rec, vectors)
+	})
 }
 
 // coded holds the codes of many rows in one space, ascending by row.
@@ -255,12 +267,6 @@ type coded struct {
 func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.Result, progress func(string, int, int)) (*coded, error) {
 	// The space has no number before the committer gives it one.
 	out := &coded{space: newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model)}
-	features, err := newFeatureReader(v.snap, cv)
-	if err != nil {
-		return nil, err
-	}
-	defer features.close()
-
 	const block = 1024
 	var rows []uint32
 	var vectors [][][]float32
@@ -281,22 +287,12 @@ func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.R
 		}
 		return err
 	}
-	scratch := make([][]float32, len(cv.Modalities))
-	err = forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
-		rec, err := codec.DecodeItemRecord(value)
-		if err != nil {
-			return corrupt(err, "item in row %d", codec.LastNumber(key))
+	err := cv.forEachItem(v.snap, func(row uint32, rec *codec.ItemRecord, x [][]float32) error {
+		own := make([][]float32, len(x))
+		for t := range x {
+			own[t] = slices.Clone(x[t])
 		}
-		if err := features.read(scratch, codec.LastNumber(key)); err != nil {
-			return err
-		}
-		own := make([][]float32, len(scratch))
-		for t, x := range scratch {
-			if x != nil {
-				own[t] = append([]float32(nil), x...)
-			}
-		}
-		rows, vectors, labels = append(rows, codec.LastNumber(key)), append(vectors, own), append(labels, rec.Labels)
+		rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
 		if len(rows) == block {
 			return flush()
 		}
@@ -333,16 +329,15 @@ func (g *group) install(s *collectionState, result *model.Result, all *coded) er
 		return invalid("%d items are too many to be coded in one commit (%d bytes of at most %d): use fewer bits",
 			s.counters.Items, size, maxInstallBytes)
 	}
-	report := result.Report
 	sp.ID, sp.Revision = uint32(s.counters.NextSpace), 1
-	sp.Created, sp.Report = time.Now().UTC(), &report
+	sp.Created = time.Now().UTC()
 	if sp.Model, err = writeChunks(g.batch, codec.KindModel, s.ID, sp.ID, modelBytes); err != nil {
 		return err
 	}
 	if sp.Statistics, err = writeChunks(g.batch, codec.KindStatistics, s.ID, sp.ID, statistics); err != nil {
 		return err
 	}
-	if err := g.writeSpace(s.ID, sp); err != nil {
+	if err := g.writeSpace(s.ID, sp, &result.Report); err != nil {
 		return err
 	}
 	if err := g.dropSpace(s); err != nil {
@@ -404,6 +399,7 @@ func (g *group) dropSpace(s *collectionState) error {
 		if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
+		maps.DeleteFunc(g.c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
 	}
 	return nil
 }

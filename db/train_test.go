@@ -164,6 +164,24 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 	mustTrain(t, c, TrainOptions{})
 }
 
+func TestPanicInACallbackEndsTheTraining(t *testing.T) {
+	_, c := openPairs(t)
+	putAll(t, c, pairs(50, synth.Config{}))
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is the caller's own and has to come back")
+			}
+		}()
+		c.Train(ctx, TrainOptions{Options: model.Options{Progress: func(phase string, _, _ int) {
+			if phase == "encode" {
+				panic("mine")
+			}
+		}}})
+	}()
+	mustTrain(t, c, TrainOptions{})
+}
+
 // Readers, writers and trainings run together. Every answer has to be
 // consistent in itself: keys resolve, codes are of the space named, the numbers fit.
 func TestEverythingAtOnce(t *testing.T) {

@@ -26,6 +26,7 @@ type view struct {
 type collectionView struct {
 	*descriptor
 	labels   *labels
+	names    []string // of the labels, by id, as of this view
 	items    int
 	live     *roaring.Bitmap   // rows that have an item
 	presence []*roaring.Bitmap // by modality: rows that have it

@@ -169,6 +169,9 @@ func (w *Writer) Remove(n, row uint32) {
 	w.change(n, func(r Rows, owned bool) Rows { return r.remove(row, owned) })
 }
 
+// Items returns the number of rows that carry a code.
+func (w *Writer) Items() int { return w.t.items }
+
 // Code returns code number n; it must not be written to.
 func (w *Writer) Code(n uint32) codec.Code { return w.t.codes.At(int(n)) }
 

@@ -1,0 +1,158 @@
+package db
+
+import (
+	"path"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// failFS stands between Pebble and the file system. Where a write to its log, its
+// manifest, one of its marker files or a folder fails, Pebble ends the process, by
+// its logger or by a panic, and goes on as if all were well when it is kept from that;
+// then it deletes logs that it believes flushed, and acknowledged data is gone.
+//
+// So Pebble does not hear of such a failure. The first one is recorded, which fails the
+// database: the committer acknowledges nothing any more. And from then on the files that
+// decide what is in the store stay as they are: writes to them, and all deletions, do
+// nothing. What is on disk is what a crash at that moment would have left, which
+// opening the database again recovers.
+type failFS struct {
+	vfs.FS
+	log *storeLogger
+}
+
+// vital reports whether a file decides what is in the store. Tables do not: one that
+// no manifest names is garbage, and Pebble copes with failures to write them.
+func vital(name string) bool {
+	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
+	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.")
+}
+
+// change makes a change to a file; of a vital one, Pebble sees no failure.
+func (f *failFS) change(vital bool, do func() error) error {
+	if !vital {
+		return do()
+	}
+	if f.log.failed.Load() == nil {
+		if err := do(); err != nil {
+			f.log.fail(err)
+		}
+	}
+	return nil
+}
+
+// file opens a file for writing.
+func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
+	var file vfs.File
+	vital := vital(name)
+	err := f.change(vital, func() (err error) {
+		file, err = open()
+		return err
+	})
+	if err == nil && file == nil { // it failed, or has before: Pebble writes into the void
+		file, err = vfs.NewMem().Create("void", vfs.WriteCategoryUnspecified)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &failFile{file, f, vital}, nil
+}
+
+func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.file(name, func() (vfs.File, error) { return f.FS.Create(name, c) })
+}
+
+func (f *failFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.file(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, c) })
+}
+
+// OpenDir opens a folder, for the sake of syncing it.
+func (f *failFS) OpenDir(name string) (vfs.File, error) {
+	d, err := f.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &failFile{d, f, true}, nil
+}
+
+// Remove removes nothing after a failure, whatever the file: what Pebble then
+// believes obsolete may be all that the manifest on disk knows of. A removal that
+// fails harms nobody.
+func (f *failFS) Remove(name string) error {
+	if f.log.failed.Load() != nil {
+		return nil
+	}
+	return f.FS.Remove(name)
+}
+
+func (f *failFS) RemoveAll(name string) error {
+	if f.log.failed.Load() != nil {
+		return nil
+	}
+	return f.FS.RemoveAll(name)
+}
+
+func (f *failFS) Rename(oldname, newname string) error {
+	return f.change(vital(newname), func() error { return f.FS.Rename(oldname, newname) })
+}
+
+func (f *failFS) Link(oldname, newname string) error {
+	return f.change(vital(newname), func() error { return f.FS.Link(oldname, newname) })
+}
+
+type failFile struct {
+	vfs.File
+	fs    *failFS
+	vital bool
+}
+
+func (f *failFile) Write(p []byte) (int, error) {
+	n := len(p)
+	err := f.fs.change(f.vital, func() (err error) {
+		n, err = f.File.Write(p)
+		return err
+	})
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
+}
+
+func (f *failFile) WriteAt(p []byte, at int64) (int, error) {
+	n := len(p)
+	err := f.fs.change(f.vital, func() (err error) {
+		n, err = f.File.WriteAt(p, at)
+		return err
+	})
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
+}
+
+func (f *failFile) Sync() error     { return f.fs.change(f.vital, f.File.Sync) }
+func (f *failFile) SyncData() error { return f.fs.change(f.vital, f.File.SyncData) }
+
+func (f *failFile) SyncTo(length int64) (full bool, err error) {
+	full = true
+	err = f.fs.change(f.vital, func() (err error) {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+	return full, err
+}
+
+func (f *failFile) Preallocate(offset, length int64) error {
+	return f.fs.change(f.vital, func() error { return f.File.Preallocate(offset, length) })
+}
+
+// Close always closes, so that no descriptor leaks.
+func (f *failFile) Close() error {
+	err := f.File.Close()
+	if err != nil && f.vital {
+		f.fs.log.fail(err)
+		return nil
+	}
+	return err
+}
