@@ -1,0 +1,59 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func collectionsCommand(e *env) *cobra.Command {
+	var o common
+	cmd := &cobra.Command{
+		Use:     "collections DIR",
+		Short:   "List the collections",
+		GroupID: groupLook,
+		Long: prose(`
+			Collections lists the collections of a database; with --json an object a line,
+			with the figures that stats has.`),
+		Example: example(`
+			fddhdb collections wiki.db`),
+		Args: dirArg,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return e.withDB(args[0], func(d *db.DB) error {
+				s, err := d.Stats()
+				if err != nil {
+					return err
+				}
+				var rows [][]any
+				for _, c := range s.Collections {
+					if o.json {
+						if err := e.printJSON(c); err != nil {
+							return err
+						}
+						continue
+					}
+					var names []string
+					for _, m := range c.Modalities {
+						names = append(names, m.Name)
+					}
+					bits := "-"
+					if c.Trained {
+						bits = fmt.Sprint(c.Bits)
+					}
+					rows = append(rows, []any{c.Name, thousands(c.Items), thousands(c.Labels), bits,
+						thousands(c.DistinctCodes), orDash(strings.Join(names, ", "))})
+				}
+				if !o.json {
+					e.printTable([]column{{"collection", false}, {"items", true}, {"labels", true},
+						{"bits", true}, {"distinct codes", true}, {"modalities", false}}, rows)
+				}
+				return nil
+			})
+		},
+	}
+	o.registerJSON(cmd)
+	return cmd
+}

@@ -1,0 +1,247 @@
+// Package command is the command line of fddhdb: a file a verb.
+//
+// A verb is a function that makes a cobra.Command over an env, which is all that
+// the verb may touch of the world besides files: tests run verbs in process and
+// look at what they print.
+//
+// What a verb prints with --json, its flags and the exit codes are a contract
+// that scripts rely on; text output is for people and may change.
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// An env is the surroundings of a verb.
+type env struct {
+	stdin  io.Reader
+	stdout *bufio.Writer // flushed at the end, and before stderr is written to
+	stderr io.Writer
+}
+
+// Main runs the command line without the name of the program, and returns the
+// exit code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt
+// cancels what is going on, which leaves the database as it was; a second one
+// ends the process.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	return run(ctx, args, &env{stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr})
+}
+
+func run(ctx context.Context, args []string, e *env) int {
+	root := rootCommand(e)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	// What was found before an error is of use too.
+	if flushed := e.stdout.Flush(); err == nil && flushed != nil {
+		err = fmt.Errorf("write the output: %w", flushed)
+	}
+	if err != nil {
+		fmt.Fprintln(e.stderr, "fddhdb: "+message(err))
+	}
+	return exitCode(err)
+}
+
+// The groups in which help lists the verbs.
+const (
+	groupItems  = "items"
+	groupLearn  = "learn"
+	groupLook   = "look"
+	groupOther  = "other"
+	groupFuture = "future"
+)
+
+func rootCommand(e *env) *cobra.Command {
+	var lines []string
+	root := &cobra.Command{
+		Use:   "fddhdb VERB DIR [flags]",
+		Short: "A database that finds items of one kind from items of another",
+		Long: prose(`
+			fddhdb keeps items that have feature vectors of several kinds (modalities: of
+			a picture, of the words with it), learns from the labelled ones short binary
+			codes that make the kinds comparable, and finds the items whose codes are
+			nearest to that of a vector of any kind.
+
+			A database is a folder, DIR. One process has it open at a time.
+
+			Every verb explains itself: fddhdb help VERB. With --json it prints one JSON
+			object, or one a line where there are several. The exit code is 0 when it is
+			done, 1 when it failed, 2 when the command line was wrong, and 3 when stored
+			data is corrupt.`),
+		Example: example(`
+			Make a database from two files of vectors and their labels, learn from it,
+			and find pictures for the first text of a file of queries:
+
+			fddhdb import wiki.db --init --vectors image=train_image.npy \
+			    --vectors text=train_text.npy --labels train_labels.npy
+			fddhdb train wiki.db
+			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0`),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs, // the first is a folder or a mistyped verb
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return noVerb(e, cmd, args)
+		},
+	}
+	root.Flags().StringArrayVarP(&lines, "command", "c", nil, "run the `line` in the shell (not built yet)")
+	root.SetIn(e.stdin)
+	root.SetOut(e.stdout)
+	root.SetErr(e.stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpTemplate("{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}\n{{end}}{{.UsageString}}")
+	root.AddGroup(
+		&cobra.Group{ID: groupItems, Title: "Items in and out:"},
+		&cobra.Group{ID: groupLearn, Title: "Learn and find:"},
+		&cobra.Group{ID: groupLook, Title: "Look at a database:"},
+		&cobra.Group{ID: groupOther, Title: "Other:"},
+		&cobra.Group{ID: groupFuture, Title: "Not built yet:"},
+	)
+	root.AddCommand(
+		initCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
+		trainCommand(e), searchCommand(e), evalCommand(e), encodeCommand(e),
+		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e),
+		versionCommand(e),
+	)
+	root.AddCommand(futureCommands()...)
+	root.SetHelpCommand(helpCommand())
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
+	return root
+}
+
+// noVerb answers a command line whose first word is no verb.
+func noVerb(e *env, root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		if root.Flags().Changed("command") {
+			return usageErrorf("the shell is not built yet")
+		}
+		root.SetOut(e.stderr)
+		if err := root.Help(); err != nil {
+			return err
+		}
+		return usageErrorf("a verb is missing")
+	}
+	first := args[0]
+	err := e.withDB(first, func(*db.DB) error {
+		if len(args) > 1 && verbNamed(root, args[1]) {
+			return usageErrorf("the verb comes first: fddhdb %s %s", args[1], first)
+		}
+		return usageErrorf("the shell is not built yet: run a verb on the database, such as fddhdb stats %s", first)
+	})
+	if !errors.Is(err, db.ErrNotDatabase) && !isFile(first) {
+		return err
+	}
+	if verb := nearest(first, verbNames(root)); verb != "" {
+		return usageErrorf("%q is neither a verb nor a database: did you mean %s?", first, verb)
+	}
+	return usageErrorf("%q is neither a verb nor a database: fddhdb help lists the verbs", first)
+}
+
+func verbNames(root *cobra.Command) []string {
+	var names []string
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+func verbNamed(root *cobra.Command, name string) bool {
+	for _, verb := range verbNames(root) {
+		if verb == name {
+			return true
+		}
+	}
+	return false
+}
+
+// helpCommand is cobra's own, but for the exit code of a verb that does not exist.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Explain a verb",
+		Args:  cobra.ArbitraryArgs,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return verbNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			found, rest, err := root.Find(args)
+			if err == nil && len(rest) == 0 {
+				found.InitDefaultHelpFlag()
+				return found.Help()
+			}
+			if verb := nearest(args[0], verbNames(root)); verb != "" {
+				return usageErrorf("there is no verb %q: did you mean %s?", args[0], verb)
+			}
+			return usageErrorf("there is no verb %q: fddhdb help lists the verbs", strings.Join(args, " "))
+		},
+	}
+}
+
+const usageTemplate = `
+Usage:
+  {{.UseLine}}
+{{- if .HasExample}}
+
+Examples:
+{{.Example | trimTrailingWhitespaces}}
+{{- end}}
+{{- if .HasAvailableSubCommands}}
+{{- $cmds := .Commands}}
+{{- range $group := .Groups}}
+
+{{.Title}}
+{{- range $cmds}}{{if and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{- end}}
+{{- if not .Groups}}
+
+Available:
+{{- range $cmds}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{- end}}
+{{- end}}
+{{- if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{- end}}
+`
+
+// prose takes the indentation of the source out of a help text.
+func prose(s string) string {
+	lines := strings.Split(strings.Trim(s, "\n"), "\n")
+	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], "\t"))
+	for i, line := range lines {
+		for n := 0; n < indent && strings.HasPrefix(line, "\t"); n++ {
+			line = line[1:]
+		}
+		lines[i] = strings.TrimRight(line, " \t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// example is prose, indented.
+func example(s string) string {
+	return "  " + strings.ReplaceAll(strings.ReplaceAll(prose(s), "\n", "\n  "), "\n  \n", "\n\n")
+}

@@ -1,0 +1,265 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// do runs a command line and returns what it says.
+func do(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Main(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// must runs a command line that has to succeed and returns its output.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := do(t, args...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("fddhdb %s: exit code %d, stderr %q", strings.Join(args, " "), code, stderr)
+	}
+	return stdout
+}
+
+// mustJSON is must for one object on the output.
+func mustJSON(t *testing.T, v any, args ...string) {
+	t.Helper()
+	out := must(t, append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), v); err != nil {
+		t.Fatalf("fddhdb %s: %v in %q", strings.Join(args, " "), err, out)
+	}
+}
+
+// A fixture is a database of synthetic items of two modalities, and the files it
+// was made from.
+type fixture struct{ dir, db, image, text, labels string }
+
+func newFixture(t *testing.T, items int, train bool) fixture {
+	t.Helper()
+	f := fixture{dir: t.TempDir()}
+	f.db = f.path("a.db")
+	f.image, f.text, f.labels = f.path("image.npy"), f.path("text.npy"), f.path("labels.txt")
+	data := synth.Pairs(synth.Config{Items: items, Seed: 2, Noise: 1})
+	writeNPY(t, f.image, data.Vectors[0])
+	writeNPY(t, f.text, data.Vectors[1])
+	var b strings.Builder
+	for _, set := range data.Labels {
+		for _, l := range set {
+			b.WriteString("label" + strconv.Itoa(int(l)))
+		}
+		b.WriteString("\n")
+	}
+	writeFile(t, f.labels, b.String())
+	must(t, "import", f.db, "--init", "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--labels", f.labels)
+	if train {
+		must(t, "train", f.db, "--bits", "16")
+	}
+	return f
+}
+
+func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := vecfile.NewWriter[T](&b, len(rows), len(rows[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if err := w.Write(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, b.String())
+}
+
+func newTestEnv() *env {
+	return &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&bytes.Buffer{}), stderr: &bytes.Buffer{}}
+}
+
+// TestContract holds verbs and flags against the table of the contract.
+func TestContract(t *testing.T) {
+	root := rootCommand(newTestEnv())
+	for verb, flags := range map[string]string{
+		"init":        "collection json modality codes field",
+		"import":      "collection json vectors codes labels label-names ids fields merge on-error dry-run init",
+		"put":         "collection json vector labels field",
+		"get":         "collection json space",
+		"delete":      "collection json where",
+		"scan":        "collection json space where limit",
+		"count":       "collection json where limit",
+		"train":       "collection json bits anchors seed sweeps method gamma features map mu delta rows label-embedding views activate",
+		"search":      "collection json space from to vectors row id code codes k radius where rerank after explain",
+		"eval":        "collection json space vectors labels truth where top plot",
+		"encode":      "collection json space from vectors out",
+		"export":      "collection json space codes ids labels label-names vectors items where",
+		"stats":       "collection json",
+		"collections": "json",
+		"version":     "json",
+		"alter":       "", "update": "", "reindex": "", "activate": "", "rollback": "", "models": "", "drop": "",
+		"verify": "", "repair": "", "compact": "", "upgrade": "", "backup": "", "backups": "", "restore": "",
+		"prune": "", "bench": "", "explore": "",
+	} {
+		cmd, rest, err := root.Find([]string{verb})
+		if err != nil || len(rest) > 0 || cmd.Name() != verb {
+			t.Errorf("there is no verb %s", verb)
+			continue
+		}
+		for _, flag := range strings.Fields(flags) {
+			if cmd.Flags().Lookup(flag) == nil {
+				t.Errorf("%s has no flag --%s", verb, flag)
+			}
+		}
+	}
+	root.InitDefaultCompletionCmd()
+	if cmd, _, err := root.Find([]string{"completion", "bash"}); err != nil || cmd.Name() != "bash" {
+		t.Error("there is no verb completion")
+	}
+}
+
+// TestHelp sees to it that every verb explains itself, in lines that fit, and
+// that its examples are command lines that it takes.
+func TestHelp(t *testing.T) {
+	root := rootCommand(newTestEnv())
+	for _, cmd := range append(root.Commands(), root) {
+		if cmd.GroupID == groupFuture || cmd.Name() == "help" {
+			continue
+		}
+		if cmd.Long == "" || cmd.Example == "" || cmd.Short == "" {
+			t.Errorf("%s lacks Long, Short or Example", cmd.Name())
+		}
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+			if len(strings.TrimSuffix(line, "\n")) > 88 || strings.Contains(line, "\t") {
+				t.Errorf("%s: help does not fit: %q", cmd.Name(), line)
+			}
+		}
+		for line := range strings.Lines(strings.ReplaceAll(cmd.Example, "\\\n", " ")) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "fddhdb ") {
+				checkExample(t, line)
+			}
+		}
+	}
+}
+
+func checkExample(t *testing.T, line string) {
+	words, _, _ := strings.Cut(line, " > ")
+	cmd, args, err := rootCommand(newTestEnv()).Find(strings.Fields(words)[1:])
+	if err != nil || !cmd.HasParent() {
+		t.Errorf("%s: no verb: %v", line, err)
+		return
+	}
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Errorf("%s: %v", line, err)
+		return
+	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		t.Errorf("%s: %v", line, err)
+	}
+}
+
+func TestProse(t *testing.T) {
+	const source = "\n\t\t\tOne\n\t\t\t  two\n\n\t\t\tthree"
+	if got, want := prose(source), "One\n  two\n\nthree"; got != want {
+		t.Errorf("prose: %q, want %q", got, want)
+	}
+	if got, want := example(source), "  One\n    two\n\n  three"; got != want {
+		t.Errorf("example: %q, want %q", got, want)
+	}
+}
+
+// An interrupt is an error that stores nothing.
+func TestInterrupt(t *testing.T) {
+	f := newFixture(t, 50, true)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, args := range [][]string{
+		{"import", f.db, "--vectors", "image=" + f.image},
+		{"import", f.path("b.db"), "--init", "--vectors", "image=" + f.image},
+		{"train", f.db},
+		{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text},
+		{"eval", f.db, "--vectors", "text=" + f.text, "--labels", f.labels},
+		{"encode", f.db, "--from", "text", "--vectors", f.text, "--out", f.path("out.npy")},
+		{"export", f.db, "--ids", f.path("out.txt")},
+		{"put", f.db, "x"},
+		{"delete", f.db, "1"},
+		{"scan", f.db},
+	} {
+		var out, errs bytes.Buffer
+		e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
+		if code := run(ctx, args, e); code != exitFailed || !strings.HasSuffix(errs.String(), "interrupted\n") {
+			t.Errorf("%s: exit code %d, %q", args[0], code, errs.String())
+		}
+	}
+	if got := must(t, "count", f.db); got != "50\n" {
+		t.Errorf("count afterwards: %s", got)
+	}
+	for _, name := range []string{"b.db", "out.npy", "out.txt"} {
+		if _, err := os.Stat(f.path(name)); err == nil {
+			t.Errorf("%s is there", name)
+		}
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+// Output that is lost is a failure.
+func TestBrokenOutput(t *testing.T) {
+	var errs bytes.Buffer
+	if code := Main([]string{"version"}, strings.NewReader(""), brokenWriter{}, &errs); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	if got, want := errs.String(), "fddhdb: write the output: disk full\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Verbs keep no state between runs, as a shell needs it.
+func TestNoState(t *testing.T) {
+	e := newTestEnv()
+	first, second := rootCommand(e), rootCommand(e)
+	flag := func(root *cobra.Command) string {
+		cmd, _, err := root.Find([]string{"scan"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmd.Flags().Lookup("limit").Value.String()
+	}
+	cmd, _, err := first.Find([]string{"scan"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Flags().Set("limit", "3"); err != nil {
+		t.Fatal(err)
+	}
+	if flag(first) != "3" || flag(second) != "0" {
+		t.Errorf("limits %s and %s", flag(first), flag(second))
+	}
+}

@@ -1,0 +1,146 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// withDB opens the database in dir, runs f and closes it.
+func (e *env) withDB(dir string, f func(d *db.DB) error) error {
+	if isFile(dir) {
+		return usageErrorf("not a database: %s is a file; a database is a folder", dir)
+	}
+	d, err := db.Open(dir, &db.Options{MustExist: true})
+	if err != nil {
+		return openError(dir, err)
+	}
+	return errors.Join(f(d), d.Close())
+}
+
+// openError says what to do about a database that cannot be opened.
+func openError(dir string, err error) error {
+	switch {
+	case errors.Is(err, db.ErrNotDatabase) && isEmpty(dir):
+		return wrap(err, "fddhdb init %s --modality NAME:DIM creates one", dir)
+	case errors.Is(err, db.ErrNotDatabase):
+		return wrap(err, "give the folder of a database, or a new one to init")
+	case errors.Is(err, db.ErrLocked):
+		return wrap(err, "end the process that has it open, or wait for it")
+	}
+	return err
+}
+
+// isEmpty says whether nothing is in dir, or no dir is there.
+func isEmpty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
+}
+
+// withCollection opens the database in dir and runs f on the collection that the
+// flags name.
+func (e *env) withCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
+	return e.withDB(dir, func(d *db.DB) error {
+		c, err := collection(d, o.collection)
+		if err == nil {
+			err = o.checkSpace(c)
+		}
+		if err != nil {
+			return err
+		}
+		return f(d, c)
+	})
+}
+
+// collection returns a collection by name.
+func collection(d *db.DB, name string) (*db.Collection, error) {
+	c, err := d.Collection(name)
+	if !errors.Is(err, db.ErrNotFound) {
+		return c, err
+	}
+	names, listErr := d.Collections()
+	switch {
+	case listErr != nil:
+		return nil, listErr
+	case len(names) == 0:
+		return nil, usageErrorf("there is no collection %q, nor any other: init creates one", name)
+	}
+	return nil, usageErrorf("there is no collection %q: there is %s", name, strings.Join(names, ", "))
+}
+
+// checkSpace admits the active space of the collection only, as no other is kept
+// yet.
+func (o *common) checkSpace(c *db.Collection) error {
+	if o.spaceGiven == nil || !o.spaceGiven() {
+		return nil
+	}
+	s, err := c.Stats()
+	switch {
+	case err != nil:
+		return err
+	case !s.Trained:
+		return usageErrorf("--space %d: not found: collection %q is not trained, so it has no space of codes", o.space, c.Name())
+	case s.Space != o.space:
+		return usageErrorf("--space %d: not found: collection %q has space %d, the active one, and no other", o.space, c.Name(), s.Space)
+	}
+	return nil
+}
+
+// withNew runs f on the database in dir, creating it where there is none. If f
+// fails, a database that was created for it is removed again.
+func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
+	if isFile(dir) {
+		return usageErrorf("%s is a file; a database is a folder", dir)
+	}
+	d, err := db.Open(dir, &db.Options{MustExist: true})
+	if err == nil {
+		return errors.Join(f(d), d.Close())
+	}
+	if !errors.Is(err, db.ErrNotDatabase) {
+		return openError(dir, err)
+	}
+	existed := true
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		existed = false
+	}
+	if d, err = db.Open(dir, nil); err != nil {
+		// It holds something else, or is not ours to write to.
+		return openError(dir, err)
+	}
+	err = f(d)
+	if closed := d.Close(); closed != nil || err == nil {
+		return errors.Join(err, closed)
+	}
+	return errors.Join(err, remove(dir, existed))
+}
+
+// remove deletes a database that was created a moment ago, in a folder that held
+// nothing else; the folder too, unless it was there before.
+func remove(dir string, keepFolder bool) error {
+	if !keepFolder {
+		return os.RemoveAll(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+	}
+	return err
+}
+
+// modality returns the modality of that name.
+func modality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, error) {
+	var names []string
+	for _, m := range s.Modalities {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	if s.Bits > 0 {
+		return db.Modality{}, usageErrorf("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, c.Name())
+	}
+	return db.Modality{}, usageErrorf("%s: there is no modality %q: collection %q has %s", flag, name, c.Name(), strings.Join(names, ", "))
+}

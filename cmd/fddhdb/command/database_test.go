@@ -1,0 +1,50 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func TestLocked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a.db")
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	code, _, stderr := do(t, "count", dir)
+	if code != exitFailed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "end the process") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+}
+
+// withNew removes what it has created if f fails, and nothing else.
+func TestWithNew(t *testing.T) {
+	e, parent := newTestEnv(), t.TempDir()
+	broken := errors.New("broken")
+	fail := func(*db.DB) error { return broken }
+	absent, empty, exists := filepath.Join(parent, "absent"), filepath.Join(parent, "empty"), filepath.Join(parent, "exists")
+	if err := os.Mkdir(empty, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "init", exists, "--modality", "image:2")
+	for _, dir := range []string{absent, empty, exists} {
+		if err := e.withNew(dir, fail); !errors.Is(err, broken) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if _, err := os.Stat(absent); !os.IsNotExist(err) {
+		t.Errorf("the new folder: %v", err)
+	}
+	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
+		t.Errorf("the empty folder: %v, %v", entries, err)
+	}
+	if got := must(t, "count", exists); got != "0\n" {
+		t.Errorf("the database that existed: %q", got)
+	}
+}

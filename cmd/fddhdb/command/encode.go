@@ -1,0 +1,224 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func encodeCommand(e *env) *cobra.Command {
+	var o common
+	var from, out string
+	var vectors []string
+	cmd := &cobra.Command{
+		Use:     "encode DIR --from NAME --vectors FILE --out FILE.npy",
+		Short:   "Make codes of vectors without storing them",
+		GroupID: groupLearn,
+		Long: prose(`
+			Encode writes the code that each row of a file of vectors has as a query:
+			uint8, a row a vector and bits/8 columns, bit j of a code being bit j mod 8 of
+			byte j/8, as numpy.packbits(..., bitorder='little') packs them.
+
+			With several --vectors NAME=FILE, row i of all files is one item, and its code
+			the one that it would get if it were stored without labels.`),
+		Example: example(`
+			fddhdb encode wiki.db --from text --vectors query_text.npy --out codes.npy
+			fddhdb encode wiki.db --vectors image=query_image.npy \
+			    --vectors text=query_text.npy --out codes.npy`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := queryFiles(from, vectors)
+			switch {
+			case err != nil:
+				return err
+			case out == "":
+				return usageErrorf("--out FILE.npy is missing: where to write the codes")
+			}
+			if err := checkNPY("--out", out); err != nil {
+				return err
+			}
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				bar := e.newProgress()
+				defer bar.end()
+				codes, bits, err := encodeFiles(cmd.Context(), c, list, out, bar)
+				bar.end()
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return e.printJSON(map[string]int{"codes": codes, "bits": bits})
+				}
+				e.printf("wrote %s of %d bits to %s\n", plural(codes, "code", "codes"), bits, out)
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	o.registerSpace(cmd)
+	f := cmd.Flags()
+	f.StringVar(&from, "from", "", "modality `NAME` of the only file of vectors")
+	f.StringArrayVar(&vectors, "vectors", nil, "vectors, a `FILE` with --from, else NAME=FILE; repeat it for each")
+	f.StringVar(&out, "out", "", "where to write the codes, a `FILE`.npy")
+	return cmd
+}
+
+// queryFiles returns the files by modality.
+func queryFiles(from string, vectors []string) ([]named, error) {
+	if len(vectors) == 0 {
+		return nil, usageErrorf("encode needs vectors: --from NAME --vectors FILE, or --vectors NAME=FILE")
+	}
+	if from != "" {
+		if len(vectors) > 1 {
+			return nil, usageErrorf("--from goes with one --vectors FILE; for several write --vectors NAME=FILE each")
+		}
+		return []named{{from, vectors[0]}}, nil
+	}
+	list := namedList{kind: "NAME=FILE"}
+	for _, v := range vectors {
+		if err := list.Set(v); err != nil {
+			return nil, usageErrorf("--vectors %q: %w, or --from NAME for one file", v, err)
+		}
+	}
+	return list.list, nil
+}
+
+// checkNPY refuses names under which a .npy would be mistaken for something else.
+func checkNPY(flag, path string) error {
+	switch ext := strings.ToLower(filepath.Ext(path)); {
+	case ext == ".npy":
+		return nil
+	case ext == "":
+		return usageErrorf("%s %s: a .npy file is written, name it so", flag, path)
+	default:
+		return usageErrorf("%s %s: a .npy file is written, not %s", flag, path, ext)
+	}
+}
+
+// encodeRows is how many rows are encoded between two looks at the file.
+const encodeRows = 1024
+
+// encodeFiles encodes row i of all files together and writes the codes.
+func encodeFiles(ctx context.Context, c *db.Collection, list []named, out string, bar *progress) (rows, bits int, err error) {
+	schema, err := c.Schema()
+	if err != nil {
+		return 0, 0, err
+	}
+	stats, err := c.Stats()
+	if err != nil {
+		return 0, 0, err
+	}
+	var sources []source
+	defer func() {
+		for _, s := range sources {
+			_ = s.close() // they have only been read
+		}
+	}()
+	for _, v := range list {
+		m, err := modality(c, schema, "--vectors", v.name)
+		if err != nil {
+			return 0, 0, err
+		}
+		s, err := openVectors(v.name, v.value)
+		if err != nil {
+			return 0, 0, err
+		}
+		sources = append(sources, s)
+		if err := s.checkDim(m); err != nil {
+			return 0, 0, err
+		}
+	}
+	if err := sameRows(sources); err != nil {
+		return 0, 0, err
+	}
+	if !stats.Trained {
+		return 0, 0, untrained(c)
+	}
+	rows, bits = sources[0].rows(), stats.Bits
+	var files outFiles
+	defer files.discard()
+	f, err := files.create(out)
+	if err != nil {
+		return 0, 0, err
+	}
+	w, err := vecfile.NewWriter[uint8](f, rows, bits/8)
+	if err != nil {
+		return 0, 0, err
+	}
+	for done := 0; done < rows; {
+		bar.report("encoding", done, rows)
+		block, err := readBlock(sources, min(encodeRows, rows-done))
+		if err != nil {
+			return 0, 0, err
+		}
+		codes, err := encodeBlock(ctx, c, block)
+		if err != nil {
+			return 0, 0, err
+		}
+		if err := w.Write(codes); err != nil {
+			return 0, 0, writeError(out, err)
+		}
+		done += len(block)
+	}
+	if err := w.Close(); err != nil {
+		return 0, 0, writeError(out, err)
+	}
+	return rows, bits, files.commit()
+}
+
+// readBlock reads the next n rows of all files, each row by modality.
+func readBlock(sources []source, n int) ([]map[string][]float32, error) {
+	block := make([]map[string][]float32, n)
+	for i := range block {
+		item := db.Item{Vectors: map[string][]float32{}}
+		for _, s := range sources {
+			if err := s.next(&item); err != nil {
+				return nil, err
+			}
+		}
+		for name, x := range item.Vectors {
+			item.Vectors[name] = append([]float32(nil), x...)
+		}
+		block[i] = item.Vectors
+	}
+	return block, nil
+}
+
+// encodeBlock encodes rows on all cores; the codes stand one after the other.
+func encodeBlock(ctx context.Context, c *db.Collection, block []map[string][]float32) ([]byte, error) {
+	codes := make([][]byte, len(block))
+	errs := make([]error, len(block))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(block)) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(block) || ctx.Err() != nil {
+					return
+				}
+				codes[i], _, errs[i] = c.Encode(block[i])
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var out []byte
+	for i, err := range errs {
+		if err != nil {
+			return nil, &failure{fmt.Errorf("encode: %w", err)}
+		}
+		out = append(out, codes[i]...)
+	}
+	return out, nil
+}

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The fused code is that which an unlabelled item gets.
+func TestEncodeIsTheStoredCode(t *testing.T) {
+	f := newFixture(t, 1500, true) // more than one block of rows
+	out := f.path("codes.npy")
+	var got map[string]int
+	mustJSON(t, &got, "encode", f.db, "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--out", out)
+	if diff := cmp.Diff(map[string]int{"codes": 1500, "bits": 16}, got); diff != "" {
+		t.Error(diff)
+	}
+	must(t, "init", f.db, "--collection", "given", "--codes", "16")
+	must(t, "import", f.db, "--collection", "given", "--codes", out)
+	for _, row := range []string{"0", "1023", "1024", "1499"} {
+		var given, stored itemJSON
+		mustJSON(t, &given, "get", f.db, row, "--collection", "given")
+		mustJSON(t, &stored, "put", f.db, "copy", "--vector", "image="+vectorOf(t, f, row, "image"), "--vector", "text="+vectorOf(t, f, row, "text"))
+		if stored.Code != given.Code || stored.CodeFrom != "fused" {
+			t.Errorf("row %s: %s stored as %s, %s encoded", row, stored.Code, stored.CodeFrom, given.Code)
+		}
+	}
+}
+
+// vectorOf spells a row of the files of a fixture as put takes it.
+func vectorOf(t *testing.T, f fixture, row, modality string) string {
+	t.Helper()
+	file := map[string]string{"image": f.image, "text": f.text}[modality]
+	s, err := openVectors(modality, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	rows, err := readRows(s.r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := strconv.Atoi(row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var numbers []string
+	for _, x := range rows[i] {
+		numbers = append(numbers, strconv.FormatFloat(float64(x), 'g', -1, 32))
+	}
+	return strings.Join(numbers, ",")
+}

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func TestExitCodeAndMessage(t *testing.T) {
+	invalid := fmt.Errorf("%w: k = 0", db.ErrInvalid)
+	for _, c := range []struct {
+		err  error
+		code int
+		text string
+	}{
+		{errors.New("disk full"), 1, "disk full"},
+		{usageErrorf("--bits 3: no"), 2, "--bits 3: no"},
+		{invalid, 2, "k = 0"},
+		{&failure{invalid}, 1, "k = 0"},
+		{wrap(usageErrorf("no"), "try %d", 1), 2, "no: try 1"},
+		{&db.DimensionError{Modality: "image", Got: 1, Want: 2}, 2, `modality "image" has 2 dimensions, the vector has 1`},
+		{fmt.Errorf("%w: a.db", db.ErrNotDatabase), 2, "not a database: a.db"},
+		{fmt.Errorf("%w: a.db", db.ErrLocked), 1, "database is in use: a.db"},
+		{&db.FormatError{Dir: "a.db", Found: 9}, 1, "unsupported format: a.db has format 9, this version of fddhdb reads up to 0: use a newer one"},
+		{&failure{&db.CorruptionError{What: "row 1", Err: errors.New("short")}}, 3,
+			"corruption found: row 1: short: the stored data is damaged, go back to a copy of the folder"},
+		{errors.Join(db.ErrClosed, errors.New("fddhdb: two")), 1, "database is closed; two"},
+		{wrap(context.Canceled, "5 items are stored already"), 1, "interrupted: 5 items are stored already"},
+	} {
+		if got := exitCode(c.err); got != c.code {
+			t.Errorf("%v: exit code %d, want %d", c.err, got, c.code)
+		}
+		if got := message(c.err); got != c.text {
+			t.Errorf("message %q, want %q", got, c.text)
+		}
+	}
+	if exitCode(nil) != 0 {
+		t.Error("no error fails")
+	}
+}
+
+func TestNearest(t *testing.T) {
+	verbs := verbNames(rootCommand(newTestEnv()))
+	for word, want := range map[string]string{
+		"serch": "search", "imprt": "import", "exprot": "export", "cuont": "count", "stat": "stats",
+		"ecnode": "encode", "colections": "collections", "evl": "eval", "gte": "get",
+		"wiki.db": "", "/tmp/photos": "", "": "", "x": "",
+	} {
+		if got := nearest(word, verbs); got != want {
+			t.Errorf("nearest to %q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "ab", 1}, {"abc", "xabc", 1},
+		{"abc", "axc", 1}, {"kitten", "sitting", 3}, {"", "abc", 3},
+	} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+		if got := editDistance(c.b, c.a); got != c.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", c.b, c.a, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// evalOptions are the flags of eval.
+type evalOptions struct {
+	common
+	vectors              namedList
+	labels, names, truth string
+	top                  int
+}
+
+func evalCommand(e *env) *cobra.Command {
+	o := evalOptions{vectors: namedList{kind: "NAME=FILE"}}
+	cmd := &cobra.Command{
+		Use:     "eval DIR --vectors NAME=FILE... --labels FILE",
+		Short:   "Measure how well queries find what they should",
+		GroupID: groupLearn,
+		Long: prose(`
+			Eval measures retrieval with queries whose labels are known, and which should
+			not be in the database: from each modality that has queries to each other one,
+			image->text being text found from an image. An item is relevant to a query if
+			they have a label in common.
+
+			  map           mean average precision over the whole ranking by (distance,
+			                row); a query without relevant items counts 0
+			  map tie       the same if items at one distance come in random order; it does
+			                not depend on the order in which items were stored
+			  map@N         over the first N (--top), divided by the relevant among them
+			  precision@N   relevant among the first N
+			  recall@N      the share of all relevant that is among the first N
+			Each stands twice: for the ranking by distance, as search does it, and for
+			the asymmetric one, by score over all codes.
+
+			--labels takes what import --labels takes. Give --label-names too if import
+			was given it: labels are compared by name. --truth gives the labels of all
+			items of the database, in database order, for scoring only: for a database
+			that was not told the labels of all of them.`),
+		Example: example(`
+			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
+			    --labels query_labels.npy`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(o.vectors.list) == 0:
+				return usageErrorf("eval needs queries: --vectors NAME=FILE")
+			case o.labels == "":
+				return usageErrorf("eval needs the labels of the queries: --labels FILE")
+			case o.top < 1:
+				return usageErrorf("--top %d: 1 or more are possible", o.top)
+			}
+			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+				stats, err := c.Stats()
+				if err != nil {
+					return err
+				}
+				if !stats.Trained {
+					return untrained(c)
+				}
+				bar := e.newProgress()
+				defer bar.end()
+				q, err := o.read(c, bar)
+				if err != nil {
+					return err
+				}
+				bar.report("evaluating", 0, 0)
+				found, err := c.Evaluate(cmd.Context(), *q)
+				bar.end()
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return e.printJSON(newEvalJSON(found))
+				}
+				e.printEvaluation(found, o.top)
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	o.registerSpace(cmd)
+	f := cmd.Flags()
+	f.Var(&o.vectors, "vectors", "queries of a modality; repeat it for each")
+	f.StringVar(&o.labels, "labels", "", "labels of the queries, a `FILE`.npy or text")
+	f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
+	f.StringVar(&o.truth, "truth", "", "labels of the items of the database, a `FILE`.npy or text")
+	f.IntVar(&o.top, "top", 50, "the `N` of the figures at N")
+	whereFlag(cmd)
+	futureFlag(cmd, "plot", "FILE.svg", "draw precision against recall", "")
+	return cmd
+}
+
+// read reads the queries, and checks what files can be wrong about.
+func (o *evalOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, error) {
+	schema, err := c.Schema()
+	if err != nil {
+		return nil, err
+	}
+	q := &db.Evaluation{Queries: map[string][][]float32{}, Top: o.top}
+	labels, err := openLabels(o.labels, o.names)
+	if err != nil {
+		return nil, err
+	}
+	q.Labels = labels.all()
+	sources := []source{labels}
+	for i, v := range o.vectors.list {
+		bar.report("reading", i, len(o.vectors.list))
+		m, err := modality(c, schema, "--vectors", v.name)
+		if err != nil {
+			return nil, err
+		}
+		s, err := openVectors(v.name, v.value)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, s)
+		err = s.checkDim(m)
+		if err == nil {
+			q.Queries[v.name], err = readRows(s.r)
+		}
+		if closed := s.close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := sameRows(sources); err != nil {
+		return nil, err
+	}
+	known, against := []string(nil), fmt.Sprintf("collection %q", c.Name())
+	if o.truth != "" {
+		truth, err := openLabels(o.truth, o.names)
+		if err != nil {
+			return nil, err
+		}
+		items, err := c.Count()
+		if err != nil {
+			return nil, err
+		}
+		if truth.rows() != items {
+			return nil, failuref("%s has %s, collection %q has %s: --truth is about all items, in database order",
+				o.truth, plural(truth.rows(), "row", "rows"), c.Name(), plural(items, "item", "items"))
+		}
+		q.Truth, known, against = truth.all(), truth.labels.Names, o.truth
+	} else if known, err = c.Labels(); err != nil {
+		return nil, err
+	}
+	return q, labels.checkKnown(known, against, o.names == "")
+}
+
+// checkKnown refuses labels none of which is known to the database: all figures
+// would be 0 without a word why.
+func (s *labelSource) checkKnown(known []string, against string, hint bool) error {
+	have := make(map[string]bool, len(known))
+	for _, name := range known {
+		have[name] = true
+	}
+	for _, name := range s.labels.Names {
+		if have[name] {
+			return nil
+		}
+	}
+	if len(s.labels.Names) == 0 || len(known) == 0 {
+		return nil
+	}
+	advice := ""
+	if hint {
+		advice = ": labels are compared by name, is --label-names missing?"
+	}
+	return failuref("%s has the labels %s, none of which %s has (%s)%s",
+		s.file, listStart(s.labels.Names), against, listStart(known), advice)
+}
+
+// listStart spells the first entries of a list.
+func listStart(list []string) string {
+	const most = 3
+	s := ""
+	for i, x := range list {
+		if i == most {
+			return s + ", ..."
+		}
+		if i > 0 {
+			s += ", "
+		}
+		s += x
+	}
+	return s
+}
+
+// readRows reads the rest of a file as rows.
+func readRows(r vecfile.Reader) ([][]float32, error) {
+	rows, cols := r.Rows(), r.Cols()
+	data := make([]float32, rows*cols)
+	out := make([][]float32, rows)
+	for i := range out {
+		out[i] = data[i*cols : (i+1)*cols : (i+1)*cols]
+		if err := r.Next(out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// evalJSON is what eval prints for a pair of modalities.
+type evalJSON struct {
+	MAP             float64 `json:"map"`
+	MAPTie          float64 `json:"map_tie"`
+	MAPAt           float64 `json:"map_at"`
+	PrecisionAt     float64 `json:"precision_at"`
+	RecallAt        float64 `json:"recall_at"`
+	MAPAsym         float64 `json:"map_asym"`
+	MAPTieAsym      float64 `json:"map_tie_asym"`
+	MAPAtAsym       float64 `json:"map_at_asym"`
+	PrecisionAtAsym float64 `json:"precision_at_asym"`
+	RecallAtAsym    float64 `json:"recall_at_asym"`
+	Top             int     `json:"top"`
+	Queries         int     `json:"queries"`
+	Database        int     `json:"database"`
+}
+
+func newEvalJSON(found []db.Retrieval) map[string]evalJSON {
+	out := map[string]evalJSON{}
+	for _, r := range found {
+		h, a := r.Hamming, r.Asymmetric
+		out[r.From+"->"+r.To] = evalJSON{
+			MAP: h.MAP, MAPTie: h.MAPTie, MAPAt: h.MAPAt, PrecisionAt: h.PrecisionAt, RecallAt: h.RecallAt,
+			MAPAsym: a.MAP, MAPTieAsym: a.MAPTie, MAPAtAsym: a.MAPAt, PrecisionAtAsym: a.PrecisionAt, RecallAtAsym: a.RecallAt,
+			Top: h.Top, Queries: h.Queries, Database: h.Database,
+		}
+	}
+	return out
+}
+
+func (e *env) printEvaluation(found []db.Retrieval, top int) {
+	var rows [][]any
+	for _, r := range found {
+		for _, by := range []struct {
+			order string
+			m     [5]float64
+		}{
+			{"distance", [5]float64{r.Hamming.MAP, r.Hamming.MAPTie, r.Hamming.MAPAt, r.Hamming.PrecisionAt, r.Hamming.RecallAt}},
+			{"asymmetric", [5]float64{r.Asymmetric.MAP, r.Asymmetric.MAPTie, r.Asymmetric.MAPAt, r.Asymmetric.PrecisionAt, r.Asymmetric.RecallAt}},
+		} {
+			row := []any{r.From + "->" + r.To, by.order}
+			for _, x := range by.m {
+				row = append(row, fmt.Sprintf("%.4f", x))
+			}
+			rows = append(rows, append(row, thousands(r.Hamming.Queries), thousands(r.Hamming.Database)))
+		}
+	}
+	at := func(s string) string { return fmt.Sprintf("%s@%d", s, top) }
+	e.printTable([]column{
+		{"", false}, {"ranked by", false}, {"map", true}, {"map tie", true}, {at("map"), true},
+		{at("precision"), true}, {at("recall"), true}, {"queries", true}, {"items", true},
+	}, rows)
+}

@@ -1,0 +1,297 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// exportOptions are the flags of export.
+type exportOptions struct {
+	common
+	vectors                          namedList
+	codes, ids, labels, names, items string
+}
+
+func exportCommand(e *env) *cobra.Command {
+	o := exportOptions{vectors: namedList{kind: "NAME=FILE.npy"}}
+	cmd := &cobra.Command{
+		Use:     "export DIR --codes FILE.npy...",
+		Short:   "Write items out to files",
+		GroupID: groupItems,
+		Long: prose(`
+			Export writes what a collection holds to files that import reads: row i of
+			each of them is the same item, in database order.
+
+			  --codes FILE.npy         codes, uint8, bits/8 columns
+			  --ids FILE               keys, one a line
+			  --labels FILE.npy        a 0/1 matrix, a column a label
+			  --label-names FILE       the names of those columns, one a line
+			  --vectors NAME=FILE.npy  vectors of a modality, float32
+			  --items FILE.jsonl       everything, an object a line
+
+			An item without a code, or without a vector of a modality that is asked for,
+			is an error, as rows would not match any more; use --items then. Files get
+			their names when all are complete, so a failure leaves none half-written.`),
+		Example: example(`
+			fddhdb export wiki.db --codes codes.npy --ids keys.txt
+			fddhdb export wiki.db --labels labels.npy --label-names labels.txt
+			fddhdb export wiki.db --items wiki.jsonl`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+				bar := e.newProgress()
+				defer bar.end()
+				n, err := o.run(cmd.Context(), c, bar)
+				bar.end()
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return e.printJSON(map[string]int{"items": n})
+				}
+				e.printf("exported %s\n", plural(n, "item", "items"))
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	o.registerSpace(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.codes, "codes", "", "codes, to `FILE`.npy")
+	f.StringVar(&o.ids, "ids", "", "keys, to a text `FILE`")
+	f.StringVar(&o.labels, "labels", "", "labels, to `FILE`.npy")
+	f.StringVar(&o.names, "label-names", "", "names of the labels, to a text `FILE`")
+	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
+	f.StringVar(&o.items, "items", "", "everything, to `FILE`.jsonl (.parquet is not built yet)")
+	whereFlag(cmd)
+	return cmd
+}
+
+func (o *exportOptions) check() error {
+	if o.codes == "" && o.ids == "" && o.labels == "" && o.names == "" && o.items == "" && len(o.vectors.list) == 0 {
+		return usageErrorf("export needs a file to write: --codes FILE.npy, --items FILE.jsonl, ...")
+	}
+	matrices := []named{{"--codes", o.codes}, {"--labels", o.labels}}
+	for _, v := range o.vectors.list {
+		matrices = append(matrices, named{"--vectors", v.value})
+	}
+	for _, m := range matrices {
+		if m.value == "" {
+			continue
+		}
+		if err := checkNPY(m.name, m.value); err != nil {
+			return err
+		}
+	}
+	switch ext := strings.ToLower(filepath.Ext(o.items)); ext {
+	case ".jsonl", "": // without an extension, /dev/stdout too
+		return nil
+	case ".parquet":
+		return usageErrorf("--items %s: .parquet is %w", o.items, &notBuiltError{"use .jsonl"})
+	default:
+		return usageErrorf("--items %s: a .jsonl file is written, not %s", o.items, ext)
+	}
+}
+
+// A sink takes what it wants of each item.
+type sink struct {
+	put   func(it *db.Item) error
+	close func() error
+}
+
+// run writes all files in one pass over the items.
+func (o *exportOptions) run(ctx context.Context, c *db.Collection, bar *progress) (int, error) {
+	var files outFiles
+	defer files.discard()
+	sinks, err := o.sinks(&files, c)
+	if err != nil {
+		return 0, err
+	}
+	total, err := c.Count()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for it, err := range c.Items(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		if n%256 == 0 {
+			bar.report("exporting", n, total)
+		}
+		for _, s := range sinks {
+			if err := s.put(it); err != nil {
+				return 0, err
+			}
+		}
+		n++
+	}
+	for _, s := range sinks {
+		if s.close == nil {
+			continue
+		}
+		if err := s.close(); err != nil {
+			return 0, err
+		}
+	}
+	return n, files.commit()
+}
+
+func (o *exportOptions) sinks(files *outFiles, c *db.Collection) ([]sink, error) {
+	schema, err := c.Schema()
+	if err != nil {
+		return nil, err
+	}
+	var sinks []sink
+	add := func(path string, open func(f *outFile) (sink, error)) error {
+		if path == "" {
+			return nil
+		}
+		f, err := files.create(path)
+		if err != nil {
+			return err
+		}
+		s, err := open(f)
+		sinks = append(sinks, s)
+		return err
+	}
+	// What the collection may lack comes before any file is opened.
+	modalities := make([]db.Modality, len(o.vectors.list))
+	for i, v := range o.vectors.list {
+		if modalities[i], err = modality(c, schema, "--vectors", v.name); err != nil {
+			return nil, err
+		}
+	}
+	if err := add(o.codes, func(f *outFile) (sink, error) { return codeSink(f, c) }); err != nil {
+		return nil, err
+	}
+	if err := add(o.ids, func(f *outFile) (sink, error) { return keySink(f), nil }); err != nil {
+		return nil, err
+	}
+	if err := add(o.labels, func(f *outFile) (sink, error) { return labelSink(f, c) }); err != nil {
+		return nil, err
+	}
+	if err := add(o.names, func(f *outFile) (sink, error) { return nameSink(f, c) }); err != nil {
+		return nil, err
+	}
+	for i, v := range o.vectors.list {
+		if err := add(v.value, func(f *outFile) (sink, error) { return vectorSink(f, c, modalities[i]) }); err != nil {
+			return nil, err
+		}
+	}
+	return sinks, add(o.items, func(f *outFile) (sink, error) { return itemSink(f), nil })
+}
+
+// matrix starts a .npy with a row an item.
+func matrix[T float32 | uint8](f *outFile, c *db.Collection, cols int) (*vecfile.Writer[T], error) {
+	rows, err := c.Count()
+	if err != nil {
+		return nil, err
+	}
+	return vecfile.NewWriter[T](f, rows, cols)
+}
+
+func codeSink(f *outFile, c *db.Collection) (sink, error) {
+	stats, err := c.Stats()
+	if err != nil {
+		return sink{}, err
+	}
+	if !stats.Trained {
+		return sink{}, untrained(c)
+	}
+	w, err := matrix[uint8](f, c, stats.Bits/8)
+	if err != nil {
+		return sink{}, err
+	}
+	return sink{func(it *db.Item) error {
+		if it.Code == nil {
+			return failuref("--codes: item %q has no code: it has neither vectors nor a label that the model knows", it.Key)
+		}
+		return w.Write(it.Code)
+	}, w.Close}, nil
+}
+
+func vectorSink(f *outFile, c *db.Collection, m db.Modality) (sink, error) {
+	w, err := matrix[float32](f, c, m.Dim)
+	if err != nil {
+		return sink{}, err
+	}
+	return sink{func(it *db.Item) error {
+		x, ok := it.Vectors[m.Name]
+		if !ok {
+			return failuref("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
+		}
+		return w.Write(x)
+	}, w.Close}, nil
+}
+
+func labelSink(f *outFile, c *db.Collection) (sink, error) {
+	names, err := c.Labels()
+	if err != nil {
+		return sink{}, err
+	}
+	if len(names) == 0 {
+		return sink{}, failuref("--labels: collection %q knows no labels: there is no column to write", c.Name())
+	}
+	column := make(map[string]int, len(names))
+	for i, name := range names {
+		column[name] = i
+	}
+	w, err := matrix[uint8](f, c, len(names))
+	if err != nil {
+		return sink{}, err
+	}
+	row := make([]uint8, len(names))
+	return sink{func(it *db.Item) error {
+		clear(row)
+		for _, l := range it.Labels {
+			row[column[l]] = 1
+		}
+		return w.Write(row)
+	}, w.Close}, nil
+}
+
+func nameSink(f *outFile, c *db.Collection) (sink, error) {
+	names, err := c.Labels()
+	if err != nil {
+		return sink{}, err
+	}
+	for _, name := range names {
+		if err := writeLine(f, "--label-names: the label", name); err != nil {
+			return sink{}, err
+		}
+	}
+	return sink{put: func(*db.Item) error { return nil }}, nil
+}
+
+func keySink(f *outFile) sink {
+	return sink{put: func(it *db.Item) error { return writeLine(f, "--ids: the key", it.Key) }}
+}
+
+func itemSink(f *outFile) sink {
+	enc := json.NewEncoder(f)
+	enc.SetEscapeHTML(false)
+	return sink{put: func(it *db.Item) error { return enc.Encode(newItemJSON(it)) }}
+}
+
+// writeLine writes a string to a file of one a line, where it must come back as
+// it is.
+func writeLine(f *outFile, what, s string) error {
+	if slices.Contains([]byte(s), '\n') || strings.HasSuffix(s, "\r") || strings.HasPrefix(s, "\ufeff") {
+		return failuref("%s %q does not fit on a line: use --items", what, s)
+	}
+	_, err := fmt.Fprintln(f, s)
+	return err
+}

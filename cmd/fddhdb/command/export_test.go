@@ -1,0 +1,29 @@
+package command
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// A key that does not fit on a line is not written as two.
+func TestExportKeys(t *testing.T) {
+	f := newFixture(t, 10, false)
+	must(t, "put", f.db, "two\nlines")
+	code, _, stderr := do(t, "export", f.db, "--ids", f.path("ids.txt"))
+	if code != exitFailed || !strings.Contains(stderr, `--ids: the key "two\nlines" does not fit on a line: use --items`) {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+	if _, err := os.Stat(f.path("ids.txt")); !os.IsNotExist(err) {
+		t.Errorf("ids.txt: %v", err)
+	}
+	must(t, "export", f.db, "--items", f.path("items.jsonl"))
+	b, err := os.ReadFile(f.path("items.jsonl"))
+	if err != nil || strings.Count(string(b), "\n") != 11 || !strings.Contains(string(b), `{"key":"two\nlines","labels":[]}`) {
+		t.Errorf("%s, %v", b, err)
+	}
+	// What get prints is what export writes.
+	if got := must(t, "get", f.db, "0", "--json"); !strings.HasPrefix(string(b), got) {
+		t.Errorf("get says %s", got)
+	}
+}

@@ -1,0 +1,233 @@
+package command
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// fieldSource is a file of fields: a CSV whose header declares them, or JSON, an
+// object a line. It is kept as text: values are parsed when their row is due, so
+// that a bad one costs its row only.
+type fieldSource struct {
+	file     string
+	declared []db.Field // by the header; nil for JSON
+	types    map[string]db.FieldType
+	cells    [][]string        // CSV
+	objects  []json.RawMessage // JSON
+	lines    []int             // of the rows in the file
+	row      int
+}
+
+func openFields(file string) (*fieldSource, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		var p *os.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	s := &fieldSource{file: file}
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	switch ext := strings.ToLower(filepath.Ext(file)); ext {
+	case ".jsonl":
+		s.splitJSON(b)
+		return s, nil
+	case ".parquet":
+		return nil, usageErrorf("--fields %s: .parquet is %w", file, &notBuiltError{"use .csv or .jsonl"})
+	}
+	return s, s.readCSV(b)
+}
+
+func (s *fieldSource) splitJSON(b []byte) {
+	line := 0
+	for text := range bytes.Lines(b) {
+		line++
+		s.objects = append(s.objects, json.RawMessage(bytes.TrimSpace(text)))
+		s.lines = append(s.lines, line)
+	}
+}
+
+func (s *fieldSource) readCSV(b []byte) error {
+	r := csv.NewReader(bytes.NewReader(b))
+	next := 1 // the line on which a row is expected
+	for {
+		cells, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		var bad *csv.ParseError
+		switch {
+		case errors.Is(err, csv.ErrFieldCount):
+			return failuref("%s: line %d has %s, the header %d", s.file, next, plural(len(cells), "column", "columns"), len(s.declared))
+		case errors.As(err, &bad):
+			return failuref("%s: line %d: %w", s.file, bad.Line, bad.Err)
+		case err != nil:
+			return failuref("%s: %w", s.file, err)
+		}
+		// The reader skips blank lines, which would move the rows after them up.
+		line, _ := r.FieldPos(0)
+		if line > next {
+			return failuref("%s: line %d is blank, and rows follow: write \"\" for a row without values", s.file, next)
+		}
+		next = line + 1
+		for _, c := range cells {
+			next += strings.Count(c, "\n")
+		}
+		if s.declared != nil {
+			s.cells, s.lines = append(s.cells, cells), append(s.lines, line)
+			continue
+		}
+		for i, c := range cells {
+			f, err := parseField(strings.TrimSpace(c))
+			if err != nil {
+				return failuref("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c, err)
+			}
+			for _, other := range s.declared {
+				if other.Name == f.Name {
+					return failuref("%s: line 1, column %d: the field %q stands there twice", s.file, i, f.Name)
+				}
+			}
+			s.declared = append(s.declared, f)
+		}
+	}
+	if s.declared == nil {
+		return failuref("%s: is empty: a header NAME:TYPE,... is needed", s.file)
+	}
+	return nil
+}
+
+// check holds the fields of the file against those of the collection.
+func (s *fieldSource) check(c *db.Collection, schema db.Schema) error {
+	s.types = make(map[string]db.FieldType, len(schema.Fields))
+	var names []string
+	for _, f := range schema.Fields {
+		s.types[f.Name] = f.Type
+		names = append(names, f.Name)
+	}
+	for i, f := range s.declared {
+		declared, ok := s.types[f.Name]
+		switch {
+		case !ok && len(names) == 0:
+			return failuref("%s: line 1, column %d: collection %q has no fields: declare them with init --field", s.file, i, c.Name())
+		case !ok:
+			return failuref("%s: line 1, column %d: there is no field %q: collection %q has %s", s.file, i, f.Name, c.Name(), strings.Join(names, ", "))
+		case declared != f.Type:
+			return failuref("%s: line 1, column %d: field %q is declared as %s, not %s", s.file, i, f.Name, declared, f.Type)
+		}
+	}
+	return nil
+}
+
+func (s *fieldSource) path() string { return s.file }
+func (s *fieldSource) rows() int    { return len(s.lines) }
+func (s *fieldSource) close() error { return nil }
+
+func (s *fieldSource) next(item *db.Item) error {
+	if s.row == len(s.lines) {
+		return io.EOF
+	}
+	row := s.row
+	s.row++
+	item.Fields = map[string]any{}
+	if s.declared == nil {
+		return s.nextJSON(item, row)
+	}
+	for i, cell := range s.cells[row] {
+		if cell == "" {
+			continue // unset
+		}
+		v, err := parseValue(s.declared[i].Type, cell)
+		if err != nil {
+			return &rowError{fmt.Errorf("%s: line %d, column %d: field %q: %w", s.file, s.lines[row], i, s.declared[i].Name, err)}
+		}
+		item.Fields[s.declared[i].Name] = v
+	}
+	return nil
+}
+
+func (s *fieldSource) nextJSON(item *db.Item, row int) error {
+	fail := func(err error) error {
+		return &rowError{fmt.Errorf("%s: line %d: %w", s.file, s.lines[row], err)}
+	}
+	if len(s.objects[row]) == 0 {
+		return fail(errors.New("is blank: write {} for an item without fields"))
+	}
+	d := json.NewDecoder(bytes.NewReader(s.objects[row]))
+	d.UseNumber() // an int64 does not go through float64
+	var object map[string]any
+	if err := d.Decode(&object); err != nil {
+		return fail(fmt.Errorf("is no JSON object: %w", err))
+	}
+	for name, v := range object {
+		typ, ok := s.types[name]
+		if !ok {
+			return fail(fmt.Errorf("there is no field %q", name))
+		}
+		if v == nil {
+			continue // unset
+		}
+		value, err := jsonValue(typ, v)
+		if err != nil {
+			return fail(fmt.Errorf("field %q: %w", name, err))
+		}
+		item.Fields[name] = value
+	}
+	return nil
+}
+
+// parseValue reads a value of a field as it is typed.
+func parseValue(typ db.FieldType, s string) (any, error) {
+	switch typ {
+	case db.String:
+		return s, nil
+	case db.Int:
+		if v, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil {
+			return v, nil
+		}
+		return nil, fmt.Errorf("%q is not an int", s)
+	case db.Float:
+		if v, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
+			return v, nil
+		}
+		return nil, fmt.Errorf("%q is not a float", s)
+	case db.Bool:
+		switch strings.ToLower(strings.TrimSpace(s)) {
+		case "true", "1":
+			return true, nil
+		case "false", "0":
+			return false, nil
+		}
+		return nil, fmt.Errorf("%q is neither true nor false", s)
+	}
+	return nil, fmt.Errorf("unknown type %q", typ)
+}
+
+// jsonValue brings a decoded value into the type of a field.
+func jsonValue(typ db.FieldType, v any) (any, error) {
+	switch x := v.(type) {
+	case string:
+		if typ == db.String {
+			return x, nil
+		}
+	case bool:
+		if typ == db.Bool {
+			return x, nil
+		}
+	case json.Number:
+		if typ == db.Int || typ == db.Float {
+			return parseValue(typ, x.String())
+		}
+	}
+	return nil, fmt.Errorf("%v is not of type %s", v, typ)
+}

@@ -1,0 +1,138 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// common are the flags that most verbs have.
+type common struct {
+	collection string
+	space      uint32
+	spaceGiven func() bool // nil: the verb reads no codes
+	json       bool
+}
+
+// register adds the flags to a verb.
+func (o *common) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.collection, "collection", "main", "the collection `NAME` to work on")
+	o.registerJSON(cmd)
+}
+
+func (o *common) registerJSON(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+}
+
+// registerSpace adds --space to a verb that reads codes.
+func (o *common) registerSpace(cmd *cobra.Command) {
+	cmd.Flags().Uint32Var(&o.space, "space", 0, "the space of codes, by number `N` (for now there is only the active one)")
+	o.spaceGiven = func() bool { return cmd.Flags().Changed("space") }
+}
+
+// named is the value of a flag such as --vectors NAME=FILE.
+type named struct{ name, value string }
+
+// namedList collects such a flag, which may be repeated, each name once.
+type namedList struct {
+	kind string // for help, such as NAME=FILE
+	list []named
+}
+
+func (l *namedList) String() string { return "" }
+func (l *namedList) Type() string   { return l.kind }
+
+func (l *namedList) Set(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" || value == "" {
+		return fmt.Errorf("%s is expected", l.kind)
+	}
+	for _, other := range l.list {
+		if other.name == name {
+			return fmt.Errorf("%s is given twice", name)
+		}
+	}
+	l.list = append(l.list, named{name, value})
+	return nil
+}
+
+// floats returns the values as numbers; nil where the flag is not given.
+func (l *namedList) floats(flag string) (map[string]float64, error) {
+	var m map[string]float64
+	for _, n := range l.list {
+		x, err := strconv.ParseFloat(n.value, 64)
+		if err != nil {
+			return nil, usageErrorf("%s %s=%s: %q is not a number", flag, n.name, n.value, n.value)
+		}
+		if m == nil {
+			m = map[string]float64{}
+		}
+		m[n.name] = x
+	}
+	return m, nil
+}
+
+// parseVector reads v,v,...
+func parseVector(s string) ([]float32, error) {
+	fields := strings.Split(s, ",")
+	x := make([]float32, len(fields))
+	for i, f := range fields {
+		v, err := strconv.ParseFloat(strings.TrimSpace(f), 32)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return nil, fmt.Errorf("number %d, %q, is too large for float32", i, f)
+		case err != nil:
+			return nil, fmt.Errorf("number %d, %q, is not a number: v,v,... is expected", i, f)
+		}
+		x[i] = float32(v)
+	}
+	return x, nil
+}
+
+// splitList reads a,b,... without the blanks around; nothing between commas is
+// no entry.
+func splitList(s string) []string {
+	var list []string
+	for _, f := range strings.Split(s, ",") {
+		if f = strings.TrimSpace(f); f != "" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// dirArg admits the folder of a database as the only argument.
+func dirArg(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 || args[0] == "":
+		return usageErrorf("%s needs the folder of a database: fddhdb %s", cmd.Name(), cmd.Use)
+	case len(args) > 1:
+		return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[1], cmd.Use)
+	}
+	return nil
+}
+
+// dirAndKeys admits a folder and from least to most keys; 0 means any number.
+func dirAndKeys(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 || args[0] == "":
+			return usageErrorf("%s needs the folder of a database: fddhdb %s", cmd.Name(), cmd.Use)
+		case len(args)-1 < least:
+			return usageErrorf("%s needs the key of an item: fddhdb %s", cmd.Name(), cmd.Use)
+		case most > 0 && len(args)-1 > most:
+			return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[most+1], cmd.Use)
+		}
+		for _, key := range args[1:] {
+			if key == "" || len(key) > db.MaxKeyBytes {
+				return usageErrorf("the key %.40q: keys have 1 to %d bytes", key, db.MaxKeyBytes)
+			}
+		}
+		return nil
+	}
+}

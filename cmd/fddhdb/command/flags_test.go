@@ -1,0 +1,45 @@
+package command
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNamedList(t *testing.T) {
+	l := namedList{kind: "NAME=FILE"}
+	for _, bad := range []string{"", "image", "=a.npy", "image="} {
+		if l.Set(bad) == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	if err := l.Set("image=a=b.npy"); err != nil {
+		t.Error(err)
+	}
+	if l.Set("image=c.npy") == nil {
+		t.Error("a name is taken twice")
+	}
+	if diff := cmp.Diff([]named{{"image", "a=b.npy"}}, l.list, cmp.AllowUnexported(named{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseVector(t *testing.T) {
+	x, err := parseVector("1, -2.5,.5,1e-3")
+	if diff := cmp.Diff([]float32{1, -2.5, .5, 1e-3}, x); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	for _, bad := range []string{"", "1,", "1;2", "1e99", "one"} {
+		if _, err := parseVector(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func TestSplitList(t *testing.T) {
+	for s, want := range map[string][]string{"": nil, " , ": nil, "a": {"a"}, " a b,,c ": {"a b", "c"}} {
+		if diff := cmp.Diff(want, splitList(s)); diff != "" {
+			t.Errorf("%q: %s", s, diff)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func getCommand(e *env) *cobra.Command {
+	var o common
+	cmd := &cobra.Command{
+		Use:     "get DIR KEY...",
+		Short:   "Print items by their keys",
+		GroupID: groupItems,
+		Long: prose(`
+			Get prints the items with these keys, with --json one a line and with all
+			their vectors. The code is that of the active space, in hexadecimal; code_from
+			says what it was made from: labels, fused (all its vectors), or given.
+
+			If a key has no item, the others are printed, and the exit code is 1.`),
+		Example: example(`
+			fddhdb get wiki.db 0 1 2
+			fddhdb get wiki.db 0 --json`),
+		Args: dirAndKeys(1, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				var missing []string
+				for _, key := range args[1:] {
+					it, err := c.Get(cmd.Context(), key)
+					if errors.Is(err, db.ErrNotFound) {
+						missing = append(missing, key)
+						continue
+					}
+					if err == nil {
+						err = e.showItem(it, o.json)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				if len(missing) > 0 {
+					return failuref("not found in collection %q: %s", c.Name(), strings.Join(missing, ", "))
+				}
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	o.registerSpace(cmd)
+	return cmd
+}

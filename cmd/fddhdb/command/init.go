@@ -1,0 +1,192 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func initCommand(e *env) *cobra.Command {
+	var o common
+	var modalities modalityList
+	var fields fieldList
+	var bits int
+	cmd := &cobra.Command{
+		Use:     "init DIR (--modality NAME:DIM... | --codes BITS)",
+		Short:   "Create a database or a further collection",
+		GroupID: groupItems,
+		Long: prose(`
+			Init creates a database in the folder DIR, with one collection. On a database
+			that exists it creates a further collection, which --collection names.
+
+			A learned collection has modalities: the kinds of feature vectors that its
+			items have, each with its number of dimensions. Training makes the codes. A
+			collection with --codes has none: its items bring codes of that many bits, a
+			multiple of 8 from 8 to 4096, and there is nothing to train.
+
+			Fields are typed values beside the vectors. Those marked :index are the ones
+			that filters will be able to use.`),
+		Example: example(`
+			fddhdb init wiki.db --modality image:128 --modality text:10
+			fddhdb init wiki.db --collection hashes --codes 64 --field year:int:index`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			schema := db.Schema{Modalities: modalities.list, Bits: bits, Fields: fields.list}
+			given := cmd.Flags().Changed("codes")
+			switch {
+			case given && len(schema.Modalities) > 0:
+				return usageErrorf("--modality and --codes: a collection either learns its codes or is given them")
+			case given:
+				if err := checkBits("--codes", bits); err != nil {
+					return err
+				}
+			case len(schema.Modalities) == 0:
+				return usageErrorf("init needs --modality NAME:DIM for each kind of vectors, or --codes BITS")
+			}
+			var stored db.Schema
+			err := e.withNew(args[0], func(d *db.DB) error {
+				c, err := createCollection(cmd, d, o.collection, schema)
+				if err == nil {
+					stored, err = c.Schema()
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if o.json {
+				return e.printJSON(newSchemaJSON(o.collection, stored))
+			}
+			e.printf("created collection %s in %s: %s\n", o.collection, args[0], describeSchema(stored))
+			return nil
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().Var(&modalities, "modality", "a kind of vectors and its number of dimensions; repeat it for each (:sparse is not built yet)")
+	cmd.Flags().IntVar(&bits, "codes", 0, "items bring codes of so many `BITS`")
+	cmd.Flags().Var(&fields, "field", "a field and its type: string, int, float or bool; repeat it for each")
+	return cmd
+}
+
+// createCollection creates a collection for a verb.
+func createCollection(cmd *cobra.Command, d *db.DB, name string, schema db.Schema) (*db.Collection, error) {
+	c, err := d.CreateCollection(cmd.Context(), name, schema)
+	if errors.Is(err, db.ErrExists) {
+		return nil, wrap(err, "name another one with --collection")
+	}
+	return c, err
+}
+
+// schemaJSON is what init prints.
+type schemaJSON struct {
+	Collection string        `json:"collection"`
+	Modalities []db.Modality `json:"modalities"`
+	Bits       *int          `json:"bits"` // null where training decides
+	Fields     []db.Field    `json:"fields"`
+}
+
+func newSchemaJSON(collection string, s db.Schema) schemaJSON {
+	out := schemaJSON{Collection: collection, Modalities: s.Modalities, Fields: s.Fields}
+	if s.Bits > 0 {
+		out.Bits = &s.Bits
+	}
+	// Never null: a script goes over them without asking.
+	if out.Modalities == nil {
+		out.Modalities = []db.Modality{}
+	}
+	if out.Fields == nil {
+		out.Fields = []db.Field{}
+	}
+	return out
+}
+
+func describeSchema(s db.Schema) string {
+	var parts []string
+	for _, m := range s.Modalities {
+		parts = append(parts, fmt.Sprintf("%s (%s)", m.Name, plural(m.Dim, "dimension", "dimensions")))
+	}
+	if s.Bits > 0 {
+		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))
+	}
+	for _, f := range s.Fields {
+		index := ""
+		if f.Indexed {
+			index = ", indexed"
+		}
+		parts = append(parts, fmt.Sprintf("field %s (%s%s)", f.Name, f.Type, index))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checkBits admits the lengths that codes may have.
+func checkBits(flag string, bits int) error {
+	if bits < 8 || bits > 4096 || bits%8 != 0 {
+		return usageErrorf("%s %d: a code has a multiple of 8 from 8 to 4096 bits", flag, bits)
+	}
+	return nil
+}
+
+// modalityList is the value of --modality.
+type modalityList struct{ list []db.Modality }
+
+func (l *modalityList) String() string { return "" }
+func (l *modalityList) Type() string   { return "NAME:DIM" }
+
+func (l *modalityList) Set(s string) error {
+	name, rest, _ := strings.Cut(s, ":")
+	rest, kind, hasKind := strings.Cut(rest, ":")
+	dim, err := strconv.Atoi(rest)
+	switch {
+	case name == "" || rest == "":
+		return errors.New("NAME:DIM is expected, such as image:128")
+	case err != nil || dim < 1 || dim > db.MaxDim:
+		return fmt.Errorf("%q is no number of dimensions: 1 to %d are possible", rest, db.MaxDim)
+	case hasKind && kind == "sparse":
+		return &notBuiltError{"modalities are dense, leave :sparse out"}
+	case hasKind:
+		return fmt.Errorf("unknown kind %q: NAME:DIM is expected", kind)
+	}
+	l.list = append(l.list, db.Modality{Name: name, Dim: dim})
+	return nil
+}
+
+// fieldList is the value of --field.
+type fieldList struct{ list []db.Field }
+
+func (l *fieldList) String() string { return "" }
+func (l *fieldList) Type() string   { return "NAME:TYPE[:index]" }
+
+func (l *fieldList) Set(s string) error {
+	f, err := parseField(s)
+	if err != nil {
+		return err
+	}
+	l.list = append(l.list, f)
+	return nil
+}
+
+// parseField reads NAME:TYPE[:index].
+func parseField(s string) (db.Field, error) {
+	parts := strings.Split(s, ":")
+	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" {
+		return db.Field{}, errors.New("NAME:TYPE is expected, such as year:int")
+	}
+	f := db.Field{Name: parts[0], Type: db.FieldType(parts[1])}
+	switch f.Type {
+	case db.String, db.Int, db.Float, db.Bool:
+	default:
+		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float and bool are possible", parts[1])
+	}
+	if len(parts) == 3 {
+		if parts[2] != "index" {
+			return db.Field{}, fmt.Errorf("%q is unknown: a third part can only be index", parts[2])
+		}
+		f.Indexed = true
+	}
+	return f, nil
+}

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// itemJSON is an item as --json prints it and items files hold it.
+type itemJSON struct {
+	Key      string               `json:"key"`
+	Vectors  map[string][]float32 `json:"vectors,omitempty"`
+	Labels   []string             `json:"labels"` // never null
+	Fields   map[string]any       `json:"fields,omitempty"`
+	Payload  []byte               `json:"payload,omitempty"` // base64
+	Code     string               `json:"code,omitempty"`    // hexadecimal
+	CodeFrom string               `json:"code_from,omitempty"`
+}
+
+func newItemJSON(it *db.Item) itemJSON {
+	out := itemJSON{
+		Key: it.Key, Vectors: it.Vectors, Labels: it.Labels, Fields: it.Fields,
+		Payload: it.Payload, Code: hex.EncodeToString(it.Code), CodeFrom: it.CodeFrom,
+	}
+	if out.Labels == nil {
+		out.Labels = []string{}
+	}
+	return out
+}
+
+// printItem writes an item for a person to look at.
+func (e *env) printItem(it *db.Item) {
+	e.printf("%s\n", it.Key)
+	line := func(name, format string, args ...any) {
+		e.printf("  %-9s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	if len(it.Labels) > 0 {
+		line("labels", "%s", strings.Join(it.Labels, ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
+		line("field", "%s = %v", name, it.Fields[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
+		line("vector", "%s, %s", name, vectorStart(it.Vectors[name]))
+	}
+	if len(it.Code) > 0 {
+		line("code", "%s, %s", hex.EncodeToString(it.Code), codeOrigin(it.CodeFrom))
+	}
+	if len(it.Payload) > 0 {
+		line("payload", "%s", size(int64(len(it.Payload))))
+	}
+}
+
+// codeOrigin says where a code comes from.
+func codeOrigin(from string) string {
+	switch from {
+	case "given":
+		return "given"
+	case "fused":
+		return "from its vectors"
+	}
+	return "from its " + from
+}
+
+// vectorStart spells the first numbers of a vector.
+func vectorStart(x []float32) string {
+	const most = 6
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:", plural(len(x), "number", "numbers"))
+	for _, v := range x[:min(most, len(x))] {
+		fmt.Fprintf(&b, " %.4g", v)
+	}
+	if len(x) > most {
+		b.WriteString(" ...")
+	}
+	return b.String()
+}

@@ -1,0 +1,101 @@
+package command
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// outFiles are files that a verb makes. They get their names when all of them are
+// complete, so that a failure leaves nothing half-written and what was there
+// before as it was.
+type outFiles struct{ files []*outFile }
+
+type outFile struct {
+	*bufio.Writer
+	path string
+	f    *os.File
+	tmp  string // "" for what is no regular file, such as /dev/stdout: it is written to as it is
+}
+
+// create starts a file. It must not be closed by who writes to it.
+func (o *outFiles) create(path string) (*outFile, error) {
+	for _, other := range o.files {
+		if other.path == path {
+			return nil, usageErrorf("%s is to be written twice: give each file a name of its own", path)
+		}
+	}
+	out := &outFile{path: path}
+	var err error
+	if info, statErr := os.Stat(path); statErr == nil && !info.Mode().IsRegular() {
+		if info.IsDir() {
+			return nil, fmt.Errorf("write %s: is a directory", path)
+		}
+		out.f, err = os.OpenFile(path, os.O_WRONLY, 0)
+	} else {
+		// Not os.CreateTemp, whose files nobody else may read.
+		out.tmp = filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.tmp", filepath.Base(path), os.Getpid()))
+		out.f, err = os.OpenFile(out.tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	}
+	if err != nil {
+		return nil, writeError(path, err)
+	}
+	out.Writer = bufio.NewWriterSize(out.f, 64<<10)
+	o.files = append(o.files, out)
+	return out, nil
+}
+
+// commit completes all files and gives them their names.
+func (o *outFiles) commit() error {
+	for _, f := range o.files {
+		err := f.Flush()
+		if err == nil && f.tmp != "" {
+			err = f.f.Sync()
+		}
+		if closed := f.f.Close(); err == nil {
+			err = closed
+		}
+		f.f = nil
+		if err != nil {
+			return writeError(f.path, err)
+		}
+	}
+	for _, f := range o.files {
+		if f.tmp == "" {
+			continue
+		}
+		if err := os.Rename(f.tmp, f.path); err != nil {
+			return writeError(f.path, err)
+		}
+		f.tmp = ""
+	}
+	return nil
+}
+
+// discard removes what is not complete. After commit it does nothing.
+func (o *outFiles) discard() {
+	for _, f := range o.files {
+		if f.f != nil {
+			_ = f.f.Close()
+		}
+		if f.tmp != "" {
+			_ = os.Remove(f.tmp)
+		}
+	}
+}
+
+// writeError names the file that the user asked for rather than the temporary one.
+func writeError(path string, err error) error {
+	var p *fs.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
+		err = p.Err
+	case errors.As(err, &l):
+		err = l.Err
+	}
+	return fmt.Errorf("write %s: %w", path, err)
+}

@@ -1,0 +1,112 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// printf writes to the output.
+func (e *env) printf(format string, args ...any) {
+	fmt.Fprintf(e.stdout, format, args...)
+}
+
+// printJSON writes one object on a line.
+func (e *env) printJSON(v any) error {
+	enc := json.NewEncoder(e.stdout)
+	enc.SetEscapeHTML(false) // "image->text" stays readable
+	return enc.Encode(v)
+}
+
+// warnf writes a remark that is no result to stderr.
+func (e *env) warnf(format string, args ...any) {
+	fmt.Fprintf(e.stderr, "fddhdb: "+format+"\n", args...)
+}
+
+// A column is the head of a column of a table; numbers are aligned right.
+type column struct {
+	name   string
+	number bool
+}
+
+// printTable writes rows under their heads, without lines around: it can be
+// copied, and cut by columns.
+func (e *env) printTable(columns []column, rows [][]any) {
+	t := table.NewWriter()
+	t.SetOutputMirror(nil)
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	t.SetStyle(style)
+	var head table.Row
+	var configs []table.ColumnConfig
+	for i, c := range columns {
+		head = append(head, c.name)
+		config := table.ColumnConfig{Number: i + 1, Align: text.AlignLeft, AlignHeader: text.AlignLeft}
+		if c.number {
+			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
+		}
+		configs = append(configs, config)
+	}
+	t.AppendHeader(head)
+	t.SetColumnConfigs(configs)
+	for _, r := range rows {
+		t.AppendRow(r)
+	}
+	for line := range strings.Lines(t.Render()) {
+		fmt.Fprintln(e.stdout, strings.TrimRight(line, " \n"))
+	}
+}
+
+// thousands spells a count with commas.
+func thousands[T int | int64 | uint32 | uint64](n T) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// plural spells a count of things.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + many
+}
+
+// size spells a number of bytes.
+func size(n int64) string {
+	x, unit := float64(n), 0
+	for x >= 1000 && unit < 4 {
+		x /= 1000
+		unit++
+	}
+	units := []string{"bytes", "kB", "MB", "GB", "TB"}
+	if unit == 0 {
+		return thousands(n) + " bytes"
+	}
+	return strconv.FormatFloat(x, 'f', 1, 64) + " " + units[unit]
+}
+
+// seconds spells a duration with three digits.
+func seconds(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) + " s" }
+
+// number spells a setting: short, and as it would be typed.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// printPairs writes names and values under each other.
+func (e *env) printPairs(pairs [][2]string) {
+	width := 0
+	for _, p := range pairs {
+		width = max(width, len(p[0]))
+	}
+	for _, p := range pairs {
+		e.printf("%-*s  %s\n", width, p[0], p[1])
+	}
+}

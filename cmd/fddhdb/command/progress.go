@@ -1,0 +1,67 @@
+package command
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progress shows how far a long verb is, on one line of a terminal, which is gone
+// when the verb is done. A nil *progress shows nothing.
+type progress struct {
+	out   io.Writer
+	bar   *progressbar.ProgressBar
+	phase string
+}
+
+// newProgress returns nil where stderr is no terminal: a log wants no bars.
+func (e *env) newProgress() *progress {
+	f, ok := e.stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return &progress{out: f}
+}
+
+// report shows that done of total steps of a phase are done; a total of 0 means
+// that nobody knows. It is cheap enough to be called for every item.
+func (p *progress) report(phase string, done, total int) {
+	if p == nil {
+		return
+	}
+	if p.bar == nil || p.phase != phase {
+		p.end()
+		most := int64(total)
+		if total == 0 {
+			most = -1 // a spinner that turns by itself
+		}
+		p.phase = phase
+		options := []progressbar.Option{
+			progressbar.OptionSetWriter(p.out),
+			progressbar.OptionSetDescription(phase),
+			progressbar.OptionThrottle(100 * time.Millisecond),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionSetPredictTime(true),
+			progressbar.OptionClearOnFinish(),
+		}
+		if done > 0 || total > 0 {
+			options = append(options, progressbar.OptionShowCount())
+		}
+		p.bar = progressbar.NewOptions64(most, options...)
+	}
+	// A terminal that has gone away is no reason to fail.
+	_ = p.bar.Set(done)
+}
+
+// end takes the line off the terminal.
+func (p *progress) end() {
+	if p == nil || p.bar == nil {
+		return
+	}
+	_ = p.bar.Finish()
+	_ = p.bar.Clear()
+	p.bar = nil
+}

@@ -1,0 +1,128 @@
+package command
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func putCommand(e *env) *cobra.Command {
+	var o common
+	vectors := namedList{kind: "NAME=v,v,..."}
+	fields := namedList{kind: "NAME=VALUE"}
+	var labels, code, payload string
+	cmd := &cobra.Command{
+		Use:     "put DIR KEY",
+		Short:   "Store one item",
+		GroupID: groupItems,
+		Long: prose(`
+			Put stores an item under a key, replacing the one that is there, and prints it
+			as it is stored: in a trained collection with its code. It comes from the
+			labels if the model knows one of them, else from the vectors.`),
+		Example: example(`
+			fddhdb put wiki.db cat.jpg --vector text=.1,.1,.2,0,0,.1,.1,.1,.2,.1 --labels 3,7
+			fddhdb put hashes.db cat.jpg --code 9f3c01d2aa55e870 --field year=2024`),
+		Args: dirAndKeys(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			item := db.Item{Key: args[1], Labels: splitList(labels)}
+			if payload != "" {
+				item.Payload = []byte(payload)
+			}
+			for _, v := range vectors.list {
+				x, err := parseVector(v.value)
+				if err != nil {
+					return usageErrorf("--vector %s: %w", v.name, err)
+				}
+				if item.Vectors == nil {
+					item.Vectors = map[string][]float32{}
+				}
+				item.Vectors[v.name] = x
+			}
+			if code != "" {
+				var err error
+				if item.Code, err = hex.DecodeString(code); err != nil {
+					return usageErrorf("--code %q: not hexadecimal: two digits a byte are expected", code)
+				}
+			}
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				schema, err := c.Schema()
+				if err != nil {
+					return err
+				}
+				if item.Code != nil && schema.Bits == 0 {
+					return usageErrorf("--code: collection %q makes its codes itself", c.Name())
+				}
+				if item.Code == nil && schema.Bits > 0 {
+					return usageErrorf("--code HEX is missing: the items of collection %q bring their codes, of %d bits", c.Name(), schema.Bits)
+				}
+				for _, v := range vectors.list {
+					if _, err := modality(c, schema, "--vector", v.name); err != nil {
+						return err
+					}
+				}
+				if item.Fields, err = fieldValues(schema, fields.list); err != nil {
+					return err
+				}
+				if err := c.Put(cmd.Context(), &item); err != nil {
+					return err
+				}
+				stored, err := c.Get(cmd.Context(), item.Key)
+				if err != nil {
+					return err
+				}
+				return e.showItem(stored, o.json)
+			})
+		},
+	}
+	o.register(cmd)
+	f := cmd.Flags()
+	f.Var(&vectors, "vector", "the vector of a modality; repeat it for each")
+	f.StringVar(&labels, "labels", "", "labels, `a,b,...`")
+	f.Var(&fields, "field", "the value of a field; repeat it for each")
+	f.StringVar(&code, "code", "", "the code as `HEX`, in a collection that is given its codes")
+	f.StringVar(&payload, "payload", "", "bytes to keep with the item, as `TEXT`")
+	return cmd
+}
+
+// fieldValues parses NAME=VALUE in the types that the fields are declared in.
+func fieldValues(s db.Schema, given []named) (map[string]any, error) {
+	types := map[string]db.FieldType{}
+	var names []string
+	for _, f := range s.Fields {
+		types[f.Name] = f.Type
+		names = append(names, f.Name)
+	}
+	values := map[string]any{}
+	for _, g := range given {
+		typ, ok := types[g.name]
+		if !ok {
+			hint := "the collection has none"
+			if len(names) > 0 {
+				hint = "there is " + strings.Join(names, ", ")
+			}
+			return nil, usageErrorf("--field: there is no field %q: %s", g.name, hint)
+		}
+		v, err := parseValue(typ, g.value)
+		if err != nil {
+			return nil, usageErrorf("--field %s: %w", g.name, err)
+		}
+		values[g.name] = v
+	}
+	return values, nil
+}
+
+// showItem prints an item as the user wants it.
+func (e *env) showItem(it *db.Item, asJSON bool) error {
+	if asJSON {
+		if err := e.printJSON(newItemJSON(it)); err != nil {
+			return fmt.Errorf("item %q: %w", it.Key, err)
+		}
+		return nil
+	}
+	e.printItem(it)
+	return nil
+}

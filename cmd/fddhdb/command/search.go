@@ -1,0 +1,326 @@
+package command
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// searchOptions are the flags of search.
+type searchOptions struct {
+	common
+	from, to                 string
+	vectors, id, code, codes string
+	row, k, radius           int
+	rerank                   string
+	hasRow, hasK, hasRadius  bool
+}
+
+func searchCommand(e *env) *cobra.Command {
+	var o searchOptions
+	cmd := &cobra.Command{
+		Use:     "search DIR --from NAME --to NAME --vectors FILE",
+		Short:   "Find the items whose codes are nearest",
+		GroupID: groupLearn,
+		Long: prose(`
+			Search finds the items whose codes differ from that of the query in the fewest
+			bits, exactly: no item that it leaves out is nearer.
+
+			A query is one of
+			  --vectors FILE  vectors of the modality --from, each row a query, or the one
+			                  that --row N names, counted from 0
+			  --id KEY        an item that is stored: its vector of --from, or else its
+			                  code; it is among the hits itself
+			  --code HEX      a code, bytes in the order of the .npy
+			  --codes FILE    a .npy of packed codes, each row a query
+			--to keeps to items that have that modality.
+
+			-k is how many hits to return, 10 if not given. --radius returns those that
+			differ in so many bits at most, of which -k, then 10,000 if not given, are
+			printed and all are counted in total. Going on after those (--after) is not
+			built yet, so "next" is always null.
+
+			Hits come by distance in bits, then by score: how well the projection of the
+			query agrees with the code, the higher the better; queries by code have none.
+			Items that share a code are put in order by the cosine between projections, or
+			with --rerank none by age.`),
+		Example: example(`
+			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
+			fddhdb search wiki.db --from image --to text --id 17 -k 5
+			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
+			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f := cmd.Flags()
+			o.hasRow, o.hasK, o.hasRadius = f.Changed("row"), f.Changed("k"), f.Changed("radius")
+			rerank, err := o.check()
+			if err != nil {
+				return err
+			}
+			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+				return e.search(cmd.Context(), c, &o, rerank)
+			})
+		},
+	}
+	o.register(cmd)
+	o.registerSpace(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
+	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
+	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy or .csv")
+	f.IntVar(&o.row, "row", 0, "only row `N` of the file, from 0")
+	f.StringVar(&o.id, "id", "", "query by the item with this `KEY`")
+	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
+	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
+	f.IntVarP(&o.k, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
+	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
+	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of items that share a code: projection or none (asymmetric and features are not built yet)")
+	whereFlag(cmd)
+	futureFlag(cmd, "after", "CURSOR", "go on after the hits of a search", "raise -k")
+	futureFlag(cmd, "explain", "bool", "say how the search was done", "")
+	return cmd
+}
+
+// check finds flags that do not go together, or that no collection could take.
+func (o *searchOptions) check() (db.Rerank, error) {
+	given := 0
+	for _, s := range []string{o.vectors, o.id, o.code, o.codes} {
+		if s != "" {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return 0, usageErrorf("search needs a query: --vectors FILE, --id KEY, --code HEX or --codes FILE")
+	case given > 1:
+		return 0, usageErrorf("search takes one of --vectors, --id, --code and --codes, not several")
+	case o.vectors != "" && o.from == "":
+		return 0, usageErrorf("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
+	case o.from != "" && (o.code != "" || o.codes != ""):
+		return 0, usageErrorf("--from: a query by code is of no modality: leave it out")
+	case o.hasRow && o.vectors == "" && o.codes == "":
+		return 0, usageErrorf("--row names a row of --vectors or --codes, neither of which is given")
+	case o.row < 0:
+		return 0, usageErrorf("--row %d: rows count from 0", o.row)
+	case o.hasK && o.k < 1:
+		return 0, usageErrorf("-k %d: 1 or more hits are possible", o.k)
+	case o.hasRadius && o.radius < 0:
+		return 0, usageErrorf("--radius %d: 0 or more bits are possible", o.radius)
+	}
+	if o.hasRadius && !o.hasK {
+		o.k = 0 // the default of a search by radius
+	}
+	rerank, err := db.ParseRerank(o.rerank)
+	if err != nil {
+		return 0, usageErrorf("--rerank: %s", reason(err.Error()))
+	}
+	return rerank, nil
+}
+
+// A queryName is what stands for a query in the output: the row number in a file,
+// a key or a code.
+type queryName any
+
+func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank) error {
+	schema, err := c.Schema()
+	if err != nil {
+		return err
+	}
+	for _, f := range []named{{"--from", o.from}, {"--to", o.to}} {
+		if f.value == "" {
+			continue
+		}
+		if _, err := modality(c, schema, f.name, f.value); err != nil {
+			return err
+		}
+	}
+	stats, err := c.Stats()
+	if err != nil {
+		return err
+	}
+	if !stats.Trained {
+		return untrained(c)
+	}
+	first := true
+	answer := func(name queryName, q db.Query) error {
+		q.To, q.K, q.Rerank = o.to, o.k, rerank
+		var r *db.Result
+		var err error
+		if o.hasRadius {
+			r, err = c.SearchRadius(ctx, q, o.radius)
+		} else {
+			r, err = c.Search(ctx, q)
+		}
+		if err != nil {
+			// The flags are right: it is the item, or the file.
+			return &failure{err}
+		}
+		if o.json {
+			return e.printJSON(newSearchJSON(name, r, o.hasRadius))
+		}
+		if !first {
+			e.printf("\n")
+		}
+		first = false
+		e.printHits(name, r, o)
+		return nil
+	}
+	switch {
+	case o.id != "":
+		return answer(o.id, db.Query{Key: o.id, From: o.from})
+	case o.code != "":
+		code, err := hex.DecodeString(o.code)
+		if err != nil {
+			return usageErrorf("--code %q: not hexadecimal: two digits a byte are expected", o.code)
+		}
+		if 8*len(code) != stats.Bits {
+			return usageErrorf("--code %q has %d bits, collection %q has codes of %d", o.code, 8*len(code), c.Name(), stats.Bits)
+		}
+		return answer(o.code, db.Query{Code: code})
+	case o.codes != "":
+		return o.queryCodes(c, stats.Bits, answer)
+	}
+	m, err := modality(c, schema, "--from", o.from)
+	if err != nil {
+		return err
+	}
+	return o.queryVectors(m, answer)
+}
+
+// untrained is what a verb says that needs codes where there are none.
+func untrained(c *db.Collection) error {
+	return fmt.Errorf("%w: collection %q has no codes yet: run fddhdb train", db.ErrNoModel, c.Name())
+}
+
+func (o *searchOptions) queryCodes(c *db.Collection, bits int, answer func(queryName, db.Query) error) error {
+	s, err := openCodes(o.codes)
+	if err != nil {
+		return err
+	}
+	if err := s.checkBits(c, bits); err != nil {
+		return err
+	}
+	if err := o.checkRow(s); err != nil {
+		return err
+	}
+	for row := range s.rows() {
+		if o.hasRow && row != o.row {
+			continue
+		}
+		if err := answer(row, db.Query{Code: s.at(row)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Query) error) error {
+	s, err := openVectors(m.Name, o.vectors)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.checkDim(m); err != nil {
+		return err
+	}
+	if err := o.checkRow(s); err != nil {
+		return err
+	}
+	for row := 0; ; row++ {
+		err := s.r.Next(s.x)
+		if err == io.EOF {
+			return nil
+		}
+		if o.hasRow && row != o.row {
+			// A row that nobody asks for may be bad.
+			var bad *vecfile.Error
+			if err != nil && !(errors.As(err, &bad) && bad.Col >= 0) {
+				return err
+			}
+			continue
+		}
+		if err == nil {
+			err = answer(row, db.Query{From: m.Name, Vector: s.x})
+		}
+		if err != nil || o.hasRow {
+			return err
+		}
+	}
+}
+
+func (o *searchOptions) checkRow(s source) error {
+	if o.hasRow && o.row >= s.rows() {
+		return usageErrorf("--row %d: %s has %s, counted from 0", o.row, s.path(), plural(s.rows(), "row", "rows"))
+	}
+	return nil
+}
+
+// searchJSON is what search prints for a query.
+type searchJSON struct {
+	Query queryName `json:"query"`
+	Hits  []hitJSON `json:"hits"`
+	Next  *string   `json:"next"` // a cursor, once there are any
+	Total *int      `json:"total,omitempty"`
+}
+
+type hitJSON struct {
+	ID       string   `json:"id"`
+	Distance int      `json:"distance"`
+	Score    *float64 `json:"score"` // null for queries by code
+}
+
+func newSearchJSON(name queryName, r *db.Result, radius bool) searchJSON {
+	out := searchJSON{Query: name, Hits: []hitJSON{}}
+	for _, h := range r.Hits {
+		hit := hitJSON{ID: h.Key, Distance: h.Distance}
+		if !math.IsNaN(h.Score) {
+			hit.Score = &h.Score
+		}
+		out.Hits = append(out.Hits, hit)
+	}
+	if radius {
+		out.Total = &r.Total
+	}
+	return out
+}
+
+func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
+	switch {
+	case o.id != "":
+		e.printf("item %s", name)
+	case o.code != "":
+		e.printf("code %s", name)
+	default:
+		e.printf("row %d", name)
+	}
+	switch {
+	case o.hasRadius && r.Total > len(r.Hits):
+		e.printf(": the first %s of %s within %s; -k prints more", thousands(len(r.Hits)),
+			plural(r.Total, "item", "items"), plural(o.radius, "bit", "bits"))
+	case o.hasRadius:
+		e.printf(": %s within %s", plural(r.Total, "item", "items"), plural(o.radius, "bit", "bits"))
+	case len(r.Hits) == 0:
+		e.printf(": no items")
+	}
+	e.printf("\n")
+	if len(r.Hits) == 0 {
+		return
+	}
+	var rows [][]any
+	for i, h := range r.Hits {
+		score := "-"
+		if !math.IsNaN(h.Score) {
+			score = fmt.Sprintf("%.3f", h.Score)
+		}
+		rows = append(rows, []any{i + 1, h.Key, h.Distance, score})
+	}
+	e.printTable([]column{{"rank", true}, {"id", false}, {"distance", true}, {"score", true}}, rows)
+}

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+type answer struct {
+	Query json.RawMessage
+	Hits  []struct {
+		ID       string
+		Distance int
+		Score    *float64
+	}
+	Total *int
+}
+
+// Answers are in order, complete, and the same by file, by item and by code.
+func TestSearch(t *testing.T) {
+	f := newFixture(t, 80, true)
+	var whole answer
+	mustJSON(t, &whole, "search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--row", "5", "--radius", "16")
+	if string(whole.Query) != "5" || len(whole.Hits) != 80 || whole.Total == nil || *whole.Total != 80 {
+		t.Fatalf("query %s: %d hits, total %v", whole.Query, len(whole.Hits), whole.Total)
+	}
+	for i, h := range whole.Hits[1:] {
+		last := whole.Hits[i]
+		if h.Distance < last.Distance || h.Distance == last.Distance && *h.Score > *last.Score {
+			t.Errorf("hit %d is better than the one before", i+1)
+		}
+	}
+	var byItem answer
+	mustJSON(t, &byItem, "search", f.db, "--from", "text", "--to", "image", "--id", "5", "-k", "80")
+	for i, h := range byItem.Hits {
+		if h.ID != whole.Hits[i].ID {
+			t.Fatalf("hit %d: %s by item, %s by its vector", i, h.ID, whole.Hits[i].ID)
+		}
+	}
+	if string(byItem.Query) != `"5"` || byItem.Total != nil {
+		t.Errorf("query %s, total %v", byItem.Query, byItem.Total)
+	}
+	var it itemJSON
+	mustJSON(t, &it, "get", f.db, "5")
+	var byCode answer
+	mustJSON(t, &byCode, "search", f.db, "--code", it.Code, "--radius", "0")
+	if *byCode.Total != len(byCode.Hits) || len(byCode.Hits) == 0 {
+		t.Errorf("%d hits of %d", len(byCode.Hits), *byCode.Total)
+	}
+	for _, h := range byCode.Hits {
+		if h.Distance != 0 || h.Score != nil {
+			t.Errorf("hit %+v", h)
+		}
+	}
+}
+
+// An answer without hits is an empty list, not null.
+func TestSearchNothing(t *testing.T) {
+	f := fixture{dir: t.TempDir()}
+	f.db = f.path("a.db")
+	must(t, "init", f.db, "--codes", "16")
+	if got, want := must(t, "search", f.db, "--code", "0000", "--json"), `{"query":"0000","hits":[],"next":null}`+"\n"; got != want {
+		t.Errorf("%q", got)
+	}
+	if got := must(t, "search", f.db, "--code", "0000"); got != "code 0000: no items\n" {
+		t.Errorf("%q", got)
+	}
+	if got := must(t, "search", f.db, "--code", "0000", "--radius", "3"); got != "code 0000: 0 items within 3 bits\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Answers to several queries stand apart.
+func TestSearchText(t *testing.T) {
+	f := newFixture(t, 20, true)
+	out := must(t, "search", f.db, "--from", "text", "--vectors", f.text, "-k", "1")
+	if got := strings.Count(out, "\n\nrow "); got != 19 || !strings.HasPrefix(out, "row 0\nrank  id") {
+		t.Errorf("%d gaps in %q", got, out)
+	}
+}

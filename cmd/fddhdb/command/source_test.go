@@ -1,0 +1,82 @@
+package command
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func TestOpenLabels(t *testing.T) {
+	f := fixture{dir: t.TempDir()}
+	writeNPY(t, f.path("matrix.npy"), [][]uint8{{0, 1, 1}, {0, 0, 0}, {1, 0, 0}})
+	writeFile(t, f.path("text.txt"), "dog,cat\n\nant\n")
+	writeFile(t, f.path("names.txt"), "ant\ncat\ndog\n")
+	writeFile(t, f.path("more.txt"), "ant\ncat\ndog\nelk\n")
+	for _, c := range []struct {
+		file, names string
+		labels      []string
+		rows        [][]string
+		ordered     bool
+	}{
+		{"matrix.npy", "", []string{"0", "1", "2"}, [][]string{{"1", "2"}, nil, {"0"}}, true},
+		{"matrix.npy", "names.txt", []string{"ant", "cat", "dog"}, [][]string{{"cat", "dog"}, nil, {"ant"}}, true},
+		{"text.txt", "", []string{"dog", "cat", "ant"}, [][]string{{"dog", "cat"}, nil, {"ant"}}, false},
+		{"text.txt", "more.txt", []string{"ant", "cat", "dog", "elk"}, [][]string{{"cat", "dog"}, nil, {"ant"}}, true},
+	} {
+		names := c.names
+		if names != "" {
+			names = f.path(names)
+		}
+		s, err := openLabels(f.path(c.file), names)
+		if err != nil {
+			t.Errorf("%s, %s: %v", c.file, c.names, err)
+			continue
+		}
+		rows := s.all()
+		for i, row := range rows {
+			if c.file == "text.txt" && c.names != "" && i == 0 && len(row) == 2 {
+				rows[i] = []string{min(row[0], row[1]), max(row[0], row[1])} // sets have no order
+			}
+		}
+		if diff := cmp.Diff(c.labels, s.labels.Names); diff != "" {
+			t.Errorf("%s, %s: names: %s", c.file, c.names, diff)
+		}
+		if diff := cmp.Diff(c.rows, rows); diff != "" || s.ordered != c.ordered {
+			t.Errorf("%s, %s: ordered %v, rows: %s", c.file, c.names, s.ordered, diff)
+		}
+	}
+	if _, err := openLabels(f.path("matrix.npy"), f.path("more.txt")); err == nil {
+		t.Error("a matrix of 3 columns takes 4 names")
+	}
+}
+
+// A bad key costs its row: what follows can be read.
+func TestKeySource(t *testing.T) {
+	f := fixture{dir: t.TempDir()}
+	writeFile(t, f.path("keys.txt"), "a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
+	s, err := openKeys(f.path("keys.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var good []string
+	bad := 0
+	for range s.rows() {
+		var item db.Item
+		var row *rowError
+		switch err := s.next(&item); {
+		case err == nil:
+			good = append(good, item.Key)
+		case errors.As(err, &row):
+			bad++
+		default:
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, good); diff != "" || bad != 3 {
+		t.Errorf("%d bad keys; %s", bad, diff)
+	}
+}

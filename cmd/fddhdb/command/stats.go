@@ -1,0 +1,105 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func statsCommand(e *env) *cobra.Command {
+	var o common
+	cmd := &cobra.Command{
+		Use:     "stats DIR",
+		Short:   "Print figures about a database",
+		GroupID: groupLook,
+		Long: prose(`
+			Stats prints figures about a database and its collections, or with
+			--collection about that one: items, labels, codes, and the bytes that they
+			take on disk and in memory.`),
+		Example: example(`
+			fddhdb stats wiki.db
+			fddhdb stats wiki.db --collection main --json`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.withDB(args[0], func(d *db.DB) error {
+				if cmd.Flags().Changed("collection") {
+					return e.collectionStats(d, &o)
+				}
+				s, err := d.Stats()
+				if err != nil {
+					return err
+				}
+				if o.json {
+					if s.Collections == nil {
+						s.Collections = []db.CollectionStats{}
+					}
+					return e.printJSON(s)
+				}
+				e.printPairs([][2]string{
+					{"items", thousands(s.Items)},
+					{"on disk", size(s.DiskBytes)},
+					{"in memory", size(s.MemoryBytes)},
+					{"format", fmt.Sprint(s.Format)},
+					{"commits", thousands(s.Sequence)},
+					{"kernel", s.Kernel},
+				})
+				for i := range s.Collections {
+					e.printf("\n")
+					e.printCollection(&s.Collections[i])
+				}
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().Lookup("collection").Usage = "only the collection `NAME`"
+	cmd.Flags().Lookup("collection").DefValue = ""
+	return cmd
+}
+
+func (e *env) collectionStats(d *db.DB, o *common) error {
+	c, err := collection(d, o.collection)
+	if err != nil {
+		return err
+	}
+	s, err := c.Stats()
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return e.printJSON(s)
+	}
+	e.printCollection(s)
+	return nil
+}
+
+func (e *env) printCollection(s *db.CollectionStats) {
+	pairs := [][2]string{
+		{"collection", s.Name},
+		{"items", thousands(s.Items)},
+	}
+	for _, m := range s.Modalities {
+		pairs = append(pairs, [2]string{"modality", fmt.Sprintf("%s, %s, in %s", m.Name,
+			plural(m.Dim, "dimension", "dimensions"), plural(m.Items, "item", "items"))})
+	}
+	for _, f := range s.Fields {
+		text := fmt.Sprintf("%s, %s", f.Name, f.Type)
+		if f.Indexed {
+			text += ", indexed"
+		}
+		pairs = append(pairs, [2]string{"field", text})
+	}
+	pairs = append(pairs, [2]string{"labels", thousands(s.Labels)})
+	codes := "none: not trained"
+	if s.Trained {
+		codes = fmt.Sprintf("%d bits, %s distinct, of %s", s.Bits, thousands(s.DistinctCodes), plural(s.CodedItems, "item", "items"))
+	}
+	pairs = append(pairs, [2]string{"codes", codes})
+	if s.Trained && len(s.Modalities) > 0 {
+		pairs = append(pairs, [2]string{"space", fmt.Sprintf("%d, revision %d", s.Space, s.Revision)})
+	}
+	pairs = append(pairs, [2]string{"in memory", size(s.MemoryBytes)})
+	e.printPairs(pairs)
+}

@@ -1,0 +1,23 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func TestStats(t *testing.T) {
+	f := newFixture(t, 30, true)
+	var s db.Stats
+	mustJSON(t, &s, "stats", f.db)
+	if s.Items != 30 || s.DiskBytes == 0 || s.MemoryBytes == 0 || len(s.Collections) != 1 || s.Collections[0].DistinctCodes == 0 {
+		t.Errorf("%+v", s)
+	}
+	out := must(t, "stats", f.db)
+	for _, want := range []string{"items      30\n", "collection  main\n", "modality    image, 8 dimensions, in 30 items\n", "space       1, revision 1\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in %s", want, out)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// trainOptions are the flags of train.
+type trainOptions struct {
+	common
+	db.TrainOptions
+	method           string
+	gamma, mu, kinds namedList
+	activate         bool
+}
+
+func trainCommand(e *env) *cobra.Command {
+	o := trainOptions{
+		gamma: namedList{kind: "NAME=X"},
+		mu:    namedList{kind: "NAME=X"},
+		kinds: namedList{kind: "NAME=rbf|linear"},
+	}
+	cmd := &cobra.Command{
+		Use:     "train DIR",
+		Short:   "Learn codes from the labelled items",
+		GroupID: groupLearn,
+		Long: prose(`
+			Train learns, from the labelled items, codes that make the modalities
+			comparable (FDDH), and gives every item its code: to a labelled one that of
+			its labels, to any other that of its vectors. From then on search works, and
+			new items get their codes as they are stored.
+
+			It learns two things. One is a code for each set of labels: --bits, --sweeps,
+			--seed, --method, and --mu and --delta of the methods joint and paper. The
+			other is a projection for each modality that brings vectors near the codes of
+			their labels: --map says what it starts from, rbf being distances to --anchors
+			vectors drawn from the items and linear the vectors themselves; --gamma is the
+			weight of its ridge. Try gammas from 1e-4 to 1 and keep what eval says is
+			best; they are worth more than all other settings.
+
+			Training again replaces the codes, and the space that they make up, at once
+			and whole; --activate, which will choose when, is accepted. Until training is
+			done everything stays as it was, also if it fails or is interrupted.
+
+			Of what it prints: bit balance is 0 where every bit splits the items in
+			halves and 1 where all bits are constant; constant bits tell nothing apart;
+			distinct codes are usually few, one for each set of labels.`),
+		Example: example(`
+			fddhdb train wiki.db
+			fddhdb train wiki.db --bits 128 --gamma image=1e-4 --gamma text=1e-4
+			fddhdb train wiki.db --map text=linear --rows 1000`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(cmd); err != nil {
+				return err
+			}
+			bar := e.newProgress()
+			defer bar.end()
+			o.Progress = bar.report
+			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+				t, err := c.Train(cmd.Context(), o.TrainOptions)
+				bar.end()
+				if err != nil {
+					return trainError(err)
+				}
+				if o.json {
+					return e.printJSON(t)
+				}
+				stats, err := c.Stats()
+				if err != nil {
+					return err
+				}
+				e.printTraining(c, t, stats)
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	f := cmd.Flags()
+	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels")
+	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: %d, or the items if they are fewer", model.DefaultAnchors))
+	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
+	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
+	f.StringVar(&o.method, "method", "auto", "`HOW` those are learned: auto, labels, joint or paper; auto is labels")
+	f.Var(&o.gamma, "gamma", fmt.Sprintf("ridge of a modality (default %g each); repeat it for each", model.DefaultGamma))
+	f.Var(&o.kinds, "map", "map of a modality (default rbf each; rbf+linear is not built yet)")
+	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", model.DefaultMu))
+	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels")
+	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only (default: all)")
+	f.BoolVar(&o.activate, "activate", false, "make it the active space, as for now every training does")
+	futureFlag(cmd, "features", "NAME=MAP", "map of the features of a modality", "features are used as they are")
+	futureFlag(cmd, "label-embedding", "bool", "allow more labels than bits", "use at least as many bits as labels")
+	cmd.Flags().Var(viewsFlag{}, "views", "codes for all targets together; target is not built yet")
+	return cmd
+}
+
+// viewsFlag is the value of --views.
+type viewsFlag struct{}
+
+func (viewsFlag) String() string { return "shared" }
+func (viewsFlag) Type() string   { return "shared|target" }
+
+func (viewsFlag) Set(s string) error {
+	switch s {
+	case "shared":
+		return nil
+	case "target":
+		return &notBuiltError{"views are shared"}
+	}
+	return errors.New("shared and target are possible")
+}
+
+// complete checks the flags and fills in the options that are made of them. The
+// model takes a zero as its default, but who types one does not mean that.
+func (o *trainOptions) complete(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	switch {
+	case o.Anchors < 0:
+		return usageErrorf("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
+	case o.Sweeps < 1:
+		return usageErrorf("--sweeps %d: 1 or more are possible", o.Sweeps)
+	case given("rows") && o.Rows < 1:
+		return usageErrorf("--rows %d: 1 or more items are possible", o.Rows)
+	case !(o.Delta > 0):
+		return usageErrorf("--delta %g: a number above 0 is possible", o.Delta)
+	}
+	err := checkBits("--bits", o.Bits)
+	if err != nil {
+		return err
+	}
+	if o.Method, err = model.ParseMethod(o.method); err != nil {
+		return usageErrorf("--method %q: auto, labels, joint and paper are possible", o.method)
+	}
+	if o.Gamma, err = o.gamma.floats("--gamma"); err != nil {
+		return err
+	}
+	if o.Mu, err = o.mu.floats("--mu"); err != nil {
+		return err
+	}
+	o.Map = map[string]model.MapKind{}
+	for _, k := range o.kinds.list {
+		o.Map[k.name], err = model.ParseMapKind(k.value)
+		switch {
+		case errors.Is(err, model.ErrNotBuilt):
+			return usageErrorf("--map %s=%s: %w", k.name, k.value, &notBuiltError{"use rbf or linear"})
+		case err != nil:
+			return usageErrorf("--map %s=%s: rbf and linear are possible", k.name, k.value)
+		}
+	}
+	return nil
+}
+
+// trainError tells what the items are to blame for from what the flags are, and
+// adds what to do.
+func trainError(err error) error {
+	var singular *model.SingularError
+	switch {
+	case errors.Is(err, model.ErrNoLabels):
+		return &failure{wrap(err, "training learns from labelled items: bring labels in with import --labels or put --labels")}
+	case errors.Is(err, model.ErrOneClass):
+		return &failure{wrap(err, "there is nothing to tell apart: bring in items with other labels")}
+	case errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
+		return &failure{err}
+	}
+	return err
+}
+
+func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionStats) {
+	e.printf("trained collection %s on %s with %s: space %d, revision %d\n\n",
+		c.Name(), plural(t.TrainItems, "labelled item", "labelled items"), plural(t.Labels, "label", "labels"), t.Space, t.Revision)
+	var rows [][]any
+	for _, m := range s.Modalities {
+		ch := t.Chosen[m.Name]
+		anchors, sigma := "-", "-"
+		if ch.Map == model.MapRBF {
+			anchors, sigma = thousands(ch.Anchors), number(ch.Sigma)
+		}
+		rows = append(rows, []any{m.Name, ch.Map.String(), anchors, number(ch.Gamma), sigma, thousands(ch.Items)})
+		if ch.Constant {
+			e.warnf("all vectors of modality %q are equal, so it teaches nothing", m.Name)
+		}
+	}
+	e.printTable([]column{{"modality", false}, {"map", false}, {"anchors", true}, {"gamma", true}, {"sigma", true}, {"items", true}}, rows)
+	e.printf("\n")
+	e.printPairs([][2]string{
+		{"bits", fmt.Sprint(t.Bits)},
+		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},
+		{"bit balance", fmt.Sprintf("%.3f", t.BitBalance)},
+		{"constant bits", fmt.Sprint(t.ConstantBits)},
+		{"distinct codes", fmt.Sprintf("%s of the labels, %s of all items", thousands(t.DistinctCodes), thousands(s.DistinctCodes))},
+		{"items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))},
+		{"seconds", phases(t.Seconds)},
+	})
+}
+
+// phases spells the time of a training, the longest phases first.
+func phases(by map[string]float64) string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(n string) bool { return n == "total" })
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case by[a] > by[b]:
+			return -1
+		case by[a] < by[b]:
+			return 1
+		}
+		return 0
+	})
+	var parts []string
+	for _, n := range names {
+		if by[n] >= .005 {
+			parts = append(parts, fmt.Sprintf("%s %.2f", n, by[n]))
+		}
+	}
+	total := fmt.Sprintf("%.2f", by["total"])
+	if len(parts) == 0 {
+		return total
+	}
+	return total + ": " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,85 @@
+package command
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// versionJSON is what version prints.
+type versionJSON struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"` // of the source; "" where it is not known
+	Time     string `json:"time"`     // of that revision
+	Modified bool   `json:"modified"` // the source was changed after it
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Format   int    `json:"format"` // the newest that it reads
+	Kernel   string `json:"kernel"` // Hamming kernels in use on this machine
+}
+
+func versionCommand(e *env) *cobra.Command {
+	var o common
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of fddhdb",
+		GroupID: groupOther,
+		Long: prose(`
+			Version prints what a report of a fault should say: the version of fddhdb, what
+			it was built from and with, and the newest format of databases that it reads.`),
+		Example: example(`
+			fddhdb version --json`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageErrorf("version does not know what to do with %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			v := version(debug.ReadBuildInfo())
+			if o.json {
+				return e.printJSON(v)
+			}
+			e.printf("fddhdb %s\n", v.Version)
+			if v.Revision != "" {
+				changed := ""
+				if v.Modified {
+					changed = ", changed since"
+				}
+				e.printf("source %s of %s%s\n", v.Revision, v.Time, changed)
+			}
+			e.printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
+			return nil
+		},
+	}
+	o.registerJSON(cmd)
+	return cmd
+}
+
+func version(info *debug.BuildInfo, ok bool) versionJSON {
+	v := versionJSON{
+		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Format: db.Format, Kernel: codec.KernelName(),
+	}
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.time":
+			v.Time = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}

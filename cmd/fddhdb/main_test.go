@@ -1,0 +1,214 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"fddhdb": main})
+}
+
+// TestScripts runs testdata/script, a file a verb or a kind of mistake. Besides
+// the commands of testscript there are
+//
+//	fails CODE COMMAND...          the command must exit with that code, and with
+//	                               one error on stderr, prefixed once
+//	npy FILE TYPE SHAPE VALUE...   makes a .npy: type f4, u1 or i8, shape 2x3 or 6
+//	synth PREFIX ITEMS [CLASSES]   makes PREFIX_image.npy, _text.npy and _labels.npy
+//	between REGEXP LEAST MOST      the number after it in stdout is in between
+//	damage DIR                     changes bytes in what the database stores
+//	empty DIR                      nothing may be in the folder, not even hidden
+func TestScripts(t *testing.T) {
+	wiki, err := filepath.Abs("../../../shared/data/wiki")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("WIKI", wiki)
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "root":
+				return os.Getuid() == 0, nil
+			case "wiki":
+				_, err := os.Stat(wiki)
+				return err == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"fails":   fails,
+			"npy":     npy,
+			"synth":   synthetic,
+			"between": between,
+			"damage":  damage,
+			"empty":   empty,
+		},
+	})
+}
+
+func fails(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: fails CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	var exit *exec.ExitError
+	err = ts.Exec(args[1], args[2:]...)
+	if !errors.As(err, &exit) {
+		ts.Fatalf("%v, want exit code %d", err, want)
+	}
+	if exit.ExitCode() != want {
+		ts.Fatalf("exit code %d, want %d", exit.ExitCode(), want)
+	}
+	text := ts.ReadFile("stderr")
+	last := text[strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n')+1:]
+	if !strings.HasPrefix(last, "fddhdb: ") || strings.Count(last, "fddhdb: ") != 1 {
+		ts.Fatalf("the last line of stderr is not an error prefixed once: %q", last)
+	}
+}
+
+func npy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: npy FILE TYPE SHAPE VALUE...")
+	}
+	descr := map[string]string{"f4": "<f4", "u1": "|u1", "i8": "<i8"}[args[1]]
+	shape := strings.ReplaceAll(args[2], "x", ", ")
+	if shape == args[2] {
+		shape += ","
+	}
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape)
+	dict += strings.Repeat(" ", 63-(10+len(dict))%64) + "\n"
+	b := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(dict)))
+	b = append(b, dict...)
+	for _, s := range args[3:] {
+		x, err := strconv.ParseFloat(s, 64)
+		ts.Check(err)
+		switch args[1] {
+		case "f4":
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)))
+		case "u1":
+			b = append(b, byte(x))
+		case "i8":
+			b = binary.LittleEndian.AppendUint64(b, uint64(int64(x)))
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
+}
+
+func synthetic(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: synth PREFIX ITEMS [CLASSES]")
+	}
+	cfg := synth.Config{Classes: 4, Seed: 1, Noise: 0.5}
+	var err error
+	cfg.Items, err = strconv.Atoi(args[1])
+	ts.Check(err)
+	if len(args) == 3 {
+		cfg.Classes, err = strconv.Atoi(args[2])
+		ts.Check(err)
+	}
+	data := synth.Pairs(cfg)
+	for t, name := range []string{"image", "text"} {
+		ts.Check(writeMatrix(ts.MkAbs(args[0]+"_"+name+".npy"), data.Vectors[t]))
+	}
+	labels := make([][]uint8, data.Items())
+	for i, set := range data.Labels {
+		labels[i] = make([]uint8, cfg.Classes)
+		for _, l := range set {
+			labels[i][l] = 1
+		}
+	}
+	ts.Check(writeMatrix(ts.MkAbs(args[0]+"_labels.npy"), labels))
+}
+
+func writeMatrix[T float32 | uint8](path string, rows [][]T) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w, err := vecfile.NewWriter[T](f, len(rows), len(rows[0]))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+func between(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: between REGEXP LEAST MOST")
+	}
+	var bounds [2]float64
+	var err error
+	for i, s := range args[1:] {
+		bounds[i], err = strconv.ParseFloat(s, 64)
+		ts.Check(err)
+	}
+	number, err := regexp.Compile(args[0] + "([-+.e0-9]+)")
+	ts.Check(err)
+	found := number.FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("no number after %s", args[0])
+	}
+	x, err := strconv.ParseFloat(found[1], 64)
+	ts.Check(err)
+	if x < bounds[0] || x > bounds[1] {
+		ts.Fatalf("%g is not between %g and %g", x, bounds[0], bounds[1])
+	}
+}
+
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: damage DIR")
+	}
+	tables, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "store", "*.sst"))
+	ts.Check(err)
+	if len(tables) == 0 {
+		ts.Fatalf("%s has no tables to damage", args[0])
+	}
+	for _, path := range tables {
+		b, err := os.ReadFile(path)
+		ts.Check(err)
+		for i := 0; i < len(b)/2; i += 50 {
+			b[i] ^= 0x55
+		}
+		ts.Check(os.WriteFile(path, b, 0o666))
+	}
+}
+
+func empty(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: empty DIR")
+	}
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	for _, e := range entries {
+		ts.Fatalf("%s is in %s", e.Name(), args[0])
+	}
+}
