@@ -6,6 +6,15 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
+// errFarAway is about a vector without a direction in code space.
+var errFarAway = invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
+
+// unlearned is about a modality that the model does not know.
+func (cv *collectionView) unlearned(t int) error {
+	return fmt.Errorf("%w: the model of collection %q knows nothing of modality %q, which no labelled item had when it was trained: train again",
+		ErrNoModel, cv.Name, cv.Modalities[t].Name)
+}
+
 // Encode returns the code that an unlabelled item with these features would
 // get, bits/8 bytes, and its real-valued projection: the sum over the modalities
 // given, whose signs are the code. Nothing is stored.
@@ -26,15 +35,17 @@ func (c *Collection) Encode(vectors map[string][]float32) (code []byte, z []floa
 		}
 		e := cv.space.encoders.Get().(*encoder)
 		defer cv.space.encoders.Put(e)
-		for t := e.modalities; t < len(it.vectors); t++ {
-			if it.vectors[t] != nil {
-				return fmt.Errorf("%w: the model of collection %q is older than modality %q: train again",
-					ErrNoModel, cv.Name, cv.Modalities[t].Name)
+		for t, x := range it.vectors {
+			if _, known := e.position(t); x != nil && !known {
+				return cv.unlearned(t)
 			}
 		}
-		sum, _, err := e.fuse(it.vectors)
+		sum, any, err := e.fuse(it.vectors)
 		if err != nil {
 			return invalid("encode: %w", err)
+		}
+		if !any {
+			return errFarAway
 		}
 		z = append([]float64(nil), sum...)
 		code = codec.PackSigns(codec.NewCode(cv.space.Bits), z).AppendBytes(nil, cv.space.Bits)

@@ -191,6 +191,9 @@ func lockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	case lockHeld(err):
 		return nil, fmt.Errorf("%w: %s: close it there first", ErrLocked, dir)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("fddhdb: open %s: %w: whoever opens a database has to be allowed to write to it", dir, fs.ErrPermission)
+	}
 	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
 }
 

@@ -247,13 +247,16 @@ func (s *searcher) project(t int, x []float32) (*point, error) {
 	sp := s.cv.space
 	e := sp.encoders.Get().(*encoder)
 	defer sp.encoders.Put(e)
-	if t >= e.modalities {
-		return nil, fmt.Errorf("%w: the model of collection %q is older than modality %q: train again",
-			ErrNoModel, s.cv.Name, s.cv.Modalities[t].Name)
+	i, known := e.position(t)
+	if !known {
+		return nil, s.cv.unlearned(t)
 	}
 	p := &point{code: codec.NewCode(sp.Bits), z: make([]float64, sp.Bits)}
-	if err := e.Project(p.z, t, x); err != nil {
+	if err := e.Project(p.z, i, x); err != nil {
 		return nil, invalid("encode: %w", err)
+	}
+	if isZero(p.z) {
+		return nil, errFarAway
 	}
 	codec.PackSigns(p.code, p.z)
 	sum := 0.0

@@ -3,6 +3,7 @@ package db
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 // collection the fact that they bring them. It is immutable.
 type space struct {
 	spaceDescriptor
-	model    *model.Model // nil in a codes-only collection
-	encoders sync.Pool    // of *encoder
+	model      *model.Model // nil in a codes-only collection
+	modalities []int        // of the collection, by modality of the model
+	encoders   sync.Pool    // of *encoder
 }
 
 // spaceDescriptor is what is stored of a space besides its matrices.
@@ -85,7 +87,7 @@ func (g *group) writeSpace(collection uint32, s *space, report *model.Report) er
 
 // codesOnlySpace makes the one space that a codes-only collection has.
 func (g *group) codesOnlySpace(s *collectionState) error {
-	sp := newSpace(spaceDescriptor{ID: 1, Revision: 1, Bits: s.Bits}, nil)
+	sp := newSpace(spaceDescriptor{ID: 1, Revision: 1, Bits: s.Bits}, nil, nil)
 	if err := g.writeSpace(s.ID, sp, nil); err != nil {
 		return err
 	}
@@ -101,12 +103,14 @@ func (s *collectionState) setSpace(sp *space) {
 	s.dirty = true
 }
 
-func newSpace(d spaceDescriptor, m *model.Model) *space {
-	s := &space{spaceDescriptor: d, model: m}
+// newSpace returns the space of a model, nil for none. modalities says which of the
+// collection's each of the model's is.
+func newSpace(d spaceDescriptor, m *model.Model, modalities []int) *space {
+	s := &space{spaceDescriptor: d, model: m, modalities: modalities}
 	if m != nil {
 		s.encoders.New = func() any {
 			return &encoder{
-				Encoder: m.NewEncoder(), modalities: len(m.Modalities()),
+				Encoder: m.NewEncoder(), modalities: modalities,
 				z: make([]float64, d.Bits), sum: make([]float64, d.Bits),
 			}
 		}
@@ -114,9 +118,25 @@ func newSpace(d spaceDescriptor, m *model.Model) *space {
 	return s
 }
 
-// readSpace reads a space and its model from the store.
-func readSpace(r pebble.Reader, collection, id uint32) (*space, error) {
-	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, collection, id))
+// match finds the modalities of a model among those of a collection.
+func (d *descriptor) match(m *model.Model) ([]int, error) {
+	var positions []int
+	for _, mod := range m.Modalities() {
+		t, err := d.modality(mod.Name)
+		if err != nil {
+			return nil, fmt.Errorf("the model has a modality %q", mod.Name)
+		}
+		if d.Modalities[t].Dim != mod.Dim {
+			return nil, fmt.Errorf("modality %q of the model has %d dimensions", mod.Name, mod.Dim)
+		}
+		positions = append(positions, t)
+	}
+	return positions, nil
+}
+
+// readSpace reads a space of a collection, and its model, from the store.
+func readSpace(r pebble.Reader, c *descriptor, id uint32) (*space, error) {
+	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, c.ID, id))
 	if err != nil {
 		return nil, readError(err, "descriptor of space %d", id)
 	}
@@ -132,10 +152,13 @@ func readSpace(r pebble.Reader, collection, id uint32) (*space, error) {
 	if err != nil {
 		return nil, corrupt(err, "descriptor of space %d", id)
 	}
-	if d.Model.Chunks == 0 {
-		return newSpace(d, nil), nil
+	if c.codesOnly() {
+		if d.Bits != c.Bits || d.Model.Chunks > 0 {
+			return nil, corrupt(fmt.Errorf("%d bits, %d chunks of a model", d.Bits, d.Model.Chunks), "descriptor of space %d", id)
+		}
+		return newSpace(d, nil, nil), nil
 	}
-	b, err := readChunks(r, codec.KindModel, collection, id, d.Model)
+	b, err := readChunks(r, codec.KindModel, c.ID, id, d.Model)
 	if err != nil {
 		return nil, readError(err, "model of space %d", id)
 	}
@@ -143,10 +166,14 @@ func readSpace(r pebble.Reader, collection, id uint32) (*space, error) {
 	if err == nil && m.Bits() != d.Bits {
 		err = fmt.Errorf("model of %d bits in a space of %d", m.Bits(), d.Bits)
 	}
+	var modalities []int
+	if err == nil {
+		modalities, err = c.match(m)
+	}
 	if err != nil {
 		return nil, corrupt(err, "model of space %d", id)
 	}
-	return newSpace(d, m), nil
+	return newSpace(d, m, modalities), nil
 }
 
 // projectionBytes returns the length of a stored projection, 0 where the space
@@ -161,7 +188,7 @@ func (s *space) projectionBytes() int {
 // encoder is scratch memory for the projections of one goroutine.
 type encoder struct {
 	*model.Encoder
-	modalities int
+	modalities []int // of the collection, by modality of the model
 	z, sum     []float64
 }
 
@@ -173,27 +200,38 @@ type encoding struct {
 	projection []byte // nil: no features
 }
 
+// position returns the modality of the model that a modality of the collection is.
+func (e *encoder) position(t int) (int, bool) {
+	i := slices.Index(e.modalities, t)
+	return i, i >= 0
+}
+
 // fuse returns the sum of the projections of the features that are there, in
-// scratch memory, and whether there are any.
+// scratch memory, and whether it says anything: where there are no features that the
+// model knows, or they are so far from all that it has learned from that nothing is
+// left of the kernel, the sum is zero and has no signs.
 func (e *encoder) fuse(vectors [][]float32) (sum []float64, any bool, err error) {
 	clear(e.sum)
-	for t, x := range vectors {
-		if x == nil || t >= e.modalities { // the model may be older than a modality
+	for i, t := range e.modalities {
+		if t >= len(vectors) || vectors[t] == nil {
 			continue
 		}
-		if err := e.Project(e.z, t, x); err != nil {
+		if err := e.Project(e.z, i, vectors[t]); err != nil {
 			return nil, false, err
 		}
 		for j, z := range e.z {
 			e.sum[j] += z
 		}
-		any = true
 	}
-	return e.sum, any, nil
+	return e.sum, !isZero(e.sum), nil
+}
+
+func isZero(z []float64) bool {
+	return !slices.ContainsFunc(z, func(x float64) bool { return x != 0 })
 }
 
 // encode gives an item its code: sgn(C y) where a label is known, else the signs
-// of its fused projection. given is the code that an item of a codes-only
+// of its fused projection, if that says anything. given is the code that an item of a codes-only
 // collection brings.
 func (s *space) encode(vectors [][]float32, labelIDs []uint32, given codec.Code) (encoding, error) {
 	enc := encoding{space: s}

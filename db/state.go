@@ -151,40 +151,14 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 	if err != nil || s.counters.ActiveSpace == 0 {
 		return s, err
 	}
-	if s.space, err = readSpace(r, d.ID, uint32(s.counters.ActiveSpace)); err != nil {
+	if s.space, err = readSpace(r, d, uint32(s.counters.ActiveSpace)); err != nil {
 		return nil, err
-	}
-	if err := checkSpace(d, s.space); err != nil {
-		return nil, corrupt(err, "space %d of collection %q", s.space.ID, d.Name)
 	}
 	if s.table, err = loadTable(r, d.ID, s.space); err != nil {
 		return nil, err
 	}
 	s.freshCode = uint64(s.table.Len())
 	return s, nil
-}
-
-// checkSpace checks that a stored model fits the collection.
-func checkSpace(d *descriptor, s *space) error {
-	if d.codesOnly() {
-		if s.model != nil || s.Bits != d.Bits {
-			return fmt.Errorf("%d bits, the collection has %d", s.Bits, d.Bits)
-		}
-		return nil
-	}
-	if s.model == nil {
-		return errors.New("the model is missing")
-	}
-	ms := s.model.Modalities()
-	if len(ms) > len(d.Modalities) {
-		return fmt.Errorf("a model of %d modalities, the collection has %d", len(ms), len(d.Modalities))
-	}
-	for i, m := range ms {
-		if m.Name != d.Modalities[i].Name || m.Dim != d.Modalities[i].Dim {
-			return fmt.Errorf("modality %d of the model is %s:%d", i, m.Name, m.Dim)
-		}
-	}
-	return nil
 }
 
 // loadTable reads the codes of a space and which rows carry them.

@@ -31,6 +31,9 @@ type Training struct {
 	Space    uint32 `json:"space"`
 	Revision uint32 `json:"revision"`
 	Items    int    `json:"items"` // that have a code now
+	// LeftOut names modalities that no labelled item has, of which the model
+	// therefore knows nothing.
+	LeftOut []string `json:"left_out,omitempty"`
 	model.Report
 }
 
@@ -110,11 +113,15 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	if err != nil {
 		return nil, err
 	}
-	modalities := make([]model.Modality, len(cv.Modalities))
-	for t, m := range cv.Modalities {
-		modalities[t] = model.Modality(m)
-	}
 	src := &trainingSet{v: v, cv: cv, limit: opt.Rows}
+	leftOut, err := src.choose()
+	if err != nil {
+		return nil, err
+	}
+	modalities := make([]model.Modality, len(src.modalities))
+	for i, t := range src.modalities {
+		modalities[i] = model.Modality(cv.Modalities[t])
+	}
 	result, err := model.Train(ctx, modalities, src, opt.Options)
 	switch {
 	case src.err != nil:
@@ -122,10 +129,10 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, invalid("train collection %q: %w", cv.Name, err)
+		return nil, invalid("collection %q: %w", cv.Name, err)
 	}
 	start := time.Now()
-	coded, err := encodeAll(ctx, v, cv, result, opt.Progress)
+	coded, err := encodeAll(ctx, v, cv, result, src.modalities, opt.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -144,16 +151,51 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	}
 	result.Report.Seconds["commit"] = time.Since(start).Seconds()
 	result.Report.Seconds["total"] += result.Report.Seconds["encode"] + result.Report.Seconds["commit"]
-	t.Report = result.Report
+	t.Report, t.LeftOut = result.Report, leftOut
 	return t, nil
 }
 
 // trainingSet is the model.Source of the labelled items of a view.
 type trainingSet struct {
-	v     *view
-	cv    *collectionView
-	limit int
-	err   error // that ended the last pass, if the store is to blame
+	v          *view
+	cv         *collectionView
+	limit      int
+	modalities []int // of the collection, that some labelled item has; see choose
+	err        error // that ended the last pass, if the store is to blame
+}
+
+// choose decides on the modalities to train with and returns the names of the others.
+// Where no item is labelled all are kept, and training says what is wrong.
+func (s *trainingSet) choose() (leftOut []string, err error) {
+	labelled := roaring.New()
+	err = forEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
+		row := codec.LastNumber(key)
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return corrupt(err, "item in row %d", row)
+		}
+		if len(rec.Labels) > 0 {
+			labelled.Add(row)
+		}
+		if s.limit > 0 && labelled.GetCardinality() == uint64(s.limit) {
+			return errStopped
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errStopped) {
+		return nil, err
+	}
+	for t, m := range s.cv.Modalities {
+		if labelled.IsEmpty() || s.cv.presence[t].Intersects(labelled) {
+			s.modalities = append(s.modalities, t)
+		} else {
+			leftOut = append(leftOut, m.Name)
+		}
+	}
+	if len(s.modalities) == 0 {
+		return nil, invalid("train collection %q: no labelled item has a vector of any modality", s.cv.Name)
+	}
+	return leftOut, nil
 }
 
 // errStopped ends a walk whose caller has had enough.
@@ -162,11 +204,15 @@ var errStopped = errors.New("stopped")
 func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		n := 0
+		chosen := make([][]float32, len(s.modalities))
 		err := s.cv.forEachItem(s.v.snap, func(_ uint32, rec *codec.ItemRecord, vectors [][]float32) error {
 			if len(rec.Labels) == 0 {
 				return nil
 			}
-			if !yield(model.Example{Vectors: vectors, Labels: rec.Labels}, nil) {
+			for i, t := range s.modalities {
+				chosen[i] = vectors[t]
+			}
+			if !yield(model.Example{Vectors: chosen, Labels: rec.Labels}, nil) {
 				return errStopped
 			}
 			if n++; n == s.limit {
@@ -264,9 +310,9 @@ type coded struct {
 }
 
 // encodeAll makes the codes of all items of a view.
-func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.Result, progress func(string, int, int)) (*coded, error) {
+func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.Result, modalities []int, progress func(string, int, int)) (*coded, error) {
 	// The space has no number before the committer gives it one.
-	out := &coded{space: newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model)}
+	out := &coded{space: newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model, modalities)}
 	const block = 1024
 	var rows []uint32
 	var vectors [][][]float32

@@ -164,6 +164,71 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 	mustTrain(t, c, TrainOptions{})
 }
 
+// A modality that no labelled item has cannot be learned, and does not keep the
+// others from it.
+func TestModalityWithoutLabelledItemsIsLeftOut(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(60, synth.Config{})
+	for _, it := range items[:50] {
+		delete(it.Vectors, "image")
+	}
+	for _, it := range items[50:] {
+		it.Labels = nil
+	}
+	putAll(t, c, items)
+	tr := mustTrain(t, c, TrainOptions{})
+	if !slices.Equal(tr.LeftOut, []string{"image"}) || len(tr.Chosen) != 1 || tr.Items != 60 {
+		t.Errorf("%+v", tr)
+	}
+	for range 2 {
+		if _, err := c.Search(ctx, Query{From: "image", Vector: items[55].Vectors["image"]}); !errors.Is(err, ErrNoModel) {
+			t.Errorf("search by image: %v", err)
+		}
+		r, err := c.Search(ctx, Query{From: "text", To: "image", Vector: items[55].Vectors["text"]})
+		if err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "k55" {
+			t.Errorf("search from text to image: %+v, %v", r, err)
+		}
+		if it, err := c.Get(ctx, "k55"); err != nil || it.CodeFrom != "fused" {
+			t.Errorf("%+v, %v", it, err)
+		}
+		mustClose(t, d)
+		d = mustOpen(t, d.dir, nil)
+		c = mustCollection(t, d, "main")
+	}
+	mustClose(t, d)
+}
+
+// Far away from all anchors a kernel says nothing, and a code made of nothing would
+// be the same for all such vectors.
+func TestVectorsFarFromTheTrainingSet(t *testing.T) {
+	_, c := openPairs(t)
+	putAll(t, c, pairs(60, synth.Config{}))
+	mustTrain(t, c, TrainOptions{})
+	far := pairs(1, synth.Config{})[0]
+	for _, x := range far.Vectors {
+		for j := range x {
+			x[j] *= 255
+		}
+	}
+	far.Labels = nil
+	if _, err := c.Search(ctx, Query{From: "text", Vector: far.Vectors["text"]}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("search: %v", err)
+	}
+	if _, _, err := c.Encode(far.Vectors); !errors.Is(err, ErrInvalid) {
+		t.Errorf("encode: %v", err)
+	}
+	e := Evaluation{Queries: map[string][][]float32{"text": {far.Vectors["text"]}}, Labels: [][]string{{"class0"}}}
+	if _, err := c.Evaluate(ctx, e); !errors.Is(err, ErrInvalid) {
+		t.Errorf("evaluate: %v", err)
+	}
+	if err := c.Put(ctx, far); err != nil {
+		t.Fatal(err)
+	}
+	if it, err := c.Get(ctx, far.Key); err != nil || it.Code != nil || it.CodeFrom != "" {
+		t.Errorf("%+v, %v", it, err)
+	}
+}
+
 func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 	_, c := openPairs(t)
 	putAll(t, c, pairs(50, synth.Config{}))

@@ -76,7 +76,7 @@ func (s *setBuilder) add(labels []uint32, code []uint64) {
 // H0 Y' with a row for each label.
 func (s *setBuilder) finish() (*labelSets, []float64, error) {
 	if len(s.of) == 0 {
-		return nil, nil, fmt.Errorf("%w: there is no labelled item: label some items first", ErrNoLabels)
+		return nil, nil, fmt.Errorf("%w: no item has any", ErrNoLabels)
 	}
 	if len(s.keys) == 1 {
 		return nil, nil, fmt.Errorf("%w: all %d training items have the same labels, so they would all get the same code: label items of at least two kinds", ErrOneClass, len(s.of))

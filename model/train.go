@@ -293,7 +293,14 @@ func (tr *trainer) checkFeatures(m Modality, k int) error {
 	return nil
 }
 
+// maxRelaxed bounds Y, which joint and paper hold: 2 GiB.
+const maxRelaxed = 1 << 28
+
 func (tr *trainer) solve(ctx context.Context) error {
+	if n, c := len(tr.sets.of), len(tr.sets.labels); tr.opt.Method != MethodLabels && n > maxRelaxed/c {
+		return fmt.Errorf("%w: method %v holds a number for each of %d items and %d labels, at most %d in all: use the method labels, or fewer items",
+			ErrOption, tr.opt.Method, n, c, maxRelaxed)
+	}
 	s := newSolver(tr.opt, tr.reader.modalities, tr.sets, tr.hy)
 	if s.method != MethodLabels {
 		s.useMaps(tr.maps, tr.from.rotation)

@@ -278,7 +278,7 @@ func TestTrainRefuses(t *testing.T) {
 		is         func(error) bool
 		says       string
 	}{
-		{name: "no items", src: &memory{vectors: make([][][]float32, 2)}, is: is(ErrNoLabels), says: "label some items"},
+		{name: "no items", src: &memory{vectors: make([][][]float32, 2)}, is: is(ErrNoLabels), says: "no item has any"},
 		{name: "no labels", src: alter(func(d *synth.Data) { d.Labels[7] = nil }), is: is(ErrNoLabels), says: "item 7"},
 		{name: "one class", src: alter(func(d *synth.Data) {
 			for i := range d.Labels {
