@@ -103,7 +103,7 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	}
 	d := mustOpen(t, dir, nil)
 	mustClose(t, d)
-	if got := listing(t, dir); !slices.Equal(got, []string{markerName, lockName, storeName}) {
+	if got := listing(t, dir); !slices.Equal(got, []string{MarkerName, lockName, storeName}) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -118,7 +118,7 @@ func TestLostMarkerIsWrittenAgain(t *testing.T) {
 	}
 	putAll(t, c, pairs(20, synth.Config{}))
 	mustClose(t, d)
-	if err := os.Remove(filepath.Join(dir, markerName)); err != nil {
+	if err := os.Remove(filepath.Join(dir, MarkerName)); err != nil {
 		t.Fatal(err)
 	}
 	for _, must := range []bool{true, false} {

@@ -26,7 +26,7 @@ import (
 // in creating/, renamed when it is complete, and the marker follows, so that an
 // interrupted creation is recognised and done again.
 const (
-	markerName   = "FDDHDB"
+	MarkerName   = "FDDHDB" // a folder is a database when it has a file of this name
 	lockName     = "LOCK"
 	storeName    = "store"
 	creatingName = "creating"
@@ -50,12 +50,12 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	case err != nil:
 		return false, false, fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
-	if slices.Contains(names, markerName) {
+	if slices.Contains(names, MarkerName) {
 		return true, false, checkMarker(fsys, dir)
 	}
 	for _, name := range names {
 		switch name {
-		case lockName, storeName, creatingName, markerName + ".tmp":
+		case lockName, storeName, creatingName, MarkerName + ".tmp":
 		default:
 			return false, false, nil
 		}
@@ -79,7 +79,7 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 }
 
 func checkMarker(fsys vfs.FS, dir string) error {
-	f, err := fsys.Open(fsys.PathJoin(dir, markerName))
+	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
 	if err != nil {
 		return fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
@@ -90,7 +90,7 @@ func checkMarker(fsys vfs.FS, dir string) error {
 	}
 	var m marker
 	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
-		return fmt.Errorf("%w: %s: its file %s is not ours", ErrNotDatabase, dir, markerName)
+		return fmt.Errorf("%w: %s: its file %s is not ours", ErrNotDatabase, dir, MarkerName)
 	}
 	if m.Format > Format || m.Format < 0 {
 		return &FormatError{Dir: dir, Found: m.Format, Supported: Format}
@@ -130,7 +130,7 @@ func writeMarker(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	tmp := fsys.PathJoin(dir, markerName+".tmp")
+	tmp := fsys.PathJoin(dir, MarkerName+".tmp")
 	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func writeMarker(fsys vfs.FS, dir string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := fsys.Rename(tmp, fsys.PathJoin(dir, markerName)); err != nil {
+	if err := fsys.Rename(tmp, fsys.PathJoin(dir, MarkerName)); err != nil {
 		return err
 	}
 	return syncDir(fsys, dir)

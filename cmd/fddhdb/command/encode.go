@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -159,7 +158,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, list []named, out string
 		if err != nil {
 			return 0, 0, err
 		}
-		codes, err := encodeBlock(ctx, c, block)
+		codes, err := encodeBlock(ctx, c, paths(sources), done, block)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -172,6 +171,15 @@ func encodeFiles(ctx context.Context, c *db.Collection, list []named, out string
 		return 0, 0, writeError(out, err)
 	}
 	return rows, bits, files.commit()
+}
+
+// paths names files.
+func paths(sources []source) string {
+	var list []string
+	for _, s := range sources {
+		list = append(list, s.path())
+	}
+	return strings.Join(list, ", ")
 }
 
 // readBlock reads the next n rows of all files, each row by modality.
@@ -192,8 +200,9 @@ func readBlock(sources []source, n int) ([]map[string][]float32, error) {
 	return block, nil
 }
 
-// encodeBlock encodes rows on all cores; the codes stand one after the other.
-func encodeBlock(ctx context.Context, c *db.Collection, block []map[string][]float32) ([]byte, error) {
+// encodeBlock encodes the rows from first on of the files named, on all cores; the
+// codes stand one after the other.
+func encodeBlock(ctx context.Context, c *db.Collection, files string, first int, block []map[string][]float32) ([]byte, error) {
 	codes := make([][]byte, len(block))
 	errs := make([]error, len(block))
 	var next atomic.Int64
@@ -216,7 +225,7 @@ func encodeBlock(ctx context.Context, c *db.Collection, block []map[string][]flo
 	var out []byte
 	for i, err := range errs {
 		if err != nil {
-			return nil, &failure{fmt.Errorf("encode: %w", err)}
+			return nil, atRow(err, files, first+i)
 		}
 		out = append(out, codes[i]...)
 	}

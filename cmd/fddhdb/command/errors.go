@@ -82,7 +82,16 @@ func message(err error) string {
 // reason takes off what only a caller of package db needs to read.
 func reason(s string) string {
 	s = strings.TrimPrefix(s, "fddhdb: ")
+	s = strings.ReplaceAll(s, "; <corruption detail carrier>", "") // of the storage engine
 	return strings.TrimPrefix(s, "invalid argument: ")
+}
+
+// atRow says which row of a file an invalid vector is in.
+func atRow(err error, path string, row int) error {
+	if !errors.Is(err, db.ErrInvalid) {
+		return err
+	}
+	return failuref("%s: row %d: %s", path, row, reason(err.Error()))
 }
 
 // flagError rewords what pflag says: always the flag first, never a Go function.

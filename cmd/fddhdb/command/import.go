@@ -48,7 +48,8 @@ func importCommand(e *env) *cobra.Command {
 
 			Everything is checked first and stored in one commit, so that an import is
 			done whole or not at all. With --on-error skip bad rows are left out, the
-			reasons go to stderr, and the good ones are stored in several commits; that is
+			reasons go to stderr, and the good ones are stored in several commits; a file
+			whose rows differ in length is refused all the same. That is
 			also the way for what is too large for one commit (1 GiB). --dry-run checks
 			and stores nothing.
 
@@ -157,7 +158,7 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *pr
 	err = e.withDB(dir, func(d *db.DB) error {
 		_, err := d.Collection(o.collection)
 		if err == nil {
-			return fmt.Errorf("%w: collection %q: name another one with --collection", db.ErrExists, o.collection)
+			return fmt.Errorf("%w: collection %q: import into it without --init, or name another one with --collection", db.ErrExists, o.collection)
 		}
 		if errors.Is(err, db.ErrNotFound) {
 			return nil

@@ -34,15 +34,15 @@ func newItemJSON(it *db.Item) itemJSON {
 
 // printItem writes an item for a person to look at.
 func (e *env) printItem(it *db.Item) {
-	e.printf("%s\n", it.Key)
+	e.printf("%s\n", plain(it.Key))
 	line := func(name, format string, args ...any) {
 		e.printf("  %-9s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	if len(it.Labels) > 0 {
-		line("labels", "%s", strings.Join(it.Labels, ", "))
+		line("labels", "%s", plain(strings.Join(it.Labels, ", ")))
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
-		line("field", "%s = %v", name, it.Fields[name])
+		line("field", "%s = %s", name, plain(fmt.Sprint(it.Fields[name])))
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
 		line("vector", "%s, %s", name, vectorStart(it.Vectors[name]))

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // outFiles are files that a verb makes. They get their names when all of them are
@@ -16,20 +18,29 @@ type outFiles struct{ files []*outFile }
 
 type outFile struct {
 	*bufio.Writer
-	path string
+	path string // as it was given
+	real string // one for each file, however it is spelt
 	f    *os.File
 	tmp  string // "" for what is no regular file, such as /dev/stdout: it is written to as it is
 }
 
 // create starts a file. It must not be closed by who writes to it.
 func (o *outFiles) create(path string) (*outFile, error) {
+	real, err := realPath(path)
+	if err != nil {
+		return nil, writeError(path, err)
+	}
 	for _, other := range o.files {
-		if other.path == path {
+		if other.real == real {
 			return nil, usageErrorf("%s is to be written twice: give each file a name of its own", path)
 		}
 	}
-	out := &outFile{path: path}
-	var err error
+	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, db.MarkerName)); err == nil {
+			return nil, usageErrorf("%s is inside the database %s: write to another folder", path, dir)
+		}
+	}
+	out := &outFile{path: path, real: real}
 	if info, statErr := os.Stat(path); statErr == nil && !info.Mode().IsRegular() {
 		if info.IsDir() {
 			return nil, fmt.Errorf("write %s: is a directory", path)
@@ -37,8 +48,10 @@ func (o *outFiles) create(path string) (*outFile, error) {
 		out.f, err = os.OpenFile(path, os.O_WRONLY, 0)
 	} else {
 		// Not os.CreateTemp, whose files nobody else may read.
-		out.tmp = filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.tmp", filepath.Base(path), os.Getpid()))
-		out.f, err = os.OpenFile(out.tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+		tmp := filepath.Join(filepath.Dir(real), fmt.Sprintf(".%s.%d.tmp", filepath.Base(real), os.Getpid()))
+		if out.f, err = os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err == nil {
+			out.tmp = tmp
+		}
 	}
 	if err != nil {
 		return nil, writeError(path, err)
@@ -46,6 +59,20 @@ func (o *outFiles) create(path string) (*outFile, error) {
 	out.Writer = bufio.NewWriterSize(out.f, 64<<10)
 	o.files = append(o.files, out)
 	return out, nil
+}
+
+// realPath follows links, of the file and of the folders above it, as far as they
+// exist.
+func realPath(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real, nil
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
+	return filepath.Join(dir, filepath.Base(abs)), err
 }
 
 // commit completes all files and gives them their names.
@@ -67,7 +94,7 @@ func (o *outFiles) commit() error {
 		if f.tmp == "" {
 			continue
 		}
-		if err := os.Rename(f.tmp, f.path); err != nil {
+		if err := os.Rename(f.tmp, f.real); err != nil {
 			return writeError(f.path, err)
 		}
 		f.tmp = ""

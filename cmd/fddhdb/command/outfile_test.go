@@ -4,7 +4,58 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
 )
+
+// One file has many names, and a database's own files are not to be written to.
+func TestOutFilesAreTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	writeFile(t, "a", "before")
+	if err := os.Symlink("a", "link"); err != nil {
+		t.Skip(err)
+	}
+	for _, other := range []string{"a", "./a", filepath.Join(dir, "a"), "link"} {
+		var o outFiles
+		if _, err := o.create("a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.create(other); err == nil {
+			t.Errorf("a and %s were both opened", other)
+		}
+		o.discard()
+	}
+	var o outFiles
+	f, err := o.create("link")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("after"); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile("a"); string(got) != "after" {
+		t.Errorf("a holds %q", got)
+	}
+	if info, err := os.Lstat("link"); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v", err)
+	}
+
+	if err := os.MkdirAll(filepath.Join("d", "store"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join("d", db.MarkerName), "marker")
+	for _, path := range []string{"d/" + db.MarkerName, "d/new", "d/store/000001.sst"} {
+		var o outFiles
+		if _, err := o.create(path); exitCode(err) != exitUsage {
+			t.Errorf("%s: %v", path, err)
+		}
+		o.discard()
+	}
+}
 
 func TestOutFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -61,6 +62,16 @@ func (e *env) printTable(columns []column, rows [][]any) {
 	for line := range strings.Lines(t.Render()) {
 		fmt.Fprintln(e.stdout, strings.TrimRight(line, " \n"))
 	}
+}
+
+// plain spells text from the database so that it cannot move the cursor or begin a
+// line: what is not printable is escaped as in Go.
+func plain(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // thousands spells a count with commas.

@@ -37,7 +37,7 @@ func scanCommand(e *env) *cobra.Command {
 					if o.json {
 						err = e.printJSON(newItemJSON(it))
 					} else {
-						e.printf("%-15s %-24s %s\n", it.Key, orDash(strings.Join(it.Labels, ",")), orDash(hex.EncodeToString(it.Code)))
+						e.printf("%-15s %-24s %s\n", plain(it.Key), orDash(plain(strings.Join(it.Labels, ","))), orDash(hex.EncodeToString(it.Code)))
 					}
 					if n++; err != nil || n == limit {
 						return err

@@ -248,7 +248,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 			continue
 		}
 		if err == nil {
-			err = answer(row, db.Query{From: m.Name, Vector: s.x})
+			err = atRow(answer(row, db.Query{From: m.Name, Vector: s.x}), s.path(), row)
 		}
 		if err != nil || o.hasRow {
 			return err

@@ -164,10 +164,8 @@ func trainError(err error) error {
 	var singular *model.SingularError
 	switch {
 	case errors.Is(err, model.ErrNoLabels):
-		return &failure{wrap(err, "training learns from labelled items: bring labels in with import --labels or put --labels")}
-	case errors.Is(err, model.ErrOneClass):
-		return &failure{wrap(err, "there is nothing to tell apart: bring in items with other labels")}
-	case errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
+		return &failure{wrap(err, "bring labels in with import --labels or put --labels")}
+	case errors.Is(err, model.ErrOneClass), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
 		return &failure{err}
 	}
 	return err
@@ -177,8 +175,14 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	e.printf("trained collection %s on %s with %s: space %d, revision %d\n\n",
 		c.Name(), plural(t.TrainItems, "labelled item", "labelled items"), plural(t.Labels, "label", "labels"), t.Space, t.Revision)
 	var rows [][]any
+	for _, name := range t.LeftOut {
+		e.warnf("no labelled item has a vector of modality %q, so nothing is learned of it", name)
+	}
 	for _, m := range s.Modalities {
-		ch := t.Chosen[m.Name]
+		ch, learned := t.Chosen[m.Name]
+		if !learned {
+			continue
+		}
 		anchors, sigma := "-", "-"
 		if ch.Map == model.MapRBF {
 			anchors, sigma = thousands(ch.Anchors), number(ch.Sigma)
