@@ -80,10 +80,15 @@ func openFinder(ctx context.Context, dir string) (*finder, error) {
 
 func (f *finder) close() error { return f.db.Close() }
 
-// load reads the names from the collection, after creating it if necessary.
+// load reads the names from the collection, after creating it in an empty database.
 func (f *finder) load(ctx context.Context) (err error) {
 	f.emoji, err = f.db.Collection("emoji")
 	if errors.Is(err, db.ErrNotFound) {
+		if others, err := f.db.Collections(); err != nil {
+			return err
+		} else if len(others) > 0 {
+			return errors.New("this is the database of another program: name another folder")
+		}
 		f.emoji, err = f.db.CreateCollection(ctx, "emoji", schema)
 	}
 	if err != nil {
