@@ -95,9 +95,10 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 	return nil
 }
 
-// Commit encodes the items, on all cores where there are many, and stores them. When
-// it returns nil, everything is durable (see Options.NoSync) and visible; with an error other than
-// ErrFailed, nothing is. The batch cannot be used again.
+// Commit encodes the items, on all cores where there are many, and stores them.
+// When it returns nil, everything is durable (see Options.NoSync) and visible;
+// with an error other than ErrFailed, nothing is. The batch cannot be used
+// again.
 func (b *Batch) Commit(ctx context.Context) error {
 	if b.err != nil {
 		return b.err

@@ -235,7 +235,8 @@ func (g *guard) leave() {
 	}
 }
 
-// close keeps new calls out and waits for the others; false if it was closed already.
+// close keeps new calls out and waits for the others; false if it was closed
+// already.
 func (g *guard) close() bool {
 	g.mu.Lock()
 	if g.closed {

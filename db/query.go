@@ -101,8 +101,8 @@ const (
 
 // Search returns the K nearest items by Hamming distance between codes, exactly:
 // no item outside is nearer than one inside. Fewer come back only when there are
-// no more. The time is that of encoding the query, reading all distinct codes, and the items
-// of the codes that are reached.
+// no more. The time is that of encoding the query, reading all distinct codes,
+// and the items of the codes that are reached.
 func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	if q.K == 0 {
 		q.K = defaultK

@@ -42,11 +42,11 @@ type Training struct {
 // before with its codes. All of that takes effect at once, when everything is
 // durable; a failure or a cancelled context leaves everything as it was.
 //
-// Readers and writers go on while it runs; what is written meanwhile is coded
-// at the end, and only for that and the commit writers wait. Memory: some 150 +
-// bits bytes an item, and what model.Train takes. A second training of the collection at
-// the same time gives ErrBusy; one that cannot work with what is stored gives
-// an ErrInvalid that also wraps the error of model.Train.
+// Readers and writers go on while it runs; what is written meanwhile is coded at
+// the end, and only for that and the commit writers wait. Memory: some 150 +
+// bits bytes an item, and what model.Train takes. A second training of the
+// collection at the same time gives ErrBusy; one that cannot work with what is
+// stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
 	if !c.db.guard.enter() {
 		return nil, ErrClosed
@@ -164,8 +164,9 @@ type trainingSet struct {
 	err        error // that ended the last pass, if the store is to blame
 }
 
-// choose decides on the modalities to train with and returns the names of the others.
-// Where no item is labelled all are kept, and training says what is wrong.
+// choose decides on the modalities to train with and returns the names of the
+// others. Where no item is labelled all are kept, and training says what is
+// wrong.
 func (s *trainingSet) choose() (leftOut []string, err error) {
 	labelled := roaring.New()
 	err = forEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
