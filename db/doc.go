@@ -23,22 +23,26 @@
 //
 // # Concurrency
 //
-// A DB and everything that it hands out, but for Batch, is safe for concurrent use. Writes go
-// through one committer that groups what waits into one synced commit. A read
-// holds one immutable view of the whole database and waits for nobody: not for
-// writers, not for training. One process has a database open at a time.
+// A DB and everything that it hands out, but for Batch, is safe for concurrent
+// use. Writes go through one committer that groups what waits into one synced
+// commit. A read holds one immutable view of the whole database and waits for
+// nobody: not for writers, not for training. One process has a database open at
+// a time.
 //
 // # Durability
 //
 // When a write returns, it is on stable storage, unless Options.NoSync. A Batch
-// is applied whole or not at all, over all its collections, codes included; so is a training. If a
-// write to the disk fails, the database refuses further writes with ErrFailed
-// and goes on answering reads; closing and opening it recovers every
-// acknowledged write. The fate of the write that failed is unknown until then.
+// is applied whole or not at all, over all its collections, codes included; so is
+// a training. If a write to the log or the manifest fails, the database refuses
+// further writes with ErrFailed and goes on answering reads; closing and opening
+// it recovers every acknowledged write. The fate of the write that failed is
+// unknown until then.
 //
 // # Caveats
 //
 // Training replaces the model and all codes of a collection: keep no codes
 // outside. All distinct codes and the row numbers of all items are held in
-// memory, and a search reads all distinct codes. Vectors are dense float32.
+// memory, and a search reads all distinct codes. Vectors are dense float32. On a
+// disk that refuses all new files, Open of a database that was not closed may wait
+// for it instead of failing.
 package db
