@@ -101,16 +101,17 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	defer g.batch.Close()
 	bytes, applied := 0, 0
 	for r := first; r != nil; {
+		taken = append(taken, r) // before anything can panic, so that it is answered
 		if r.err = c.log.err(); r.err == nil && r.exclusive == nil {
 			var size int
 			if size, r.err = g.resolve(r); r.err == nil {
 				if bytes += size; applied > 0 && bytes > maxGroupBytes {
 					next = r // it is resolved anew against what this group commits
+					taken = taken[:len(taken)-1]
 					break
 				}
 			}
 		}
-		taken = append(taken, r)
 		switch {
 		case r.err != nil:
 		case r.exclusive != nil:

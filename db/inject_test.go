@@ -195,6 +195,33 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 	}
 }
 
+// A panic in the committer is answered like a failed write, and nobody waits for ever.
+func TestPanicInTheCommitterIsAnswered(t *testing.T) {
+	for what, make := range map[string]func(*Collection) *request{
+		"resolving": func(c *Collection) *request {
+			return &request{changes: []*change{{collection: c.id}}} // no item
+		},
+		"exclusive": func(*Collection) *request {
+			return &request{exclusive: func(*group) error { panic("mine") }}
+		},
+	} {
+		d, c := openPairs(t)
+		putAll(t, c, pairs(3, synth.Config{}))
+		if err := d.committer.submit(ctx, make(c)); !errors.Is(err, ErrFailed) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+			t.Errorf("%s, and a put: %v", what, err)
+		}
+		if _, err := c.Get(ctx, "k1"); err != nil {
+			t.Errorf("%s, and a get: %v", what, err)
+		}
+		if err := d.Close(); !errors.Is(err, ErrFailed) {
+			t.Errorf("%s, and close: %v", what, err)
+		}
+	}
+}
+
 // storeKeys yields the keys of the store.
 func (d *DB) storeKeys(t *testing.T) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
