@@ -197,7 +197,7 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 
 // A panic in the committer is answered like a failed write, and nobody waits for ever.
 func TestPanicInTheCommitterIsAnswered(t *testing.T) {
-	for what, make := range map[string]func(*Collection) *request{
+	for what, broken := range map[string]func(*Collection) *request{
 		"resolving": func(c *Collection) *request {
 			return &request{changes: []*change{{collection: c.id}}} // no item
 		},
@@ -207,7 +207,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 	} {
 		d, c := openPairs(t)
 		putAll(t, c, pairs(3, synth.Config{}))
-		if err := d.committer.submit(ctx, make(c)); !errors.Is(err, ErrFailed) {
+		if err := d.committer.submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
