@@ -11,11 +11,11 @@
 // # Encodings
 //
 // The files key.go (keys), block.go (packed blocks of 256 rows), layer.go
-// (bitmaps that are merged) and record.go (items and features) each describe
-// one encoding in the comment at their head; docs/FORMAT.md gathers them. All
-// decoders accept bytes from anywhere: they return an error wrapping
-// [ErrCorrupt], never panic, and never allocate more than a small multiple of
-// their input.
+// (bitmaps that are merged), posting.go (sets of code numbers, likewise) and
+// record.go (items and features) each describe one encoding in the comment at
+// their head; docs/FORMAT.md gathers them. All decoders accept bytes from
+// anywhere: they return an error wrapping [ErrCorrupt], never panic, and never
+// allocate more than a small multiple of their input.
 //
 // # Concurrency
 //

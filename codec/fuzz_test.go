@@ -3,6 +3,8 @@ package codec
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 )
 
@@ -86,6 +88,86 @@ func FuzzLayer(f *testing.F) {
 		}
 		if !again.Added.Equals(l.Added) || !again.Deleted.Equals(l.Deleted) {
 			t.Fatal("layer changed")
+		}
+	})
+}
+
+func FuzzDecodePosting(f *testing.F) {
+	f.Add(AppendPosting(nil, []uint32{1, 200, 70000}, []uint32{0, 1 << 31}))
+	f.Add(AppendPosting(nil, nil, []uint32{5}))
+	f.Add(append([]byte{postingBitmap}, withoutRuns([]uint32{1, 2, 3, 1 << 20})...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		added, deleted, err := DecodePosting(b)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if n := len(added) + len(deleted); 4*n > 32*len(b) {
+			t.Fatalf("%d numbers in %d bytes", n, len(b))
+		}
+		enc := AppendPosting(nil, added, deleted)
+		if len(enc) > len(b) {
+			t.Fatalf("%d bytes became %d", len(b), len(enc))
+		}
+		a, d, err := DecodePosting(enc)
+		if err != nil || !slices.Equal(a, added) || !slices.Equal(d, deleted) {
+			t.Fatalf("+%v -%v became +%v -%v, %v", added, deleted, a, d, err)
+		}
+		codes, err := AppendPostingCodes(nil, b)
+		if err != nil || !slices.Equal(codes, added) {
+			t.Fatalf("got codes %v of %v, %v", codes, added, err)
+		}
+	})
+}
+
+// The merge of postings meets arbitrary bytes: it refuses if one operand does not
+// decode, or else does as a replay does.
+func FuzzMergePostings(f *testing.F) {
+	short := AppendPosting(nil, []uint32{1, 200, 70000}, []uint32{0, 1 << 31})
+	dense := withoutRuns([]uint32{1, 2, 3, 1 << 20})
+	bitmap := append([]byte{postingBitmap | postingDeltas<<4, byte(len(dense))}, dense...)
+	bitmap = append(bitmap, 5)
+	f.Add(short, bitmap, short, true)
+	f.Add(bitmap, short, AppendPosting(nil, nil, []uint32{1, 2}), false)
+	f.Fuzz(func(t *testing.T, one, two, three []byte, final bool) {
+		in := map[uint32]bool{}
+		bad := false
+		for _, b := range [][]byte{one, two, three} {
+			added, deleted, err := DecodePosting(b)
+			bad = bad || err != nil
+			for _, x := range added {
+				in[x] = true
+			}
+			for _, x := range deleted {
+				in[x] = false
+			}
+		}
+		m, err := NewMerger(SubstringKey(1, 1, 0, 0, 0), two)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Newer(three)
+		m.Older(one)
+		sum, err := m.Finish(final)
+		if bad {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("merge of bytes that do not decode: %x, %v", sum, err)
+			}
+			return
+		}
+		var added, deleted []uint32
+		for _, x := range slices.Sorted(maps.Keys(in)) {
+			if in[x] {
+				added = append(added, x)
+			} else if !final {
+				deleted = append(deleted, x)
+			}
+		}
+		want := AppendPosting(nil, added, deleted)
+		if err != nil || !bytes.Equal(sum, want) {
+			t.Fatalf("got %x, %v, want %x", sum, err, want)
 		}
 	})
 }

@@ -1,21 +1,47 @@
 package codec
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+)
 
-// kernels are the Hamming loops that depend on the machine. Each architecture
-// may replace the generic set when the program starts; every set gives the same
-// results (TestKernelsAgree).
-type kernels struct {
-	name      string
-	distances func(dst []uint16, query, codes []uint64)
+// A kernelSet is one implementation of the loops below. Every set gives the
+// same results (TestWithinAgrees and those after it); active is the fastest that
+// this machine can run, and only tests change it.
+type kernelSet uint8
+
+const (
+	generic kernelSet = iota
+	avx2
+	avx512
+	neon
+)
+
+var active = kernelSets()[0]
+
+func (k kernelSet) String() string {
+	return [...]string{"generic", "avx2", "avx512", "neon"}[k]
 }
 
-var active = generic
+// KernelName names the set of Hamming kernels that this machine runs: generic,
+// avx2, avx512 or neon.
+func KernelName() string { return active.String() }
 
-var generic = kernels{name: "generic", distances: distancesGeneric}
+// A Near is a position and its distance from a query in one number,
+// distance<<32 | position, so that sorting Nears as integers sorts them by
+// (distance, position).
+type Near uint64
 
-// KernelName names the set of Hamming kernels that this machine runs.
-func KernelName() string { return active.name }
+// NearOf returns the Near of a position and its distance, which is at least 0.
+func NearOf(distance int, position uint32) Near {
+	return Near(distance)<<32 | Near(position)
+}
+
+// Distance returns the distance in bits.
+func (n Near) Distance() int { return int(n >> 32) }
+
+// Position returns the position.
+func (n Near) Position() uint32 { return uint32(n) }
 
 // Distance returns the number of bits in which two codes of one length differ.
 func Distance(a, b Code) int {
@@ -30,31 +56,154 @@ func Distance(a, b Code) int {
 // packed codes; len(codes) must be len(dst)*len(query). It reads every word
 // of every code and allocates nothing.
 func Distances(dst []uint16, query Code, codes []uint64) {
-	active.distances(dst, query, codes)
+	if countCodes(codes, len(query)) != len(dst) {
+		panic(fmt.Sprintf("codec: %d distances of %d words of codes of %d", len(dst), len(codes), len(query)))
+	}
+	if len(dst) > 0 {
+		active.distances(dst, query, codes)
+	}
 }
 
-func distancesGeneric(dst []uint16, query, codes []uint64) {
-	switch len(query) {
-	case 1:
-		q0 := query[0]
-		codes = codes[:len(dst)]
-		for i, w := range codes {
-			dst[i] = uint16(bits.OnesCount64(w ^ q0))
-		}
-	case 2:
-		q0, q1 := query[0], query[1]
-		codes = codes[:2*len(dst)]
-		for i := range dst {
-			dst[i] = uint16(bits.OnesCount64(codes[2*i]^q0) + bits.OnesCount64(codes[2*i+1]^q1))
-		}
-	default:
-		for i := range dst {
-			code := codes[i*len(query):][:len(query)]
-			n := 0
-			for j, w := range query {
-				n += bits.OnesCount64(w ^ code[j])
+// Within writes to dst a Near for each of the packed codes within r bits of
+// query, in ascending order of position, and returns how many. Positions are
+// counted from base, and the last must fit in 32 bits. len(codes) must be a
+// multiple of len(query) and len(dst) at least the number of codes: Within may
+// write to any element of dst[:number of codes], though only those it counts
+// mean something. A negative r finds nothing, one of 64*len(query) or more
+// everything.
+//
+// Within reads every word of every code and allocates nothing; where there are
+// few matches its cost is that of the memory traffic. It keeps none of the
+// slices, and goroutines may share query and codes.
+func Within(dst []Near, query Code, codes []uint64, r int, base uint32) int {
+	n := countCodes(codes, len(query))
+	if len(dst) < n {
+		panic(fmt.Sprintf("codec: room for %d of %d codes", len(dst), n))
+	}
+	if n == 0 || r < 0 {
+		return 0
+	}
+	checkBase(base, n)
+	return active.within(dst, query, codes, min(r, 64*len(query)), base)
+}
+
+// WithinAt is Within for the codes at the given positions: it writes a Near for
+// each at[i] whose code is within r bits of query, in the order of at, which
+// may be any and may repeat positions. len(dst) must be at least len(at), and
+// WithinAt may write to any of dst[:len(at)]. It panics when a position is not
+// that of a code.
+//
+// It is meant for random access into an array that is larger than the caches:
+// while it looks at one code it fetches those that come later in at.
+func WithinAt(dst []Near, query Code, codes []uint64, at []uint32, r int) int {
+	n := countCodes(codes, len(query))
+	if len(dst) < len(at) {
+		panic(fmt.Sprintf("codec: room for %d of %d positions", len(dst), len(at)))
+	}
+	if len(at) == 0 {
+		return 0
+	}
+	// Positions are checked whatever r is, so r < 0 runs too.
+	found := active.withinAt(dst, query, codes, at, n, max(min(r, 64*len(query)), -1))
+	if found < 0 {
+		for i, p := range at {
+			if int(p) >= n {
+				panic(fmt.Sprintf("codec: position %d at %d of %d codes", p, i, n))
 			}
-			dst[i] = uint16(n)
 		}
+	}
+	return found
+}
+
+// rangesSlack is how much longer than the codes of all ranges the destination
+// of WithinRanges is: a kernel may store a whole vector for a range of one code.
+const rangesSlack = 8
+
+// WithinRanges is Within for the codes from[i] to to[i]-1, for each i in order;
+// ranges may be empty, overlap and come in any order. len(from) must equal
+// len(to), and len(dst) must be at least the sum of the lengths of the ranges
+// plus 8; WithinRanges may write to any element of dst. It panics when a range
+// is reversed or does not lie within the codes.
+//
+// It is meant for many short ranges scattered over an array that is larger than
+// the caches: while it looks at one range it fetches the beginnings of those
+// that come later.
+func WithinRanges(dst []Near, query Code, codes []uint64, from, to []uint32, r int) int {
+	n := countCodes(codes, len(query))
+	if len(from) != len(to) {
+		panic(fmt.Sprintf("codec: %d beginnings and %d ends of ranges", len(from), len(to)))
+	}
+	if len(from) == 0 {
+		return 0
+	}
+	found := active.withinRanges(dst, query, codes, from, to, n, max(min(r, 64*len(query)), -1))
+	if found < 0 {
+		room := len(dst) - rangesSlack
+		for i := range from {
+			if from[i] > to[i] || int(to[i]) > n {
+				panic(fmt.Sprintf("codec: range %d from %d to %d of %d codes", i, from[i], to[i], n))
+			}
+			room -= int(to[i] - from[i])
+		}
+		panic(fmt.Sprintf("codec: %d results are %d too few for the ranges", len(dst), -room))
+	}
+	return found
+}
+
+// WithinEach is Within for several queries of one length over one block of
+// codes that is brought from memory once: dst[j] receives the Nears of the codes
+// within r[j] bits of queries[j], and n[j] their number. dst, n and r must be at
+// least as long as queries, and each dst[j] must have room for all codes.
+//
+// Where the codes are not in the caches, two queries cost little more than one;
+// where they are, each costs what Within does.
+func WithinEach(dst [][]Near, n []int, queries []Code, codes []uint64, r []int, base uint32) {
+	if len(queries) == 0 {
+		return
+	}
+	w := len(queries[0])
+	count := countCodes(codes, w)
+	if k := len(queries); len(dst) < k || len(n) < k || len(r) < k {
+		panic(fmt.Sprintf("codec: %d queries, %d results, %d counts, %d radii", k, len(dst), len(n), len(r)))
+	}
+	for j, query := range queries {
+		if len(query) != w || len(dst[j]) < count {
+			panic(fmt.Sprintf("codec: query %d of %d words with room for %d of %d codes of %d words", j, len(query), len(dst[j]), count, w))
+		}
+	}
+	clear(n[:len(queries)])
+	if count == 0 {
+		return
+	}
+	checkBase(base, count)
+	// All queries but the first find the codes of a piece in the nearest cache,
+	// where what they cost is counting bits; one loop over several queries would
+	// count as many. The piece is that small (4 KB) for the memory to bring the
+	// next one while the later queries are at work.
+	const piece = 512
+	step := max(piece/w, 1)
+	for from := 0; from < count; from += step {
+		to := min(from+step, count)
+		for j, query := range queries {
+			n[j] += Within(dst[j][n[j]:], query, codes[from*w:to*w], r[j], base+uint32(from))
+		}
+	}
+}
+
+// countCodes returns how many codes of w words there are.
+func countCodes(codes []uint64, w int) int {
+	if w == 1 {
+		return len(codes)
+	}
+	if w < 1 || w > MaxBits/64 || len(codes)%w != 0 {
+		panic(fmt.Sprintf("codec: %d words of codes of %d words", len(codes), w))
+	}
+	return len(codes) / w
+}
+
+// checkBase panics where the position of the last of n > 0 codes overflows.
+func checkBase(base uint32, n int) {
+	if uint64(base)+uint64(n-1) > 1<<32-1 {
+		panic(fmt.Sprintf("codec: position of the last of %d codes from %d", n, base))
 	}
 }

@@ -23,27 +23,40 @@ import (
 //	22    collection, space, chunk (u32)               statistics A_t and B_t, in chunks
 //	30    collection, space, view (u8), row >> 8       block: row -> code number, provenance, revision
 //	31    collection, space, view, code number >> 8    block: code number -> code
+//	32    collection, space, view, fingerprint (u32)   posting: code numbers, see [Fingerprint]
+//	33    collection, space, view, code number >> 8    block: code number -> row, where one carries it
 //	34    collection, space, view, row >> 8            block: row -> fused projection
+//	35    collection, space, view, code number (u32),  layer: rows, low 16 bits, where several carry it
+//	      row >> 16
+//	40    collection, space, view, table (u16),        posting: code numbers
+//	      substring (u32)
 //	50    collection, set (u8), id (u32), row >> 16    layer: rows of the set, low 16 bits
+//	51    collection, field (u16), row >> 16 (u16),    layer: rows of the value, low 16 bits
+//	      value (bytes) or slice (u8)
 //
-// The kinds of blocks and layers are written with Merge, see [Merger].
+// The kinds of blocks, layers and postings are written with Merge, see [Merger].
 const (
-	KindDatabase   = 0x00
-	KindName       = 0x01
-	KindCollection = 0x02
-	KindLabel      = 0x03
-	KindCounters   = 0x04
-	KindKey        = 0x10
-	KindItem       = 0x11
-	KindFeatures   = 0x12
-	KindRowKeys    = 0x13
-	KindSpace      = 0x20
-	KindModel      = 0x21
-	KindStatistics = 0x22
-	KindRowCodes   = 0x30
-	KindCodes      = 0x31
-	KindProjection = 0x34
-	KindRows       = 0x50
+	KindDatabase    = 0x00
+	KindName        = 0x01
+	KindCollection  = 0x02
+	KindLabel       = 0x03
+	KindCounters    = 0x04
+	KindKey         = 0x10
+	KindItem        = 0x11
+	KindFeatures    = 0x12
+	KindRowKeys     = 0x13
+	KindSpace       = 0x20
+	KindModel       = 0x21
+	KindStatistics  = 0x22
+	KindRowCodes    = 0x30
+	KindCodes       = 0x31
+	KindFingerprint = 0x32
+	KindCodeRow     = 0x33
+	KindProjection  = 0x34
+	KindCodeRows    = 0x35
+	KindSubstring   = 0x40
+	KindRows        = 0x50
+	KindFieldRows   = 0x51
 )
 
 // Records of KindDatabase.
@@ -57,6 +70,7 @@ const (
 const (
 	SetLive     = 0x00 // every row that has an item; id 0
 	SetModality = 0x01 // rows that have modality id
+	SetLabel    = 0x02 // rows that have label id
 )
 
 // BlockRows is the number of rows, or code numbers, of a packed block.
@@ -95,10 +109,55 @@ func ChunkKey(kind byte, collection, space, chunk uint32) []byte {
 	return binary.BigEndian.AppendUint32(NumberKey(kind, collection, space), chunk)
 }
 
-// SpaceBlockKey returns the key of a block of a space: KindRowCodes, KindCodes
-// or KindProjection.
+// SpaceBlockKey returns the key of a block of a space: KindRowCodes, KindCodes,
+// KindCodeRow or KindProjection.
 func SpaceBlockKey(kind byte, collection, space uint32, view byte, block uint32) []byte {
-	return binary.BigEndian.AppendUint32(append(NumberKey(kind, collection, space), view), block)
+	return binary.BigEndian.AppendUint32(appendSpace(make([]byte, 0, 14), kind, collection, space, view), block)
+}
+
+// SubstringKey returns the key of the posting of the codes of a space whose
+// substring in a table has a value.
+func SubstringKey(collection, space uint32, view byte, table uint16, substring uint32) []byte {
+	return AppendSubstringKey(make([]byte, 0, 16), collection, space, view, table, substring)
+}
+
+// AppendSubstringKey appends the key of [SubstringKey]; with 16 bytes of room in
+// dst it does not allocate.
+func AppendSubstringKey(dst []byte, collection, space uint32, view byte, table uint16, substring uint32) []byte {
+	dst = appendSpace(dst, KindSubstring, collection, space, view)
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, table), substring)
+}
+
+// FingerprintKey returns the key of the posting of the codes of a space whose
+// [Fingerprint] shares its upper 32 bits with this one.
+func FingerprintKey(collection, space uint32, view byte, fingerprint uint64) []byte {
+	return AppendFingerprintKey(make([]byte, 0, 14), collection, space, view, fingerprint)
+}
+
+// AppendFingerprintKey appends the key of [FingerprintKey]; with 14 bytes of room
+// in dst it does not allocate.
+func AppendFingerprintKey(dst []byte, collection, space uint32, view byte, fingerprint uint64) []byte {
+	dst = appendSpace(dst, KindFingerprint, collection, space, view)
+	return binary.BigEndian.AppendUint32(dst, uint32(fingerprint>>32))
+}
+
+// CodeRowsKey returns the key of the layer that holds those of the rows
+// container<<16 to container<<16 + 65535 that carry a code.
+func CodeRowsKey(collection, space uint32, view byte, code uint32, container uint16) []byte {
+	return binary.BigEndian.AppendUint16(CodeRowsPrefix(collection, space, view, code), container)
+}
+
+// CodeRowsPrefix returns the prefix of all keys of KindCodeRows of a code, in
+// order of the rows.
+func CodeRowsPrefix(collection, space uint32, view byte, code uint32) []byte {
+	prefix := appendSpace(make([]byte, 0, 16), KindCodeRows, collection, space, view)
+	return binary.BigEndian.AppendUint32(prefix, code)
+}
+
+// appendSpace appends what the keys of a space's index begin with.
+func appendSpace(dst []byte, kind byte, collection, space uint32, view byte) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, kind), collection)
+	return append(binary.BigEndian.AppendUint32(dst, space), view)
 }
 
 // RowsKey returns the key of the layer that holds the rows container<<16 to
@@ -106,6 +165,17 @@ func SpaceBlockKey(kind byte, collection, space uint32, view byte, block uint32)
 func RowsKey(collection uint32, set byte, id uint32, container uint16) []byte {
 	k := append(CollectionKey(KindRows, collection), set)
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(k, id), container)
+}
+
+// FieldRowsKey returns the key of the layer that holds those of the rows
+// container<<16 to container<<16 + 65535 that have a value in a field: of a field
+// of strings this one, of another a slice of values, see [SliceOf]. All values of
+// a container stand together, strings in order of their bytes.
+func FieldRowsKey(collection uint32, field, container uint16, value string) []byte {
+	k := make([]byte, 0, fieldRowsPrefix+len(value))
+	k = binary.BigEndian.AppendUint32(append(k, KindFieldRows), collection)
+	k = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(k, field), container)
+	return append(k, value...)
 }
 
 // PrefixEnd returns the first key after all those that start with prefix, nil
@@ -126,6 +196,7 @@ var keyLengths = map[byte]int{
 	KindDatabase: 2, KindCollection: 5, KindLabel: 9, KindCounters: 5, KindItem: 9,
 	KindFeatures: 11, KindRowKeys: 9, KindSpace: 9, KindModel: 13, KindStatistics: 13,
 	KindRowCodes: 14, KindCodes: 14, KindProjection: 14, KindRows: 12,
+	KindFingerprint: 14, KindCodeRow: 14, KindCodeRows: 16, KindSubstring: 16,
 }
 
 // CheckKey reports whether bytes have the form of a key.
@@ -142,6 +213,10 @@ func CheckKey(key []byte) error {
 		if len(key) < 6 {
 			return fmt.Errorf("%w: key %x names no item", ErrCorrupt, key)
 		}
+	case KindFieldRows:
+		if len(key) < fieldRowsPrefix {
+			return fmt.Errorf("%w: key %x names no field", ErrCorrupt, key)
+		}
 	default:
 		want, ok := keyLengths[kind]
 		if !ok {
@@ -154,8 +229,12 @@ func CheckKey(key []byte) error {
 	return nil
 }
 
-// LastNumber returns the u32 at the end of a key of NumberKey, ChunkKey or
-// SpaceBlockKey; the key has passed CheckKey.
+// fieldRowsPrefix is the length of a key of KindFieldRows before the value.
+const fieldRowsPrefix = 9
+
+// LastNumber returns the u32 at the end of a key of NumberKey, ChunkKey,
+// SpaceBlockKey, SubstringKey (the substring) or FingerprintKey (the upper bits);
+// the key has passed CheckKey.
 func LastNumber(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-4:]) }
 
 // FeatureKeyParts returns row and modality of a key of KindFeatures that has
@@ -164,7 +243,31 @@ func FeatureKeyParts(key []byte) (row uint32, modality uint16) {
 	return binary.BigEndian.Uint32(key[5:]), binary.BigEndian.Uint16(key[9:])
 }
 
+// SpaceKeyParts returns space and view of a key of the kinds 30 to 40, which has
+// passed CheckKey.
+func SpaceKeyParts(key []byte) (space uint32, view byte) {
+	return binary.BigEndian.Uint32(key[5:]), key[9]
+}
+
+// SubstringKeyParts returns table and substring of a key of KindSubstring that has
+// passed CheckKey.
+func SubstringKeyParts(key []byte) (table uint16, substring uint32) {
+	return binary.BigEndian.Uint16(key[10:]), binary.BigEndian.Uint32(key[12:])
+}
+
+// CodeRowsKeyParts returns code number and container of a key of KindCodeRows that
+// has passed CheckKey.
+func CodeRowsKeyParts(key []byte) (code uint32, container uint16) {
+	return binary.BigEndian.Uint32(key[10:]), binary.BigEndian.Uint16(key[14:])
+}
+
 // RowsKeyParts returns the parts of a key of KindRows that has passed CheckKey.
 func RowsKeyParts(key []byte) (set byte, id uint32, container uint16) {
 	return key[5], binary.BigEndian.Uint32(key[6:]), binary.BigEndian.Uint16(key[10:])
+}
+
+// FieldRowsKeyParts returns the parts of a key of KindFieldRows that has passed
+// CheckKey. The value shares the memory of the key.
+func FieldRowsKeyParts(key []byte) (field, container uint16, value []byte) {
+	return binary.BigEndian.Uint16(key[5:]), binary.BigEndian.Uint16(key[7:]), key[fieldRowsPrefix:]
 }

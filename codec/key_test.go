@@ -13,13 +13,16 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		NumberKey(KindItem, 1, 2), FeatureKey(1, 2, 3), NumberKey(KindRowKeys, 1, 2),
 		NumberKey(KindSpace, 1, 2), ChunkKey(KindModel, 1, 2, 3), ChunkKey(KindStatistics, 1, 2, 3),
 		SpaceBlockKey(KindRowCodes, 1, 2, 0, 4), SpaceBlockKey(KindCodes, 1, 2, 0, 4),
+		FingerprintKey(1, 2, 0, 4<<32), SpaceBlockKey(KindCodeRow, 1, 2, 0, 4),
+		CodeRowsKey(1, 2, 0, 4, 5), SubstringKey(1, 2, 0, 4, 5),
 		SpaceBlockKey(KindProjection, 1, 2, 0, 4), RowsKey(1, SetModality, 2, 3),
+		FieldRowsKey(1, 2, 3, ""), FieldRowsKey(1, 2, 3, "value"),
 	}
 	for _, k := range keys {
 		if err := CheckKey(k); err != nil {
 			t.Errorf("%x: %v", k, err)
 		}
-		if k[0] != KindName && k[0] != KindKey {
+		if k[0] != KindName && k[0] != KindKey && k[0] != KindFieldRows {
 			if err := CheckKey(append(bytes.Clone(k), 0)); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%x with a byte more: %v", k, err)
 			}
@@ -41,6 +44,32 @@ func TestKeyPartsAndOrder(t *testing.T) {
 	}
 	if set, id, c := RowsKeyParts(RowsKey(1, SetModality, 70000, 513)); set != SetModality || id != 70000 || c != 513 {
 		t.Errorf("rows key: set %d, id %d, container %d", set, id, c)
+	}
+	if f, c, v := FieldRowsKeyParts(FieldRowsKey(1, 300, 513, "value")); f != 300 || c != 513 || string(v) != "value" {
+		t.Errorf("field rows key: field %d, container %d, value %q", f, c, v)
+	}
+	if bytes.Compare(FieldRowsKey(1, 2, 3, "b"), FieldRowsKey(1, 2, 3, "a\xff")) <= 0 || bytes.Compare(FieldRowsKey(1, 2, 4, ""), FieldRowsKey(1, 2, 3, "z")) <= 0 {
+		t.Error("values of a field are not in order")
+	}
+	if code, c := CodeRowsKeyParts(CodeRowsKey(1, 2, 3, 70000, 513)); code != 70000 || c != 513 {
+		t.Errorf("code rows key: code %d, container %d", code, c)
+	}
+	if !bytes.HasPrefix(CodeRowsKey(1, 2, 3, 70000, 513), CodeRowsPrefix(1, 2, 3, 70000)) {
+		t.Error("the key of a code's rows lacks the prefix")
+	}
+	if table, s := SubstringKeyParts(SubstringKey(1, 2, 3, 513, 70000)); table != 513 || s != 70000 {
+		t.Errorf("substring key: table %d, substring %d", table, s)
+	}
+	for _, k := range [][]byte{
+		SpaceBlockKey(KindCodes, 1, 70000, 3, 4), SpaceBlockKey(KindCodeRow, 1, 70000, 3, 4),
+		FingerprintKey(1, 70000, 3, 4), CodeRowsKey(1, 70000, 3, 4, 5), SubstringKey(1, 70000, 3, 4, 5),
+	} {
+		if space, view := SpaceKeyParts(k); space != 70000 || view != 3 {
+			t.Errorf("%x: space %d, view %d", k, space, view)
+		}
+	}
+	if n := LastNumber(FingerprintKey(1, 2, 0, 0x89abcdef_01234567)); n != 0x89abcdef {
+		t.Errorf("prefix of a fingerprint %#x", n)
 	}
 	if n := LastNumber(SpaceBlockKey(KindCodes, 1, 2, 0, 70000)); n != 70000 {
 		t.Errorf("block %d", n)

@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -46,12 +47,13 @@ func (l Layer) Delete(x uint16) {
 	l.Added.Remove(uint32(x))
 }
 
-// under makes l the composition of older, applied first, and l.
-func (l Layer) under(older Layer) {
-	added := roaring.AndNot(older.Added, l.Deleted)
-	deleted := roaring.AndNot(older.Deleted, l.Added)
-	l.Added.Or(added)
-	l.Deleted.Or(deleted)
+// apply makes l the composition of l, applied first, and newer. It may share
+// memory with newer afterwards, which is not to be written to any more.
+func (l Layer) apply(newer Layer) {
+	l.Added.AndNot(newer.Deleted)
+	l.Added.Or(newer.Added)
+	l.Deleted.AndNot(newer.Added)
+	l.Deleted.Or(newer.Deleted)
 }
 
 // Append appends the encoded layer. With final, nothing older can exist, so
@@ -86,11 +88,11 @@ func DecodeLayer(b []byte) (Layer, error) {
 	}
 	b = b[1+n:]
 	l := NewLayer()
-	if err := decodeBitmap(l.Added, b[:size]); err != nil {
+	if err := decodeBitmap(l.Added, b[:size], math.MaxUint16); err != nil {
 		return Layer{}, err
 	}
 	if b = b[size:]; len(b) > 0 {
-		if err := decodeBitmap(l.Deleted, b); err != nil {
+		if err := decodeBitmap(l.Deleted, b, math.MaxUint16); err != nil {
 			return Layer{}, err
 		}
 	}
@@ -100,11 +102,12 @@ func DecodeLayer(b []byte) (Layer, error) {
 	return l, nil
 }
 
-// decodeBitmap follows roaring's contract for bytes from outside: read, validate, use.
-func decodeBitmap(into *roaring.Bitmap, b []byte) (err error) {
+// decodeBitmap reads a bitmap of numbers up to largest from all of b, which it
+// copies. It follows roaring's contract for bytes from outside: read, validate, use.
+func decodeBitmap(into *roaring.Bitmap, b []byte, largest uint32) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library's readers are not all bounds-checked
-			err = fmt.Errorf("%w: layer: bitmap: %v", ErrCorrupt, r)
+			err = fmt.Errorf("%w: bitmap: %v", ErrCorrupt, r)
 		}
 	}()
 	// FromUnsafeBytes would alias b, whose owner (a Pebble value) soon closes it.
@@ -118,11 +121,11 @@ func decodeBitmap(into *roaring.Bitmap, b []byte) (err error) {
 	if err == nil {
 		err = into.Validate()
 	}
-	if err == nil && into.Maximum() > 0xffff {
-		err = fmt.Errorf("holds %d, beyond its container", into.Maximum())
+	if err == nil && into.Maximum() > largest {
+		err = fmt.Errorf("holds %d, more than %d", into.Maximum(), largest)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: layer: bitmap: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: bitmap: %w", ErrCorrupt, err)
 	}
 	return nil
 }

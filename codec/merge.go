@@ -6,22 +6,25 @@ import (
 )
 
 // A Merger adds up the values that were written with Merge under one key: block
-// edits or layers, told apart by the kind of the key. Newer operands win. Its
-// results are associative, as the storage engine may add any run of neighbours
-// before the rest: what an edit clears, or a layer deletes, stays recorded
-// until Finish is told that the oldest value is among the operands.
+// edits, layers or postings, told apart by the kind of the key. Newer operands
+// win. Its results are associative, as the storage engine may add any run of
+// neighbours before the rest: what an edit clears, or a layer or posting deletes,
+// stays recorded until Finish is told that the oldest value is among the operands.
 //
 // The zero value is not ready: use NewMerger. Not safe for concurrent use.
 type Merger struct {
 	kind  byte
 	newer [][]byte // copies, in order of age, the youngest last
 	older [][]byte // copies, older than all of newer, the oldest last
+	room  []byte   // holds the latest copies: operands are often many and short
 }
 
 // Merged reports whether values of this kind of key are written with Merge.
 func Merged(kind byte) bool {
 	switch kind {
-	case KindRowKeys, KindRowCodes, KindCodes, KindProjection, KindRows:
+	case KindRowKeys, KindRowCodes, KindCodes, KindCodeRow, KindProjection, // blocks
+		KindCodeRows, KindRows, KindFieldRows, // layers
+		KindFingerprint, KindSubstring: // postings
 		return true
 	}
 	return false
@@ -32,17 +35,29 @@ func NewMerger(key, value []byte) (*Merger, error) {
 	if len(key) == 0 || !Merged(key[0]) {
 		return nil, fmt.Errorf("%w: merge under key %x", ErrCorrupt, key)
 	}
-	return &Merger{kind: key[0], newer: [][]byte{slices.Clone(value)}}, nil
+	m := &Merger{kind: key[0]}
+	m.Newer(value)
+	return m, nil
 }
 
 // Newer adds an operand newer than all so far; it copies the value.
 func (m *Merger) Newer(value []byte) {
-	m.newer = append(m.newer, slices.Clone(value))
+	m.newer = append(m.newer, m.keep(value))
 }
 
 // Older adds an operand older than all so far; it copies the value.
 func (m *Merger) Older(value []byte) {
-	m.older = append(m.older, slices.Clone(value))
+	m.older = append(m.older, m.keep(value))
+}
+
+// keep returns a copy of the value.
+func (m *Merger) keep(value []byte) []byte {
+	if cap(m.room)-len(m.room) < len(value) {
+		m.room = make([]byte, 0, max(len(value), min(2*cap(m.room), 1<<16)))
+	}
+	from := len(m.room)
+	m.room = append(m.room, value...)
+	return m.room[from:len(m.room):len(m.room)]
 }
 
 // operands yields the operands, the youngest first.
@@ -59,11 +74,21 @@ func (m *Merger) operands(yield func([]byte) bool) {
 	}
 }
 
+// oldestFirst returns the operands, the oldest first.
+func (m *Merger) oldestFirst() [][]byte {
+	all := slices.Clone(m.older)
+	slices.Reverse(all)
+	return append(all, m.newer...)
+}
+
 // Finish returns the sum. final says that the oldest value ever written under
 // the key is among the operands.
 func (m *Merger) Finish(final bool) ([]byte, error) {
-	if m.kind == KindRows {
+	switch m.kind {
+	case KindCodeRows, KindRows, KindFieldRows:
 		return m.finishLayers(final)
+	case KindFingerprint, KindSubstring:
+		return addPostings(m.oldestFirst(), final)
 	}
 	return m.finishBlocks(final)
 }
@@ -92,12 +117,12 @@ func (m *Merger) finishBlocks(final bool) ([]byte, error) {
 
 func (m *Merger) finishLayers(final bool) ([]byte, error) {
 	sum := NewLayer()
-	for value := range m.operands {
+	for _, value := range m.oldestFirst() {
 		l, err := DecodeLayer(value)
 		if err != nil {
 			return nil, err
 		}
-		sum.under(l)
+		sum.apply(l)
 	}
 	sum.Added.RunOptimize()
 	return sum.Append(nil, final)

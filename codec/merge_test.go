@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -78,7 +79,8 @@ func TestBlocksMergeLikeAMap(t *testing.T) {
 			}
 			operands = append(operands, e.Append(nil, false))
 		}
-		b, err := DecodeBlock(mergeSomehow(t, SpaceBlockKey(KindRowCodes, 1, 1, 0, 0), operands))
+		kind := rapid.SampledFrom([]byte{KindRowCodes, KindCodes, KindCodeRow, KindProjection}).Draw(t, "kind")
+		b, err := DecodeBlock(mergeSomehow(t, SpaceBlockKey(kind, 1, 1, 0, 0), operands))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +125,10 @@ func TestLayersMergeLikeASet(t *testing.T) {
 			}
 			operands = append(operands, b)
 		}
-		l, err := DecodeLayer(mergeSomehow(t, RowsKey(1, SetLive, 0, 0), operands))
+		key := rapid.SampledFrom([][]byte{
+			RowsKey(1, SetLive, 0, 0), CodeRowsKey(1, 1, 0, 5, 0), FieldRowsKey(1, 0, 0, "v"),
+		}).Draw(t, "key")
+		l, err := DecodeLayer(mergeSomehow(t, key, operands))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,6 +141,52 @@ func TestLayersMergeLikeASet(t *testing.T) {
 		}
 		if !l.Deleted.IsEmpty() {
 			t.Fatal("a final layer remembers deletions")
+		}
+	})
+}
+
+// The last three containers of all numbers, so that edits meet and fill some.
+func TestPostingsMergeLikeASet(t *testing.T) {
+	const first = 1<<32 - 3<<16
+	rapid.Check(t, func(t *rapid.T) {
+		var set [3 << 16]bool
+		var operands [][]byte
+		bitmaps := rapid.Bool().Draw(t, "bitmaps")
+		for range rapid.IntRange(1, 12).Draw(t, "edits") {
+			edit := map[int]bool{}
+			for range rapid.IntRange(0, 10).Draw(t, "changes") {
+				x := rapid.SampledFrom([]int{0, 1, 2, 127, 128, 300, 65535, 65536, 90000, 3<<16 - 1}).Draw(t, "x")
+				edit[x] = rapid.Bool().Draw(t, "add")
+			}
+			if bitmaps && rapid.Bool().Draw(t, "stretch") {
+				from := rapid.SampledFrom([]int{0, 30000, 65536, 131072}).Draw(t, "from")
+				step := rapid.SampledFrom([]int{1, 2, 9}).Draw(t, "step")
+				add := rapid.IntRange(0, 2).Draw(t, "delete") > 0
+				for x := from; x < from+65536; x += step {
+					edit[x] = add
+				}
+			}
+			var added, deleted []uint32
+			for _, x := range slices.Sorted(maps.Keys(edit)) {
+				if set[x] = edit[x]; set[x] {
+					added = append(added, uint32(first+x))
+				} else {
+					deleted = append(deleted, uint32(first+x))
+				}
+			}
+			operands = append(operands, AppendPosting(nil, added, deleted))
+		}
+		key := rapid.SampledFrom([][]byte{SubstringKey(1, 1, 0, 2, 3), FingerprintKey(1, 1, 0, 4)}).Draw(t, "key")
+		var want []uint32
+		for x, in := range set {
+			if in {
+				want = append(want, uint32(first+x))
+			}
+		}
+		got := mergeSomehow(t, key, operands)
+		if !bytes.Equal(got, AppendPosting(nil, want, nil)) { // each set has one form
+			added, deleted, err := DecodePosting(got)
+			t.Fatalf("got +%v -%v (%v), want %v", added, deleted, err, want)
 		}
 	})
 }

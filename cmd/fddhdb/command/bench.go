@@ -1,0 +1,338 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A benchTarget is the collection that bench measures.
+type benchTarget interface {
+	// settle returns when no index is being built in the background: what is
+	// measured afterwards is not what a process that has just started shows.
+	settle(ctx context.Context) error
+
+	// each calls f with every item that has a code, rows ascending. The code has
+	// bits/8 bytes and is f's until it returns.
+	each(ctx context.Context, f func(row uint32, key string, code []byte) error) error
+
+	// code returns the code that a search encodes a query to.
+	code(ctx context.Context, q db.Query) ([]byte, error)
+
+	// tier returns the searches by one plan, under its name in --tier.
+	tier(name string) benchTier
+}
+
+// A benchTier searches by one plan.
+type benchTier interface {
+	search(ctx context.Context, q db.Query) ([]db.Hit, error) // the q.K nearest, with keys
+	radius(ctx context.Context, q db.Query, r int) (benchRuns, error)
+	count(ctx context.Context, q db.Query, r int) (int, error)
+}
+
+// benchRuns are the items within a radius, nearest first.
+type benchRuns interface {
+	Total() int
+	Hits(ctx context.Context) iter.Seq2[db.Hit, error] // all of them, whatever Query.K is
+	Close() error
+}
+
+// fullScanTier is the tier that is no plan of the database but the yardstick.
+const fullScanTier = "fullscan"
+
+// benchTiers are the names that --tier takes.
+var benchTiers = []string{"auto", fullScanTier, "scan", "memory", "disk", "blockscan"}
+
+// benchOptions are the flags of bench.
+type benchOptions struct {
+	common
+	from, vectors, codes string
+	k, radius            intList
+	tier                 string
+	queries              int
+	check                bool
+}
+
+// benchCommand is the verb; target makes what it measures of a collection.
+func benchCommand(e *env, target func(*db.Collection) benchTarget) *cobra.Command {
+	o := benchOptions{k: intList{least: 1}, radius: intList{least: 0}}
+	cmd := &cobra.Command{
+		Use:     "bench DIR --codes FILE",
+		Short:   "Measure searches",
+		GroupID: groupLook,
+		Long: prose(`
+			Bench measures how long searches take, one at a time, on one core. Queries are
+			the rows of --vectors FILE, of the modality --from, or of --codes FILE, a .npy
+			of packed codes.
+
+			A measurement is one of
+			  knn     the -k nearest items with their keys
+			  radius  all items within --radius bits, without looking at each
+			  hits    the same, and the first 100 of them with their keys
+			  count   how many items are within --radius bits
+			by each --tier, a way to find codes:
+			  auto       what a search takes by itself
+			  fullscan   the yardstick: every word of the codes of all items, one after
+			             the other; it finds rows, not keys
+			  scan       the distinct codes, in memory
+			  memory     the tables in memory
+			  disk       the tables on disk
+			  blockscan  the distinct codes, read from disk
+			The tiers take turns, some queries each, so that what else the machine does
+			meets all of them; before each turn some searches are not counted.
+
+			Times are those of the median query (p50), of the slowest but one in a hundred
+			(p99) and the mean, in microseconds. --check also compares every answer with a
+			linear scan that shares no code with any tier; if any differs, bench fails.`),
+		Example: example(`
+			fddhdb bench hashes.db --codes queries.npy -k 1,10,100 --radius 0,4,8
+			fddhdb bench wiki.db --vectors query_text.npy --from text --tier auto,memory --json
+			fddhdb bench hashes.db --codes queries.npy --radius 8 --queries 100 --check`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+				return e.bench(cmd.Context(), c, target(c), &o)
+			})
+		},
+	}
+	o.register(cmd)
+	o.registerSpace(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy or .csv")
+	f.StringVar(&o.from, "from", "", "modality `NAME` of the vectors")
+	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
+	f.VarP(&o.k, "k", "k", "numbers of nearest items, such as 1,10,100 (10 without --radius)")
+	f.Var(&o.radius, "radius", "radii in bits, such as 0,4,8")
+	f.StringVar(&o.tier, "tier", "auto,"+fullScanTier, "ways to search, a `LIST` of "+strings.Join(benchTiers, ", "))
+	f.IntVar(&o.queries, "queries", 1000, "the first `N` rows of the file, at most")
+	f.BoolVar(&o.check, "check", false, "compare every answer with a linear scan")
+	return cmd
+}
+
+// intList is the value of a flag that takes whole numbers, separated by commas. It
+// may be repeated.
+type intList struct {
+	list  []int
+	least int
+}
+
+func (l *intList) String() string { return "" }
+func (l *intList) Type() string   { return "LIST" }
+
+func (l *intList) Set(s string) error {
+	for _, f := range strings.Split(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(f))
+		switch {
+		case err != nil:
+			return fmt.Errorf("whole numbers are expected, separated by commas")
+		case n < l.least:
+			return fmt.Errorf("%d or more are possible", l.least)
+		case !slices.Contains(l.list, n):
+			l.list = append(l.list, n)
+		}
+	}
+	return nil
+}
+
+// validate finds flags that do not go together.
+func (o *benchOptions) validate() error {
+	switch {
+	case o.vectors == "" && o.codes == "":
+		return usageErrorf("bench needs queries: --vectors FILE with --from NAME, or --codes FILE")
+	case o.vectors != "" && o.codes != "":
+		return usageErrorf("bench takes one of --vectors and --codes, not both")
+	case o.vectors != "" && o.from == "":
+		return usageErrorf("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
+	case o.from != "" && o.codes != "":
+		return usageErrorf("--from: a query by code is of no modality: leave it out")
+	case o.queries < 1:
+		return usageErrorf("--queries %d: 1 or more are possible", o.queries)
+	case len(o.tiers()) == 0:
+		return usageErrorf("--tier names no tier: there are %s", strings.Join(benchTiers, ", "))
+	}
+	for _, name := range o.tiers() {
+		if !slices.Contains(benchTiers, name) {
+			return usageErrorf("--tier: there is no tier %q: there are %s", name, strings.Join(benchTiers, ", "))
+		}
+	}
+	return nil
+}
+
+// tiers returns the names in --tier, each once.
+func (o *benchOptions) tiers() []string {
+	var names []string
+	for _, name := range splitList(o.tier) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// bench measures, checks and prints.
+func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o *benchOptions) error {
+	stats, err := c.Stats()
+	switch {
+	case err != nil:
+		return err
+	case !stats.Trained:
+		return untrained(c)
+	}
+	queries, err := o.read(c, stats.Bits)
+	if err != nil {
+		return err
+	}
+	for i := range queries {
+		if queries[i].code, err = target.code(ctx, queries[i].Query); err != nil {
+			return atRow(err, o.vectors+o.codes, i)
+		}
+	}
+	if err := target.settle(ctx); err != nil {
+		return err
+	}
+	bar := e.newProgress()
+	defer bar.end()
+	b, err := newBench(ctx, target, stats.Bits, o)
+	if err != nil {
+		return err
+	}
+	b.queries, b.bar = queries, bar
+	err = b.measure(ctx)
+	if err == nil && o.check {
+		err = b.checkAll(ctx)
+	}
+	bar.end()
+	// What was measured before an error is of use too.
+	return errors.Join(e.printBench(b.lines, o), err)
+}
+
+// A benchQuery is a query and the code that it is encoded to.
+type benchQuery struct {
+	db.Query
+	code []byte
+}
+
+// read returns the queries of the file.
+func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
+	var queries []benchQuery
+	var s source
+	if o.codes != "" {
+		codes, err := openCodes(o.codes)
+		if err == nil {
+			err = codes.checkBits(c, bits)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for row := range min(codes.rows(), o.queries) {
+			queries = append(queries, benchQuery{Query: db.Query{Code: codes.at(row)}})
+		}
+		s = codes
+	} else {
+		schema, err := c.Schema()
+		if err != nil {
+			return nil, err
+		}
+		m, err := modality(c, schema, "--from", o.from)
+		if err != nil {
+			return nil, err
+		}
+		vectors, err := openVectors(m.Name, o.vectors)
+		if err != nil {
+			return nil, err
+		}
+		defer vectors.close()
+		if err := vectors.checkDim(m); err != nil {
+			return nil, err
+		}
+		for len(queries) < o.queries {
+			x := make([]float32, m.Dim)
+			err := vectors.r.Next(x)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			queries = append(queries, benchQuery{Query: db.Query{From: m.Name, Vector: x}})
+		}
+		s = vectors
+	}
+	if len(queries) == 0 {
+		return nil, failuref("%s has no rows to search with", s.path())
+	}
+	return queries, nil
+}
+
+// benchJSON is what bench prints for a measurement.
+type benchJSON struct {
+	Op         string  `json:"op"`
+	K          *int    `json:"k,omitempty"`
+	Radius     *int    `json:"radius,omitempty"`
+	Tier       string  `json:"tier"`
+	Queries    int     `json:"queries"`
+	P50        float64 `json:"p50_us"`
+	P99        float64 `json:"p99_us"`
+	Mean       float64 `json:"mean_us"`
+	AvgHits    float64 `json:"avg_hits"`
+	Checked    *int    `json:"checked,omitempty"`
+	Mismatches *int    `json:"mismatches,omitempty"`
+}
+
+func (e *env) printBench(lines []*benchLine, o *benchOptions) error {
+	if o.json {
+		for _, l := range lines {
+			if err := e.printJSON(l.json(o.check)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	columns := []column{{"search", false}, {"tier", false}, {"queries", true}, {"p50 us", true}, {"p99 us", true},
+		{"mean us", true}, {"hits", true}, {"times " + fullScanTier, true}}
+	if o.check {
+		columns = append(columns, column{"checked", true}, column{"mismatches", true})
+	}
+	var rows [][]any
+	for _, l := range lines {
+		j := l.json(o.check)
+		row := []any{l.benchOp.String(), j.Tier, j.Queries, microseconds(j.P50), microseconds(j.P99), microseconds(j.Mean),
+			strconv.FormatFloat(j.AvgHits, 'f', 1, 64), "-"}
+		for _, yard := range lines {
+			if yard.tier == fullScanTier && yard.benchOp == l.benchOp && j.P50 > 0 {
+				row[len(row)-1] = strconv.FormatFloat(yard.json(false).P50/j.P50, 'f', 2, 64)
+			}
+		}
+		if o.check {
+			row = append(row, *j.Checked, *j.Mismatches)
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 0 {
+		e.printTable(columns, rows)
+	}
+	return nil
+}
+
+// microseconds spells a time with a digit or two after the point where they matter.
+func microseconds(x float64) string {
+	switch {
+	case x < 10:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	case x < 100:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 0, 64)
+}

@@ -1,0 +1,223 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A benchOp is what is measured: an operation and its k or radius.
+type benchOp struct {
+	op string // knn, radius, hits or count
+	n  int
+}
+
+func (o benchOp) String() string { return fmt.Sprintf("%s %d", o.op, o.n) }
+
+// firstHits is how many hits the operation hits looks at.
+const firstHits = 100
+
+// ops returns what the flags ask to measure.
+func (o *benchOptions) ops() []benchOp {
+	var ops []benchOp
+	for _, k := range o.k.list {
+		ops = append(ops, benchOp{"knn", k})
+	}
+	for _, r := range o.radius.list {
+		ops = append(ops, benchOp{"radius", r}, benchOp{"hits", r}, benchOp{"count", r})
+	}
+	if len(ops) == 0 {
+		ops = append(ops, benchOp{"knn", 10})
+	}
+	return ops
+}
+
+// A benchLine is one measurement: an operation by a tier.
+type benchLine struct {
+	benchOp
+	tier       string
+	searches   benchTier
+	times      []time.Duration
+	hits       int // of all queries
+	checked    int
+	mismatches int
+}
+
+// run does the operation once and returns the number of hits.
+func (l *benchLine) run(ctx context.Context, q *benchQuery) (int, error) {
+	ask := l.ask(q)
+	switch l.op {
+	case "knn":
+		hits, err := l.searches.search(ctx, ask)
+		return len(hits), err
+	case "count":
+		return l.searches.count(ctx, ask, l.n)
+	}
+	runs, err := l.searches.radius(ctx, ask, l.n)
+	if err != nil {
+		return 0, err
+	}
+	n := runs.Total()
+	if l.op == "hits" {
+		n = 0
+		for _, err := range firstOf(runs.Hits(ctx), firstHits) {
+			if err != nil {
+				return n, errors.Join(err, runs.Close())
+			}
+			n++
+		}
+	}
+	return n, runs.Close()
+}
+
+// ask returns the query as the tier takes it.
+func (l *benchLine) ask(q *benchQuery) db.Query {
+	ask := q.Query
+	if l.tier == fullScanTier {
+		ask = db.Query{Code: q.code} // it knows no models
+	}
+	if l.op == "knn" {
+		ask.K = l.n
+	}
+	return ask
+}
+
+// json returns the figures; they are zero where nothing was measured.
+func (l *benchLine) json(checked bool) benchJSON {
+	j := benchJSON{Op: l.op, Tier: l.tier, Queries: len(l.times)}
+	n := l.n
+	if l.op == "knn" {
+		j.K = &n
+	} else {
+		j.Radius = &n
+	}
+	if checked {
+		c, m := l.checked, l.mismatches
+		j.Checked, j.Mismatches = &c, &m
+	}
+	if len(l.times) == 0 {
+		return j
+	}
+	sorted := slices.Sorted(slices.Values(l.times))
+	// The smallest time that so many of the queries do not exceed.
+	quantile := func(p float64) float64 {
+		return us(sorted[int(math.Ceil(p*float64(len(sorted))))-1])
+	}
+	sum := time.Duration(0)
+	for _, t := range sorted {
+		sum += t
+	}
+	j.P50, j.P99 = quantile(.5), quantile(.99)
+	j.Mean = math.Round(us(sum)/float64(len(sorted))*1000) / 1000
+	j.AvgHits = float64(l.hits) / float64(len(sorted))
+	return j
+}
+
+func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// A bench is a run of the verb.
+type bench struct {
+	queries []benchQuery
+	lines   []*benchLine // operation by operation
+	oracle  *checkScan   // nil without --check
+	bar     *progress
+}
+
+// newBench reads the codes for what does not come from the database.
+func newBench(ctx context.Context, target benchTarget, bits int, o *benchOptions) (*bench, error) {
+	b := &bench{}
+	full := newFullScan(bits)
+	if o.check {
+		b.oracle = newCheckScan(bits)
+	}
+	useFull := slices.Contains(o.tiers(), fullScanTier)
+	items := 0
+	err := target.each(ctx, func(row uint32, key string, code []byte) error {
+		items++
+		if useFull {
+			full.add(row, code)
+		}
+		if o.check {
+			b.oracle.add(row, key, code)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case items == 0:
+		return nil, failuref("there are no items to search: import some")
+	}
+	for _, op := range o.ops() {
+		for _, name := range o.tiers() {
+			l := &benchLine{benchOp: op, tier: name, searches: full}
+			switch {
+			case name != fullScanTier:
+				l.searches = target.tier(name)
+			case op.op == "hits":
+				continue // it has no keys
+			}
+			b.lines = append(b.lines, l)
+		}
+	}
+	return b, nil
+}
+
+// A turn of a tier is so many queries. Before it, some others are run and not
+// counted, so that what the tier needs is back in the caches.
+const (
+	benchTurn = 100
+	benchWarm = 10
+)
+
+// measure fills in the times of all lines.
+func (b *bench) measure(ctx context.Context) error {
+	runtime.GC() // the files that were read leave garbage
+	done := 0
+	for from := 0; from < len(b.lines); {
+		to := from
+		for to < len(b.lines) && b.lines[to].benchOp == b.lines[from].benchOp {
+			to++
+		}
+		for q := 0; q < len(b.queries); q += benchTurn {
+			end := min(q+benchTurn, len(b.queries))
+			for _, l := range b.lines[from:to] {
+				b.bar.report("measuring", done, len(b.lines)*len(b.queries))
+				if err := b.turn(ctx, l, q, end); err != nil {
+					return err
+				}
+				done += end - q
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
+// turn measures the queries from to to-1.
+func (b *bench) turn(ctx context.Context, l *benchLine, from, to int) error {
+	warm := benchWarm
+	if from == 0 {
+		warm *= 5
+	}
+	for i := from - min(warm, len(b.queries)); i < to; i++ {
+		query := &b.queries[(i+len(b.queries))%len(b.queries)]
+		start := time.Now()
+		hits, err := l.run(ctx, query)
+		took := time.Since(start)
+		if err != nil {
+			return wrap(err, "while measuring %s by %s", l.benchOp, l.tier)
+		}
+		if i >= from {
+			l.times = append(l.times, took)
+			l.hits += hits
+		}
+	}
+	return nil
+}

@@ -1,0 +1,343 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/codesets"
+)
+
+// A fakeTarget answers searches of the items of a collection by sorting them.
+type fakeTarget struct {
+	c       *db.Collection
+	items   []fakeItem
+	settled bool
+	asked   map[string]int // searches by tier
+	spoil   func(tier string, hits []db.Hit) []db.Hit
+	fail    error
+}
+
+type fakeItem struct {
+	row  uint32
+	key  string
+	code []byte
+}
+
+func (f *fakeTarget) settle(context.Context) error {
+	f.settled = true
+	return nil
+}
+
+func (f *fakeTarget) each(ctx context.Context, visit func(row uint32, key string, code []byte) error) error {
+	row := uint32(0)
+	for it, err := range f.c.Items(ctx) {
+		if err != nil {
+			return err
+		}
+		row += 3 // rows need not be dense
+		f.items = append(f.items, fakeItem{row, it.Key, it.Code})
+		if err := visit(row, it.Key, it.Code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fakeTarget) code(_ context.Context, q db.Query) ([]byte, error) {
+	if q.Vector == nil {
+		return q.Code, nil
+	}
+	code, _, err := f.c.Encode(map[string][]float32{q.From: q.Vector})
+	return code, err
+}
+
+func (f *fakeTarget) tier(name string) benchTier { return &fakeTier{f, name} }
+
+type fakeTier struct {
+	*fakeTarget
+	name string
+}
+
+func (f *fakeTier) all(q db.Query) ([]db.Hit, error) {
+	if !f.settled {
+		return nil, errors.New("asked before it has settled")
+	}
+	f.asked[f.name]++
+	code, err := f.code(context.Background(), q)
+	if err != nil {
+		return nil, err
+	}
+	var hits []db.Hit
+	for _, it := range f.items {
+		d := 0
+		for i, x := range it.code {
+			d += bits.OnesCount8(x ^ code[i])
+		}
+		hits = append(hits, db.Hit{Key: it.key, Row: it.row, Distance: d})
+	}
+	slices.SortFunc(hits, func(a, b db.Hit) int {
+		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Row, b.Row))
+	})
+	if f.spoil != nil {
+		hits = f.spoil(f.name, hits)
+	}
+	return hits, f.fail
+}
+
+func (f *fakeTier) search(_ context.Context, q db.Query) ([]db.Hit, error) {
+	hits, err := f.all(q)
+	return hits[:min(q.K, len(hits))], err
+}
+
+func (f *fakeTier) radius(_ context.Context, q db.Query, r int) (benchRuns, error) {
+	hits, err := f.all(q)
+	n, _ := slices.BinarySearchFunc(hits, r+1, func(h db.Hit, d int) int { return h.Distance - d })
+	return fakeRuns(hits[:n]), err
+}
+
+func (f *fakeTier) count(ctx context.Context, q db.Query, r int) (int, error) {
+	runs, err := f.radius(ctx, q, r)
+	return runs.Total(), err
+}
+
+type fakeRuns []db.Hit
+
+func (r fakeRuns) Total() int   { return len(r) }
+func (r fakeRuns) Close() error { return nil }
+
+func (r fakeRuns) Hits(context.Context) iter.Seq2[db.Hit, error] {
+	return func(yield func(db.Hit, error) bool) {
+		for _, h := range r {
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+}
+
+// doBench is do for bench on the fake.
+func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
+	f.asked = map[string]int{}
+	cmd := benchCommand(e, func(c *db.Collection) benchTarget {
+		f.c, f.items = c, nil
+		return f
+	})
+	cmd.SetArgs(args)
+	cmd.SetFlagErrorFunc(flagError)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	err := cmd.ExecuteContext(t.Context())
+	if err := e.stdout.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		return exitCode(err), out.String(), message(err)
+	}
+	return 0, out.String(), errs.String()
+}
+
+// benchFixture is a database of learned-like codes, and queries.
+func benchFixture(t *testing.T, q, n, count int) (dir, queries string) {
+	t.Helper()
+	f := fixture{dir: t.TempDir()}
+	f.db, queries = f.path("codes.db"), f.path("queries.npy")
+	items, err := codesets.Generate(codesets.Learned, q, n, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, _, err := codesets.Queries(codesets.Learned, q, n, count, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeNPY(t, f.path("items.npy"), codeRows(items))
+	writeNPY(t, queries, codeRows(members))
+	must(t, "import", f.db, "--init", "--codes", f.path("items.npy"))
+	return f.db, queries
+}
+
+func codeRows(codes codec.Codes) [][]uint8 {
+	rows := make([][]uint8, codes.Len())
+	for i := range rows {
+		rows[i] = codes.At(i).AppendBytes(nil, codes.Bits())
+	}
+	return rows
+}
+
+// A line a measurement, with the fields of the contract; every query is measured once
+// and checked once.
+func TestBench(t *testing.T) {
+	dir, queries := benchFixture(t, 64, 700, 120)
+	var f fakeTarget
+	code, stdout, stderr := doBench(t, &f, dir, "--codes", queries, "-k", "1,10", "-k", "1000", "--radius", "0,64",
+		"--tier", "auto,fullscan,memory,auto", "--queries", "110", "--check", "--json")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, %s", code, stderr)
+	}
+	var got []string
+	for line := range strings.Lines(stdout) {
+		var l struct {
+			Op, Tier            string
+			K, Radius           *int
+			Queries             int
+			P50                 float64 `json:"p50_us"`
+			P99                 float64 `json:"p99_us"`
+			Mean                float64 `json:"mean_us"`
+			Hits                float64 `json:"avg_hits"`
+			Checked, Mismatches *int
+		}
+		d := json.NewDecoder(strings.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&l); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		if l.Queries != 110 || *l.Checked != 110 || *l.Mismatches != 0 || l.P50 <= 0 || l.P99 < l.P50 || l.Mean <= 0 {
+			t.Errorf("line %s", line)
+		}
+		n := l.K
+		if l.Op != "knn" {
+			n = l.Radius
+		}
+		most := map[string]float64{"knn": float64(*n), "radius": 700, "count": 700, "hits": 100}[l.Op]
+		if l.Hits > most || *n > 0 && l.Hits < min(most, 700) {
+			t.Errorf("%g hits: %s", l.Hits, line)
+		}
+		got = append(got, fmt.Sprint(l.Op, *n, l.Tier))
+	}
+	var want []string
+	for _, op := range []string{"knn1", "knn10", "knn1000", "radius0", "hits0", "count0", "radius64", "hits64", "count64"} {
+		for _, tier := range []string{"auto", "fullscan", "memory"} {
+			if tier != "fullscan" || !strings.HasPrefix(op, "hits") {
+				want = append(want, op+tier)
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("lines %v, want %v", got, want)
+	}
+	// Two turns with warm-ups of 50 and 10, and the check.
+	if n := 9 * (110 + 60 + 110); f.asked["auto"] != n || f.asked["memory"] != n || f.asked["fullscan"] != 0 {
+		t.Errorf("asked %v, want %d each", f.asked, n)
+	}
+}
+
+func TestBenchText(t *testing.T) {
+	dir, queries := benchFixture(t, 16, 50, 3)
+	code, stdout, stderr := doBench(t, &fakeTarget{}, dir, "--codes", queries)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if code != 0 || stderr != "" || len(lines) != 3 ||
+		strings.Join(strings.Fields(lines[0]), " ") != "search tier queries p50 us p99 us mean us hits times fullscan" {
+		t.Fatalf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	if f := strings.Fields(lines[2]); !strings.HasPrefix(lines[1], "knn 10  auto ") || f[2] != "fullscan" || f[3] != "3" || f[8] != "1.00" {
+		t.Error(stdout)
+	}
+	_, stdout, _ = doBench(t, &fakeTarget{}, dir, "--codes", queries, "--radius", "2", "--tier", "disk", "--check")
+	lines = strings.Split(strings.TrimSpace(stdout), "\n")
+	if !strings.HasSuffix(lines[0], "checked  mismatches") || len(lines) != 4 {
+		t.Fatal(stdout)
+	}
+	if f := strings.Fields(lines[1]); f[8] != "-" || f[9] != "3" || f[10] != "0" {
+		t.Error(stdout)
+	}
+}
+
+// Queries by vector are encoded for the yardstick and the check.
+func TestBenchVectors(t *testing.T) {
+	f := newFixture(t, 80, true)
+	code, stdout, stderr := doBench(t, &fakeTarget{}, f.db, "--vectors", f.text, "--from", "text", "--radius", "3", "--check", "--json")
+	if code != 0 || stderr != "" || strings.Count(stdout, `"queries":80,`) != 5 || strings.Count(stdout, `"checked":80,"mismatches":0`) != 5 {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+// A wrong answer is counted where it belongs and fails the run.
+func TestBenchMismatch(t *testing.T) {
+	dir, queries := benchFixture(t, 64, 300, 4)
+	f := &fakeTarget{spoil: func(tier string, hits []db.Hit) []db.Hit {
+		if tier == "disk" {
+			return hits[1:]
+		}
+		return hits
+	}}
+	code, stdout, stderr := doBench(t, f, dir, "--codes", queries, "-k", "5", "--tier", "memory,disk", "--check", "--json")
+	if code != exitFailed || !strings.HasPrefix(stderr, "4 of 8 answers differ from those of a linear scan, the first being knn 5 by disk, query 0: ") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if strings.Count(stdout, `"checked":4,"mismatches":0`) != 1 || strings.Count(stdout, `"checked":4,"mismatches":4`) != 1 {
+		t.Error(stdout)
+	}
+}
+
+func TestBenchErrors(t *testing.T) {
+	dir, queries := benchFixture(t, 64, 20, 4)
+	empty := fixture{dir: t.TempDir()}
+	empty.db = empty.path("a.db")
+	must(t, "init", empty.db, "--codes", "64")
+	untrained := newFixture(t, 10, false)
+	writeNPY(t, empty.path("short.npy"), [][]uint8{{1, 2}})
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{dir, "bench needs queries: ", exitUsage},
+		{"--codes q", "bench needs the folder of a database: ", exitUsage},
+		{dir + " --codes q --vectors v", "bench takes one of --vectors and --codes", exitUsage},
+		{dir + " --vectors v", "--from NAME is missing", exitUsage},
+		{dir + " --codes q --from image", "--from: a query by code", exitUsage},
+		{dir + " --codes q --queries 0", "--queries 0: ", exitUsage},
+		{dir + " --codes q --tier auto,fast", `--tier: there is no tier "fast": there are auto, fullscan, scan, memory, disk, blockscan`, exitUsage},
+		{dir + " --codes q --tier ,", "--tier names no tier", exitUsage},
+		{dir + " --codes q -k 0", `-k "0": 1 or more are possible`, exitUsage},
+		{dir + " --codes q -k ten", `-k "ten": whole numbers are expected`, exitUsage},
+		{dir + " --codes q --radius 3,-1", `--radius "3,-1": 0 or more`, exitUsage},
+		{dir + " --vectors v --from image", `--from: there is no modality "image"`, exitUsage},
+		{dir + " --codes " + empty.path("short.npy"), "", exitFailed},
+		{dir + " --codes " + empty.path("none.npy"), "", exitFailed},
+		{empty.db + " --codes " + queries, "there are no items to search", exitFailed},
+		{untrained.db + " --vectors " + untrained.text + " --from text", "collection is not trained: ", exitFailed},
+	} {
+		code, stdout, stderr := doBench(t, &fakeTarget{}, strings.Fields(c.args)...)
+		if code != c.code || !strings.HasPrefix(stderr, c.want) || stdout != "" {
+			t.Errorf("bench %s: exit code %d, %q, %q", c.args, code, stderr, stdout)
+		}
+	}
+	f := &fakeTarget{fail: errors.New("out of order")}
+	if code, _, stderr := doBench(t, f, dir, "--codes", queries, "--tier", "scan"); code != exitFailed ||
+		stderr != "out of order: while measuring knn 10 by scan" {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+}
+
+// The figures are those of the times: the median is the 50th of 100, the 99th hundredth
+// the 99th.
+func TestBenchFigures(t *testing.T) {
+	l := &benchLine{benchOp: benchOp{"radius", 8}, tier: "auto", hits: 250}
+	for i := range 100 {
+		l.times = append(l.times, time.Duration(100-i)*time.Microsecond)
+	}
+	if j := l.json(false); j.P50 != 50 || j.P99 != 99 || j.Mean != 50.5 || j.AvgHits != 2.5 || j.K != nil || *j.Radius != 8 || j.Checked != nil {
+		t.Errorf("%+v", j)
+	}
+	l.times = l.times[99:]
+	if j := l.json(false); j.P50 != 1 || j.P99 != 1 || j.Mean != 1 {
+		t.Errorf("%+v", j)
+	}
+	if j := (&benchLine{}).json(true); j.P50 != 0 || *j.Checked != 0 {
+		t.Errorf("%+v", j)
+	}
+}

@@ -1,0 +1,148 @@
+package codec
+
+import "golang.org/x/sys/cpu"
+
+// kernelSets returns the sets that this machine can run, fastest first.
+func kernelSets() []kernelSet {
+	sets := []kernelSet{generic}
+	x := &cpu.X86
+	if x.HasAVX2 && x.HasBMI2 && x.HasPOPCNT {
+		sets = append([]kernelSet{avx2}, sets...)
+		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VPOPCNTDQ {
+			sets = append([]kernelSet{avx512}, sets...)
+		}
+	}
+	return sets
+}
+
+// A kernel in assembly takes pointers to at least one code and a destination
+// with room for all, n codes, an r of at most 64 bits a word, and has its name
+// from the words of a code that it is for, N being any number. Those that are
+// given positions check them, and return -1 for WithinAt and WithinRanges to say
+// what is wrong.
+
+func (k kernelSet) distances(dst []uint16, query, codes []uint64) {
+	w := len(query)
+	switch {
+	case k == avx512 && w == 1:
+		distances1AVX512(&dst[0], &codes[0], len(dst), &query[0])
+	case k == avx512 && w == 2:
+		distances2AVX512(&dst[0], &codes[0], len(dst), &query[0])
+	case k == avx512:
+		distancesNAVX512(&dst[0], &codes[0], len(dst), &query[0], w)
+	case k == avx2 && w > 2:
+		distancesNAVX2(&dst[0], &codes[0], len(dst), &query[0], w)
+	default:
+		distancesGeneric(dst, query, codes)
+	}
+}
+
+func (k kernelSet) within(dst []Near, query, codes []uint64, r int, base uint32) int {
+	w := len(query)
+	switch k {
+	case avx512:
+		switch w {
+		case 1:
+			return within1AVX512(&dst[0], &codes[0], len(codes), &query[0], r, uint64(base))
+		case 2:
+			return within2AVX512(&dst[0], &codes[0], len(codes)/2, &query[0], r, uint64(base))
+		case 4:
+			return within4AVX512(&dst[0], &codes[0], len(codes)/4, &query[0], r, uint64(base))
+		}
+		return withinNAVX512(&dst[0], &codes[0], len(codes)/w, &query[0], r, uint64(base), w)
+	case avx2:
+		switch w {
+		case 1:
+			return within1AVX2(&dst[0], &codes[0], len(codes), &query[0], r, uint64(base))
+		case 2:
+			return within2AVX2(&dst[0], &codes[0], len(codes)/2, &query[0], r, uint64(base))
+		case 4:
+			return within4AVX2(&dst[0], &codes[0], len(codes)/4, &query[0], r, uint64(base))
+		}
+		return withinNAVX2(&dst[0], &codes[0], len(codes)/w, &query[0], r, uint64(base), w)
+	}
+	return withinGeneric(dst, query, codes, r, base)
+}
+
+func (k kernelSet) withinAt(dst []Near, query, codes []uint64, at []uint32, n, r int) int {
+	if k == generic || n == 0 {
+		return withinAtGeneric(dst, query, codes, at, n, r)
+	}
+	switch w := len(query); w {
+	case 1:
+		return withinAt1POPCNT(&dst[0], &codes[0], n, &at[0], len(at), &query[0], r)
+	case 2:
+		return withinAt2POPCNT(&dst[0], &codes[0], n, &at[0], len(at), &query[0], r)
+	default:
+		return withinAtNPOPCNT(&dst[0], &codes[0], n, &at[0], len(at), &query[0], r, w)
+	}
+}
+
+func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
+	w, room := len(query), len(dst)-rangesSlack
+	switch {
+	case k == generic || n == 0 || room < 0:
+		return withinRangesGeneric(dst, query, codes, from, to, n, r)
+	case k == avx512 && w == 1:
+		return withinRanges1AVX512(&dst[0], room, &codes[0], n, &from[0], &to[0], len(from), &query[0], r)
+	case k == avx512 && w == 2:
+		return withinRanges2AVX512(&dst[0], room, &codes[0], n, &from[0], &to[0], len(from), &query[0], r)
+	case k == avx2 && w == 1:
+		return withinRanges1AVX2(&dst[0], room, &codes[0], n, &from[0], &to[0], len(from), &query[0], r)
+	}
+	return k.rangeByRange(dst, query, codes, from, to, n, r)
+}
+
+//go:noescape
+func within1AVX512(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
+
+//go:noescape
+func within2AVX512(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
+
+//go:noescape
+func within4AVX512(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
+
+//go:noescape
+func withinNAVX512(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64, w int) int
+
+//go:noescape
+func distances1AVX512(dst *uint16, codes *uint64, n int, query *uint64)
+
+//go:noescape
+func distances2AVX512(dst *uint16, codes *uint64, n int, query *uint64)
+
+//go:noescape
+func distancesNAVX512(dst *uint16, codes *uint64, n int, query *uint64, w int)
+
+//go:noescape
+func withinRanges1AVX512(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64, r int) int
+
+//go:noescape
+func withinRanges2AVX512(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64, r int) int
+
+//go:noescape
+func within1AVX2(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
+
+//go:noescape
+func within2AVX2(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
+
+//go:noescape
+func within4AVX2(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
+
+//go:noescape
+func withinNAVX2(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64, w int) int
+
+//go:noescape
+func withinRanges1AVX2(dst *Near, room int, codes *uint64, n int, from, to *uint32, k int, query *uint64, r int) int
+
+//go:noescape
+func distancesNAVX2(dst *uint16, codes *uint64, n int, query *uint64, w int)
+
+//go:noescape
+func withinAt1POPCNT(dst *Near, codes *uint64, n int, at *uint32, k int, query *uint64, r int) int
+
+//go:noescape
+func withinAt2POPCNT(dst *Near, codes *uint64, n int, at *uint32, k int, query *uint64, r int) int
+
+//go:noescape
+func withinAtNPOPCNT(dst *Near, codes *uint64, n int, at *uint32, k int, query *uint64, r int, w int) int

@@ -1,0 +1,52 @@
+package codec
+
+// kernelSets returns the sets that this machine can run, fastest first. Go
+// needs a machine with the vectors of the kernels anyway.
+func kernelSets() []kernelSet { return []kernelSet{neon, generic} }
+
+// The kernels in assembly follow the rules of hamming_amd64.go. A distance needs
+// no kernel: the compiler counts bits with the same vectors.
+
+func (kernelSet) distances(dst []uint16, query, codes []uint64) {
+	distancesGeneric(dst, query, codes)
+}
+
+func (k kernelSet) within(dst []Near, query, codes []uint64, r int, base uint32) int {
+	if k == generic {
+		return withinGeneric(dst, query, codes, r, base)
+	}
+	switch w := len(query); w {
+	case 1:
+		return within1NEON(&dst[0], &codes[0], len(codes), &query[0], r, uint64(base))
+	case 2:
+		return within2NEON(&dst[0], &codes[0], len(codes)/2, &query[0], r, uint64(base))
+	default:
+		return withinNNEON(&dst[0], &codes[0], len(codes)/w, &query[0], r, uint64(base), w)
+	}
+}
+
+func (k kernelSet) withinAt(dst []Near, query, codes []uint64, at []uint32, n, r int) int {
+	if k == generic || n == 0 {
+		return withinAtGeneric(dst, query, codes, at, n, r)
+	}
+	return withinAtNEON(&dst[0], &codes[0], n, &at[0], len(at), &query[0], r, len(query))
+}
+
+func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
+	if k == generic || n == 0 {
+		return withinRangesGeneric(dst, query, codes, from, to, n, r)
+	}
+	return k.rangeByRange(dst, query, codes, from, to, n, r)
+}
+
+//go:noescape
+func within1NEON(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
+
+//go:noescape
+func within2NEON(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
+
+//go:noescape
+func withinNNEON(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64, w int) int
+
+//go:noescape
+func withinAtNEON(dst *Near, codes *uint64, n int, at *uint32, k int, query *uint64, r int, w int) int

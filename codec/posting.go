@@ -1,0 +1,414 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// A posting is a set of code numbers, written as edits that are merged: each
+// names the numbers that it adds and those that it deletes, no number twice, and
+// has the form of the posting that edits add up to. They follow the algebra of a
+// [Layer]; what differs is that most postings hold a few numbers of many
+// millions, for which a bitmap needs 10 bytes a number and deltas 3.
+//
+//	byte     forms: low half of the additions, high half of the deletions;
+//	         0 there are none, 1 deltas, 2 bitmap, others are reserved
+//	uvarint  length of the additions in bytes, only where there are both
+//	         additions
+//	         deletions, to the end
+//
+// Deltas are uvarints of the shortest form: the first number, then for each other
+// number its difference to the one before, less one. A bitmap is a roaring bitmap
+// in the portable format, without run containers: so the numbers never take more
+// than 32 times the memory of the bytes that spell them. The writer takes the
+// shorter form, deltas when they are equal.
+//
+// An array container never makes the bitmap the shorter one: with c numbers it
+// takes 8 + 2c bytes, and deltas at most 2c + 6, as no more than 3 differences of
+// 65,535 in all need 3 bytes and the step into the container needs 5 at most. So
+// only numbers that share a container with 4,096 others call for a comparison.
+const (
+	postingNone   = 0
+	postingDeltas = 1
+	postingBitmap = 2
+)
+
+const (
+	roaringCookie   = 12346 // of a bitmap without run containers
+	arrayContainer  = 4096  // numbers that an array container holds at most
+	bitmapContainer = 8192  // bytes of a bitmap container
+)
+
+// AppendPosting appends the edit of a posting that adds and deletes these
+// numbers; both slices ascend strictly and have no number in common. It costs a
+// few nanoseconds a number and allocates nothing besides dst for fewer than 4,096.
+func AppendPosting(dst []byte, added, deleted []uint32) []byte {
+	return appendPosting(dst, listNumbers(added), listNumbers(deleted))
+}
+
+// AppendPostingCodes appends the numbers that a posting adds, ascending, to dst:
+// the whole of one read from the database, which is merged and deletes nothing.
+// The numbers are copies. With room in dst, deltas (every posting of up to 4,096
+// numbers) are read in a few nanoseconds a number and without allocation. The
+// error wraps ErrCorrupt; dst is then returned as it was.
+func AppendPostingCodes(dst []uint32, value []byte) ([]uint32, error) {
+	added, _, err := splitPosting(value)
+	if err != nil {
+		return dst, err
+	}
+	return added.appendTo(dst)
+}
+
+// DecodePosting returns the numbers, ascending, that an edit of a posting adds
+// and deletes; they are copies. The error wraps ErrCorrupt.
+func DecodePosting(value []byte) (added, deleted []uint32, err error) {
+	a, d, err := splitPosting(value)
+	if err != nil {
+		return nil, nil, err
+	}
+	if added, err = a.appendTo(nil); err != nil {
+		return nil, nil, err
+	}
+	if deleted, err = d.appendTo(nil); err != nil {
+		return nil, nil, err
+	}
+	for i, j := 0, 0; i < len(added) && j < len(deleted); {
+		switch {
+		case added[i] < deleted[j]:
+			i++
+		case added[i] > deleted[j]:
+			j++
+		default:
+			return nil, nil, errBothWays(added[i])
+		}
+	}
+	return added, deleted, nil
+}
+
+func errBothWays(x uint32) error {
+	return fmt.Errorf("%w: posting: adds and deletes %d", ErrCorrupt, x)
+}
+
+// A postingPart is one half of an encoded posting; it aliases the value.
+type postingPart struct {
+	form byte
+	b    []byte
+}
+
+// splitPosting finds the halves of a posting and leaves them unread.
+func splitPosting(value []byte) (added, deleted postingPart, err error) {
+	bad := func(what string) (_, _ postingPart, err error) {
+		return postingPart{}, postingPart{}, fmt.Errorf("%w: posting: %s", ErrCorrupt, what)
+	}
+	if len(value) == 0 {
+		return bad("no bytes")
+	}
+	added.form, deleted.form = value[0]&0xf, value[0]>>4
+	if added.form > postingBitmap || deleted.form > postingBitmap {
+		return bad(fmt.Sprintf("unknown forms %#x", value[0]))
+	}
+	b := value[1:]
+	switch {
+	case deleted.form == postingNone:
+		added.b = b
+	case added.form == postingNone:
+		deleted.b = b
+	default:
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return bad("bad length of the additions")
+		}
+		added.b, deleted.b = b[n:][:size], b[n:][size:]
+	}
+	for _, p := range []postingPart{added, deleted} {
+		if (p.form == postingNone) != (len(p.b) == 0) {
+			return bad(fmt.Sprintf("forms %#x for %d bytes", value[0], len(p.b)))
+		}
+	}
+	return added, deleted, nil
+}
+
+// appendTo appends the numbers to dst, which it returns as it was with an error.
+func (p postingPart) appendTo(dst []uint32) ([]uint32, error) {
+	if p.form != postingBitmap {
+		return appendDeltas(dst, p.b)
+	}
+	set, err := p.bitmap()
+	if err != nil {
+		return dst, err
+	}
+	n, more := len(dst), int(set.GetCardinality())
+	dst = slices.Grow(dst, more)[:n+more]
+	out := dst[n:]
+	set.ToExistingArray(&out)
+	return dst, nil
+}
+
+// bitmap returns the numbers as a bitmap that owns its memory.
+func (p postingPart) bitmap() (*roaring.Bitmap, error) {
+	set := roaring.New()
+	if p.form != postingBitmap {
+		list, err := p.appendTo(nil)
+		set.AddMany(list)
+		return set, err
+	}
+	if len(p.b) < 4 || binary.LittleEndian.Uint32(p.b) != roaringCookie {
+		return nil, fmt.Errorf("%w: posting: no bitmap without runs", ErrCorrupt)
+	}
+	if err := decodeBitmap(set, p.b, math.MaxUint32); err != nil {
+		return nil, err
+	}
+	if set.IsEmpty() {
+		return nil, fmt.Errorf("%w: posting: empty bitmap", ErrCorrupt)
+	}
+	return set, nil
+}
+
+const (
+	deltaBytes = binary.MaxVarintLen32
+	deltaStops = 0x8080808080808080 // the top bits of eight bytes, clear where a delta ends
+)
+
+// appendDeltas appends the numbers that deltas spell to dst, which it returns as
+// it was with an error.
+func appendDeltas(dst []uint32, b []byte) ([]uint32, error) {
+	if len(b) == 0 {
+		return dst, nil
+	}
+	from, count := len(dst), countDeltas(b)
+	grown := slices.Grow(dst, count)[:from+count]
+	out := grown[from:]
+	bad := uint64(b[len(b)-1] & 0x80) // no delta runs over the end
+	next := uint64(0)                 // the least number that can follow
+	for len(b) >= 8 && len(out) > 0 {
+		w := binary.LittleEndian.Uint64(b)
+		if w&deltaStops == 0 && len(out) >= 8 { // as most are in a long posting
+			for k := range 8 {
+				next += w >> (8 * k) & 0x7f
+				out[k] = uint32(next)
+				next++
+			}
+			bad |= (next - 1) >> 32
+			b, out = b[8:], out[8:]
+			continue
+		}
+		x, n, long := firstDelta(w)
+		if next += x; n > deltaBytes {
+			break
+		}
+		out[0] = uint32(next)
+		bad |= next>>32 | long
+		next++
+		b, out = b[n:], out[1:]
+	}
+	if len(b) >= 8 {
+		bad = 1
+	}
+	var rest [8]byte
+	copy(rest[:], b)
+	w := binary.LittleEndian.Uint64(rest[:])
+	for ; len(out) > 0 && bad == 0; out = out[1:] {
+		x, n, long := firstDelta(w)
+		if next += x; n > deltaBytes {
+			bad = 1
+		}
+		out[0] = uint32(next)
+		bad |= next>>32 | long
+		next++
+		w >>= 8 * n
+	}
+	if bad != 0 {
+		return dst, fmt.Errorf("%w: posting: bad delta", ErrCorrupt)
+	}
+	return grown, nil
+}
+
+// firstDelta reads the delta in the first of the bytes of w, and its length,
+// which is more than deltaBytes for none; long is not 0 if a shorter one would
+// have done. It has no branches, as nothing foretells the lengths of deltas.
+func firstDelta(w uint64) (x uint64, n int, long uint64) {
+	stop := ^w & deltaStops
+	n = bits.TrailingZeros64(stop)/8 + 1
+	w &= stop ^ (stop - 1) // up to the stop
+	x = w&0x7f | w>>1&0x3f80 | w>>2&0x1fc000 | w>>3&0xfe00000 | w>>4&0x7f0000000
+	return x, n, (x>>(7*n-7&63) - 1) & uint64(1-n) >> 63
+}
+
+// countDeltas returns the number of deltas.
+func countDeltas(b []byte) (n int) {
+	for ; len(b) >= 8; b = b[8:] {
+		n += bits.OnesCount64(^binary.LittleEndian.Uint64(b) & deltaStops)
+	}
+	for _, x := range b {
+		n += int(x>>7 ^ 1)
+	}
+	return n
+}
+
+// numbers are one half of a posting to be written: a list, or a bitmap that is
+// encoded already.
+type numbers struct {
+	form   byte
+	size   int // bytes of the form
+	list   []uint32
+	bitmap []byte
+}
+
+// listNumbers chooses the form for an ascending list.
+func listNumbers(list []uint32) numbers {
+	if len(list) == 0 {
+		return numbers{}
+	}
+	n := numbers{form: postingDeltas, list: list}
+	next := uint32(0)
+	for _, x := range list {
+		n.size += uvarintLen(x - next)
+		next = x + 1
+	}
+	if len(list) > arrayContainer {
+		if size := bitmapSize(list); size < n.size {
+			n.form, n.size = postingBitmap, size
+		}
+	}
+	return n
+}
+
+func uvarintLen(x uint32) int { return (bits.Len32(x|1) + 6) / 7 }
+
+// bitmapNumbers chooses the form for a bitmap.
+func bitmapNumbers(set *roaring.Bitmap) (numbers, error) {
+	count := set.GetCardinality()
+	if !set.HasRunCompression() && set.GetSerializedSizeInBytes() >= count {
+		return listNumbers(set.ToArray()), nil
+	}
+	// Shorter than deltas, which have a byte a number at least, unless the run
+	// containers deceive, which roaring makes of full ones.
+	var b []byte
+	var err error
+	if set.HasRunCompression() {
+		b = appendBitmap(nil, int(set.Stats().Containers), roaring.Values(set))
+	} else if b, err = set.ToBytes(); err != nil {
+		return numbers{}, err
+	}
+	if uint64(len(b)) >= count {
+		return listNumbers(set.ToArray()), nil
+	}
+	return numbers{form: postingBitmap, size: len(b), bitmap: b}, nil
+}
+
+// appendPosting appends an encoded posting.
+func appendPosting(dst []byte, added, deleted numbers) []byte {
+	dst = slices.Grow(dst, 1+deltaBytes+added.size+deleted.size+8)
+	dst = append(dst, added.form|deleted.form<<4)
+	if added.form != postingNone && deleted.form != postingNone {
+		dst = binary.AppendUvarint(dst, uint64(added.size))
+	}
+	return deleted.append(added.append(dst))
+}
+
+func (n numbers) append(dst []byte) []byte {
+	if n.bitmap != nil {
+		return append(dst, n.bitmap...)
+	}
+	if n.form == postingBitmap {
+		return appendBitmap(dst, countContainers(n.list), slices.Values(n.list))
+	}
+	at := len(dst)
+	dst = slices.Grow(dst, n.size+8)[:at+n.size+8]
+	next := uint32(0)
+	for _, x := range n.list {
+		// What is written beyond the delta is written again.
+		size := uvarintLen(x - next)
+		binary.LittleEndian.PutUint64(dst[at:], spread(x-next)|deltaStops>>(64-8*(size-1)))
+		at += size
+		next = x + 1
+	}
+	return dst[:at]
+}
+
+// spread moves the bits of x to those of eight bytes that a uvarint uses.
+func spread(x uint32) uint64 {
+	w := uint64(x)
+	return w&0x7f | w&0x3f80<<1 | w&0x1fc000<<2 | w&0xfe00000<<3 | w&0xf0000000<<4
+}
+
+// containers yields the lengths of the parts of an ascending list that share
+// their upper 16 bits.
+func containers(list []uint32) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for len(list) > 0 {
+			n, _ := slices.BinarySearch(list, list[0]|0xffff)
+			if n < len(list) && list[n] == list[0]|0xffff {
+				n++
+			}
+			if !yield(n) {
+				return
+			}
+			list = list[n:]
+		}
+	}
+}
+
+func countContainers(list []uint32) (n int) {
+	for range containers(list) {
+		n++
+	}
+	return n
+}
+
+// bitmapSize returns the bytes that appendBitmap appends.
+func bitmapSize(list []uint32) int {
+	size := 8
+	for n := range containers(list) {
+		size += 8 + min(2*n, bitmapContainer)
+	}
+	return size
+}
+
+// appendBitmap appends ascending numbers as a roaring bitmap without run
+// containers: cookie; number of containers; for each of them the upper 16 bits
+// and the count less one; for each of them where it starts; and the containers.
+func appendBitmap(dst []byte, count int, ascending iter.Seq[uint32]) []byte {
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, roaringCookie)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(count))
+	head := len(dst)
+	dst = append(dst, make([]byte, 8*count)...)
+	var low []uint16
+	var upper uint32
+	flush := func() {
+		if len(low) == 0 {
+			return
+		}
+		binary.LittleEndian.PutUint16(dst[head:], uint16(upper))
+		binary.LittleEndian.PutUint16(dst[head+2:], uint16(len(low)-1))
+		binary.LittleEndian.PutUint32(dst[head+4*count:], uint32(len(dst)-start))
+		if head += 4; len(low) <= arrayContainer {
+			for _, x := range low {
+				dst = binary.LittleEndian.AppendUint16(dst, x)
+			}
+		} else {
+			at := len(dst)
+			dst = append(dst, make([]byte, bitmapContainer)...)
+			for _, x := range low {
+				dst[at+int(x>>3)] |= 1 << (x & 7)
+			}
+		}
+		low = low[:0]
+	}
+	for x := range ascending {
+		if x>>16 != upper {
+			flush()
+			upper = x >> 16
+		}
+		low = append(low, uint16(x))
+	}
+	flush()
+	return dst
+}
