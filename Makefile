@@ -26,7 +26,7 @@ lint:
 
 # Every fuzz target in turn, FUZZTIME each.
 fuzz:
-	@for pkg in codec codec/vecfile model; do \
+	@for pkg in codec codec/vecfile model db/internal/where; do \
 	  for f in $$($(GO) test -list '^Fuzz' ./$$pkg | grep '^Fuzz'); do \
 	    echo "== $$pkg $$f"; \
 	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s ./$$pkg || exit 1; \

@@ -56,6 +56,24 @@ func (l Layer) apply(newer Layer) {
 	l.Deleted.Or(newer.Deleted)
 }
 
+// maxRunBytes bounds additions that are stored as runs: some 120 of them.
+const maxRunBytes = 512
+
+// compact returns the layer in the form in which it is stored best. Runs of
+// consecutive numbers are short where there are few. Where there are many they may
+// still be shorter than a bitmap, but to check them, which every reader does, takes
+// the square of their number: milliseconds for two thousand. The layer shares
+// memory with l, which is used up.
+func (l Layer) compact() Layer {
+	l.Added.RunOptimize()
+	if l.Added.HasRunCompression() && l.Added.GetSerializedSizeInBytes() > maxRunBytes {
+		var c Container
+		c.Set(l.Added)
+		l.Added = roaring.FromDense(c[:], true)
+	}
+	return l
+}
+
 // Append appends the encoded layer. With final, nothing older can exist, so
 // that deletions need not be remembered.
 func (l Layer) Append(dst []byte, final bool) ([]byte, error) {

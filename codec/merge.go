@@ -124,6 +124,5 @@ func (m *Merger) finishLayers(final bool) ([]byte, error) {
 		}
 		sum.apply(l)
 	}
-	sum.Added.RunOptimize()
-	return sum.Append(nil, final)
+	return sum.compact().Append(nil, final)
 }

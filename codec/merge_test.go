@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 )
 
@@ -189,6 +190,52 @@ func TestPostingsMergeLikeASet(t *testing.T) {
 			t.Fatalf("got +%v -%v (%v), want %v", added, deleted, err, want)
 		}
 	})
+}
+
+// Sums of layers take the form that is quick to read: runs where there are few.
+func TestMergedLayersHaveFewRuns(t *testing.T) {
+	for _, tc := range []struct {
+		row  func(i int) int
+		rows int
+		runs bool
+	}{
+		{func(i int) int { return i }, 1 << 16, true},
+		{func(i int) int { return i * 3 / 2 }, 40000, false},         // every third is missing
+		{func(i int) int { return i/500*600 + i%500 }, 50000, true},  // 100 runs
+		{func(i int) int { return i/100*120 + i%100 }, 50000, false}, // 500 runs
+		{func(i int) int { return 9 * i }, 20, false},
+	} {
+		key := RowsKey(1, SetLabel, 2, 3)
+		var m *Merger
+		want := roaring.New()
+		for part := range 4 {
+			l := NewLayer()
+			for i := part; i < tc.rows; i += 4 {
+				l.Add(uint16(tc.row(i)))
+				want.Add(uint32(tc.row(i)))
+			}
+			b, err := l.Append(nil, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m != nil {
+				m.Newer(b)
+			} else if m, err = NewMerger(key, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := m.Finish(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := DecodeLayer(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !l.Added.Equals(want) || l.Added.HasRunCompression() != tc.runs || len(b) > 8300 {
+			t.Errorf("%d rows: %d, runs: %v, %d bytes", tc.rows, l.Added.GetCardinality(), l.Added.HasRunCompression(), len(b))
+		}
+	}
 }
 
 func TestMergeRefuses(t *testing.T) {

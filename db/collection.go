@@ -58,7 +58,8 @@ func (c *Collection) Labels() ([]string, error) {
 // returns, the item is durable (see Options.NoSync) and later searches find it.
 // The cost is that of encoding the features and one synced commit that concurrent
 // writers share; a new row also copies the row sets that it goes into, at worst a
-// bit for each row of the collection.
+// bit for each row of the collection. An item that replaces another reads that
+// one's record, if the collection has labels or indexed fields.
 func (c *Collection) Put(ctx context.Context, item *Item) error {
 	b := c.db.NewBatch()
 	b.Put(c, item)

@@ -33,6 +33,7 @@ type committer struct {
 	ids      map[string]uint32
 	sequence uint64
 	edits    map[string]int // of blocks, since each was last written whole
+	layers   *layerCounts
 }
 
 // A request is a list of changes, or an operation that needs the committer for
@@ -186,14 +187,8 @@ func (g *group) finish() error {
 			return err
 		}
 	}
-	for key, l := range g.layers {
-		b, err := l.Append(nil, false)
-		if err != nil {
-			return err
-		}
-		if err := g.batch.Merge([]byte(key), b, nil); err != nil {
-			return err
-		}
+	if err := g.finishLayers(); err != nil {
+		return err
 	}
 	for id, s := range g.c.states {
 		if !s.dirty {

@@ -136,7 +136,7 @@ func (d *DB) start(store *pebble.DB) error {
 	c := &committer{
 		store: store, log: d.log, noSync: d.opts.NoSync,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
-		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{},
+		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	b, err := get(store, codec.DatabaseKey(codec.RecordSequence))
 	switch {

@@ -17,6 +17,9 @@
 //	t, err := c.Train(ctx, db.TrainOptions{})
 //	r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: words, K: 10})
 //
+// Labels, modalities and indexed fields filter what a search may find
+// (Query.Where); ItemsWhere, CountWhere and DeleteWhere do without a search.
+//
 // A codes-only collection (Schema.Bits) has no model: its items bring their own
 // codes, perceptual hashes or binarised embeddings, and are searched in the
 // same way.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
 )
 
 // Errors to test for with errors.Is. Many come wrapped with what was being done.
@@ -79,14 +81,14 @@ func annotate(err error, format string, args ...any) error {
 	return fmt.Errorf("fddhdb: %s: %w", fmt.Sprintf(format, args...), err)
 }
 
-// readError is about a record that could not be read: damage where Pebble says
-// so, or where a record is missing that must be there; else the disk.
+// readError is about a record that could not be read: damage where Pebble or the
+// merger says so, or where a record is missing that must be there; else the disk.
 func readError(err error, format string, args ...any) error {
 	var known *CorruptionError
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	if errors.Is(err, errNotFound) || pebble.IsCorruptionError(err) {
+	if errors.Is(err, errNotFound) || errors.Is(err, codec.ErrCorrupt) || pebble.IsCorruptionError(err) {
 		return corrupt(err, format, args...)
 	}
 	return annotate(err, "read "+format, args...)

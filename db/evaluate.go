@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -22,6 +24,10 @@ type Evaluation struct {
 	// Truth, if not nil, holds the labels of all items of the collection in
 	// database order, to be used for scoring instead of the stored ones.
 	Truth [][]string
+
+	// Where, if not empty, restricts the items that are ranked to those that match
+	// the expression, see Query.Where. Truth is about all of them nevertheless.
+	Where string
 
 	// Top is the N of the figures that look at the first N hits; 50 if 0.
 	Top int
@@ -63,7 +69,11 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 			return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
 		}
 		ids := newLabelIDs(cv.names)
-		database, err := readEvaluated(ctx, v, cv, e.Truth, ids)
+		filter, err := cv.matching(ctx, v.snap, e.Where)
+		if err != nil {
+			return err
+		}
+		database, err := readEvaluated(ctx, v, cv, e.Truth, ids, filter)
 		if err != nil {
 			return err
 		}
@@ -134,7 +144,8 @@ type evaluated struct {
 	labels [][]uint32
 }
 
-func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]string, ids labelIDs) (*evaluated, error) {
+// readEvaluated reads the items in filter that have codes; nil holds all items.
+func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap) (*evaluated, error) {
 	if truth != nil && len(truth) != cv.items {
 		return nil, invalid("truth about %d items, collection %q has %d", len(truth), cv.Name, cv.items)
 	}
@@ -169,7 +180,7 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 		}
 		at++
 		n, ok := codes[row]
-		if !ok {
+		if !ok || filter != nil && !filter.Contains(row) {
 			return nil
 		}
 		code, err := cv.code(n, row)

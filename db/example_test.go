@@ -91,3 +91,53 @@ func Example_codesOnly() {
 	// Output:
 	// 2 within 4 bits
 }
+
+// An expression over labels and indexed fields filters what is found.
+func Example_where() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "fddhdb")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "hashes", db.Schema{
+		Bits: 8, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range 10 {
+		item := &db.Item{Key: fmt.Sprint("cat", i), Code: []byte{byte(i)}, Labels: []string{"cat"}}
+		if i > 0 {
+			item.Fields = map[string]any{"year": 2015 + i}
+		}
+		if err := c.Put(ctx, item); err != nil {
+			log.Fatal(err)
+		}
+	}
+	r, err := c.Search(ctx, db.Query{Code: []byte{0}, K: 2, Where: "label = 'cat' AND year >= 2020"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, hit := range r.Hits {
+		fmt.Println(hit.Key, "at distance", hit.Distance)
+	}
+	n, err := c.DeleteWhere(ctx, "year < 2020")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for item, err := range c.ItemsWhere(ctx, "NOT year >= 2020") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(n, "deleted;", item.Key, "has no year")
+	}
+	// Output:
+	// cat8 at distance 1
+	// cat5 at distance 2
+	// 4 deleted; cat0 has no year
+}

@@ -39,11 +39,13 @@ type group struct {
 	sync   bool
 	blocks map[string]*blockEdit
 	layers map[string]codec.Layer
+	slices map[fieldContainer]*fieldSlices // layers, too
 
 	// What the store says, read by resolve, and then what the group has made of it.
 	rows  map[itemKey]rowState
 	items map[itemRow]*checked
 	codes map[itemRow]codec.RowCode // only what the store says; edits of blocks come first
+	terms map[itemRow]terms         // only what the store says; items come first
 }
 
 // blockEdit is the edit of one block in a group.
@@ -67,8 +69,9 @@ type rowState struct {
 func newGroup(c *committer) *group {
 	return &group{
 		c: c, batch: c.store.NewBatch(),
-		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{},
+		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{}, slices: map[fieldContainer]*fieldSlices{},
 		rows: map[itemKey]rowState{}, items: map[itemRow]*checked{}, codes: map[itemRow]codec.RowCode{},
+		terms: map[itemRow]terms{},
 	}
 }
 
@@ -88,7 +91,7 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 		if newLabels[s.ID]+uint64(len(s.labels.all())) > maxRows {
 			return 0, fmt.Errorf("%w: labels of collection %q", ErrFull, s.Name)
 		}
-		bytes += ch.item.bytes() + s.codeBytes()
+		bytes += ch.item.bytes() + s.codeBytes() + s.termBytes(ch.item)
 		if ch.kind == addLabels {
 			continue
 		}
@@ -153,8 +156,8 @@ func (g *group) row(s *collectionState, key string) (rowState, error) {
 	return st, nil
 }
 
-// fetch reads the code of a row, and with whole its item, unless the group knows
-// them. It returns how large the item is.
+// fetch reads the code of a row and its terms, or with whole its item, unless the
+// group knows them. It returns about how many bytes they are.
 func (g *group) fetch(s *collectionState, row uint32, whole bool) (bytes int, err error) {
 	at := itemRow{s.ID, row}
 	if _, known := g.codes[at]; !known && s.space != nil {
@@ -170,16 +173,19 @@ func (g *group) fetch(s *collectionState, row uint32, whole bool) (bytes int, er
 		}
 	}
 	if !whole {
-		return 0, nil
+		return g.fetchTerms(s, row)
 	}
 	it := g.items[at]
 	if it == nil {
 		if it, err = g.stored(s, row); err != nil {
 			return 0, err
 		}
+		if _, err := s.descriptor.terms(nil, it.fields); err != nil {
+			return 0, corrupt(err, "item in row %d", row)
+		}
 		g.items[at] = it
 	}
-	return it.bytes(), nil
+	return it.bytes() + s.termBytes(it), nil
 }
 
 // freeKey returns the next number of the collection's counter that no item has
@@ -249,17 +255,22 @@ func (g *group) spaceBlock(kind byte, s *collectionState, n uint32, width int) *
 	return g.block(codec.SpaceBlockKey(kind, s.ID, s.space.ID, 0, block), width, fresh)
 }
 
+// layer returns the change to the set under key.
+func (g *group) layer(key []byte) codec.Layer {
+	l, ok := g.layers[string(key)]
+	if !ok {
+		l = codec.NewLayer()
+		g.layers[string(key)] = l
+	}
+	return l
+}
+
 // setRow adds a row to a set of the collection, or takes it out.
 func (g *group) setRow(s *collectionState, into *sharedBitmap, set byte, id, row uint32, in bool) {
 	if into.b.Contains(row) == in {
 		return
 	}
-	key := string(codec.RowsKey(s.ID, set, id, uint16(row>>16)))
-	l, ok := g.layers[key]
-	if !ok {
-		l = codec.NewLayer()
-		g.layers[key] = l
-	}
+	l := g.layer(codec.RowsKey(s.ID, set, id, uint16(row>>16)))
 	if in {
 		into.edit().Add(row)
 		l.Add(uint16(row))
@@ -284,6 +295,7 @@ func (g *group) delete(s *collectionState, ch *change) error {
 	ch.found = true
 	row := st.row
 	g.rows[itemKey{s.ID, ch.item.key}] = rowState{}
+	g.index(s, row, g.before(s, row), terms{})
 	delete(g.items, itemRow{s.ID, row})
 	for t := range s.presence {
 		if s.presence[t].b.Contains(row) {
@@ -320,7 +332,10 @@ func (g *group) put(s *collectionState, ch *change) error {
 		}
 	}
 	row := st.row
-	if !st.found {
+	var before terms
+	if st.found {
+		before = g.before(s, row)
+	} else {
 		row = uint32(s.counters.NextRow)
 		s.counters.NextRow++
 		s.counters.Items++
@@ -355,6 +370,11 @@ func (g *group) put(s *collectionState, ch *change) error {
 	if err != nil {
 		return err
 	}
+	after, err := s.descriptor.terms(ids, it.fields)
+	if err != nil {
+		return err
+	}
+	g.index(s, row, before, after)
 	b, err := (&codec.ItemRecord{Labels: ids, Fields: it.fields, Payload: it.payload}).Append(nil)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -103,8 +104,20 @@ func TestEveryFailedChange(t *testing.T) {
 				t.Errorf("change %d failed: %v", k, err)
 			}
 		}
-		if n := len(allItems(t, c)); n < len(there) || n > len(there)+len(unknown) {
+		found := allItems(t, c)
+		if n := len(found); n < len(there) || n > len(there)+len(unknown) {
 			t.Errorf("change %d failed: %d items, %d acknowledged, %d unknown", k, n, len(there), len(unknown))
+		}
+		labelled := map[string]int{}
+		for _, it := range found {
+			for _, l := range it.Labels {
+				labelled[l]++
+			}
+		}
+		for l, want := range labelled {
+			if n, err := c.CountWhere(ctx, "label = '"+l+"'"); err != nil || n != want {
+				t.Errorf("change %d failed: %d items with label %s of %d, %v", k, n, l, want, err)
+			}
 		}
 		if s, err := c.Stats(); err != nil || (trained && s.CodedItems != s.Items) {
 			t.Errorf("change %d failed: %+v, %v", k, s, err)
@@ -119,9 +132,9 @@ func TestEveryFailedChange(t *testing.T) {
 // A read that fails concerns whoever needed it, and nobody else.
 func TestFailedReadFailsAlone(t *testing.T) {
 	mem := vfs.NewMem()
-	var broken bool
+	var broken atomic.Bool
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileReadAt {
+		if broken.Load() && op.Kind == errorfs.OpFileReadAt {
 			return errInjected
 		}
 		return nil
@@ -131,30 +144,42 @@ func TestFailedReadFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(300, synth.Config{}))
+	items := pairs(300, synth.Config{})
+	for i, it := range items {
+		it.Fields = map[string]any{"year": i}
+	}
+	putAll(t, c, items)
 	mustClose(t, d)
-	d = mustOpen(t, "db", &Options{FS: fsys})
+	d = mustOpen(t, "db", &Options{FS: fsys, CacheBytes: 1}) // so that every read comes to the file
 	defer d.Close()
 	c = mustCollection(t, d, "main")
-	broken = true
+	labels, err := c.Labels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.Store(true)
 	for what, err := range map[string]error{
 		"get":    second(c.Get(ctx, "k7")),
 		"delete": second(c.Delete(ctx, "k7")),
 		"merge":  c.Merge(ctx, &Item{Key: "k8", Labels: []string{"new"}}),
 		"train":  second(c.Train(ctx, TrainOptions{})),
+		"put":    c.Put(ctx, &Item{Key: "k9"}),
+		"count":  second(c.CountWhere(ctx, "label = '"+labels[0]+"'")),
+		"number": second(c.CountWhere(ctx, "year > 0")),
+		"where":  second(c.DeleteWhere(ctx, "label = '"+labels[0]+"'")),
 	} {
 		if !errors.Is(err, errInjected) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrFailed) || errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	broken = false
+	broken.Store(false)
 	if err := c.Merge(ctx, &Item{Key: "k8", Labels: []string{"new"}}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 	if n, err := c.Delete(ctx, "k7"); n != 1 || err != nil {
 		t.Errorf("afterwards: %d, %v", n, err)
 	}
-	if labels, _ := c.Labels(); labels[len(labels)-1] != "new" {
+	if labels, _ = c.Labels(); labels[len(labels)-1] != "new" {
 		t.Errorf("labels %v", labels)
 	}
 	mustTrain(t, c, TrainOptions{})

@@ -224,6 +224,9 @@ func (f *Field) checkValue(v any) (any, error) {
 		if ok && (len(x) > MaxFieldBytes || !utf8.ValidString(x)) {
 			return nil, invalid("field %q: a string has at most %d bytes of UTF-8", f.Name, MaxFieldBytes)
 		}
+		if ok && f.Indexed && len(x) > MaxIndexedBytes {
+			return nil, invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", f.Name, MaxIndexedBytes, len(x))
+		}
 	case int64:
 		ok = f.Type == Int
 	case int:

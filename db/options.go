@@ -17,8 +17,8 @@ type Options struct {
 
 	// NoSync lets writes of items return before they are on stable storage: a
 	// crash, of the process too, may lose the latest ones, in reverse order, and
-	// never part of one. Close makes all durable. New collections and trainings
-	// are synced, and with them what was written before.
+	// never part of one. Close makes all durable. New collections, trainings and
+	// DeleteWhere are synced, and with them what was written before.
 	NoSync bool
 
 	// Logger hears of what goes on in the background; nothing by default.
@@ -52,9 +52,11 @@ const (
 	MaxLabelBytes   = 1 << 10   // one label
 	MaxLabels       = 1 << 12   // labels of one item
 	MaxFieldBytes   = 1 << 20   // one string field
+	MaxIndexedBytes = 1 << 10   // one string field that is indexed
 	MaxPayloadBytes = 64 << 20  // payload
 	MaxDim          = 1 << 20   // dimensions of a modality
 	MaxModalities   = 1 << 8    // modalities of a collection
+	MaxFields       = 1 << 10   // fields of a collection
 	MaxBatchBytes   = 1 << 30   // all items of one Batch
 	maxRows         = 1<<32 - 1 // rows, labels, spaces, collections
 )

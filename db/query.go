@@ -30,6 +30,20 @@ type Query struct {
 	Key    string
 	Code   []byte // bits/8 bytes, as in Item
 
+	// Where, if not empty, restricts the answer to items that match an expression
+	// such as
+	//
+	//	label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))
+	//
+	// of comparisons with indexed fields, of label, which is true of the items
+	// whose labels contain the string, and of has, true of those that have the
+	// modality. A comparison with a field that an item lacks is false, that with
+	// != too; NOT is true of all items of which what follows is not. docs/SHELL.md
+	// has the grammar. A mistake is a *WhereError. The time is that of reading
+	// what is indexed of the labels and fields that it names: for a label a bit
+	// an item at worst, for a number 64.
+	Where string
+
 	// K is the number of items wanted. 0 means 10 for Search and 10,000 for
 	// SearchRadius.
 	K int
@@ -133,7 +147,7 @@ func (c *Collection) search(ctx context.Context, q Query, radius int) (*Result, 
 	var res *Result
 	err := c.read(func(v *view, cv *collectionView) error {
 		s := searcher{snap: v.snap, cv: cv}
-		filter, err := cv.filter(q.To)
+		filter, err := cv.filter(ctx, v.snap, q.To, q.Where)
 		if err != nil {
 			return err
 		}
@@ -150,20 +164,29 @@ func (c *Collection) search(ctx context.Context, q Query, radius int) (*Result, 
 	return res, err
 }
 
-// filter returns the rows that may be hits when to is the target modality; nil
-// means all that have a code.
-func (cv *collectionView) filter(to string) (*roaring.Bitmap, error) {
-	if to == "" {
-		return nil, nil
+// filter returns the rows that may be hits: those that match where and have the
+// modality to. Nil means all that have a code; a bitmap must not be written to.
+func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where string) (*roaring.Bitmap, error) {
+	var presence *roaring.Bitmap
+	if to != "" {
+		t, err := cv.modality(to)
+		if err != nil {
+			return nil, err
+		}
+		if cv.presence[t].GetCardinality() < cv.live.GetCardinality() {
+			presence = cv.presence[t]
+		}
 	}
-	t, err := cv.modality(to)
-	if err != nil {
+	rows, err := cv.matching(ctx, r, where)
+	switch {
+	case err != nil:
 		return nil, err
+	case rows == nil:
+		return presence, nil
+	case presence != nil:
+		rows.And(presence)
 	}
-	if cv.presence[t].GetCardinality() == cv.live.GetCardinality() {
-		return nil, nil
-	}
-	return cv.presence[t], nil
+	return rows, nil
 }
 
 // A point is a query in the terms of a space.

@@ -25,8 +25,8 @@ type Modality struct {
 	Dim  int    `json:"dim"`
 }
 
-// A Field is a typed attribute of items. Indexed fields are those that filters
-// will be able to use.
+// A Field is a typed attribute of items. Indexed fields are those that filters can
+// use, see Query.Where.
 type Field struct {
 	Name    string    `json:"name"`
 	Type    FieldType `json:"type"`
@@ -52,6 +52,8 @@ func (s *Schema) check() error {
 		return invalid("a collection needs a modality, or the number of bits of the codes that its items bring")
 	case len(s.Modalities) > MaxModalities:
 		return invalid("%d modalities, at most %d are possible", len(s.Modalities), MaxModalities)
+	case len(s.Fields) > MaxFields:
+		return invalid("%d fields, at most %d are possible", len(s.Fields), MaxFields)
 	}
 	if s.Bits != 0 {
 		if err := codec.CheckBits(s.Bits); err != nil {

@@ -127,8 +127,30 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = forEach(r, codec.CollectionKey(codec.KindRows, d.ID), func(key, value []byte) error {
-		set, id, container := codec.RowsKeyParts(key)
+	// The sets of labels and fields stay in the store.
+	for _, set := range []byte{codec.SetLive, codec.SetModality} {
+		if err := s.loadRows(r, set); err != nil {
+			return nil, err
+		}
+	}
+	if s.counters.ActiveSpace == 0 {
+		return s, nil
+	}
+	if s.space, err = readSpace(r, d, uint32(s.counters.ActiveSpace)); err != nil {
+		return nil, err
+	}
+	if s.table, err = loadTable(r, d.ID, s.space); err != nil {
+		return nil, err
+	}
+	s.freshCode = uint64(s.table.Len())
+	return s, nil
+}
+
+// loadRows reads the sets of rows of one sort that are held in memory.
+func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
+	prefix := append(codec.CollectionKey(codec.KindRows, s.ID), set)
+	return forEach(r, prefix, func(key, value []byte) error {
+		_, id, container := codec.RowsKeyParts(key)
 		var into *roaring.Bitmap
 		switch {
 		case set == codec.SetLive && id == 0:
@@ -148,17 +170,6 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 		})
 		return nil
 	})
-	if err != nil || s.counters.ActiveSpace == 0 {
-		return s, err
-	}
-	if s.space, err = readSpace(r, d, uint32(s.counters.ActiveSpace)); err != nil {
-		return nil, err
-	}
-	if s.table, err = loadTable(r, d.ID, s.space); err != nil {
-		return nil, err
-	}
-	s.freshCode = uint64(s.table.Len())
-	return s, nil
 }
 
 // loadTable reads the codes of a space and which rows carry them.
@@ -198,9 +209,14 @@ func loadTable(r pebble.Reader, collection uint32, s *space) (*mih.Writer, error
 // forEach calls f with every key that starts with prefix and its value, which f
 // must not keep.
 func forEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) error {
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	return forEachIn(r, prefix, codec.PrefixEnd(prefix), f)
+}
+
+// forEachIn is forEach for the keys from lo up to and without hi.
+func forEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) error {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
-		return readError(err, "keys %x", prefix)
+		return readError(err, "keys %x", lo)
 	}
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		var value []byte
@@ -214,7 +230,7 @@ func forEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) er
 	}
 	// Close repeats the error that ended the iteration, if one did.
 	if cerr := it.Close(); err == nil {
-		err = readError(cerr, "keys %x", prefix)
+		err = readError(cerr, "keys %x", lo)
 	}
 	return err
 }

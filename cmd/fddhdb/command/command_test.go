@@ -169,7 +169,7 @@ func TestHelp(t *testing.T) {
 
 func checkExample(t *testing.T, line string) {
 	words, _, _ := strings.Cut(line, " > ")
-	cmd, args, err := rootCommand(newTestEnv()).Find(strings.Fields(words)[1:])
+	cmd, args, err := rootCommand(newTestEnv()).Find(shellWords(words)[1:])
 	if err != nil || !cmd.HasParent() {
 		t.Errorf("%s: no verb: %v", line, err)
 		return
@@ -181,6 +181,20 @@ func checkExample(t *testing.T, line string) {
 	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
 		t.Errorf("%s: %v", line, err)
 	}
+}
+
+// shellWords cuts a line into words as a shell does, for what stands in double
+// quotes and between blanks.
+func shellWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
 }
 
 func TestProse(t *testing.T) {

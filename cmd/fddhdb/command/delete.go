@@ -8,21 +8,41 @@ import (
 
 func deleteCommand(e *env) *cobra.Command {
 	var o common
+	var where whereFlag
 	cmd := &cobra.Command{
 		Use:     "delete DIR KEY...",
-		Short:   "Delete items by their keys",
+		Short:   "Delete items by their keys or by what they are",
 		GroupID: groupItems,
 		Long: prose(`
-			Delete deletes the items with these keys, all in one commit, and says how many
-			there were. A key without an item is no error.`),
+			Delete deletes the items with these keys, or all that match --where, in one
+			commit, and says how many there were. A key without an item is no error. Count
+			with the same --where says beforehand how many there are.`),
 		Example: example(`
-			fddhdb delete wiki.db 17 18`),
-		Args: dirAndKeys(1, 0),
+			fddhdb delete wiki.db 17 18
+			fddhdb delete shop.db --where "sold = true AND year <= 2020"`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if !where.given() {
+				if len(args) == 1 {
+					return usageErrorf("delete needs the key of an item, or --where EXPR: fddhdb %s", cmd.Use)
+				}
+				return dirAndKeys(1, 0)(cmd, args)
+			}
+			if len(args) > 1 {
+				return usageErrorf("delete takes keys or --where, not both: %q", args[1])
+			}
+			return dirArg(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				n, err := c.Delete(cmd.Context(), args[1:]...)
+				var n int
+				var err error
+				if where.given() {
+					n, err = c.DeleteWhere(cmd.Context(), where.expr)
+				} else {
+					n, err = c.Delete(cmd.Context(), args[1:]...)
+				}
 				if err != nil {
-					return err
+					return where.wrap(err)
 				}
 				if o.json {
 					return e.printJSON(map[string]int{"deleted": n})
@@ -33,6 +53,6 @@ func deleteCommand(e *env) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	whereFlag(cmd)
+	where.register(cmd)
 	return cmd
 }

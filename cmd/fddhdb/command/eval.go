@@ -15,6 +15,7 @@ type evalOptions struct {
 	vectors              namedList
 	labels, names, truth string
 	top                  int
+	where                whereFlag
 }
 
 func evalCommand(e *env) *cobra.Command {
@@ -42,7 +43,8 @@ func evalCommand(e *env) *cobra.Command {
 			--labels takes what import --labels takes. Give --label-names too if import
 			was given it: labels are compared by name. --truth gives the labels of all
 			items of the database, in database order, for scoring only: for a database
-			that was not told the labels of all of them.`),
+			that was not told the labels of all of them. --where ranks only the items that
+			match.`),
 		Example: example(`
 			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
 			    --labels query_labels.npy`),
@@ -64,6 +66,14 @@ func evalCommand(e *env) *cobra.Command {
 				if !stats.Trained {
 					return untrained(c)
 				}
+				// Before files are read, which may take a while.
+				matching, err := c.CountWhere(cmd.Context(), o.where.expr)
+				if err != nil {
+					return o.where.wrap(err)
+				}
+				if matching == 0 && o.where.given() {
+					return failuref("--where: no item matches")
+				}
 				bar := e.newProgress()
 				defer bar.end()
 				q, err := o.read(c, bar)
@@ -74,7 +84,7 @@ func evalCommand(e *env) *cobra.Command {
 				found, err := c.Evaluate(cmd.Context(), *q)
 				bar.end()
 				if err != nil {
-					return err
+					return o.where.wrap(err)
 				}
 				if o.json {
 					return e.printJSON(newEvalJSON(found))
@@ -92,7 +102,7 @@ func evalCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.truth, "truth", "", "labels of the items of the database, a `FILE`.npy or text")
 	f.IntVar(&o.top, "top", 50, "the `N` of the figures at N")
-	whereFlag(cmd)
+	o.where.register(cmd)
 	futureFlag(cmd, "plot", "FILE.svg", "draw precision against recall", "")
 	return cmd
 }
@@ -103,7 +113,7 @@ func (o *evalOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, err
 	if err != nil {
 		return nil, err
 	}
-	q := &db.Evaluation{Queries: map[string][][]float32{}, Top: o.top}
+	q := &db.Evaluation{Queries: map[string][][]float32{}, Where: o.where.expr, Top: o.top}
 	labels, err := openLabels(o.labels, o.names)
 	if err != nil {
 		return nil, err

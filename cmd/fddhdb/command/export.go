@@ -19,6 +19,7 @@ type exportOptions struct {
 	common
 	vectors                          namedList
 	codes, ids, labels, names, items string
+	where                            whereFlag
 }
 
 func exportCommand(e *env) *cobra.Command {
@@ -28,8 +29,8 @@ func exportCommand(e *env) *cobra.Command {
 		Short:   "Write items out to files",
 		GroupID: groupItems,
 		Long: prose(`
-			Export writes what a collection holds to files that import reads: row i of
-			each of them is the same item, in database order.
+			Export writes what a collection holds, or of it what matches --where, to files
+			that import reads: row i of each of them is the same item, in database order.
 
 			  --codes FILE.npy         codes, uint8, bits/8 columns
 			  --ids FILE               keys, one a line
@@ -44,7 +45,8 @@ func exportCommand(e *env) *cobra.Command {
 		Example: example(`
 			fddhdb export wiki.db --codes codes.npy --ids keys.txt
 			fddhdb export wiki.db --labels labels.npy --label-names labels.txt
-			fddhdb export wiki.db --items wiki.jsonl`),
+			fddhdb export wiki.db --items wiki.jsonl
+			fddhdb export wiki.db --where "label = 'art'" --ids art.txt`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -75,7 +77,7 @@ func exportCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names, "label-names", "", "names of the labels, to a text `FILE`")
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
 	f.StringVar(&o.items, "items", "", "everything, to `FILE`.jsonl (.parquet is not built yet)")
-	whereFlag(cmd)
+	o.where.register(cmd)
 	return cmd
 }
 
@@ -115,16 +117,16 @@ type sink struct {
 func (o *exportOptions) run(ctx context.Context, c *db.Collection, bar *progress) (int, error) {
 	var files outFiles
 	defer files.discard()
-	sinks, err := o.sinks(&files, c)
+	total, err := c.CountWhere(ctx, o.where.expr)
 	if err != nil {
-		return 0, err
+		return 0, o.where.wrap(err)
 	}
-	total, err := c.Count()
+	sinks, err := o.sinks(&files, c, total)
 	if err != nil {
 		return 0, err
 	}
 	n := 0
-	for it, err := range c.Items(ctx) {
+	for it, err := range c.ItemsWhere(ctx, o.where.expr) {
 		if err != nil {
 			return 0, err
 		}
@@ -149,7 +151,8 @@ func (o *exportOptions) run(ctx context.Context, c *db.Collection, bar *progress
 	return n, files.commit()
 }
 
-func (o *exportOptions) sinks(files *outFiles, c *db.Collection) ([]sink, error) {
+// sinks opens the files for so many items.
+func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]sink, error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err
@@ -174,36 +177,27 @@ func (o *exportOptions) sinks(files *outFiles, c *db.Collection) ([]sink, error)
 			return nil, err
 		}
 	}
-	if err := add(o.codes, func(f *outFile) (sink, error) { return codeSink(f, c) }); err != nil {
+	if err := add(o.codes, func(f *outFile) (sink, error) { return codeSink(f, c, items) }); err != nil {
 		return nil, err
 	}
 	if err := add(o.ids, func(f *outFile) (sink, error) { return keySink(f), nil }); err != nil {
 		return nil, err
 	}
-	if err := add(o.labels, func(f *outFile) (sink, error) { return labelSink(f, c) }); err != nil {
+	if err := add(o.labels, func(f *outFile) (sink, error) { return labelSink(f, c, items) }); err != nil {
 		return nil, err
 	}
 	if err := add(o.names, func(f *outFile) (sink, error) { return nameSink(f, c) }); err != nil {
 		return nil, err
 	}
 	for i, v := range o.vectors.list {
-		if err := add(v.value, func(f *outFile) (sink, error) { return vectorSink(f, c, modalities[i]) }); err != nil {
+		if err := add(v.value, func(f *outFile) (sink, error) { return vectorSink(f, modalities[i], items) }); err != nil {
 			return nil, err
 		}
 	}
 	return sinks, add(o.items, func(f *outFile) (sink, error) { return itemSink(f), nil })
 }
 
-// matrix starts a .npy with a row an item.
-func matrix[T float32 | uint8](f *outFile, c *db.Collection, cols int) (*vecfile.Writer[T], error) {
-	rows, err := c.Count()
-	if err != nil {
-		return nil, err
-	}
-	return vecfile.NewWriter[T](f, rows, cols)
-}
-
-func codeSink(f *outFile, c *db.Collection) (sink, error) {
+func codeSink(f *outFile, c *db.Collection, items int) (sink, error) {
 	stats, err := c.Stats()
 	if err != nil {
 		return sink{}, err
@@ -211,7 +205,7 @@ func codeSink(f *outFile, c *db.Collection) (sink, error) {
 	if !stats.Trained {
 		return sink{}, untrained(c)
 	}
-	w, err := matrix[uint8](f, c, stats.Bits/8)
+	w, err := vecfile.NewWriter[uint8](f, items, stats.Bits/8)
 	if err != nil {
 		return sink{}, err
 	}
@@ -223,8 +217,8 @@ func codeSink(f *outFile, c *db.Collection) (sink, error) {
 	}, w.Close}, nil
 }
 
-func vectorSink(f *outFile, c *db.Collection, m db.Modality) (sink, error) {
-	w, err := matrix[float32](f, c, m.Dim)
+func vectorSink(f *outFile, m db.Modality, items int) (sink, error) {
+	w, err := vecfile.NewWriter[float32](f, items, m.Dim)
 	if err != nil {
 		return sink{}, err
 	}
@@ -237,7 +231,7 @@ func vectorSink(f *outFile, c *db.Collection, m db.Modality) (sink, error) {
 	}, w.Close}, nil
 }
 
-func labelSink(f *outFile, c *db.Collection) (sink, error) {
+func labelSink(f *outFile, c *db.Collection, items int) (sink, error) {
 	names, err := c.Labels()
 	if err != nil {
 		return sink{}, err
@@ -249,7 +243,7 @@ func labelSink(f *outFile, c *db.Collection) (sink, error) {
 	for i, name := range names {
 		column[name] = i
 	}
-	w, err := matrix[uint8](f, c, len(names))
+	w, err := vecfile.NewWriter[uint8](f, items, len(names))
 	if err != nil {
 		return sink{}, err
 	}

@@ -32,11 +32,6 @@ func (v *futureValue) Set(string) error { return &notBuiltError{v.instead} }
 
 var _ pflag.Value = (*futureValue)(nil)
 
-// whereFlag registers --where, which stands at many verbs.
-func whereFlag(cmd *cobra.Command) {
-	futureFlag(cmd, "where", "EXPR", "only items that match", "")
-}
-
 // futureCommands are the verbs of the contract that are not built yet.
 func futureCommands() []*cobra.Command {
 	var cmds []*cobra.Command

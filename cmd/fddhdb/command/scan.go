@@ -12,6 +12,7 @@ import (
 func scanCommand(e *env) *cobra.Command {
 	var o common
 	var limit int
+	var where whereFlag
 	cmd := &cobra.Command{
 		Use:     "scan DIR",
 		Short:   "List the items",
@@ -19,9 +20,23 @@ func scanCommand(e *env) *cobra.Command {
 		Long: prose(`
 			Scan lists the items in database order, which is the order in which their keys
 			were first stored: a line each, with key, labels and code. With --json it
-			prints them whole, as get does.`),
+			prints them whole, as get does.
+
+			--where keeps to the items that match an expression, such as
+
+			  label = 'cat' AND year IN (2020, 2021) AND NOT (price >= 10 OR has(image))
+
+			  NAME = VALUE          the value of an indexed field, also != < <= > >=; a
+			                        VALUE is a number, a 'string' with '' for a quote in
+			                        it, true or false
+			  NAME IN (VALUE, ...)  one of several
+			  label = 'x'           x is among the labels of the item, also != and IN
+			  has(NAME)             the item has a vector of the modality
+			  NOT, AND, OR          bind in this order, and less than parentheses
+			A comparison with a field that an item lacks is false, that with != too.`),
 		Example: example(`
 			fddhdb scan wiki.db --limit 10
+			fddhdb scan wiki.db --where "label = 'art' AND NOT has(image)"
 			fddhdb scan wiki.db --json > items.jsonl`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,9 +45,9 @@ func scanCommand(e *env) *cobra.Command {
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				n := 0
-				for it, err := range c.Items(cmd.Context()) {
+				for it, err := range c.ItemsWhere(cmd.Context(), where.expr) {
 					if err != nil {
-						return err
+						return where.wrap(err)
 					}
 					if o.json {
 						err = e.printJSON(newItemJSON(it))
@@ -50,7 +65,7 @@ func scanCommand(e *env) *cobra.Command {
 	o.register(cmd)
 	o.registerSpace(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "stop after `N` items (default: all)")
-	whereFlag(cmd)
+	where.register(cmd)
 	return cmd
 }
 

@@ -21,6 +21,7 @@ type searchOptions struct {
 	vectors, id, code, codes string
 	row, k, radius           int
 	rerank                   string
+	where                    whereFlag
 	hasRow, hasK, hasRadius  bool
 }
 
@@ -41,7 +42,7 @@ func searchCommand(e *env) *cobra.Command {
 			                  code; it is among the hits itself
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
-			--to keeps to items that have that modality.
+			--to keeps to items that have that modality, --where to those that match.
 
 			-k is how many hits to return, 10 if not given. --radius returns those that
 			differ in so many bits at most, of which -k, then 10,000 if not given, are
@@ -55,6 +56,7 @@ func searchCommand(e *env) *cobra.Command {
 		Example: example(`
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --id 17 -k 5
+			fddhdb search wiki.db --id 17 --where "label IN ('art', 'music') AND year >= 1900"
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
 			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8`),
 		Args: dirArg,
@@ -83,7 +85,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.IntVarP(&o.k, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of items that share a code: projection or none (asymmetric and features are not built yet)")
-	whereFlag(cmd)
+	o.where.register(cmd)
 	futureFlag(cmd, "after", "CURSOR", "go on after the hits of a search", "raise -k")
 	futureFlag(cmd, "explain", "bool", "say how the search was done", "")
 	return cmd
@@ -151,13 +153,16 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	}
 	first := true
 	answer := func(name queryName, q db.Query) error {
-		q.To, q.K, q.Rerank = o.to, o.k, rerank
+		q.To, q.Where, q.K, q.Rerank = o.to, o.where.expr, o.k, rerank
 		var r *db.Result
 		var err error
 		if o.hasRadius {
 			r, err = c.SearchRadius(ctx, q, o.radius)
 		} else {
 			r, err = c.Search(ctx, q)
+		}
+		if worded := o.where.wrap(err); worded != err {
+			return worded
 		}
 		if err != nil {
 			// The flags are right: it is the item, or the file.

@@ -1,0 +1,46 @@
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// whereFlag is --where, which stands at many verbs: an expression, or nothing.
+type whereFlag struct{ expr string }
+
+func (w *whereFlag) register(cmd *cobra.Command) {
+	what := "only items that match, see fddhdb help scan"
+	if cmd.Name() == "scan" {
+		what = "only items that match"
+	}
+	cmd.Flags().Var(w, "where", what)
+}
+
+func (w *whereFlag) String() string { return w.expr }
+func (w *whereFlag) Type() string   { return "EXPR" }
+
+// Set refuses an empty expression, which would match everything: most likely a
+// script has lost it.
+func (w *whereFlag) Set(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return errors.New("an expression is expected, such as label = 'cat'")
+	}
+	w.expr = s
+	return nil
+}
+
+// given reports whether there is an expression.
+func (w *whereFlag) given() bool { return w.expr != "" }
+
+// wrap words an error about the expression as one about the flag.
+func (w *whereFlag) wrap(err error) error {
+	var bad *db.WhereError
+	if errors.As(err, &bad) {
+		return usageErrorf("--where: column %d: %s", bad.Column, bad.Reason)
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package command
+
+import (
+	"context"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// The verbs that have --where agree on what matches.
+func TestWhereVerbs(t *testing.T) {
+	f := newFixture(t, 60, true)
+	const where = "label = 'label1' OR label = 'label2'"
+	var counted, exported, deleted struct{ Count, Items, Deleted int }
+	mustJSON(t, &counted, "count", f.db, "--where", where)
+	mustJSON(t, &exported, "export", f.db, "--ids", f.path("ids.txt"), "--where", where)
+	var found struct{ Total int }
+	mustJSON(t, &found, "search", f.db, "--id", "0", "--radius", "16", "--where", where)
+	mustJSON(t, &deleted, "delete", f.db, "--where", where)
+	if n := counted.Count; n == 0 || n == 60 || exported.Items != n || found.Total != n || deleted.Deleted != n {
+		t.Errorf("%d counted, %d exported, %d found, %d deleted", n, exported.Items, found.Total, deleted.Deleted)
+	}
+	if out := must(t, "scan", f.db, "--where", where); out != "" {
+		t.Errorf("left: %s", out)
+	}
+}
+
+func TestWhereFlag(t *testing.T) {
+	var w whereFlag
+	cmd := &cobra.Command{Use: "verb"}
+	w.register(cmd)
+	if err := cmd.ParseFlags([]string{"--where", " "}); err == nil || w.given() {
+		t.Errorf("a blank expression: %v", err)
+	}
+	if err := cmd.ParseFlags([]string{"--where", "a = 1"}); err != nil || !w.given() || w.expr != "a = 1" {
+		t.Errorf("%q: %v", w.expr, err)
+	}
+	err := w.wrap(&db.WhereError{Column: 3, Reason: "is wrong"})
+	if exitCode(err) != exitUsage || err.Error() != "--where: column 3: is wrong" {
+		t.Errorf("%v", err)
+	}
+	if err := w.wrap(context.Canceled); err != context.Canceled {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,413 @@
+package db
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Filters read sets of rows: one for each label, one for each value of an indexed
+// field of strings, and slices for the other indexed fields, all cut into
+// containers of 65,536 rows (codec/key.go, codec/slices.go). Every write that
+// changes what an item says changes the sets, in the same batch. For that it has
+// to know what the item said before, which only the old record tells: resolve
+// reads it, in collections that have labels or indexed fields.
+
+// terms are what a row is found by: the sets that it is in.
+type terms struct {
+	labels  []uint32      // ids, ascending
+	texts   []textValue   // of indexed fields of strings, ascending
+	numbers []numberValue // of other indexed fields, ascending
+}
+
+type textValue struct {
+	field uint16
+	text  string
+}
+
+type numberValue struct {
+	field uint16
+	image uint64
+}
+
+func (a textValue) compare(b textValue) int {
+	if a.field != b.field {
+		return cmp.Compare(a.field, b.field)
+	}
+	return strings.Compare(a.text, b.text)
+}
+
+func (a numberValue) compare(b numberValue) int { return cmp.Compare(a.field, b.field) }
+
+// indexes reports whether items of the collection can be in any of the sets.
+func (s *collectionState) indexes() bool {
+	if len(s.labels.all()) > 0 {
+		return true
+	}
+	for _, f := range s.Fields {
+		if f.Indexed {
+			return true
+		}
+	}
+	return false
+}
+
+// terms returns those of an item with these labels and fields, both ascending. The
+// error is about values that no item of the collection can have.
+func (d *descriptor) terms(labels []uint32, fields []codec.Field) (terms, error) {
+	out := terms{labels: labels}
+	for _, f := range fields {
+		if int(f.ID) >= len(d.Fields) {
+			return out, fmt.Errorf("field %d of %d", f.ID, len(d.Fields))
+		}
+		field := &d.Fields[f.ID]
+		if !field.Indexed {
+			continue
+		}
+		number := numberValue{field: uint16(f.ID)}
+		typ := field.Type
+		switch v := f.Value.(type) {
+		case string:
+			typ = String
+			out.texts = append(out.texts, textValue{uint16(f.ID), v})
+		case int64:
+			typ, number.image = Int, codec.IntImage(v)
+		case float64:
+			typ, number.image = Float, codec.FloatImage(v)
+		case bool:
+			typ, number.image = Bool, codec.BoolImage(v)
+		}
+		if typ != field.Type {
+			return out, fmt.Errorf("field %q is of type %s, its value of type %s", field.Name, field.Type, typ)
+		}
+		if typ != String {
+			out.numbers = append(out.numbers, number)
+		}
+	}
+	return out, nil
+}
+
+// termBytes estimates what a change to a term of an indexed field takes in a batch,
+// besides its text.
+const termBytes = 64
+
+// bytes estimates what it takes in a batch to put a row into the sets of its terms,
+// or to take it out.
+func (x *terms) bytes() int {
+	n := 16*len(x.labels) + termBytes*(len(x.texts)+len(x.numbers))
+	for _, v := range x.texts {
+		n += len(v.text)
+	}
+	return n
+}
+
+// termBytes estimates the same for an item; its labels it counts itself.
+func (d *descriptor) termBytes(it *checked) int {
+	n := 0
+	for _, f := range it.fields {
+		if d.Fields[f.ID].Indexed {
+			s, _ := f.Value.(string)
+			n += termBytes + len(s)
+		}
+	}
+	return n
+}
+
+// fetchTerms reads the terms of a row whose item is to be replaced or deleted,
+// unless the group knows them, and returns about how many bytes it takes to take
+// it out of their sets. An item that is damaged can still be replaced and deleted:
+// then the sets themselves are searched for its row.
+func (g *group) fetchTerms(s *collectionState, row uint32) (bytes int, err error) {
+	at := itemRow{s.ID, row}
+	if it := g.items[at]; it != nil {
+		return s.termBytes(it), nil
+	}
+	if !s.indexes() {
+		return 0, nil
+	}
+	old, known := g.terms[at]
+	if known {
+		return old.bytes(), nil
+	}
+	rec, err := readRecord(g.c.store, s.ID, row)
+	if err == nil {
+		if old, err = s.descriptor.terms(rec.Labels, rec.Fields); err != nil {
+			err = corrupt(err, "item in row %d", row)
+		}
+	}
+	if errors.Is(err, ErrCorrupt) {
+		old, err = g.searchTerms(s, row)
+	}
+	if err != nil {
+		return 0, err
+	}
+	g.terms[at] = old
+	return old.bytes(), nil
+}
+
+// searchTerms finds a row in the sets, reading one container of all of them.
+func (g *group) searchTerms(s *collectionState, row uint32) (terms, error) {
+	var out terms
+	container := uint16(row >> 16)
+	for id := range s.labels.all() {
+		rows, err := readRows(g.c.store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
+		if err != nil {
+			return out, err
+		}
+		if rows.Contains(row & 0xffff) {
+			out.labels = append(out.labels, uint32(id))
+		}
+	}
+	for i, f := range s.Fields {
+		if !f.Indexed {
+			continue
+		}
+		number, any := numberValue{field: uint16(i)}, false
+		err := forEach(g.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
+			l, err := codec.DecodeLayer(b)
+			if err != nil {
+				return corrupt(err, "rows %x", key)
+			}
+			if !l.Added.Contains(row & 0xffff) {
+				return nil
+			}
+			_, _, value := codec.FieldRowsKeyParts(key)
+			switch {
+			case f.Type == String:
+				out.texts = append(out.texts, textValue{uint16(i), string(value)})
+			case len(value) == 1 && value[0] == codec.SliceExists:
+				any = true
+			case len(value) == 1 && value[0] < codec.SliceCount:
+				number.image |= 1 << (64 - value[0])
+				any = true
+			}
+			return nil
+		})
+		if err != nil {
+			return out, err
+		}
+		if any {
+			out.numbers = append(out.numbers, number)
+		}
+	}
+	return out, nil
+}
+
+// readRows reads one container of a set: the low 16 bits of its rows, in a bitmap
+// of the caller's own.
+func readRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, errNotFound) {
+		return roaring.New(), nil
+	}
+	if err != nil {
+		return nil, readError(err, "rows %x", key)
+	}
+	defer closer.Close()
+	l, err := codec.DecodeLayer(value)
+	if err != nil {
+		return nil, corrupt(err, "rows %x", key)
+	}
+	return l.Added, nil
+}
+
+// before returns the terms of a row as the group leaves it. If it has an item, that
+// has been resolved.
+func (g *group) before(s *collectionState, row uint32) terms {
+	at := itemRow{s.ID, row}
+	if it := g.items[at]; it != nil {
+		old, _ := s.descriptor.terms(s.labels.lookup(it.labels), it.fields) // checked when it came
+		return old
+	}
+	return g.terms[at]
+}
+
+// index takes a row out of the sets of the terms before and puts it into those after.
+func (g *group) index(s *collectionState, row uint32, before, after terms) {
+	container, low := uint16(row>>16), uint16(row)
+	put := func(key []byte, in bool) {
+		if l := g.layer(key); in {
+			l.Add(low)
+		} else {
+			l.Delete(low)
+		}
+	}
+	compare(before.labels, after.labels, cmp.Compare[uint32], func(id uint32, in bool) {
+		put(codec.RowsKey(s.ID, codec.SetLabel, id, container), in)
+	}, nil)
+	compare(before.texts, after.texts, textValue.compare, func(v textValue, in bool) {
+		put(codec.FieldRowsKey(s.ID, v.field, container, v.text), in)
+	}, nil)
+	compare(before.numbers, after.numbers, numberValue.compare, func(v numberValue, in bool) {
+		slices := g.slicesOf(s, v.field, container)
+		slices.put(codec.SliceExists, low, in)
+		slices.change(low, v.image, in)
+	}, func(old, new numberValue) {
+		slices := g.slicesOf(s, old.field, container)
+		slices.change(low, old.image&^new.image, false)
+		slices.change(low, new.image&^old.image, true)
+	})
+}
+
+// compare walks over two ascending lists: it calls one with what is only in before
+// or, with in, only in after, and both with what is in both.
+func compare[T any](before, after []T, order func(a, b T) int, one func(x T, in bool), both func(old, new T)) {
+	for len(before) > 0 || len(after) > 0 {
+		c := 0
+		switch {
+		case len(after) == 0:
+			c = -1
+		case len(before) == 0:
+			c = 1
+		default:
+			c = order(before[0], after[0])
+		}
+		switch {
+		case c < 0:
+			one(before[0], false)
+			before = before[1:]
+		case c > 0:
+			one(after[0], true)
+			after = after[1:]
+		default:
+			if both != nil {
+				both(before[0], after[0])
+			}
+			before, after = before[1:], after[1:]
+		}
+	}
+}
+
+// fieldSlices are the changes to the slices of a field in one container; those
+// without a change are the zero layer.
+type fieldSlices [codec.SliceCount]codec.Layer
+
+type fieldContainer struct {
+	collection       uint32
+	field, container uint16
+}
+
+func (g *group) slicesOf(s *collectionState, field, container uint16) *fieldSlices {
+	at := fieldContainer{s.ID, field, container}
+	slices := g.slices[at]
+	if slices == nil {
+		slices = new(fieldSlices)
+		g.slices[at] = slices
+	}
+	return slices
+}
+
+func (f *fieldSlices) put(slice byte, low uint16, in bool) {
+	l := &f[slice]
+	if l.Added == nil {
+		*l = codec.NewLayer()
+	}
+	if in {
+		l.Add(low)
+	} else {
+		l.Delete(low)
+	}
+}
+
+// change sets or clears the bits of an image.
+func (f *fieldSlices) change(low uint16, image uint64, in bool) {
+	for ; image != 0; image &= image - 1 {
+		f.put(codec.SliceOf(bits.TrailingZeros64(image)), low, in)
+	}
+}
+
+// finishLayers adds to the batch the layers that the group has collected.
+func (g *group) finishLayers() error {
+	for key, l := range g.layers {
+		if err := g.finishLayer([]byte(key), l); err != nil {
+			return err
+		}
+	}
+	for at, slices := range g.slices {
+		for i, l := range slices {
+			if l.Added == nil {
+				continue
+			}
+			key := codec.FieldRowsKey(at.collection, at.field, at.container, string([]byte{byte(i)}))
+			if err := g.finishLayer(key, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *group) finishLayer(key []byte, l codec.Layer) error {
+	b, err := l.Append(nil, false)
+	if err != nil {
+		return err
+	}
+	if g.c.layers.due(key) {
+		// What cannot be read now is left to whoever reads it.
+		if whole, err := g.wholeLayer(key, b); err == nil {
+			return g.batch.Set(key, whole, nil)
+		}
+	}
+	return g.batch.Merge(key, b, nil)
+}
+
+// wholeLayer returns the sum of a set in the store and a layer.
+func (g *group) wholeLayer(key, layer []byte) ([]byte, error) {
+	base, err := get(g.c.store, key)
+	if err != nil {
+		return nil, err
+	}
+	if base == nil {
+		base, layer = layer, nil
+	}
+	m, err := codec.NewMerger(key, base)
+	if err != nil {
+		return nil, err
+	}
+	if layer != nil {
+		m.Newer(layer)
+	}
+	return m.Finish(true)
+}
+
+// maxLayers is about how many layers of one set may wait to be merged. A filter
+// that reads the set merges all that the storage engine has not merged yet, so
+// that a set to which rows come one at a time is written whole now and then.
+const maxLayers = 128
+
+// layerCounts counts the layers that were written since each set was last written
+// whole. There may be a set for every item, as for fields that tell items apart,
+// so sets share counters; what comes of it is that some are written whole earlier.
+type layerCounts [1 << 12]uint8
+
+func newLayerCounts() *layerCounts {
+	c := new(layerCounts)
+	for i := range c {
+		c[i] = uint8(37 * i % maxLayers) // the slices of a field are not all due at once
+	}
+	return c
+}
+
+// due counts a layer and reports whether its set is to be written whole. The sets
+// that are read only when the database is opened never are.
+func (c *layerCounts) due(key []byte) bool {
+	if key[0] == codec.KindRows {
+		if set, _, _ := codec.RowsKeyParts(key); set != codec.SetLabel {
+			return false
+		}
+	}
+	n := &c[crc32.ChecksumIEEE(key)%uint32(len(c))]
+	if *n++; *n < maxLayers {
+		return false
+	}
+	*n = 0
+	return true
+}

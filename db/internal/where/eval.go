@@ -1,0 +1,120 @@
+package where
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// Rows is a set of rows and what is indexed of them. The bitmaps that it returns
+// are only read, so that they may be shared.
+type Rows interface {
+	// Live returns all rows.
+	Live() *roaring.Bitmap
+	// Label returns the rows that have a label.
+	Label(name string) (*roaring.Bitmap, error)
+	// Modality returns the rows that have a modality.
+	Modality(id int) (*roaring.Bitmap, error)
+
+	// Ints, Floats, Strings and Bools return the rows whose value of a field is
+	// there and in the range; lo and hi are in it. They are asked for fields of
+	// that type only. -0 and 0 are one value.
+	Ints(field int, lo, hi int64) (*roaring.Bitmap, error)
+	Floats(field int, lo, hi float64) (*roaring.Bitmap, error)
+	Strings(field int, r Range) (*roaring.Bitmap, error)
+	Bools(field int, value bool) (*roaring.Bitmap, error)
+}
+
+// Eval returns the rows that the filter is true of, in a bitmap of the caller's
+// own. They are a subset of the live rows whatever else rows says. The error is
+// one of rows.
+func (f *Filter) Eval(rows Rows) (*roaring.Bitmap, error) {
+	found, err := f.root.eval(rows)
+	if err != nil {
+		return nil, err
+	}
+	return roaring.And(found, rows.Live()), nil
+}
+
+// An evaluator finds the rows that a part of a filter is true of. The bitmap may
+// be shared and must not be written to.
+type evaluator interface {
+	eval(rows Rows) (*roaring.Bitmap, error)
+}
+
+type (
+	evalAnd      struct{ parts []evaluator }
+	evalOr       struct{ parts []evaluator }
+	evalNot      struct{ x evaluator }
+	evalModality struct{ id int }
+	evalLabel    struct{ name string }
+	evalInts     struct {
+		field int
+		span  span[int64]
+	}
+	evalFloats struct {
+		field int
+		span  span[float64]
+	}
+	evalStrings struct {
+		field int
+		r     Range
+	}
+	evalBools struct {
+		field int
+		value bool
+	}
+)
+
+// eval stops at the first part that leaves nothing: what is indexed of the others
+// need not be read.
+func (e evalAnd) eval(rows Rows) (*roaring.Bitmap, error) {
+	var sum *roaring.Bitmap
+	for i, p := range e.parts {
+		found, err := p.eval(rows)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			sum = found
+		} else {
+			sum = roaring.And(sum, found)
+		}
+		if sum.IsEmpty() {
+			break
+		}
+	}
+	return sum, nil
+}
+
+func (e evalOr) eval(rows Rows) (*roaring.Bitmap, error) {
+	if len(e.parts) == 1 {
+		return e.parts[0].eval(rows)
+	}
+	sum := roaring.New()
+	for _, p := range e.parts {
+		found, err := p.eval(rows)
+		if err != nil {
+			return nil, err
+		}
+		sum.Or(found)
+	}
+	return sum, nil
+}
+
+func (e evalNot) eval(rows Rows) (*roaring.Bitmap, error) {
+	found, err := e.x.eval(rows)
+	if err != nil {
+		return nil, err
+	}
+	return roaring.AndNot(rows.Live(), found), nil
+}
+
+func (e evalModality) eval(rows Rows) (*roaring.Bitmap, error) { return rows.Modality(e.id) }
+func (e evalLabel) eval(rows Rows) (*roaring.Bitmap, error)    { return rows.Label(e.name) }
+func (e evalStrings) eval(rows Rows) (*roaring.Bitmap, error)  { return rows.Strings(e.field, e.r) }
+func (e evalBools) eval(rows Rows) (*roaring.Bitmap, error)    { return rows.Bools(e.field, e.value) }
+
+func (e evalInts) eval(rows Rows) (*roaring.Bitmap, error) {
+	return rows.Ints(e.field, e.span.lo, e.span.hi)
+}
+
+func (e evalFloats) eval(rows Rows) (*roaring.Bitmap, error) {
+	return rows.Floats(e.field, e.span.lo, e.span.hi)
+}

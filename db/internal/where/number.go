@@ -1,0 +1,148 @@
+package where
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A bound is where a number as it was typed lies among the integers of 64 bits.
+type bound struct {
+	floor int64 // the greatest integer that is not above it, where it is in range
+	whole bool  // it is that integer
+	out   int   // -1: below all integers of 64 bits; 1: above; 0: in range
+}
+
+// integerBound places a number, exactly whatever its digits. The text is what the
+// lexer calls a number.
+//
+// Without the sign it is 0.D * 10^e for its significant digits D. Then its whole
+// part is the first e digits, which are at most 19 in a number of 64 bits, and it
+// has a fraction if there are more.
+func integerBound(text string) bound {
+	negative := strings.HasPrefix(text, "-")
+	text = strings.TrimLeft(text, "+-")
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	e := len(whole) - (len(whole) + len(fraction) - len(digits)) + parseExponent(exponent)
+	digits = strings.TrimRight(digits, "0")
+	switch {
+	case digits == "":
+		return bound{whole: true}
+	case e > 19:
+		if negative {
+			return bound{out: -1}
+		}
+		return bound{out: 1}
+	}
+	b := bound{whole: e >= 0 && len(digits) <= e}
+	magnitude := uint64(0) // below 10^19, which 64 bits hold
+	for i := range max(e, 0) {
+		magnitude *= 10
+		if i < len(digits) {
+			magnitude += uint64(digits[i] - '0')
+		}
+	}
+	switch {
+	case !negative && magnitude > math.MaxInt64:
+		return bound{out: 1}
+	case !negative:
+		b.floor = int64(magnitude)
+	case magnitude > 1<<63 || magnitude == 1<<63 && !b.whole:
+		return bound{out: -1}
+	case b.whole:
+		b.floor = -int64(magnitude) // of 1<<63, whose negative is itself, too
+	default:
+		b.floor = -int64(magnitude) - 1
+	}
+	return b
+}
+
+// parseExponent reads an exponent, which is cut off where no number of MaxBytes
+// could make up for it.
+func parseExponent(s string) int {
+	const most = 10 * MaxBytes
+	n, err := strconv.Atoi(s)
+	switch {
+	case s == "":
+		return 0
+	case err != nil && strings.HasPrefix(s, "-"):
+		return -most
+	case err != nil:
+		return most
+	}
+	return max(-most, min(n, most))
+}
+
+// A span is the values from lo to hi, both included; empty where lo is above hi.
+type span[T int64 | float64] struct{ lo, hi T }
+
+// intSpans returns the integers that compare so with a number.
+func intSpans(op op, text string) []span[int64] {
+	const least, most = math.MinInt64, math.MaxInt64
+	b := integerBound(text)
+	if b.out != 0 {
+		below := op == less || op == lessEqual
+		above := op == greater || op == greaterEqual
+		if op == notEqual || below && b.out > 0 || above && b.out < 0 {
+			return []span[int64]{{least, most}}
+		}
+		return nil
+	}
+	var under, over []span[int64] // of the integers below and above the number
+	last := b.floor               // of those below
+	if !b.whole || last > least {
+		if b.whole {
+			last--
+		}
+		under = []span[int64]{{least, last}}
+	}
+	if b.floor < most {
+		over = []span[int64]{{b.floor + 1, most}}
+	}
+	var same []span[int64]
+	if b.whole {
+		same = []span[int64]{{b.floor, b.floor}}
+	}
+	return chooseSpans(op, under, same, over)
+}
+
+// floatSpans returns the float64s that compare so with a number, which is rounded
+// to the nearest one first, beyond the largest to an infinity.
+func floatSpans(op op, text string) []span[float64] {
+	x, _ := strconv.ParseFloat(text, 64) // the only error is that it is out of range
+	if x == 0 {
+		x = 0 // not -0
+	}
+	least, most := math.Inf(-1), math.Inf(1)
+	var under, over []span[float64]
+	if x > least {
+		under = []span[float64]{{least, math.Nextafter(x, least)}}
+	}
+	if x < most {
+		over = []span[float64]{{math.Nextafter(x, most), most}}
+	}
+	return chooseSpans(op, under, []span[float64]{{x, x}}, over)
+}
+
+// nextInt and nextFloat return the value after x, x itself if it is the last.
+func nextInt(x int64) int64       { return max(x, x+1) }
+func nextFloat(x float64) float64 { return math.Nextafter(x, math.Inf(1)) }
+
+// chooseSpans puts together what an operator stands for.
+func chooseSpans[T int64 | float64](op op, under, same, over []span[T]) []span[T] {
+	switch op {
+	case less:
+		return under
+	case lessEqual:
+		return append(under, same...)
+	case greater:
+		return over
+	case greaterEqual:
+		return append(same, over...)
+	case notEqual:
+		return append(under, over...)
+	}
+	return same
+}

@@ -1,0 +1,225 @@
+package where
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits on an expression.
+const (
+	MaxBytes = 1 << 16 // length
+	MaxDepth = 100     // parentheses and NOTs inside each other
+)
+
+// Parse reads an expression. The error is an *Error.
+func Parse(s string) (*Expr, error) {
+	if len(s) > MaxBytes {
+		return nil, &Error{1, fmt.Sprintf("%d bytes are too many, at most %d are possible", len(s), MaxBytes)}
+	}
+	if !utf8.ValidString(s) {
+		valid := strings.ToValidUTF8(s, "")
+		i := 0
+		for i < len(valid) && valid[i] == s[i] {
+			i++
+		}
+		return nil, &Error{utf8.RuneCountInString(s[:i]) + 1, "this is not UTF-8"}
+	}
+	p := parser{lexer: lexer{rest: s, column: 1}}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	root, err := p.or(0)
+	if err != nil {
+		return nil, err
+	}
+	if p.token.kind != tokenEnd {
+		return nil, p.expected("AND, OR or the end")
+	}
+	return &Expr{root}, nil
+}
+
+// A parser goes down the grammar, one token ahead.
+type parser struct {
+	lexer lexer
+	token token
+}
+
+func (p *parser) advance() (err error) {
+	p.token, err = p.lexer.next()
+	return err
+}
+
+// expected says what should stand where the token does.
+func (p *parser) expected(what string) error {
+	return &Error{p.token.column, fmt.Sprintf("%s is expected, not %v", what, p.token)}
+}
+
+// symbol consumes a symbol that has to stand here.
+func (p *parser) symbol(s, what string) error {
+	if !p.token.is(s) {
+		return p.expected(what)
+	}
+	return p.advance()
+}
+
+// or reads parts joined by OR. depth counts the parentheses and NOTs around.
+func (p *parser) or(depth int) (node, error) {
+	n := &or{}
+	for {
+		x, err := p.and(depth)
+		if err != nil {
+			return nil, err
+		}
+		if inner, ok := x.(*or); ok { // in parentheses, which do not matter
+			n.parts = append(n.parts, inner.parts...)
+		} else {
+			n.parts = append(n.parts, x)
+		}
+		if !p.token.is("OR") {
+			break
+		}
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+	}
+	if len(n.parts) == 1 {
+		return n.parts[0], nil
+	}
+	return n, nil
+}
+
+// and reads parts joined by AND.
+func (p *parser) and(depth int) (node, error) {
+	n := &and{}
+	for {
+		x, err := p.factor(depth)
+		if err != nil {
+			return nil, err
+		}
+		if inner, ok := x.(*and); ok {
+			n.parts = append(n.parts, inner.parts...)
+		} else {
+			n.parts = append(n.parts, x)
+		}
+		if !p.token.is("AND") {
+			break
+		}
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+	}
+	if len(n.parts) == 1 {
+		return n.parts[0], nil
+	}
+	return n, nil
+}
+
+func (p *parser) factor(depth int) (node, error) {
+	inside := p.token.is("NOT") || p.token.is("(")
+	if inside && depth == MaxDepth {
+		return nil, &Error{p.token.column, fmt.Sprintf("parentheses and NOTs stand inside each other more than %d deep", MaxDepth)}
+	}
+	switch {
+	case p.token.is("NOT"):
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		x, err := p.factor(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		return &not{x}, nil
+	case p.token.is("("):
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		x, err := p.or(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		return x, p.symbol(")", "AND, OR or )")
+	case p.token.is("has"):
+		return p.has()
+	case p.token.kind == tokenQuoted, p.token.is("label"), p.token.kind == tokenName && !isKeyword(p.token.text):
+		return p.test()
+	}
+	return nil, p.expected("a field, label, has(NAME), NOT or (")
+}
+
+func (p *parser) has() (node, error) {
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if err := p.symbol("(", "( and the name of a modality"); err != nil {
+		return nil, err
+	}
+	n := &has{p.token.text, p.token.column}
+	if p.token.kind != tokenQuoted && (p.token.kind != tokenName || isKeyword(p.token.text)) {
+		return nil, p.expected("the name of a modality")
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	return n, p.symbol(")", ")")
+}
+
+func (p *parser) test() (node, error) {
+	n := &test{field: p.token.text, column: p.token.column}
+	if p.token.is("label") {
+		n.label, n.field = true, ""
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	known := false
+	for i, s := range opText {
+		if p.token.is(s) {
+			n.op, known = op(i), true
+		}
+	}
+	if !known {
+		return nil, p.expected("=, !=, <, <=, >, >= or IN")
+	}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if n.op != in {
+		v, err := p.value()
+		n.values = []literal{v}
+		return n, err
+	}
+	if err := p.symbol("(", "( and values"); err != nil {
+		return nil, err
+	}
+	for {
+		v, err := p.value()
+		if err != nil {
+			return nil, err
+		}
+		n.values = append(n.values, v)
+		if !p.token.is(",") {
+			return n, p.symbol(")", ", or )")
+		}
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (p *parser) value() (literal, error) {
+	l := literal{text: p.token.text, column: p.token.column}
+	switch {
+	case p.token.kind == tokenNumber:
+		l.kind = literalNumber
+	case p.token.kind == tokenString:
+		l.kind = literalString
+	case p.token.is("true"), p.token.is("false"):
+		l.kind, l.text = literalBool, strings.ToLower(l.text)
+	case p.token.kind == tokenName, p.token.kind == tokenQuoted:
+		return l, p.expected("a number, a string in single quotes, true or false")
+	default:
+		return l, p.expected("a value")
+	}
+	return l, p.advance()
+}

@@ -1,0 +1,464 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/where"
+)
+
+// A WhereError says what is wrong with an expression of Query.Where and its like,
+// and where. It is an ErrInvalid.
+type WhereError struct {
+	Column int // of the first character in question, from 1
+	Reason string
+}
+
+func (e *WhereError) Error() string {
+	return fmt.Sprintf("%v: where: column %d: %s", ErrInvalid, e.Column, e.Reason)
+}
+
+// Is makes a WhereError an ErrInvalid.
+func (e *WhereError) Is(target error) bool { return target == ErrInvalid }
+
+// ItemsWhere yields the items that match the expression, see Query.Where, in
+// database order, as they are when the iteration starts; the empty one matches
+// all, as Items. Only those items are read. An error ends it.
+func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*Item, error] {
+	if where == "" {
+		return c.Items(ctx)
+	}
+	return func(yield func(*Item, error) bool) {
+		err := c.read(func(v *view, cv *collectionView) error {
+			rows, err := cv.matching(ctx, v.snap, where)
+			if err != nil {
+				return err
+			}
+			return cv.forEachKey(v.snap, rows, func(row uint32, key string) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				it, err := cv.readItem(v.snap, row, key)
+				if err != nil {
+					return err
+				}
+				if !yield(it, nil) {
+					return errStopped
+				}
+				return nil
+			})
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// CountWhere returns the number of items that match the expression, see
+// Query.Where; the empty one matches all. It reads no item.
+func (c *Collection) CountWhere(ctx context.Context, where string) (int, error) {
+	n := 0
+	err := c.read(func(v *view, cv *collectionView) error {
+		rows, err := cv.matching(ctx, v.snap, where)
+		switch {
+		case err != nil:
+			return err
+		case rows == nil:
+			n = cv.items
+		default:
+			n = int(rows.GetCardinality())
+		}
+		return nil
+	})
+	return n, err
+}
+
+// DeleteWhere deletes the items that match the expression, see Query.Where, all in
+// one synced commit, and returns how many there were; the empty one matches ALL.
+// What matches is decided when it is deleted: a write that comes back before
+// DeleteWhere is called counts, and none comes in between. Other writers wait for
+// as long as that takes. More than a commit can hold, some millions, is an
+// ErrInvalid: narrow the expression.
+func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error) {
+	if !c.db.guard.enter() {
+		return 0, ErrClosed
+	}
+	defer c.db.guard.leave()
+	n := 0
+	r := &request{}
+	r.exclusive = func(g *group) (err error) {
+		s := g.c.states[c.id]
+		if s == nil {
+			return notFound("collection %q", c.name)
+		}
+		n, err = g.deleteWhere(ctx, c.db.current.Load(), s, where)
+		r.quiet = n == 0
+		return err
+	}
+	if err := c.db.committer.submit(ctx, r); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// deleteWhere deletes what matches in the view, which is the present state.
+func (g *group) deleteWhere(ctx context.Context, v *view, s *collectionState, where string) (int, error) {
+	cv, err := v.collection(s.ID, s.Name)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := cv.matching(ctx, v.snap, where)
+	if err != nil {
+		return 0, err
+	}
+	if rows == nil {
+		rows = cv.live
+	}
+	n := int(rows.GetCardinality())
+	tooMany := invalid("%d items are too many to delete in one commit: narrow the expression", n)
+	if n*((&checked{}).bytes()+s.codeBytes()) > MaxBatchBytes { // at least, before anything is read
+		return 0, tooMany
+	}
+	all := &request{changes: make([]*change, 0, n)}
+	err = cv.forEachKey(v.snap, rows, func(row uint32, key string) error {
+		g.rows[itemKey{s.ID, key}] = rowState{row, true}
+		all.changes = append(all.changes, &change{collection: s.ID, kind: deleteItem, item: &checked{key: key}})
+		return ctx.Err()
+	})
+	if err != nil {
+		return 0, err
+	}
+	bytes := n * 16 * len(s.Modalities) // features to delete
+	for part := range slices.Chunk(all.changes, 1024) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		size, err := g.resolve(&request{changes: part})
+		if err != nil {
+			return 0, err
+		}
+		if bytes += size; bytes > MaxBatchBytes {
+			return 0, tooMany
+		}
+	}
+	// An error here could only be that of a batch that is too large.
+	return n, g.apply(all)
+}
+
+// forEachKey calls f with the rows and the keys of their items, in order. It reads
+// each block of keys once.
+func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
+	for it := rows.Iterator(); it.HasNext(); {
+		block := it.PeekNext() / codec.BlockRows
+		value, err := get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
+		if err != nil {
+			return readError(err, "keys of block %d", block)
+		}
+		var keys codec.Block // empty where there is none
+		if value != nil {
+			if keys, err = codec.DecodeBlock(value); err != nil {
+				return corrupt(err, "keys of block %d", block)
+			}
+		}
+		for it.HasNext() && it.PeekNext()/codec.BlockRows == block {
+			row := it.Next()
+			entry, ok := keys.Lookup(byte(row))
+			if !ok {
+				return corrupt(errors.New("no such row"), "key of row %d", row)
+			}
+			if err := f(row, string(entry)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// matching returns the rows that match an expression, in a bitmap of the caller's
+// own; nil for the empty one, which all match.
+//
+// It goes through the containers of live rows one by one, so that it needs no more
+// memory than one container of what the expression names, however many rows there
+// are, and what one part of an AND rules out is not looked up for the others.
+func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr string) (*roaring.Bitmap, error) {
+	if expr == "" {
+		return nil, nil
+	}
+	parsed, err := where.Parse(expr)
+	if err != nil {
+		return nil, whereError(err)
+	}
+	filter, err := parsed.Check(cv)
+	if err != nil {
+		return nil, whereError(err)
+	}
+	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}}
+	out, err := rows.eval(filter)
+	for _, s := range rows.slices {
+		if cerr := s.it.Close(); err == nil {
+			err = readError(cerr, "rows of a field")
+		}
+	}
+	return out, err
+}
+
+// whereError brings an error about an expression into the terms of this package.
+func whereError(err error) error {
+	var e *where.Error
+	if errors.As(err, &e) {
+		return &WhereError{e.Column, e.Reason}
+	}
+	return err
+}
+
+// Field implements where.Schema.
+func (cv *collectionView) Field(name string) (int, where.Type, error) {
+	var indexed []Field
+	for _, f := range cv.Fields {
+		if f.Indexed {
+			indexed = append(indexed, f)
+		}
+	}
+	for i, f := range cv.Fields {
+		if f.Name == name && f.Indexed {
+			return i, whereTypes[f.Type], nil
+		}
+	}
+	there := fmt.Sprintf("collection %q has no indexed fields", cv.Name)
+	if len(indexed) > 0 {
+		there = fmt.Sprintf("the indexed fields of collection %q are %s", cv.Name, names(indexed))
+	}
+	if _, err := cv.field(name); err == nil {
+		return 0, 0, fmt.Errorf("field %q is not indexed: %s", name, there)
+	}
+	return 0, 0, fmt.Errorf("unknown field %q: %s", name, there)
+}
+
+var whereTypes = map[FieldType]where.Type{String: where.String, Int: where.Int, Float: where.Float, Bool: where.Bool}
+
+// Modality implements where.Schema.
+func (cv *collectionView) Modality(name string) (int, error) {
+	for i, m := range cv.Modalities {
+		if m.Name == name {
+			return i, nil
+		}
+	}
+	if cv.codesOnly() {
+		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", name, cv.Name)
+	}
+	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", name, cv.Name, names(cv.Modalities))
+}
+
+// whereRows is one container of a collection after another, as where.Rows: the
+// numbers in its bitmaps are the low 16 bits of rows.
+type whereRows struct {
+	ctx       context.Context
+	r         pebble.Reader
+	cv        *collectionView
+	container uint16
+	live      *roaring.Bitmap
+	slices    map[int]*sliceReader // by field
+}
+
+// eval evaluates the filter container by container.
+func (w *whereRows) eval(filter *where.Filter) (*roaring.Bitmap, error) {
+	out := roaring.New()
+	for it := w.cv.live.Iterator(); it.HasNext(); {
+		w.container = uint16(it.PeekNext() >> 16)
+		w.live = w.part(w.cv.live)
+		found, err := filter.Eval(w)
+		if err != nil {
+			return nil, err
+		}
+		out.Or(roaring.AddOffset64(found, int64(w.container)<<16))
+		if w.container == math.MaxUint16 {
+			break
+		}
+		it.AdvanceIfNeeded((uint32(w.container) + 1) << 16)
+	}
+	return out, nil
+}
+
+// part returns the container of a set of rows.
+func (w *whereRows) part(rows *roaring.Bitmap) *roaring.Bitmap {
+	from := uint64(w.container) << 16
+	all := roaring.New()
+	all.AddRange(from, from+1<<16)
+	all.And(rows)
+	return roaring.AddOffset64(all, -int64(from))
+}
+
+func (w *whereRows) Live() *roaring.Bitmap { return w.live }
+
+func (w *whereRows) Modality(id int) (*roaring.Bitmap, error) {
+	return w.part(w.cv.presence[id]), w.ctx.Err()
+}
+
+func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	ids := w.cv.labels.lookup([]string{name})
+	if len(ids) == 0 {
+		return roaring.New(), nil
+	}
+	return readRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, ids[0], w.container))
+}
+
+func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	lo := codec.FieldRowsKey(w.cv.ID, uint16(field), w.container, r.Lo)
+	if r.Single() {
+		return readRows(w.r, lo)
+	}
+	hi := codec.FieldRowsKey(w.cv.ID, uint16(field), w.container, r.Hi)
+	if r.Open {
+		hi = codec.PrefixEnd(codec.FieldRowsKey(w.cv.ID, uint16(field), w.container, ""))
+	}
+	out := roaring.New()
+	n := 0
+	err := forEachIn(w.r, lo, hi, func(key, value []byte) error {
+		if n++; n%1024 == 0 {
+			if err := w.ctx.Err(); err != nil {
+				return err
+			}
+		}
+		l, err := codec.DecodeLayer(value)
+		if err != nil {
+			return corrupt(err, "rows %x", key)
+		}
+		out.Or(l.Added)
+		return nil
+	})
+	return out, err
+}
+
+func (w *whereRows) Ints(field int, lo, hi int64) (*roaring.Bitmap, error) {
+	return w.between(field, codec.IntImage(lo), codec.IntImage(hi))
+}
+
+func (w *whereRows) Floats(field int, lo, hi float64) (*roaring.Bitmap, error) {
+	return w.between(field, codec.FloatImage(lo), codec.FloatImage(hi))
+}
+
+func (w *whereRows) Bools(field int, value bool) (*roaring.Bitmap, error) {
+	x := codec.BoolImage(value)
+	return w.between(field, x, x)
+}
+
+func (w *whereRows) between(field int, lo, hi uint64) (*roaring.Bitmap, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := w.slices[field]
+	if s == nil {
+		var err error
+		if s, err = newSliceReader(w.r, w.cv.ID, field); err != nil {
+			return nil, err
+		}
+		w.slices[field] = s
+	}
+	s.seek(w.container)
+	exists, err := s.slice(codec.SliceExists)
+	if err != nil || exists == nil {
+		return roaring.New(), err
+	}
+	return codec.Between(exists, func(bit int) (*codec.Container, error) {
+		return s.slice(codec.SliceOf(bit))
+	}, lo, hi)
+}
+
+// A sliceReader reads the slices of a field, container by container, of each as
+// far as it is asked.
+type sliceReader struct {
+	it         *pebble.Iterator
+	collection uint32
+	field      uint16
+	container  uint16
+	begun      bool // container is set
+	valid      bool // the iterator is at a slice of the container that is not read yet
+	read       int  // slices before it are in slices
+	slices     [codec.SliceCount]*codec.Container
+	free       []*codec.Container
+}
+
+func newSliceReader(r pebble.Reader, collection uint32, field int) (*sliceReader, error) {
+	prefix := codec.FieldRowsKey(collection, uint16(field), 0, "")
+	prefix = prefix[:len(prefix)-2] // without the container
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	if err != nil {
+		return nil, readError(err, "rows of field %d", field)
+	}
+	return &sliceReader{it: it, collection: collection, field: uint16(field)}, nil
+}
+
+// seek goes to a container, or stays there.
+func (s *sliceReader) seek(container uint16) {
+	if s.begun && s.container == container {
+		return
+	}
+	s.begun, s.container, s.read = true, container, 0
+	for i, c := range s.slices {
+		if c != nil {
+			s.slices[i], s.free = nil, append(s.free, c)
+		}
+	}
+	s.valid = s.it.SeekGE(codec.FieldRowsKey(s.collection, s.field, container, ""))
+}
+
+// slice returns a slice of the container, nil where it has none. It is valid until
+// the reader seeks another.
+func (s *sliceReader) slice(n byte) (*codec.Container, error) {
+	for s.read <= int(n) {
+		if !s.valid {
+			// Nothing more: the container, or the field, is at its end.
+			if err := s.it.Error(); err != nil {
+				return nil, readError(err, "rows of field %d", s.field)
+			}
+			s.read = codec.SliceCount
+			break
+		}
+		key := s.it.Key()
+		if err := codec.CheckKey(key); err != nil {
+			return nil, corrupt(err, "key")
+		}
+		_, container, value := codec.FieldRowsKeyParts(key)
+		if container != s.container {
+			s.valid = false
+			continue
+		}
+		if len(value) != 1 || value[0] >= codec.SliceCount {
+			return nil, corrupt(fmt.Errorf("slice %x", value), "rows %x", key)
+		}
+		if value[0] > n {
+			s.read = int(n) + 1
+			break
+		}
+		b, err := s.it.ValueAndErr()
+		if err != nil {
+			return nil, readError(err, "rows %x", key)
+		}
+		l, err := codec.DecodeLayer(b)
+		if err != nil {
+			return nil, corrupt(err, "rows %x", key)
+		}
+		c := new(codec.Container)
+		if n := len(s.free); n > 0 {
+			c, s.free = s.free[n-1], s.free[:n-1]
+		}
+		c.Set(l.Added)
+		s.slices[value[0]], s.read = c, int(value[0])+1
+		s.valid = s.it.Next()
+	}
+	return s.slices[n], nil
+}

@@ -1,0 +1,138 @@
+package db
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// benchFiltered makes a collection of n items with labels and fields.
+func benchFiltered(b *testing.B, n int) *Collection {
+	d := mustOpen(b, b.TempDir(), &Options{NoSync: true})
+	b.Cleanup(func() { mustClose(b, d) })
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64, Fields: []Field{
+		{"year", Int, true}, {"price", Float, true}, {"maker", String, true}, {"sku", String, true}, {"new", Bool, true},
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := 0; i < n; {
+		batch := d.NewBatch()
+		for ; i < n && batch.Len() < 20_000; i++ {
+			err := batch.Put(c, benchItem(r, i))
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := batch.Commit(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return c
+}
+
+func benchItem(r *rand.Rand, i int) *Item {
+	code := make([]byte, 8)
+	for j := range code {
+		code[j] = byte(r.Uint32())
+	}
+	return &Item{
+		Key: fmt.Sprint("item ", i), Code: code, Labels: []string{fmt.Sprint("label ", r.IntN(10))},
+		Fields: map[string]any{
+			"year": 1990 + r.IntN(40), "price": 1000 * r.Float64(), "maker": fmt.Sprint("maker ", r.IntN(100)),
+			"sku": fmt.Sprintf("%08x", r.Uint32()), "new": r.IntN(2) == 0,
+		},
+	}
+}
+
+func BenchmarkWhere(b *testing.B) {
+	c := benchFiltered(b, 1_000_000)
+	for _, where := range []string{
+		"label = 'label 3'", "label IN ('label 3', 'label 4') AND NOT label = 'label 5'",
+		"year = 2020", "year >= 2000 AND year < 2010", "year IN (1995, 2005, 2015)", "price < 100", "price >= 123.45 AND price <= 678.9",
+		"new = true", "maker = 'maker 42'", "maker >= 'maker 4' AND maker < 'maker 5'", "sku = '0badf00d'", "sku < '01'",
+		"label = 'label 3' AND year >= 2010 AND price < 100",
+	} {
+		b.Run(where, func(b *testing.B) {
+			n := 0
+			for b.Loop() {
+				var err error
+				if n, err = c.CountWhere(ctx, where); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n), "rows")
+		})
+	}
+	b.Run("search", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := c.Search(ctx, Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkPutIndexed is what labels and indexed fields add to a Put: of new items,
+// one by one and in batches, and of items that replace others.
+func BenchmarkPutIndexed(b *testing.B) {
+	for _, bc := range []struct {
+		name   string
+		labels bool
+		fields []Field
+	}{
+		{"plain", false, nil},
+		{"labels", true, nil},
+		{"unindexed", false, []Field{{"year", Int, false}, {"price", Float, false}}},
+		{"int", false, []Field{{"year", Int, true}}},
+		{"float", false, []Field{{"price", Float, true}}},
+		{"string", false, []Field{{"maker", String, true}}},
+		{"unique", false, []Field{{"sku", String, true}}},
+	} {
+		b.Run(bc.name+"/one", func(b *testing.B) { benchPut(b, bc.labels, bc.fields, 1, false) })
+		b.Run(bc.name+"/batch", func(b *testing.B) { benchPut(b, bc.labels, bc.fields, 1000, false) })
+		b.Run(bc.name+"/replace", func(b *testing.B) { benchPut(b, bc.labels, bc.fields, 1000, true) })
+	}
+}
+
+func benchPut(b *testing.B, labels bool, fields []Field, size int, replace bool) {
+	d := mustOpen(b, b.TempDir(), &Options{NoSync: true})
+	b.Cleanup(func() { mustClose(b, d) })
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64, Fields: fields})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	next := 0
+	commit := func(size int) {
+		batch := d.NewBatch()
+		for range size {
+			it := benchItem(r, next)
+			if next++; replace {
+				next %= 20_000
+			}
+			if !labels {
+				it.Labels = nil
+			}
+			all := it.Fields
+			it.Fields = map[string]any{}
+			for _, f := range fields {
+				it.Fields[f.Name] = all[f.Name]
+			}
+			if err := batch.Put(c, it); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := batch.Commit(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if replace {
+		commit(20_000)
+	}
+	for b.Loop() {
+		commit(size)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/item")
+}
