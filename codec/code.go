@@ -151,6 +151,10 @@ func (s Codes) At(i int) Code {
 	return Code(s.data[i*w : i*w+w : i*w+w])
 }
 
+// Truncated returns an empty array in the same memory, which must not be shown
+// to anybody else.
+func (s Codes) Truncated() Codes { return Codes{s.bits, s.data[:0]} }
+
 // Append copies c to the end.
 func (s *Codes) Append(c Code) { s.data = append(s.data, c...) }
 

@@ -7,8 +7,9 @@ import (
 )
 
 // This file holds the entries of the blocks of a space: which code a row has
-// and where it comes from (KindRowCodes), and the direction of its fused
-// projection, for cosines inside one code (KindProjection).
+// and where it comes from (KindRowCodes), the codes (KindCodes), and the
+// direction of the fused projection of a row, for cosines inside one code
+// (KindProjection).
 
 // Provenance says where the code of an item comes from: ProvenanceLabels,
 // ProvenanceFused, ProvenanceGiven, or ProvenanceModality + t.
@@ -49,6 +50,28 @@ func DecodeRowCode(b []byte) (RowCode, error) {
 		Provenance: Provenance(binary.LittleEndian.Uint16(b[4:])),
 		Revision:   binary.LittleEndian.Uint32(b[6:]),
 	}, nil
+}
+
+// ManyRows stands in a CodeEntry in place of a row where more than one carries
+// the code: they are in layers of KindCodeRows.
+const ManyRows = math.MaxUint32
+
+// CodeEntryBytes returns the length of an entry of KindCodes: a code of q bits,
+// and u32 little-endian, the row that carries it or ManyRows.
+func CodeEntryBytes(q int) int { return Bytes(q) + 4 }
+
+// AppendCodeEntry appends the encoded entry of a code of q bits.
+func AppendCodeEntry(dst []byte, c Code, q int, row uint32) []byte {
+	return binary.LittleEndian.AppendUint32(c.AppendBytes(dst, q), row)
+}
+
+// DecodeCodeEntry reads an entry of KindCodes; the code goes to c.
+func DecodeCodeEntry(c Code, q int, b []byte) (row uint32, err error) {
+	if len(b) != CodeEntryBytes(q) {
+		return 0, fmt.Errorf("%w: code of %d bytes, not %d", ErrCorrupt, len(b), CodeEntryBytes(q))
+	}
+	c.SetBytes(b[:Bytes(q)])
+	return binary.LittleEndian.Uint32(b[Bytes(q):]), nil
 }
 
 // ProjectionBytes returns the length of an encoded projection of q bits: a

@@ -22,12 +22,10 @@ import (
 //	21    collection, space, chunk (u32)               model, in chunks
 //	22    collection, space, chunk (u32)               statistics A_t and B_t, in chunks
 //	30    collection, space, view (u8), row >> 8       block: row -> code number, provenance, revision
-//	31    collection, space, view, code number >> 8    block: code number -> code
-//	32    collection, space, view, fingerprint (u32)   posting: code numbers, see [Fingerprint]
-//	33    collection, space, view, code number >> 8    block: code number -> row, where one carries it
-//	34    collection, space, view, row >> 8            block: row -> fused projection
-//	35    collection, space, view, code number (u32),  layer: rows, low 16 bits, where several carry it
+//	31    collection, space, view, code number >> 8    block: code number -> code, row
+//	33    collection, space, view, code number (u32),  layer: rows, low 16 bits, where several carry it
 //	      row >> 16
+//	34    collection, space, view, row >> 8            block: row -> fused projection
 //	40    collection, space, view, table (u16),        posting: code numbers
 //	      substring (u32)
 //	50    collection, set (u8), id (u32), row >> 16    layer: rows of the set, low 16 bits
@@ -36,27 +34,25 @@ import (
 //
 // The kinds of blocks, layers and postings are written with Merge, see [Merger].
 const (
-	KindDatabase    = 0x00
-	KindName        = 0x01
-	KindCollection  = 0x02
-	KindLabel       = 0x03
-	KindCounters    = 0x04
-	KindKey         = 0x10
-	KindItem        = 0x11
-	KindFeatures    = 0x12
-	KindRowKeys     = 0x13
-	KindSpace       = 0x20
-	KindModel       = 0x21
-	KindStatistics  = 0x22
-	KindRowCodes    = 0x30
-	KindCodes       = 0x31
-	KindFingerprint = 0x32
-	KindCodeRow     = 0x33
-	KindProjection  = 0x34
-	KindCodeRows    = 0x35
-	KindSubstring   = 0x40
-	KindRows        = 0x50
-	KindFieldRows   = 0x51
+	KindDatabase   = 0x00
+	KindName       = 0x01
+	KindCollection = 0x02
+	KindLabel      = 0x03
+	KindCounters   = 0x04
+	KindKey        = 0x10
+	KindItem       = 0x11
+	KindFeatures   = 0x12
+	KindRowKeys    = 0x13
+	KindSpace      = 0x20
+	KindModel      = 0x21
+	KindStatistics = 0x22
+	KindRowCodes   = 0x30
+	KindCodes      = 0x31
+	KindCodeRows   = 0x33
+	KindProjection = 0x34
+	KindSubstring  = 0x40
+	KindRows       = 0x50
+	KindFieldRows  = 0x51
 )
 
 // Records of KindDatabase.
@@ -110,7 +106,7 @@ func ChunkKey(kind byte, collection, space, chunk uint32) []byte {
 }
 
 // SpaceBlockKey returns the key of a block of a space: KindRowCodes, KindCodes,
-// KindCodeRow or KindProjection.
+// or KindProjection.
 func SpaceBlockKey(kind byte, collection, space uint32, view byte, block uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendSpace(make([]byte, 0, 14), kind, collection, space, view), block)
 }
@@ -126,19 +122,6 @@ func SubstringKey(collection, space uint32, view byte, table uint16, substring u
 func AppendSubstringKey(dst []byte, collection, space uint32, view byte, table uint16, substring uint32) []byte {
 	dst = appendSpace(dst, KindSubstring, collection, space, view)
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, table), substring)
-}
-
-// FingerprintKey returns the key of the posting of the codes of a space whose
-// [Fingerprint] shares its upper 32 bits with this one.
-func FingerprintKey(collection, space uint32, view byte, fingerprint uint64) []byte {
-	return AppendFingerprintKey(make([]byte, 0, 14), collection, space, view, fingerprint)
-}
-
-// AppendFingerprintKey appends the key of [FingerprintKey]; with 14 bytes of room
-// in dst it does not allocate.
-func AppendFingerprintKey(dst []byte, collection, space uint32, view byte, fingerprint uint64) []byte {
-	dst = appendSpace(dst, KindFingerprint, collection, space, view)
-	return binary.BigEndian.AppendUint32(dst, uint32(fingerprint>>32))
 }
 
 // CodeRowsKey returns the key of the layer that holds those of the rows
@@ -196,7 +179,7 @@ var keyLengths = map[byte]int{
 	KindDatabase: 2, KindCollection: 5, KindLabel: 9, KindCounters: 5, KindItem: 9,
 	KindFeatures: 11, KindRowKeys: 9, KindSpace: 9, KindModel: 13, KindStatistics: 13,
 	KindRowCodes: 14, KindCodes: 14, KindProjection: 14, KindRows: 12,
-	KindFingerprint: 14, KindCodeRow: 14, KindCodeRows: 16, KindSubstring: 16,
+	KindCodeRows: 16, KindSubstring: 16,
 }
 
 // CheckKey reports whether bytes have the form of a key.
@@ -233,8 +216,7 @@ func CheckKey(key []byte) error {
 const fieldRowsPrefix = 9
 
 // LastNumber returns the u32 at the end of a key of NumberKey, ChunkKey,
-// SpaceBlockKey, SubstringKey (the substring) or FingerprintKey (the upper bits);
-// the key has passed CheckKey.
+// SpaceBlockKey or SubstringKey (the substring); the key has passed CheckKey.
 func LastNumber(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-4:]) }
 
 // FeatureKeyParts returns row and modality of a key of KindFeatures that has

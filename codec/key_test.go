@@ -13,7 +13,6 @@ func TestKeysHaveTheirForm(t *testing.T) {
 		NumberKey(KindItem, 1, 2), FeatureKey(1, 2, 3), NumberKey(KindRowKeys, 1, 2),
 		NumberKey(KindSpace, 1, 2), ChunkKey(KindModel, 1, 2, 3), ChunkKey(KindStatistics, 1, 2, 3),
 		SpaceBlockKey(KindRowCodes, 1, 2, 0, 4), SpaceBlockKey(KindCodes, 1, 2, 0, 4),
-		FingerprintKey(1, 2, 0, 4<<32), SpaceBlockKey(KindCodeRow, 1, 2, 0, 4),
 		CodeRowsKey(1, 2, 0, 4, 5), SubstringKey(1, 2, 0, 4, 5),
 		SpaceBlockKey(KindProjection, 1, 2, 0, 4), RowsKey(1, SetModality, 2, 3),
 		FieldRowsKey(1, 2, 3, ""), FieldRowsKey(1, 2, 3, "value"),
@@ -61,15 +60,12 @@ func TestKeyPartsAndOrder(t *testing.T) {
 		t.Errorf("substring key: table %d, substring %d", table, s)
 	}
 	for _, k := range [][]byte{
-		SpaceBlockKey(KindCodes, 1, 70000, 3, 4), SpaceBlockKey(KindCodeRow, 1, 70000, 3, 4),
-		FingerprintKey(1, 70000, 3, 4), CodeRowsKey(1, 70000, 3, 4, 5), SubstringKey(1, 70000, 3, 4, 5),
+		SpaceBlockKey(KindCodes, 1, 70000, 3, 4),
+		CodeRowsKey(1, 70000, 3, 4, 5), SubstringKey(1, 70000, 3, 4, 5),
 	} {
 		if space, view := SpaceKeyParts(k); space != 70000 || view != 3 {
 			t.Errorf("%x: space %d, view %d", k, space, view)
 		}
-	}
-	if n := LastNumber(FingerprintKey(1, 2, 0, 0x89abcdef_01234567)); n != 0x89abcdef {
-		t.Errorf("prefix of a fingerprint %#x", n)
 	}
 	if n := LastNumber(SpaceBlockKey(KindCodes, 1, 2, 0, 70000)); n != 70000 {
 		t.Errorf("block %d", n)

@@ -22,9 +22,9 @@ type Merger struct {
 // Merged reports whether values of this kind of key are written with Merge.
 func Merged(kind byte) bool {
 	switch kind {
-	case KindRowKeys, KindRowCodes, KindCodes, KindCodeRow, KindProjection, // blocks
+	case KindRowKeys, KindRowCodes, KindCodes, KindProjection, // blocks
 		KindCodeRows, KindRows, KindFieldRows, // layers
-		KindFingerprint, KindSubstring: // postings
+		KindSubstring: // postings
 		return true
 	}
 	return false
@@ -87,7 +87,7 @@ func (m *Merger) Finish(final bool) ([]byte, error) {
 	switch m.kind {
 	case KindCodeRows, KindRows, KindFieldRows:
 		return m.finishLayers(final)
-	case KindFingerprint, KindSubstring:
+	case KindSubstring:
 		return addPostings(m.oldestFirst(), final)
 	}
 	return m.finishBlocks(final)
@@ -125,4 +125,19 @@ func (m *Merger) finishLayers(final bool) ([]byte, error) {
 		sum.apply(l)
 	}
 	return sum.compact().Append(nil, final)
+}
+
+// EmptySum reports whether a value that was merged under a key, and is complete,
+// holds nothing, so that the key may go.
+func EmptySum(key, value []byte) bool {
+	switch kind := key[0]; kind {
+	case KindRows, KindFieldRows, KindCodeRows:
+		l, err := DecodeLayer(value)
+		return err == nil && l.Added.IsEmpty() && l.Deleted.IsEmpty()
+	case KindSubstring:
+		return len(value) == 1 && value[0] == 0
+	default:
+		b, err := DecodeBlock(value)
+		return Merged(kind) && err == nil && b.Len() == 0 && len(b.cleared) == 0
+	}
 }

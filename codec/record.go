@@ -181,18 +181,23 @@ func DecodeFeatures(x []float32, b []byte) error {
 	return nil
 }
 
-// Counters are the numbers of a collection that only grow, and how many items it has.
+// Counters are the numbers of a collection that only grow, and how much it has.
 //
-//	byte     1
-//	uvarint  next row, next automatic key, items, next space, active space (0: none)
+//	byte     2
+//	uvarint  next row, next automatic key, items, next space, active space (0: none);
+//	         of the active space: next code number, codes that some item has,
+//	         items that have a code
 type Counters struct {
 	NextRow, NextKey, Items, NextSpace, ActiveSpace uint64
+	NextCode, Codes, Coded                          uint64
 }
+
+const countersVersion = 2
 
 // Append appends the encoded counters.
 func (c Counters) Append(dst []byte) []byte {
-	dst = append(dst, recordVersion)
-	for _, x := range []uint64{c.NextRow, c.NextKey, c.Items, c.NextSpace, c.ActiveSpace} {
+	dst = append(dst, countersVersion)
+	for _, x := range []uint64{c.NextRow, c.NextKey, c.Items, c.NextSpace, c.ActiveSpace, c.NextCode, c.Codes, c.Coded} {
 		dst = binary.AppendUvarint(dst, x)
 	}
 	return dst
@@ -201,8 +206,8 @@ func (c Counters) Append(dst []byte) []byte {
 // DecodeCounters reads counters. The error wraps ErrCorrupt.
 func DecodeCounters(b []byte) (Counters, error) {
 	var c Counters
-	if len(b) == 0 || b[0] != recordVersion {
-		return c, fmt.Errorf("%w: counters: do not start with version %d", ErrCorrupt, recordVersion)
+	if len(b) == 0 || b[0] != countersVersion {
+		return c, fmt.Errorf("%w: counters: do not start with version %d", ErrCorrupt, countersVersion)
 	}
 	r := reader{b: b[1:]}
 	c.NextRow = r.uvarint(math.MaxUint32)
@@ -210,6 +215,9 @@ func DecodeCounters(b []byte) (Counters, error) {
 	c.Items = r.uvarint(math.MaxUint32)
 	c.NextSpace = r.uvarint(math.MaxUint32)
 	c.ActiveSpace = r.uvarint(math.MaxUint32)
+	c.NextCode = r.uvarint(math.MaxUint32)
+	c.Codes = r.uvarint(c.NextCode)
+	c.Coded = r.uvarint(c.NextRow)
 	if r.bad || len(r.b) > 0 {
 		return Counters{}, fmt.Errorf("%w: counters: %d bytes", ErrCorrupt, len(b))
 	}

@@ -64,7 +64,7 @@ func TestFeaturesRoundTrip(t *testing.T) {
 }
 
 func TestCountersRoundTrip(t *testing.T) {
-	for _, c := range []Counters{{}, {1, 2, 3, 4, 5}, {math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1}} {
+	for _, c := range []Counters{{}, {1, 2, 3, 4, 5, 6, 6, 1}, {math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1, math.MaxUint32, 9, 5}} {
 		b := c.Append(nil)
 		if got, err := DecodeCounters(b); err != nil || got != c {
 			t.Errorf("%+v became %+v, %v", c, got, err)

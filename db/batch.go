@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -12,6 +13,8 @@ import (
 type Batch struct {
 	db      *DB
 	changes []*change
+	bulk    *bulk // in place of changes, where they are many of one kind
+	single  bool  // they are not
 	bytes   int
 	err     error
 	done    bool
@@ -21,10 +24,15 @@ type Batch struct {
 func (d *DB) NewBatch() *Batch { return &Batch{db: d} }
 
 // Len returns the number of changes in the batch.
-func (b *Batch) Len() int { return len(b.changes) }
+func (b *Batch) Len() int {
+	if k := b.bulk; k != nil {
+		return k.n + k.registrations
+	}
+	return len(b.changes)
+}
 
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
-// than MaxBatchBytes.
+// than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
 func (b *Batch) Bytes() int { return b.bytes }
 
 // Put adds an item to store; see Collection.Put. The first item that cannot be
@@ -66,8 +74,13 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 		return invalid("the batch has been committed")
 	case c.db != b.db:
 		return invalid("the collection %q is of another database", c.name)
+	case c.pin != nil:
+		return c.writable()
 	case kind == deleteItem && item.Key == "":
 		return invalid("key \"\": 1 to %d bytes of UTF-8 are possible", MaxKeyBytes)
+	}
+	if done, err := b.addBulk(c, kind, item); done {
+		return err
 	}
 	ch := &change{collection: c.id, kind: kind}
 	err := c.read(func(_ *view, cv *collectionView) (err error) {
@@ -96,7 +109,9 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 }
 
 // Commit encodes the items, on all cores where there are many, and stores them.
-// When it returns nil, everything is durable (see Options.NoSync) and visible;
+// Thousands of new items of one collection, and nothing else but labels
+// registered before them, are stored several times faster than the same number of
+// other changes. When it returns nil, everything is durable (see Options.NoSync) and visible;
 // with an error other than ErrFailed, nothing is. The batch cannot be used
 // again.
 func (b *Batch) Commit(ctx context.Context) error {
@@ -106,8 +121,12 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if b.done {
 		return invalid("the batch has been committed")
 	}
-	if b.bytes > MaxBatchBytes {
-		return invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, MaxBatchBytes)
+	limit := MaxBatchBytes
+	if b.bulk != nil {
+		limit = MaxBulkBytes
+	}
+	if b.bytes > limit {
+		return invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, limit)
 	}
 	if b.db == nil {
 		return invalid("a batch comes from NewBatch")
@@ -117,13 +136,47 @@ func (b *Batch) Commit(ctx context.Context) error {
 	}
 	defer b.db.guard.leave()
 	b.done = true
+	if b.bulk != nil {
+		if err := b.commitBulk(ctx); !errors.Is(err, errNotBulk) {
+			return err
+		}
+		if b.bytes > MaxBatchBytes {
+			return invalid("a batch of %d bytes that does not only put new items into one collection, at most %d are possible: split it",
+				b.bytes, MaxBatchBytes)
+		}
+		b.spill()
+	}
 	if len(b.changes) == 0 {
 		return ctx.Err()
+	}
+	if err := b.waitForCodes(ctx); err != nil {
+		return err
 	}
 	if err := b.encode(ctx); err != nil {
 		return err
 	}
 	return b.db.committer.submit(ctx, &request{changes: b.changes})
+}
+
+// waitForCodes waits until the codes of all collections of the batch are loaded.
+func (b *Batch) waitForCodes(ctx context.Context) error {
+	var waits []*loading
+	err := b.db.read(func(v *view) error {
+		last := uint32(0)
+		for _, ch := range b.changes {
+			if ch.collection != last && v.collections[ch.collection] != nil {
+				last = ch.collection
+				waits = append(waits, v.collections[last].loading)
+			}
+		}
+		return nil
+	})
+	for _, l := range waits {
+		if err == nil {
+			err = l.wait(ctx)
+		}
+	}
+	return err
 }
 
 // encode makes the codes of the items to put, under the models that are current

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -17,20 +18,33 @@ type Collection struct {
 	db   *DB
 	id   uint32
 	name string
+	pin  *pin // of a snapshot; nil: the present state
 }
 
 // Name returns the name of the collection.
 func (c *Collection) Name() string { return c.name }
 
-// read gives f the present state of the collection.
+// read gives f the state of the collection.
 func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
-	return c.db.read(func(v *view) error {
+	inView := func(v *view) error {
 		cv, err := v.collection(c.id, c.name)
 		if err != nil {
 			return err
 		}
 		return f(v, cv)
-	})
+	}
+	if c.pin != nil {
+		return c.pin.read(inView)
+	}
+	return c.db.read(inView)
+}
+
+// writable refuses the collections of snapshots.
+func (c *Collection) writable() error {
+	if c.pin != nil {
+		return fmt.Errorf("%w: collection %q of a snapshot", ErrReadOnly, c.name)
+	}
+	return nil
 }
 
 // Schema returns what items of the collection may hold.

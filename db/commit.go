@@ -42,6 +42,7 @@ type request struct {
 	changes   []*change
 	exclusive func(*group) error
 	quiet     bool // the operation stores nothing
+	shows     bool // though quiet, it changes what readers see
 
 	err  error
 	done chan struct{}
@@ -119,6 +120,9 @@ func (c *committer) commitGroup(first *request) (next *request) {
 			if r.err = r.exclusive(g); r.err == nil && !r.quiet {
 				applied++
 			}
+			if r.err == nil && r.shows {
+				c.publish(c.newView())
+			}
 		default:
 			if err := g.apply(r); err != nil {
 				failAll(err)
@@ -190,9 +194,16 @@ func (g *group) finish() error {
 	if err := g.finishLayers(); err != nil {
 		return err
 	}
+	if err := g.finishPostings(); err != nil {
+		return err
+	}
 	for id, s := range g.c.states {
 		if !s.dirty {
 			continue
+		}
+		if s.table != nil {
+			t := s.table.Table()
+			s.counters.NextCode, s.counters.Codes, s.counters.Coded = uint64(t.Next()), uint64(t.Distinct()), uint64(t.Items())
 		}
 		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, id), s.counters.Append(nil), nil); err != nil {
 			return err
@@ -200,7 +211,7 @@ func (g *group) finish() error {
 		s.freshSpace = false
 		s.freshRow = s.counters.NextRow
 		if s.space != nil {
-			s.freshCode = uint64(s.table.Len())
+			s.freshCode = s.counters.NextCode
 		}
 	}
 	return g.batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, g.c.sequence+1), nil)

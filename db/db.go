@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
 )
 
 // A DB is an open database. All methods are safe for concurrent use and return
@@ -27,11 +28,21 @@ type DB struct {
 	committer *committer
 	current   atomic.Pointer[view]
 	guard     guard
+
+	// What goes on in the background: loading and building indexes.
+	background sync.WaitGroup
+	stop       context.CancelFunc
+	rebuild    chan struct{} // asks the builder to look; holds one
+	building   sync.Mutex    // held by whoever builds an index, until it is installed
+	stored     mih.StoredCosts
+	pins       pins
+	keys       *keyCache
 }
 
 // Open opens the database in the folder dir, creating one where there is none
-// unless Options.MustExist. Memory holds all distinct codes and which rows carry
-// them, so the time is linear in the number of items. A folder that holds
+// unless Options.MustExist. Memory will hold all distinct codes and which rows
+// carry them; where they are many they are loaded in the background, while
+// searches read the store and writes wait. A folder that holds
 // something else gives ErrNotDatabase, one of a newer version ErrFormat, one
 // that is open already, here or in another process, ErrLocked.
 func Open(dir string, options *Options) (*DB, error) {
@@ -58,7 +69,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dir: dir, opts: opts, lock: lock, log: &storeLogger{log: opts.Logger}}
+	d := &DB{dir: dir, opts: opts, lock: lock, log: &storeLogger{log: opts.Logger}, keys: newKeyCache(opts.KeyCacheBytes)}
 	if err := d.open(exists); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -80,6 +91,9 @@ func (d *DB) open(exists bool) error {
 				return annotate(err, "create %s", d.dir)
 			}
 		}
+	}
+	if err := removeIngest(d.opts.FS, d.dir); err != nil {
+		return annotate(err, "open %s", d.dir)
 	}
 	store, err := openStore(d.opts.FS.PathJoin(d.dir, storeName), &d.opts, d.log, false)
 	if err != nil {
@@ -153,9 +167,30 @@ func (d *DB) start(store *pebble.DB) error {
 	for id, s := range c.states {
 		c.ids[s.Name] = id
 	}
+	for _, s := range c.states {
+		if s.loading == nil || s.counters.NextCode > loadAtOnce {
+			continue
+		}
+		w, err := loadTable(context.Background(), store, s.publish(), d.opts.IndexCacheBytes < 0)
+		if err != nil {
+			return err
+		}
+		s.setTable(w)
+		s.loading = nil
+	}
 	d.store, d.committer = store, c
-	d.publish(c.newView())
+	d.rebuild = make(chan struct{}, 1)
+	first := c.newView()
+	first.acquire()
+	d.publish(first)
 	go c.run()
+	var ctx context.Context
+	ctx, d.stop = context.WithCancel(context.Background())
+	d.background.Go(func() {
+		d.load(ctx, first)
+		first.release()
+		d.buildIndexes(ctx)
+	})
 	return nil
 }
 
@@ -164,15 +199,24 @@ func (d *DB) publish(v *view) {
 	if old := d.current.Swap(v); old != nil {
 		old.release()
 	}
+	for _, cv := range v.collections {
+		if cv.buildDue() {
+			d.wantBuild()
+			break
+		}
+	}
 }
 
 // Close waits for the calls that are going on, makes everything durable and
 // frees the folder for others. A range over Items that is still running must
 // end first, so do not close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
+	d.stop() // so that those who wait for codes to be loaded do not hold it up
 	if !d.guard.close() {
 		return ErrClosed
 	}
+	d.background.Wait()
+	d.pins.releaseAll()
 	close(d.committer.queue)
 	<-d.committer.finished
 	d.current.Load().release()

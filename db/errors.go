@@ -17,6 +17,7 @@ var (
 	ErrNotDatabase = errors.New("fddhdb: not a database")            // the folder is missing or holds something else
 	ErrClosed      = errors.New("fddhdb: database is closed")        // Close was called
 	ErrLocked      = errors.New("fddhdb: database is in use")        // by another process, or opened twice in this one
+	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot
 	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version

@@ -52,6 +52,9 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 	if e.Top < 0 {
 		return nil, invalid("top %d: 1 or more are possible", e.Top)
 	}
+	if err := c.loaded(ctx); err != nil {
+		return nil, err
+	}
 	if len(e.Queries) == 0 {
 		return nil, invalid("no queries to evaluate")
 	}
@@ -183,7 +186,7 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 		if !ok || filter != nil && !filter.Contains(row) {
 			return nil
 		}
-		code, err := cv.code(n, row)
+		code, err := cv.code(v.snap, n, row)
 		if err != nil {
 			return err
 		}
@@ -214,7 +217,7 @@ func (e *evaluated) having(cv *collectionView, modality int) (codec.Codes, [][]u
 // projectAll encodes queries of one modality.
 func (cv *collectionView) projectAll(ctx context.Context, v *view, t int, vectors [][]float32) ([][]float64, codec.Codes, error) {
 	points := make([]*point, len(vectors))
-	s := searcher{snap: v.snap, cv: cv}
+	s := searcher{v: v, cv: cv}
 	err := parallel(ctx, len(vectors), func(i int) error {
 		err := cv.checkVector(t, vectors[i])
 		if err == nil {

@@ -83,13 +83,22 @@ func Example_codesOnly() {
 			log.Fatal(err)
 		}
 	}
-	r, err := c.SearchRadius(ctx, db.Query{Code: []byte{0x01, 0x00}}, 4)
+	runs, err := c.SearchRadius(ctx, db.Query{Code: []byte{0x01, 0x00}}, 4)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(r.Total, "within 4 bits")
+	defer runs.Close()
+	fmt.Println(runs.Total(), "within 4 bits:")
+	for hit, err := range runs.Hits(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(hit.Key, "at distance", hit.Distance)
+	}
 	// Output:
-	// 2 within 4 bits
+	// 2 within 4 bits:
+	// a at distance 1
+	// b at distance 1
 }
 
 // An expression over labels and indexed fields filters what is found.

@@ -16,11 +16,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A database is a folder with three things in it:
+// A database is a folder with these things in it:
 //
 //	FDDHDB   marker: JSON {"fddhdb": "database", "format": N}; written last
 //	LOCK     locked while a process has the database open
 //	store/   Pebble
+//	ingest/  tables of a bulk load, while one is going on
 //
 // A folder without marker is no database. While one is being made, the store is
 // in creating/, renamed when it is complete, and the marker follows, so that an
@@ -30,6 +31,7 @@ const (
 	lockName     = "LOCK"
 	storeName    = "store"
 	creatingName = "creating"
+	ingestName   = "ingest"
 )
 
 // Format is the version of everything that is stored. See docs/FORMAT.md.
@@ -55,7 +57,7 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	}
 	for _, name := range names {
 		switch name {
-		case lockName, storeName, creatingName, MarkerName + ".tmp":
+		case lockName, storeName, creatingName, ingestName, MarkerName + ".tmp":
 		default:
 			return false, false, nil
 		}
@@ -146,6 +148,16 @@ func writeMarker(fsys vfs.FS, dir string) error {
 		return err
 	}
 	return syncDir(fsys, dir)
+}
+
+// removeIngest removes what a bulk load that was interrupted has left. The store
+// has its own links to the tables that it has taken over.
+func removeIngest(fsys vfs.FS, dir string) error {
+	ingest := fsys.PathJoin(dir, ingestName)
+	if _, err := fsys.Stat(ingest); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fsys.RemoveAll(ingest)
 }
 
 // makeDir makes dir and the folders above it that are missing, durably.

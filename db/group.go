@@ -34,18 +34,18 @@ const (
 // A group is what one commit writes, while it is being made. Blocks and layers
 // are collected on the side, one edit each, however many rows they change.
 type group struct {
-	c      *committer
-	batch  *pebble.Batch
-	sync   bool
-	blocks map[string]*blockEdit
-	layers map[string]codec.Layer
-	slices map[fieldContainer]*fieldSlices // layers, too
+	c        *committer
+	batch    *pebble.Batch
+	sync     bool
+	blocks   map[string]*blockEdit
+	layers   map[string]codec.Layer
+	slices   map[fieldContainer]*fieldSlices // layers, too
+	postings map[postingKey]*postingEdit
 
 	// What the store says, read by resolve, and then what the group has made of it.
 	rows  map[itemKey]rowState
 	items map[itemRow]*checked
-	codes map[itemRow]codec.RowCode // only what the store says; edits of blocks come first
-	terms map[itemRow]terms         // only what the store says; items come first
+	terms map[itemRow]terms // only what the store says; items come first
 }
 
 // blockEdit is the edit of one block in a group.
@@ -69,9 +69,11 @@ type rowState struct {
 func newGroup(c *committer) *group {
 	return &group{
 		c: c, batch: c.store.NewBatch(),
-		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{}, slices: map[fieldContainer]*fieldSlices{},
-		rows: map[itemKey]rowState{}, items: map[itemRow]*checked{}, codes: map[itemRow]codec.RowCode{},
-		terms: map[itemRow]terms{},
+		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{},
+		slices:   map[fieldContainer]*fieldSlices{},
+		postings: map[postingKey]*postingEdit{},
+		terms:    map[itemRow]terms{},
+		rows:     map[itemKey]rowState{}, items: map[itemRow]*checked{},
 	}
 }
 
@@ -138,7 +140,8 @@ func (s *collectionState) codeBytes() int {
 	if s.space == nil {
 		return 0
 	}
-	return codec.RowCodeBytes + codec.Bytes(s.space.Bits) + s.space.projectionBytes()
+	m := storedSplit(s.space.Bits).Len()
+	return codec.RowCodeBytes + codec.CodeEntryBytes(s.space.Bits) + s.space.projectionBytes() + m*postingEditBytes
 }
 
 // row returns where the item with the key is, as the group leaves it.
@@ -156,25 +159,13 @@ func (g *group) row(s *collectionState, key string) (rowState, error) {
 	return st, nil
 }
 
-// fetch reads the code of a row and its terms, or with whole its item, unless the
-// group knows them. It returns about how many bytes they are.
+// fetch reads the terms of a row, or with whole its item, unless the group knows
+// them. It returns about how many bytes they are.
 func (g *group) fetch(s *collectionState, row uint32, whole bool) (bytes int, err error) {
-	at := itemRow{s.ID, row}
-	if _, known := g.codes[at]; !known && s.space != nil {
-		rc, found, err := rowCode(g.c.store, s.ID, s.space, row)
-		if err != nil {
-			return 0, err
-		}
-		if found {
-			if int(rc.Code) >= s.table.Len() {
-				return 0, corrupt(fmt.Errorf("number %d of %d", rc.Code, s.table.Len()), "code of row %d", row)
-			}
-			g.codes[at] = rc
-		}
-	}
 	if !whole {
 		return g.fetchTerms(s, row)
 	}
+	at := itemRow{s.ID, row}
 	it := g.items[at]
 	if it == nil {
 		if it, err = g.stored(s, row); err != nil {
@@ -307,7 +298,7 @@ func (g *group) delete(s *collectionState, ch *change) error {
 	}
 	g.setRow(s, &s.live, codec.SetLive, 0, row, false)
 	g.keysBlock(s, row).Clear(byte(row))
-	if err := g.setCode(s, row, encoding{}, true); err != nil {
+	if err := g.setCode(s, row, encoding{}); err != nil {
 		return err
 	}
 	s.counters.Items--
@@ -390,56 +381,7 @@ func (g *group) put(s *collectionState, ch *change) error {
 			return err
 		}
 	}
-	return g.setCode(s, row, enc, st.found)
-}
-
-// setCode makes enc the code of the row; an empty one takes the code away. had
-// says that the row may have one already.
-func (g *group) setCode(s *collectionState, row uint32, enc encoding, had bool) error {
-	if s.space == nil {
-		return nil
-	}
-	if had {
-		if old, found := g.rowCode(s, row); found {
-			s.table.Remove(old.Code, row)
-			g.spaceBlock(codec.KindRowCodes, s, row, codec.RowCodeBytes).Clear(byte(row))
-		}
-	}
-	if enc.code != nil {
-		n, isNew, err := s.table.Number(enc.code)
-		if err != nil {
-			return err
-		}
-		if isNew {
-			g.spaceBlock(codec.KindCodes, s, n, codec.Bytes(s.space.Bits)).
-				Set(byte(n), enc.code.AppendBytes(nil, s.space.Bits))
-		}
-		s.table.Add(n, row)
-		g.spaceBlock(codec.KindRowCodes, s, row, codec.RowCodeBytes).
-			Set(byte(row), codec.RowCode{Code: n, Provenance: enc.from, Revision: s.space.Revision}.Append(nil))
-	}
-	if width := s.space.projectionBytes(); width > 0 && (had || enc.projection != nil) {
-		projections := g.spaceBlock(codec.KindProjection, s, row, width)
-		if enc.projection != nil {
-			projections.Set(byte(row), enc.projection)
-		} else {
-			projections.Clear(byte(row))
-		}
-	}
-	return nil
-}
-
-// rowCode returns the code of a row as the group leaves it.
-func (g *group) rowCode(s *collectionState, row uint32) (rc codec.RowCode, found bool) {
-	key := codec.SpaceBlockKey(codec.KindRowCodes, s.ID, s.space.ID, 0, row/codec.BlockRows)
-	if edit := g.blocks[string(key)]; edit != nil {
-		if entry, known := edit.Lookup(byte(row)); known {
-			rc, err := codec.DecodeRowCode(entry) // it was cleared where there is no entry
-			return rc, err == nil
-		}
-	}
-	rc, found = g.codes[itemRow{s.ID, row}]
-	return rc, found
+	return g.setCode(s, row, enc)
 }
 
 // labelIDs returns the ids of labels, ascending, giving new ones to those that
@@ -490,8 +432,8 @@ func (g *group) stored(s *collectionState, row uint32) (*checked, error) {
 		it.vectors[t] = x
 	}
 	if s.codesOnly() {
-		if rc, found := g.rowCode(s, row); found {
-			it.code = slices.Clone(s.table.Code(rc.Code))
+		if n, found := s.table.Table().CodeOf(row); found {
+			it.code = slices.Clone(s.table.Table().Code(n))
 		}
 	}
 	return it, nil

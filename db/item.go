@@ -49,9 +49,12 @@ type checked struct {
 	payload []byte
 }
 
+// itemBytes is what an item takes besides what it holds.
+const itemBytes = 64
+
 // bytes estimates what storing the item takes.
 func (it *checked) bytes() int {
-	n := 64 + len(it.key) + len(it.payload) + 8*len(it.code)
+	n := itemBytes + len(it.key) + len(it.payload) + 8*len(it.code)
 	for _, v := range it.vectors {
 		n += 4 * len(v)
 	}

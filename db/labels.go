@@ -30,6 +30,14 @@ func (l *labels) lookup(names []string) []uint32 {
 	return slices.Compact(ids)
 }
 
+// id returns the id of a label.
+func (l *labels) id(name string) (uint32, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	id, ok := l.ids[name]
+	return id, ok
+}
+
 // name returns the name of a label.
 func (l *labels) name(id uint32) (string, bool) {
 	l.mu.RLock()

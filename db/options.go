@@ -15,10 +15,22 @@ type Options struct {
 	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default.
 	CacheBytes int64
 
+	// IndexCacheBytes bounds the memory of the tables that make searches fast,
+	// of all collections together; 4 GiB by default, negative for none. Codes beyond it, some 45
+	// bytes of tables each at 128 bits, are searched by reading them all, or by
+	// the tables on disk. The codes themselves and which items carry them, some
+	// 35 bytes each, are in memory in any case.
+	IndexCacheBytes int64
+
+	// KeyCacheBytes bounds the memory for keys of items that searches have
+	// found; 256 MiB by default.
+	KeyCacheBytes int64
+
 	// NoSync lets writes of items return before they are on stable storage: a
 	// crash, of the process too, may lose the latest ones, in reverse order, and
-	// never part of one. Close makes all durable. New collections, trainings and
-	// DeleteWhere are synced, and with them what was written before.
+	// never part of one. Close makes all durable. New collections, trainings,
+	// DeleteWhere and batches of many thousand new items are synced, and with them
+	// what was written before.
 	NoSync bool
 
 	// Logger hears of what goes on in the background; nothing by default.
@@ -36,6 +48,12 @@ func (o *Options) withDefaults() Options {
 	if out.CacheBytes <= 0 {
 		out.CacheBytes = 64 << 20
 	}
+	if out.IndexCacheBytes == 0 {
+		out.IndexCacheBytes = 4 << 30
+	}
+	if out.KeyCacheBytes <= 0 {
+		out.KeyCacheBytes = 256 << 20
+	}
 	if out.Logger == nil {
 		out.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -45,7 +63,7 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// Limits on what an item may hold.
+// Limits on what an item, and a batch, may hold.
 const (
 	MaxKeyBytes     = 1 << 10   // key, in bytes of UTF-8
 	MaxNameBytes    = 1 << 8    // names of collections, modalities, fields
@@ -58,5 +76,6 @@ const (
 	MaxModalities   = 1 << 8    // modalities of a collection
 	MaxFields       = 1 << 10   // fields of a collection
 	MaxBatchBytes   = 1 << 30   // all items of one Batch
+	MaxBulkBytes    = 4 << 30   // the same where all are new items of one collection
 	maxRows         = 1<<32 - 1 // rows, labels, spaces, collections
 )

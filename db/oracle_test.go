@@ -296,7 +296,7 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 		}
 		if r < 0 {
 			res, err = c.Search(ctx, q)
-		} else if res, err = c.SearchRadius(ctx, q, r); err == nil && res.Total != within {
+		} else if res, err = firstWithin(c, q, r); err == nil && res.Total != within {
 			t.Fatalf("radius %d: total %d, want %d", r, res.Total, within)
 		}
 		if err != nil {

@@ -10,7 +10,12 @@ import (
 // parallel calls f with 0 to n-1 on all cores, or on the caller's alone where n
 // is small, until one call fails or the context ends; it returns the first error.
 func parallel(ctx context.Context, n int, f func(i int) error) error {
-	const run = 64 // calls between two looks at the context
+	return parallelBy(ctx, 64, n, f)
+}
+
+// parallelBy is parallel for calls of which a goroutine makes run, one after the
+// other, between two looks at the context.
+func parallelBy(ctx context.Context, run, n int, f func(i int) error) error {
 	workers := min(runtime.GOMAXPROCS(0), (n+run-1)/run)
 	var next atomic.Int64
 	var failed atomic.Bool
@@ -18,7 +23,7 @@ func parallel(ctx context.Context, n int, f func(i int) error) error {
 	var once sync.Once
 	work := func() {
 		for !failed.Load() {
-			from := int(next.Add(run)) - run
+			from := int(next.Add(int64(run))) - run
 			if from >= n {
 				return
 			}

@@ -1,18 +1,16 @@
 package db
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
 )
 
 // A Query asks for the items whose codes are near. What it starts from is one of
@@ -44,12 +42,33 @@ type Query struct {
 	// an item at worst, for a number 64.
 	Where string
 
-	// K is the number of items wanted. 0 means 10 for Search and 10,000 for
-	// SearchRadius.
+	// K is the number of items that Search returns; 0 means 10.
 	K int
 
 	Rerank Rerank
+
+	// After, if not empty, is the cursor of a Result of the same query: the
+	// answer goes on behind it. It says where in the order that answer ended, so
+	// that items that come or go in between do not shift what follows.
+	After string
+
+	// Plan is the way to find the codes; the fastest is chosen unless set. The
+	// answer is the same.
+	Plan Plan
 }
+
+// A Plan is a way to find the codes near a query; see the constants.
+type Plan = mih.Plan
+
+// Plans.
+const (
+	PlanAuto      = mih.PlanAuto      // whichever is predicted to be fastest
+	PlanMemory    = mih.PlanMemory    // substring tables in memory
+	PlanScan      = mih.PlanScan      // all codes in memory
+	PlanFilter    = mih.PlanFilter    // the codes of the rows that the filter admits
+	PlanDisk      = mih.PlanDisk      // substring postings in the store
+	PlanBlockScan = mih.PlanBlockScan // all codes in the store
+)
 
 // Rerank says how items that are equally far are put in order.
 type Rerank int
@@ -98,70 +117,148 @@ type Hit struct {
 	Score float64
 }
 
-// A Result is the answer to a query: codes by (distance, -score), and where that is
-// equal, as for a query by code, by their age; the items of one code together, by
-// (-cosine, row).
+// A Result is the answer to a query: items by (distance, -score of the code),
+// and where that is equal, as for a query by code, by the age of the code; the
+// items of one code together, by (-cosine, row).
 type Result struct {
 	Hits     []Hit
-	Total    int    // of SearchRadius: items within the radius, whether in Hits or not
+	Next     string // cursor, for Query.After; empty at the end
+	Total    int    // of a search by radius: items within it, whether in Hits or not
 	Space    uint32 // that the codes are of
 	Revision uint32
 }
 
-const (
-	defaultK       = 10
-	defaultRadiusK = 10_000
-)
+const defaultK = 10
 
 // Search returns the K nearest items by Hamming distance between codes, exactly:
 // no item outside is nearer than one inside. Fewer come back only when there are
-// no more. The time is that of encoding the query, reading all distinct codes,
-// and the items of the codes that are reached.
+// no more. The time is that of encoding the query, of finding the codes (see
+// Explain), and of the items of the codes that are reached.
 func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	if q.K == 0 {
 		q.K = defaultK
 	}
-	return c.search(ctx, q, -1)
-}
-
-// SearchRadius returns the items within radius bits of the query, exactly: the
-// first K of them, and in Total how many there are.
-func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Result, error) {
-	if radius < 0 {
-		return nil, invalid("radius %d: 0 or more bits are possible", radius)
-	}
-	if q.K == 0 {
-		q.K = defaultRadiusK
-	}
-	return c.search(ctx, q, radius)
-}
-
-// search answers a query; a negative radius means none.
-func (c *Collection) search(ctx context.Context, q Query, radius int) (*Result, error) {
-	if q.K < 0 {
-		return nil, invalid("k = %d: 1 or more are possible", q.K)
-	}
-	if q.Rerank != RerankProjection && q.Rerank != RerankNone {
-		return nil, invalid("unknown rerank %v", q.Rerank)
-	}
 	var res *Result
 	err := c.read(func(v *view, cv *collectionView) error {
-		s := searcher{snap: v.snap, cv: cv}
-		filter, err := cv.filter(ctx, v.snap, q.To, q.Where)
+		s, err := c.newSearcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
-		p, err := s.point(q)
-		if err != nil {
+		defer s.close()
+		if err := s.nearest(ctx, s.toFind(q.K)); err != nil {
 			return err
 		}
-		if q.Rerank == RerankNone {
-			p.unit = nil
-		}
-		res, err = s.search(ctx, p, filter, q.K, radius)
+		res, err = s.first(ctx, q.K)
 		return err
 	})
 	return res, err
+}
+
+// SearchRadius returns all items within radius bits of the query, exactly, in
+// the order of a Result, as runs of items that share a code. Their rows and keys
+// are put in order and read when they are looked at. Close the runs.
+func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Runs, error) {
+	if radius < 0 {
+		return nil, invalid("radius %d: 0 or more bits are possible", radius)
+	}
+	var r *Runs
+	err := c.read(func(v *view, cv *collectionView) error {
+		s, err := c.newSearcher(ctx, v, cv, &q)
+		if err != nil {
+			return err
+		}
+		err = s.within(ctx, radius)
+		s.close()
+		if err != nil {
+			return err
+		}
+		v.acquire()
+		r = &Runs{s: s, pin: c.db.pin(v)}
+		return nil
+	})
+	return r, err
+}
+
+// CountRadius returns the number of items within radius bits of the query.
+func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int, error) {
+	if radius < 0 {
+		return 0, invalid("radius %d: 0 or more bits are possible", radius)
+	}
+	n := 0
+	err := c.read(func(v *view, cv *collectionView) error {
+		s, err := c.newSearcher(ctx, v, cv, &q)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		n, err = s.count(ctx, radius)
+		return err
+	})
+	return n, err
+}
+
+// A searcher answers one query from one state of a collection.
+type searcher struct {
+	c      *Collection
+	v      *view
+	cv     *collectionView
+	q      *Query
+	p      *point
+	filter *roaring.Bitmap // rows that may be hits; nil: all that have a code
+	plan   Plan
+	stored *storedCodes // nil until the store is needed
+	after  *position    // where the answer begins; nil: at the start
+	radius int          // negative: none
+
+	matches []codec.Near // codes by (distance, number)
+	total   int          // items that they have
+	explain *Explain     // to be filled in, if not nil
+
+	lastRun Run // of the last hit that was yielded
+	lastRow rankedRow
+	rows    []uint32 // scratch
+}
+
+// newSearcher checks and encodes a query.
+func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionView, q *Query) (*searcher, error) {
+	switch {
+	case q.K < 0:
+		return nil, invalid("k = %d: 1 or more are possible", q.K)
+	case q.Rerank != RerankProjection && q.Rerank != RerankNone:
+		return nil, invalid("unknown rerank %v", q.Rerank)
+	case q.Plan > PlanBlockScan:
+		return nil, invalid("unknown plan %d", q.Plan)
+	}
+	s := &searcher{c: c, v: v, cv: cv, q: q, plan: q.Plan, radius: -1}
+	var err error
+	if s.filter, err = cv.filter(ctx, v.snap, q.To, q.Where); err != nil {
+		return nil, err
+	}
+	if s.p, err = s.point(*q); err != nil {
+		s.close()
+		return nil, err
+	}
+	if q.Rerank == RerankNone {
+		s.p.unit = nil
+	}
+	if q.After != "" {
+		if s.after, err = s.position(q.After); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	if s.plan == PlanFilter && s.filter == nil {
+		s.plan = PlanScan // which then reads the same codes
+	}
+	return s, nil
+}
+
+// close frees what the searcher has opened in the store.
+func (s *searcher) close() {
+	if s.stored != nil {
+		_ = s.stored.close() // what it has read, it has checked
+		s.stored = nil
+	}
 }
 
 // filter returns the rows that may be hits: those that match where and have the
@@ -189,306 +286,121 @@ func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where
 	return rows, nil
 }
 
-// A point is a query in the terms of a space.
-type point struct {
-	code codec.Code
-	z    []float64 // projection; nil for a query by code
-	unit []float32 // z at length 1, to order the items of one code by; nil: do not
-}
-
-// searcher answers one query from one state of a collection.
-type searcher struct {
-	snap *pebble.Snapshot
-	cv   *collectionView
-}
-
-// point encodes a query.
-func (s *searcher) point(q Query) (*point, error) {
-	cv := s.cv
-	given := 0
-	for _, is := range []bool{q.Vector != nil, q.Key != "", q.Code != nil} {
-		if is {
-			given++
-		}
+// inStore returns the stored codes, opened for this search.
+func (s *searcher) inStore() *storedCodes {
+	if s.stored == nil {
+		s.stored = newStoredCodes(s.v.snap, s.cv, s.filter)
 	}
+	return s.stored
+}
+
+// usesStore reports whether the codes are to be found in the store: where they
+// are not in memory yet, where that is asked for, and, within a radius, where
+// tables are in the store only and predicted to beat a scan.
+func (s *searcher) usesStore(q *mih.Query, radius int) bool {
+	t := s.cv.table
 	switch {
-	case given != 1:
-		return nil, invalid("a query starts from one of a vector, a key and a code; %d are given", given)
-	case cv.space == nil:
-		return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
-	case q.Vector != nil:
-		if q.From == "" {
-			return nil, invalid("a query by vector names the modality that the vector is of")
-		}
-		t, err := cv.modality(q.From)
-		if err == nil {
-			err = cv.checkVector(t, q.Vector)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return s.project(t, q.Vector)
-	case q.Code != nil:
-		if len(q.Code) != codec.Bytes(cv.space.Bits) {
-			return nil, invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
-				len(q.Code), cv.Name, codec.Bytes(cv.space.Bits), cv.space.Bits)
-		}
-		p := &point{code: codec.NewCode(cv.space.Bits)}
-		p.code.SetBytes(q.Code)
-		return p, nil
+	case s.plan == PlanDisk || s.plan == PlanBlockScan || t == nil:
+		return true
+	case s.plan != PlanAuto || radius < 0 || t.Indexed():
+		return false
 	}
-	row, err := cv.row(s.snap, q.Key)
-	if err != nil {
-		return nil, err
-	}
-	if q.From != "" {
-		t, err := cv.modality(q.From)
-		if err != nil {
-			return nil, err
-		}
-		x, found, err := readVector(s.snap, cv.ID, row, t, cv.Modalities[t].Dim)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			return s.project(t, x)
-		}
-	}
-	rc, found, err := rowCode(s.snap, cv.ID, cv.space, row)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, invalid("item %q has no code: it has neither features nor a label that the model knows", q.Key)
-	}
-	code, err := cv.code(rc.Code, row)
-	return &point{code: code}, err
+	d := mih.Stored{Split: storedSplit(t.Bits()), Codes: s.cv.codes, Bits: t.Bits(), Costs: &s.c.db.stored}
+	postings, _ := d.PredictRadius(radius)
+	return postings < t.PredictRadius(q, radius)
 }
 
-// project encodes a vector of modality t as a query.
-func (s *searcher) project(t int, x []float32) (*point, error) {
-	sp := s.cv.space
-	e := sp.encoders.Get().(*encoder)
-	defer sp.encoders.Put(e)
-	i, known := e.position(t)
-	if !known {
-		return nil, s.cv.unlearned(t)
-	}
-	p := &point{code: codec.NewCode(sp.Bits), z: make([]float64, sp.Bits)}
-	if err := e.Project(p.z, i, x); err != nil {
-		return nil, invalid("encode: %w", err)
-	}
-	if isZero(p.z) {
-		return nil, errFarAway
-	}
-	codec.PackSigns(p.code, p.z)
-	sum := 0.0
-	for _, z := range p.z {
-		sum += z * z
-	}
-	if sum > 0 && !math.IsInf(sum, 1) {
-		p.unit = make([]float32, len(p.z))
-		for j, z := range p.z {
-			p.unit[j] = float32(z / math.Sqrt(sum))
-		}
-	}
-	return p, nil
-}
-
-// score returns z . h for a code h.
-func (p *point) score(h codec.Code) float64 {
-	sum := 0.0
-	for j, z := range p.z {
-		if h.Bit(j) {
-			sum += z
-		} else {
-			sum -= z
-		}
-	}
-	return sum
-}
-
-// A run is all hits that share one code.
-type run struct {
-	code     uint32
-	distance int
-	score    float64 // NaN for a query by code
-}
-
-func (s *searcher) search(ctx context.Context, p *point, filter *roaring.Bitmap, k, radius int) (*Result, error) {
+// storedIndex returns the index in the store.
+func (s *searcher) storedIndex() *mih.Stored {
 	cv := s.cv
-	res := &Result{Space: cv.space.ID, Revision: cv.space.Revision}
-	runs, total, err := s.runs(ctx, p, filter, k, radius)
-	if err != nil {
-		return nil, err
+	return &mih.Stored{
+		Split: storedSplit(cv.space.Bits), Codes: cv.codes, Bits: cv.space.Bits,
+		Store: s.inStore(), Costs: &s.c.db.stored,
 	}
-	if radius >= 0 {
-		res.Total = total
-	}
-	res.Hits = make([]Hit, 0, min(k, total))
-	var rows []uint32
-	for _, r := range runs {
-		missing := k - len(res.Hits)
-		if missing <= 0 {
-			break
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		rows = cv.table.Rows(r.code).AppendTo(rows[:0], filter)
-		if p.unit != nil && len(rows) > 1 {
-			if rows, err = s.orderRows(ctx, p, rows, missing); err != nil {
-				return nil, err
-			}
-		}
-		for _, row := range rows[:min(missing, len(rows))] {
-			key, err := keyOf(s.snap, cv.ID, row)
-			if err != nil {
-				return nil, err
-			}
-			res.Hits = append(res.Hits, Hit{Key: key, Row: row, Distance: r.distance, Score: r.score})
-		}
-	}
-	return res, nil
 }
 
-// runs finds the codes near the query, by (distance, -score, number), and the
-// number of rows that they have.
-func (s *searcher) runs(ctx context.Context, p *point, filter *roaring.Bitmap, k, radius int) ([]run, int, error) {
-	table := s.cv.table
-	total := 0
-	weight := func(n uint32) int { return table.Rows(n).LenIn(filter) }
-	var runs []run
-	add := func(code uint32, distance int, w int) {
-		r := run{code, distance, math.NaN()}
-		if p.z != nil {
-			r.score = p.score(table.Codes().At(int(code)))
-		}
-		runs = append(runs, r)
-		total += w
+// storedPlan is the plan among those of the store.
+func (s *searcher) storedPlan() Plan {
+	if s.plan == PlanDisk || s.plan == PlanBlockScan {
+		return s.plan
 	}
-	if radius >= 0 {
-		found, err := s.cv.index.Radius(ctx, p.code, radius, nil)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, m := range found {
-			if w := weight(m.Code); w > 0 {
-				add(m.Code, int(m.Distance), w)
-			}
-		}
+	return PlanAuto
+}
+
+// query returns the query for the table in memory.
+func (s *searcher) query() *mih.Query {
+	q := &mih.Query{Code: s.p.code, Filter: s.filter, Plan: s.plan}
+	if s.after != nil {
+		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.cv.table.Rows(n), n, distance) }
+	}
+	return q
+}
+
+// within finds the codes within r bits. What lies before a cursor is among them,
+// as it counts in the total.
+func (s *searcher) within(ctx context.Context, r int) (err error) {
+	start := time.Now()
+	s.radius = r
+	q := s.query()
+	q.Weight = nil
+	if s.usesStore(q, r) {
+		s.matches, s.total, err = s.storedIndex().Radius(ctx, s.p.code, r, s.storedPlan(), nil, s.explain.index())
 	} else {
-		found, err := s.cv.index.Nearest(ctx, p.code, k, weight, nil)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, m := range found {
-			add(m.Code, int(m.Distance), weight(m.Code))
-		}
+		s.matches, s.total, err = s.cv.table.Radius(ctx, q, r, nil, s.explain.index())
 	}
-	if p.z != nil {
-		// Stable, so that the number of the code decides last.
-		slices.SortStableFunc(runs, func(a, b run) int {
-			if a.distance != b.distance {
-				return cmp.Compare(a.distance, b.distance)
-			}
-			return cmp.Compare(b.score, a.score)
-		})
-	}
-	return runs, total, nil
+	s.explain.searched(start)
+	return err
 }
 
-// orderRows returns the first k of the rows of one code, ascending so far, in
-// order of (-cosine, row), in the memory of rows. A row without features has no
-// projection and counts as orthogonal.
-func (s *searcher) orderRows(ctx context.Context, p *point, rows []uint32, k int) ([]uint32, error) {
-	cosines := make([]float32, len(rows))
-	for i := 0; i < len(rows); {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		block := rows[i] / codec.BlockRows
-		end := i
-		for end < len(rows) && rows[end]/codec.BlockRows == block {
-			end++
-		}
-		if err := s.cosines(p, block, rows[i:end], cosines[i:end]); err != nil {
-			return nil, err
-		}
-		i = end
+// count returns how many items are within r bits.
+func (s *searcher) count(ctx context.Context, r int) (int, error) {
+	if q := s.query(); !s.usesStore(q, r) {
+		return s.cv.table.Count(ctx, q, r)
 	}
-	ranked := make([]rankedRow, len(rows))
-	for i, row := range rows {
-		ranked[i] = rankedRow{cosines[i], row}
-	}
-	rows = rows[:0]
-	for _, r := range firstRanked(ranked, k) {
-		rows = append(rows, r.row)
-	}
-	return rows, nil
+	err := s.within(ctx, r)
+	return s.total, err
 }
 
-type rankedRow struct {
-	cosine float32
-	row    uint32
+// nearest finds the codes that the k nearest items have.
+func (s *searcher) nearest(ctx context.Context, k int) (err error) {
+	start := time.Now()
+	if q := s.query(); s.usesStore(q, -1) {
+		d := s.storedIndex()
+		if s.after != nil {
+			s.stored.weigh = func(rows mih.Rows, n uint32, distance int) int { return s.after.weight(s, rows, n, distance) }
+		}
+		s.matches, err = d.Nearest(ctx, s.p.code, k, s.storedPlan(), nil, s.explain.index())
+	} else {
+		s.matches, err = s.cv.table.Nearest(ctx, q, k, nil, s.explain.index())
+	}
+	s.explain.searched(start)
+	return err
 }
 
-func (a rankedRow) compare(b rankedRow) int {
-	if a.cosine != b.cosine {
-		return cmp.Compare(b.cosine, a.cosine)
+// rowsOf returns the rows that carry a code that was found.
+func (s *searcher) rowsOf(n uint32) (mih.Rows, error) {
+	if t := s.cv.table; t != nil {
+		return t.Rows(n), nil
 	}
-	return cmp.Compare(a.row, b.row)
+	return s.inStore().rows(n)
 }
 
-// firstRanked returns the first k of the rows in order, in the same memory. For a
-// small k it inserts into the list of the best so far, which is cheaper than
-// sorting because few of many rows get in.
-func firstRanked(rows []rankedRow, k int) []rankedRow {
-	const small = 64
-	if k > small || len(rows) <= k {
-		slices.SortFunc(rows, rankedRow.compare)
-		return rows[:min(k, len(rows))]
-	}
-	best := rows[:0]
-	for _, r := range rows {
-		if len(best) == k && r.compare(best[k-1]) >= 0 {
-			continue
+// codeOf returns the code with a number; it must not be written to.
+func (s *searcher) codeOf(n uint32) (codec.Code, error) {
+	if t := s.cv.table; t != nil {
+		if code := t.Code(n); code != nil {
+			return code, nil
 		}
-		at, _ := slices.BinarySearchFunc(best, r, rankedRow.compare)
-		if len(best) < k {
-			best = append(best, r)
-		}
-		copy(best[at+1:], best[at:])
-		best[at] = r
 	}
-	return best
+	return s.inStore().codeOf(n)
 }
 
-// cosines fills in the cosines of rows that share a block.
-func (s *searcher) cosines(p *point, block uint32, rows []uint32, out []float32) error {
-	key := codec.SpaceBlockKey(codec.KindProjection, s.cv.ID, s.cv.space.ID, 0, block)
-	value, closer, err := s.snap.Get(key)
-	if errors.Is(err, errNotFound) {
-		return nil
+// numberOf returns the number of the code that a row carries.
+func (s *searcher) numberOf(row uint32) (n uint32, found bool, err error) {
+	if t := s.cv.table; t != nil {
+		n, found = t.CodeOf(row)
+		return n, found, nil
 	}
-	first, last := block*codec.BlockRows, block*codec.BlockRows+codec.BlockRows-1
-	if err != nil {
-		return readError(err, "projections of rows %d to %d", first, last)
-	}
-	defer closer.Close()
-	b, err := codec.DecodeBlock(value)
-	if err == nil && b.Len() > 0 && b.Width() != s.cv.space.projectionBytes() {
-		err = fmt.Errorf("entries of %d bytes", b.Width())
-	}
-	if err != nil {
-		return corrupt(err, "projections of rows %d to %d", first, last)
-	}
-	for i, row := range rows {
-		if entry, ok := b.Lookup(byte(row)); ok {
-			if out[i] = codec.ProjectionDot(entry, p.unit); out[i] != out[i] {
-				return corrupt(errors.New("not a number"), "projection of row %d", row)
-			}
-		}
-	}
-	return nil
+	rc, found, err := rowCode(s.v.snap, s.cv.ID, s.cv.space, row)
+	return rc.Code, found, err
 }

@@ -51,19 +51,6 @@ func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) er
 	return nil
 }
 
-// keyOf returns the key of the item in a row.
-func keyOf(r pebble.Reader, collection, row uint32) (string, error) {
-	key, found := "", false
-	err := blockEntry(r, codec.NumberKey(codec.KindRowKeys, collection, row/codec.BlockRows), row, func(entry []byte) error {
-		key, found = string(entry), true
-		return nil
-	})
-	if err == nil && !found {
-		err = corrupt(errors.New("no such row"), "key of row %d", row)
-	}
-	return key, err
-}
-
 // rowCode returns what code a row has; found is false where it has none.
 func rowCode(r pebble.Reader, collection uint32, s *space, row uint32) (rc codec.RowCode, found bool, err error) {
 	key := codec.SpaceBlockKey(codec.KindRowCodes, collection, s.ID, 0, row/codec.BlockRows)
@@ -151,7 +138,7 @@ func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*It
 	if err != nil || !found {
 		return it, err
 	}
-	code, err := cv.code(rc.Code, row)
+	code, err := cv.code(r, rc.Code, row)
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +148,27 @@ func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*It
 }
 
 // code returns the code with a number that stands in a row.
-func (cv *collectionView) code(n, row uint32) (codec.Code, error) {
-	if codes := cv.table.Codes(); int(n) < codes.Len() {
-		return codes.At(int(n)), nil
+func (cv *collectionView) code(r pebble.Reader, n, row uint32) (codec.Code, error) {
+	if cv.table != nil {
+		if code := cv.table.Code(n); code != nil {
+			return code, nil
+		}
+		return nil, corrupt(fmt.Errorf("number %d does not exist", n), "code of row %d", row)
 	}
-	return nil, corrupt(fmt.Errorf("number %d of %d", n, cv.table.Codes().Len()), "code of row %d", row)
+	code, found := codec.NewCode(cv.space.Bits), false
+	key := codec.SpaceBlockKey(codec.KindCodes, cv.ID, cv.space.ID, 0, n/codec.BlockRows)
+	err := blockEntry(r, key, n, func(entry []byte) error {
+		found = true
+		_, err := codec.DecodeCodeEntry(code, cv.space.Bits, entry)
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("number %d does not exist", n)
+	}
+	if err != nil {
+		return nil, corrupt(err, "code of row %d", row)
+	}
+	return code, nil
 }
 
 func (cv *collectionView) provenanceName(p codec.Provenance) string {

@@ -73,12 +73,17 @@ func readChunks(r pebble.Reader, kind byte, collection, space uint32, c chunked)
 	return b, nil
 }
 
-// writeSpace stores the descriptor of a space, with the report of its training.
-func (g *group) writeSpace(collection uint32, s *space, report *model.Report) error {
-	b, err := json.Marshal(struct {
+// encode returns the descriptor of a space, with the report of its training.
+func (d spaceDescriptor) encode(report *model.Report) ([]byte, error) {
+	return json.Marshal(struct {
 		spaceDescriptor
 		Report *model.Report `json:"report,omitempty"`
-	}{s.spaceDescriptor, report})
+	}{d, report})
+}
+
+// writeSpace stores the descriptor of a space, with the report of its training.
+func (g *group) writeSpace(collection uint32, s *space, report *model.Report) error {
+	b, err := s.spaceDescriptor.encode(report)
 	if err != nil {
 		return err
 	}
@@ -97,7 +102,8 @@ func (g *group) codesOnlySpace(s *collectionState) error {
 
 // setSpace makes sp the active space, with no codes in it yet.
 func (s *collectionState) setSpace(sp *space) {
-	s.space, s.table = sp, mih.NewWriter(sp.Bits, 0)
+	s.space, s.table = sp, mih.NewWriter(sp.Bits)
+	s.generation++
 	s.counters.ActiveSpace, s.counters.NextSpace = uint64(sp.ID), uint64(sp.ID)+1
 	s.freshSpace, s.freshCode = true, 0
 	s.dirty = true

@@ -21,7 +21,12 @@ type collectionState struct {
 	live     sharedBitmap
 	presence []sharedBitmap
 	space    *space
-	table    *mih.Writer
+	table    *mih.Writer // nil while it is being loaded; nothing is written meanwhile
+
+	// generation grows when another table takes the place of the table, whose
+	// builds are of no use then.
+	generation int
+	loading    *loading // nil where there is nothing to load
 
 	// Blocks from these numbers on have never been written, so that they need
 	// no merging with what was there.
@@ -82,9 +87,12 @@ func (s *collectionState) publish() *collectionView {
 	for i := range s.presence {
 		v.presence = append(v.presence, s.presence[i].publish())
 	}
-	if s.space != nil {
+	v.generation, v.loading = s.generation, s.loading
+	v.nextRow, v.nextCode = s.counters.NextRow, s.counters.NextCode
+	v.codes, v.coded = int(s.counters.Codes), int(s.counters.Coded)
+	if s.table != nil {
 		v.table = s.table.Publish()
-		v.index = mih.NewScan(v.table)
+		v.nextCode, v.codes, v.coded = uint64(v.table.Next()), v.table.Distinct(), v.table.Items()
 	}
 	s.shown = v
 	return v
@@ -139,10 +147,8 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 	if s.space, err = readSpace(r, d, uint32(s.counters.ActiveSpace)); err != nil {
 		return nil, err
 	}
-	if s.table, err = loadTable(r, d.ID, s.space); err != nil {
-		return nil, err
-	}
-	s.freshCode = uint64(s.table.Len())
+	s.freshCode = s.counters.NextCode
+	s.loading = newLoading()
 	return s, nil
 }
 
@@ -170,40 +176,6 @@ func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 		})
 		return nil
 	})
-}
-
-// loadTable reads the codes of a space and which rows carry them.
-func loadTable(r pebble.Reader, collection uint32, s *space) (*mih.Writer, error) {
-	w := mih.NewWriter(s.Bits, 0)
-	prefix := append(codec.NumberKey(codec.KindCodes, collection, s.ID), 0)
-	code := codec.NewCode(s.Bits)
-	err := forEachEntry(r, prefix, func(n uint32, entry []byte) error {
-		if len(entry) != codec.Bytes(s.Bits) {
-			return corrupt(fmt.Errorf("%d bytes", len(entry)), "code number %d", n)
-		}
-		code.SetBytes(entry)
-		got, isNew, err := w.Number(code)
-		if err == nil && (got != n || !isNew) {
-			err = corrupt(fmt.Errorf("it stands as number %d", got), "code number %d", n)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	prefix = append(codec.NumberKey(codec.KindRowCodes, collection, s.ID), 0)
-	err = forEachEntry(r, prefix, func(row uint32, entry []byte) error {
-		rc, err := codec.DecodeRowCode(entry)
-		if err == nil && int(rc.Code) >= w.Len() {
-			err = fmt.Errorf("code number %d of %d", rc.Code, w.Len())
-		}
-		if err != nil {
-			return corrupt(err, "code of row %d", row)
-		}
-		w.Add(rc.Code, row)
-		return nil
-	})
-	return w, err
 }
 
 // forEach calls f with every key that starts with prefix and its value, which f

@@ -30,7 +30,8 @@ type CollectionStats struct {
 	Bits          int             `json:"bits,omitempty"`
 	CodedItems    int             `json:"coded_items"`    // that have a code
 	DistinctCodes int             `json:"distinct_codes"` // that some item has
-	MemoryBytes   int64           `json:"memory_bytes"`   // table of codes and row sets
+	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index and row sets
+	IndexBytes    int64           `json:"index_bytes"`    // in it: tables of substrings
 }
 
 // ModalityStats says how many items have a modality.
@@ -89,8 +90,12 @@ func (cv *collectionView) stats() CollectionStats {
 	}
 	if cv.space != nil {
 		s.Trained, s.Space, s.Revision, s.Bits = true, cv.space.ID, cv.space.Revision, cv.space.Bits
-		s.CodedItems, s.DistinctCodes = cv.table.Items(), cv.table.Distinct()
-		s.MemoryBytes += int64(cv.table.MemoryBytes())
+		s.CodedItems, s.DistinctCodes = cv.coded, cv.codes
+		if cv.table != nil {
+			m := cv.table.Memory()
+			s.MemoryBytes += int64(m.Codes + m.Tables + m.Rows)
+			s.IndexBytes = int64(m.Tables)
+		}
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/codec"
 )
@@ -85,8 +86,8 @@ func missesFiles(err error) bool {
 		strings.Contains(err.Error(), "object size mismatch")
 }
 
-// openStore opens the Pebble store at path, which must exist unless create.
-func openStore(path string, opts *Options, logger *storeLogger, create bool) (*pebble.DB, error) {
+// storeOptions returns the options of a store, which must exist unless create.
+func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Options {
 	po := &pebble.Options{
 		FS:                 &failFS{opts.FS, logger},
 		FormatMajorVersion: storeFormat,
@@ -106,6 +107,20 @@ func openStore(path string, opts *Options, logger *storeLogger, create bool) (*p
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // an import asks for every key whether it is there
 	}
+	return po
+}
+
+// tableOptions returns the options of tables that a store is to take over. They
+// go as low as they can, so that they are written like those of the lowest level.
+func tableOptions(opts *Options) sstable.WriterOptions {
+	po := storeOptions(opts, &storeLogger{log: opts.Logger}, false)
+	po.EnsureDefaults()
+	return po.MakeWriterOptions(len(po.Levels)-1, storeFormat.MaxTableFormat())
+}
+
+// openStore opens the Pebble store at path, which must exist unless create.
+func openStore(path string, opts *Options, logger *storeLogger, create bool) (*pebble.DB, error) {
+	po := storeOptions(opts, logger, create)
 	store, err := pebble.Open(path, po)
 	if err == nil && logger.err() != nil {
 		return nil, errors.Join(logger.err(), store.Close())

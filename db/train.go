@@ -55,6 +55,12 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if opt.Rows < 0 {
 		return nil, invalid("train on %d rows", opt.Rows)
 	}
+	if err := c.writable(); err != nil {
+		return nil, err
+	}
+	if err := c.loaded(ctx); err != nil {
+		return nil, err
+	}
 	v, err := c.beginTraining(ctx)
 	if err != nil {
 		return nil, err
@@ -139,11 +145,18 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	result.Report.Seconds["encode"] = time.Since(start).Seconds()
 	start = time.Now()
 	var t *Training
-	err = c.exclusive(ctx, false, func(g *group, s *collectionState) error {
-		if err := g.install(s, result, coded); err != nil {
+	bulk := len(coded.rows) >= bulkItems
+	err = c.exclusive(ctx, bulk, func(g *group, s *collectionState) error {
+		var err error
+		if bulk {
+			err = g.installTables(ctx, c.db, s, result, coded)
+		} else {
+			err = g.install(s, result, coded)
+		}
+		if err != nil {
 			return err
 		}
-		t = &Training{Space: s.space.ID, Revision: s.space.Revision, Items: s.table.Items()}
+		t = &Training{Space: s.space.ID, Revision: s.space.Revision, Items: s.table.Table().Items()}
 		return nil
 	})
 	if err != nil {
@@ -356,28 +369,20 @@ func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.R
 const maxInstallBytes = 3 << 30
 
 // install makes a trained model the active space of its collection: the model,
-// its statistics and the codes of all rows, all in one batch. Rows that have
+// its statistics and the codes of all rows, all in one batch. Where the rows are many
+// installTables does. Rows that have
 // changed since they were coded are coded here.
 func (g *group) install(s *collectionState, result *model.Result, all *coded) error {
-	if s.counters.NextSpace == maxRows {
-		return fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
-	}
-	modelBytes, err := result.Model.MarshalBinary()
-	if err != nil {
-		return err
-	}
-	statistics, err := result.Statistics.MarshalBinary()
-	if err != nil {
-		return err
-	}
 	sp := all.space
+	modelBytes, statistics, err := s.numberSpace(sp, result)
+	if err != nil {
+		return err
+	}
 	rowBytes := codec.RowCodeBytes + sp.projectionBytes() + codec.Bytes(sp.Bits) + 3
 	if size := len(modelBytes) + len(statistics) + rowBytes*int(s.counters.Items); size > maxInstallBytes {
 		return invalid("%d items are too many to be coded in one commit (%d bytes of at most %d): use fewer bits",
 			s.counters.Items, size, maxInstallBytes)
 	}
-	sp.ID, sp.Revision = uint32(s.counters.NextSpace), 1
-	sp.Created = time.Now().UTC()
 	if sp.Model, err = writeChunks(g.batch, codec.KindModel, s.ID, sp.ID, modelBytes); err != nil {
 		return err
 	}
@@ -401,18 +406,35 @@ func (g *group) install(s *collectionState, result *model.Result, all *coded) er
 	s.setSpace(sp)
 	for i, row := range all.rows {
 		if !touched.Contains(row) {
-			if err := g.setCode(s, row, all.encs[i], false); err != nil {
+			if err := g.setCode(s, row, all.encs[i]); err != nil {
 				return err
 			}
 		}
 	}
 	for i, row := range changed.rows {
-		if err := g.setCode(s, row, changed.encs[i], false); err != nil {
+		if err := g.setCode(s, row, changed.encs[i]); err != nil {
 			return err
 		}
 	}
 	s.changed = nil
 	return nil
+}
+
+// numberSpace makes sp the next space of the collection, without telling anybody,
+// and returns its model and statistics as they are stored.
+func (s *collectionState) numberSpace(sp *space, result *model.Result) (modelBytes, statistics []byte, err error) {
+	if s.counters.NextSpace == maxRows {
+		return nil, nil, fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
+	}
+	if modelBytes, err = result.Model.MarshalBinary(); err != nil {
+		return nil, nil, err
+	}
+	if statistics, err = result.Statistics.MarshalBinary(); err != nil {
+		return nil, nil, err
+	}
+	sp.ID, sp.Revision = uint32(s.counters.NextSpace), 1
+	sp.Created = time.Now().UTC()
+	return modelBytes, statistics, nil
 }
 
 // encodeChanged makes the codes of the rows that were put since the training began.
@@ -440,13 +462,21 @@ func (g *group) dropSpace(s *collectionState) error {
 	}
 	for _, kind := range []byte{
 		codec.KindSpace, codec.KindModel, codec.KindStatistics,
-		codec.KindRowCodes, codec.KindCodes, codec.KindProjection,
+		codec.KindRowCodes, codec.KindCodes, codec.KindProjection, codec.KindCodeRows, codec.KindSubstring,
 	} {
 		prefix := codec.NumberKey(kind, s.ID, s.space.ID)
 		if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
-		maps.DeleteFunc(g.c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
 	}
+	g.c.forgetEdits(s)
 	return nil
+}
+
+// forgetEdits forgets the edits of the active space of a collection, which goes.
+func (c *committer) forgetEdits(s *collectionState) {
+	for _, kind := range []byte{codec.KindRowCodes, codec.KindCodes, codec.KindProjection} {
+		prefix := string(codec.NumberKey(kind, s.ID, s.space.ID))
+		maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, prefix) })
+	}
 }

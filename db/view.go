@@ -31,8 +31,14 @@ type collectionView struct {
 	live     *roaring.Bitmap   // rows that have an item
 	presence []*roaring.Bitmap // by modality: rows that have it
 	space    *space            // nil while there is no model
-	table    *mih.Table        // nil likewise
-	index    mih.Index         // over table
+	nextRow  uint64
+	nextCode uint64
+	codes    int // that some item has
+	coded    int // items that have a code
+
+	table      *mih.Table // nil likewise, and while it is being loaded
+	generation int
+	loading    *loading
 }
 
 // acquire adds a reference, unless the last one is gone already.

@@ -309,7 +309,7 @@ func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly b
 		if r < 0 {
 			res, err = c.Search(ctx, q)
 		} else {
-			res, err = c.SearchRadius(ctx, q, r)
+			res, err = firstWithin(c, q, r)
 			expect = distances[:min(q.K, within)]
 		}
 		if err != nil {
@@ -417,7 +417,7 @@ func TestFiltersOverManyContainers(t *testing.T) {
 		if err != nil || got != want {
 			t.Fatalf("%s: %d, %v, want %d", f.text, got, err, want)
 		}
-		res, err := c.SearchRadius(ctx, Query{Code: []byte{7}, Where: f.text, K: 5}, 8)
+		res, err := firstWithin(c, Query{Code: []byte{7}, Where: f.text, K: 5}, 8)
 		if err != nil || res.Total != want || len(res.Hits) != min(5, want) {
 			t.Fatalf("%s: %+v, %v, want %d", f.text, res, err, want)
 		}

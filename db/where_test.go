@@ -175,7 +175,7 @@ func TestFiltersSeeOneState(t *testing.T) {
 					"label IN ('a','b')": func(n int) bool { return n == 50 },
 					"NOT label = 'a'":    func(n int) bool { return n == 0 || n == 50 },
 				} {
-					r, err := c.SearchRadius(ctx, Query{Code: []byte{0, 1}, Where: where}, 16)
+					r, err := firstWithin(c, Query{Code: []byte{0, 1}, Where: where, K: 100}, 16)
 					if err != nil || !ok(r.Total) || len(r.Hits) != r.Total {
 						t.Errorf("%s: %d, %v", where, r.Total, err)
 						return

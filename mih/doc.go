@@ -5,19 +5,25 @@
 // labels, so a [Table] numbers the distinct codes and keeps for each the rows
 // (items) that carry it; a search finds code numbers, and their rows follow.
 //
-//	w := mih.NewWriter(128, 0)
-//	n, _ := w.Number(code)      // number of the code, new or old
+//	w := mih.NewWriter(128)
+//	n, _, err := w.Number(code) // number of the code, new or old
 //	w.Add(n, row)               // row now carries it
 //	t := w.Publish()            // immutable
-//	s := mih.NewScan(t)
-//	found, err := s.Radius(ctx, query, 8, nil)
-//	nearest, err := s.Nearest(ctx, query, 10, t.Cardinality)
+//	within, err := t.Radius(ctx, &mih.Query{Code: query}, 8, nil, nil)
+//	nearest, err := t.Nearest(ctx, &mih.Query{Code: query}, 10, nil, nil)
 //
-// [Index] is what every way of searching offers. [Scan] reads all codes; it is
-// exact by construction and what cleverer indexes are compared with.
+// # How a search works
+//
+// Most codes are in segments, each with a table for every substring of a code
+// ([Split]): multi-index hashing. A search looks up the substrings of the query,
+// with growing numbers of bits flipped, and compares the codes that it finds
+// there with the query. Where so many lookups would be needed that reading all
+// codes is cheaper, it does that: every segment has measured what both cost. New
+// codes are in a tail that is always scanned; a [Build] makes a segment of them
+// in the background.
 //
 // # Concurrency
 //
 // A [Writer] belongs to one goroutine. A [Table] that it has published never
-// changes and is safe for any number of readers, as is an [Index] over it.
+// changes and is safe for any number of readers.
 package mih

@@ -7,22 +7,31 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// maxList is the number of rows up to which they are kept as a sorted slice. A
+// maxList is the number of rows up to which they are kept as a sorted list. A
 // bitmap of so few scattered rows would take several times the 4 bytes a row.
 const maxList = 64
 
-// Rows is the set of rows that carry one code: one row is held in the value
-// itself, up to 64 in a slice, more in a roaring bitmap. The zero value is the
-// empty set. Values taken from a published Table never change.
+// Rows is the set of rows that carry one code. The zero value is the empty set.
+// What a published Table returns never changes.
 type Rows struct {
-	n     uint32
-	first uint32    // the row where n = 1
-	many  *manyRows // where n > 1
+	n      uint32
+	one    uint32          // where n = 1
+	list   []uint32        // ascending, where 1 < n <= maxList
+	bitmap *roaring.Bitmap // where n > maxList
 }
 
-type manyRows struct {
-	list   []uint32 // ascending; nil where bitmap is used
-	bitmap *roaring.Bitmap
+// RowsOf returns a set of rows, ascending and distinct; it keeps the slice.
+func RowsOf(rows ...uint32) Rows {
+	switch n := len(rows); {
+	case n == 0:
+		return Rows{}
+	case n == 1:
+		return Rows{n: 1, one: rows[0]}
+	case n <= maxList:
+		return Rows{n: uint32(n), list: rows}
+	default:
+		return Rows{n: uint32(n), bitmap: roaring.BitmapOf(rows...)}
+	}
 }
 
 // Len returns the number of rows.
@@ -34,15 +43,15 @@ func (r Rows) All() iter.Seq[uint32] {
 		switch {
 		case r.n == 0:
 		case r.n == 1:
-			yield(r.first)
-		case r.many.bitmap == nil:
-			for _, row := range r.many.list {
+			yield(r.one)
+		case r.bitmap == nil:
+			for _, row := range r.list {
 				if !yield(row) {
 					return
 				}
 			}
 		default:
-			it := r.many.bitmap.Iterator()
+			it := r.bitmap.Iterator()
 			for it.HasNext() {
 				if !yield(it.Next()) {
 					return
@@ -55,8 +64,8 @@ func (r Rows) All() iter.Seq[uint32] {
 // AppendTo appends, in ascending order, the rows that are in filter; a nil
 // filter holds all rows.
 func (r Rows) AppendTo(dst []uint32, filter *roaring.Bitmap) []uint32 {
-	if r.n > 1 && r.many.bitmap != nil {
-		b := r.many.bitmap
+	if r.bitmap != nil {
+		b := r.bitmap
 		if filter != nil {
 			b = roaring.And(b, filter)
 		}
@@ -83,8 +92,8 @@ func (r Rows) LenIn(filter *roaring.Bitmap) int {
 	switch {
 	case filter == nil:
 		return int(r.n)
-	case r.n > 1 && r.many.bitmap != nil:
-		return int(r.many.bitmap.AndCardinality(filter))
+	case r.bitmap != nil:
+		return int(r.bitmap.AndCardinality(filter))
 	}
 	n := 0
 	for row := range r.All() {
@@ -101,85 +110,188 @@ func (r Rows) Contains(row uint32) bool {
 	case r.n == 0:
 		return false
 	case r.n == 1:
-		return r.first == row
-	case r.many.bitmap == nil:
-		_, ok := slices.BinarySearch(r.many.list, row)
+		return r.one == row
+	case r.bitmap == nil:
+		_, ok := slices.BinarySearch(r.list, row)
 		return ok
 	}
-	return r.many.bitmap.Contains(row)
+	return r.bitmap.Contains(row)
 }
 
-// add returns the set with row. With owned, r's memory is the caller's alone
-// and may be changed; else it is copied.
-func (r Rows) add(row uint32, owned bool) Rows {
+// rowsPage holds the rows of pageCodes consecutive code numbers: one row in
+// place, up to maxList in a list that the page keeps for all its codes, more in
+// a bitmap. Five bytes a code with one row.
+type rowsPage struct {
+	form    [pageCodes]uint8  // 0 to maxList: number of rows; or asBitmap
+	value   [pageCodes]uint32 // the row; where the list begins; which bitmap
+	lists   []uint32
+	garbage int // numbers in lists that belong to no list any more
+	bitmaps []countedBitmap
+}
+
+const (
+	pageCodes = 256
+	asBitmap  = 255
+)
+
+// countedBitmap knows its cardinality, which roaring would add up each time.
+type countedBitmap struct {
+	n      uint32
+	epoch  uint64 // in which the bitmap was copied or made
+	bitmap *roaring.Bitmap
+}
+
+// get returns the rows of the i-th code of the page.
+func (p *rowsPage) get(i uint32) Rows {
+	switch n := p.form[i]; n {
+	case 0:
+		return Rows{}
+	case 1:
+		return Rows{n: 1, one: p.value[i]}
+	case asBitmap:
+		b := &p.bitmaps[p.value[i]]
+		return Rows{n: b.n, bitmap: b.bitmap}
+	default:
+		at := p.value[i]
+		return Rows{n: uint32(n), list: p.lists[at : at+uint32(n) : at+uint32(n)]}
+	}
+}
+
+// count returns the number of rows of the i-th code.
+func (p *rowsPage) count(i uint32) int {
+	if n := p.form[i]; n != asBitmap {
+		return int(n)
+	}
+	return int(p.bitmaps[p.value[i]].n)
+}
+
+// unshare is called when the page has been copied: its lists are shared with
+// the page that it was copied from. Bitmaps are copied when they change.
+func (p *rowsPage) unshare() {
+	p.lists = slices.Clone(p.lists)
+	p.bitmaps = slices.Clone(p.bitmaps)
+}
+
+// add puts a row into the set of the i-th code. It reports whether it was not
+// there yet.
+func (p *rowsPage) add(i, row uint32, epoch uint64) bool {
+	r := p.get(i)
 	if r.Contains(row) {
-		return r
+		return false
 	}
 	switch {
 	case r.n == 0:
-		return Rows{n: 1, first: row}
+		p.form[i], p.value[i] = 1, row
 	case r.n == 1:
-		list := []uint32{min(r.first, row), max(r.first, row)}
-		return Rows{n: 2, many: &manyRows{list: list}}
-	case r.many.bitmap != nil:
-		b := r.many.bitmap
-		if !owned {
-			b = b.Clone()
-		}
-		b.Add(row)
-		return Rows{n: r.n + 1, many: &manyRows{bitmap: b}}
+		p.setList(i, min(r.one, row), max(r.one, row))
+	case r.n < maxList:
+		at, _ := slices.BinarySearch(r.list, row)
+		p.setList(i, slices.Insert(slices.Clone(r.list), at, row)...)
 	case r.n == maxList:
-		b := roaring.BitmapOf(r.many.list...)
+		p.garbage += maxList
+		b := roaring.BitmapOf(r.list...)
 		b.Add(row)
-		return Rows{n: r.n + 1, many: &manyRows{bitmap: b}}
+		p.form[i], p.value[i] = asBitmap, uint32(len(p.bitmaps))
+		p.bitmaps = append(p.bitmaps, countedBitmap{maxList + 1, epoch, b})
+	default:
+		b := p.ownBitmap(i, epoch)
+		b.bitmap.Add(row)
+		b.n++
 	}
-	list := r.many.list
-	if !owned {
-		list = append(make([]uint32, 0, len(list)+1), list...)
-	}
-	at, _ := slices.BinarySearch(list, row)
-	return Rows{n: r.n + 1, many: &manyRows{list: slices.Insert(list, at, row)}}
+	return true
 }
 
-// remove returns the set without row; owned as for add.
-func (r Rows) remove(row uint32, owned bool) Rows {
+// remove takes a row out of the set of the i-th code. It reports whether it was
+// there.
+func (p *rowsPage) remove(i, row uint32, epoch uint64) bool {
+	r := p.get(i)
 	switch {
 	case !r.Contains(row):
-		return r
+		return false
 	case r.n == 1:
-		return Rows{}
+		p.form[i], p.value[i] = 0, 0
 	case r.n == 2:
-		list := r.many.list
-		if list[0] == row {
-			return Rows{n: 1, first: list[1]}
+		p.garbage += 2
+		p.form[i], p.value[i] = 1, r.list[0]
+		if r.list[0] == row {
+			p.value[i] = r.list[1]
 		}
-		return Rows{n: 1, first: list[0]}
-	case r.many.bitmap != nil:
-		b := r.many.bitmap
-		if !owned {
-			b = b.Clone()
+	case r.bitmap == nil:
+		at, _ := slices.BinarySearch(r.list, row)
+		copy(r.list[at:], r.list[at+1:]) // the page owns its lists
+		p.form[i]--
+		p.garbage++
+	default:
+		b := p.ownBitmap(i, epoch)
+		b.bitmap.Remove(row)
+		if b.n--; b.n <= maxList {
+			list := b.bitmap.ToArray()
+			p.dropBitmap(p.value[i])
+			p.form[i] = 0
+			p.setList(i, list...)
 		}
-		b.Remove(row)
-		if r.n-1 == maxList {
-			return Rows{n: maxList, many: &manyRows{list: b.ToArray()}}
-		}
-		return Rows{n: r.n - 1, many: &manyRows{bitmap: b}}
 	}
-	list := r.many.list
-	if !owned {
-		list = slices.Clone(list)
-	}
-	at, _ := slices.BinarySearch(list, row)
-	return Rows{n: r.n - 1, many: &manyRows{list: slices.Delete(list, at, at+1)}}
+	return true
 }
 
-// bytes estimates the memory behind the set, in bytes.
-func (r Rows) bytes() int {
-	switch {
-	case r.n <= 1:
-		return 0
-	case r.many.bitmap == nil:
-		return 32 + 4*cap(r.many.list)
+// setList makes rows the list of the i-th code, in place of the list that it
+// has.
+func (p *rowsPage) setList(i uint32, rows ...uint32) {
+	if old := p.form[i]; old > 1 && old != asBitmap {
+		p.garbage += int(old)
 	}
-	return 32 + int(r.many.bitmap.GetSizeInBytes())
+	if p.garbage > 64 && 2*p.garbage > len(p.lists) {
+		p.form[i] = 0
+		p.compact()
+	}
+	p.value[i], p.form[i] = uint32(len(p.lists)), uint8(len(rows))
+	p.lists = append(p.lists, rows...)
+}
+
+// compact closes the gaps between the lists.
+func (p *rowsPage) compact() {
+	lists := make([]uint32, 0, len(p.lists)-p.garbage+maxList)
+	for i, n := range p.form {
+		if n > 1 && n != asBitmap {
+			at := p.value[i]
+			p.value[i] = uint32(len(lists))
+			lists = append(lists, p.lists[at:at+uint32(n)]...)
+		}
+	}
+	p.lists, p.garbage = lists, 0
+}
+
+func (p *rowsPage) ownBitmap(i uint32, epoch uint64) *countedBitmap {
+	b := &p.bitmaps[p.value[i]]
+	if b.epoch != epoch {
+		b.bitmap, b.epoch = b.bitmap.Clone(), epoch
+	}
+	return b
+}
+
+// dropBitmap forgets a bitmap; the last one takes its place.
+func (p *rowsPage) dropBitmap(which uint32) {
+	last := uint32(len(p.bitmaps) - 1)
+	if which != last {
+		p.bitmaps[which] = p.bitmaps[last]
+		for i, f := range p.form {
+			if f == asBitmap && p.value[i] == last {
+				p.value[i] = which
+			}
+		}
+	}
+	p.bitmaps[last] = countedBitmap{}
+	p.bitmaps = p.bitmaps[:last]
+}
+
+// empty reports whether no code of the page has rows.
+func (p *rowsPage) empty() bool { return p.form == [pageCodes]uint8{} }
+
+// bytes estimates the memory of the page.
+func (p *rowsPage) bytes() int {
+	n := pageCodes*5 + 72 + 4*cap(p.lists) + 24*cap(p.bitmaps)
+	for _, b := range p.bitmaps {
+		n += int(b.bitmap.GetSizeInBytes())
+	}
+	return n
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/codesets"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -59,6 +60,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"fails":   fails,
 			"npy":     npy,
+			"codes":   clustered,
 			"synth":   synthetic,
 			"between": between,
 			"damage":  damage,
@@ -114,6 +116,24 @@ func npy(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
+}
+
+// clustered writes codes that are near each other in groups.
+func clustered(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: codes FILE ITEMS BITS")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	bits, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	codes, err := codesets.Generate(codesets.Clustered, bits, n, 1)
+	ts.Check(err)
+	rows := make([][]uint8, n)
+	for i := range rows {
+		rows[i] = codes.At(i).AppendBytes(nil, bits)
+	}
+	ts.Check(writeMatrix(ts.MkAbs(args[0]), rows))
 }
 
 func synthetic(ts *testscript.TestScript, neg bool, args []string) {

@@ -62,8 +62,8 @@ type benchOptions struct {
 	check                bool
 }
 
-// benchCommand is the verb; target makes what it measures of a collection.
-func benchCommand(e *env, target func(*db.Collection) benchTarget) *cobra.Command {
+// target makes what it measures of a collection.
+func benchCommand(e *env, target func(*db.DB, *db.Collection) benchTarget) *cobra.Command {
 	o := benchOptions{k: intList{least: 1}, radius: intList{least: 0}}
 	cmd := &cobra.Command{
 		Use:     "bench DIR --codes FILE",
@@ -102,8 +102,8 @@ func benchCommand(e *env, target func(*db.Collection) benchTarget) *cobra.Comman
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
-				return e.bench(cmd.Context(), c, target(c), &o)
+			return e.withCollection(args[0], &o.common, func(d *db.DB, c *db.Collection) error {
+				return e.bench(cmd.Context(), c, target(d, c), &o)
 			})
 		},
 	}

@@ -169,11 +169,12 @@ func newBench(ctx context.Context, target benchTarget, bits int, o *benchOptions
 	return b, nil
 }
 
-// A turn of a tier is so many queries. Before it, some others are run and not
-// counted, so that what the tier needs is back in the caches.
+// A turn of a tier is so many queries. Before it, as many others are run and not
+// counted, for some time at most, so that what the tier needs is back in the
+// caches: the tier before it may have read all codes.
 const (
-	benchTurn = 100
-	benchWarm = 10
+	benchTurn = 1000
+	benchWarm = 200 * time.Millisecond
 )
 
 // measure fills in the times of all lines.
@@ -202,22 +203,21 @@ func (b *bench) measure(ctx context.Context) error {
 
 // turn measures the queries from to to-1.
 func (b *bench) turn(ctx context.Context, l *benchLine, from, to int) error {
-	warm := benchWarm
-	if from == 0 {
-		warm *= 5
+	began, n := time.Now(), len(b.queries)
+	for i := 0; i < benchTurn && time.Since(began) < benchWarm; i++ {
+		if _, err := l.run(ctx, &b.queries[((from-i-1)%n+n)%n]); err != nil {
+			return wrap(err, "while measuring %s by %s", l.benchOp, l.tier)
+		}
 	}
-	for i := from - min(warm, len(b.queries)); i < to; i++ {
-		query := &b.queries[(i+len(b.queries))%len(b.queries)]
+	for i := from; i < to; i++ {
 		start := time.Now()
-		hits, err := l.run(ctx, query)
+		hits, err := l.run(ctx, &b.queries[i])
 		took := time.Since(start)
 		if err != nil {
 			return wrap(err, "while measuring %s by %s", l.benchOp, l.tier)
 		}
-		if i >= from {
-			l.times = append(l.times, took)
-			l.hits += hits
-		}
+		l.times = append(l.times, took)
+		l.hits += hits
 	}
 	return nil
 }

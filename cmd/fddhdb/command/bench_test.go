@@ -134,7 +134,7 @@ func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, std
 	var out, errs bytes.Buffer
 	e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
 	f.asked = map[string]int{}
-	cmd := benchCommand(e, func(c *db.Collection) benchTarget {
+	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection) benchTarget {
 		f.c, f.items = c, nil
 		return f
 	})
@@ -229,9 +229,9 @@ func TestBench(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("lines %v, want %v", got, want)
 	}
-	// Two turns with warm-ups of 50 and 10, and the check.
-	if n := 9 * (110 + 60 + 110); f.asked["auto"] != n || f.asked["memory"] != n || f.asked["fullscan"] != 0 {
-		t.Errorf("asked %v, want %d each", f.asked, n)
+	// Measured and checked; how many more to warm up depends on their speed.
+	if n := 9 * (110 + 110); f.asked["auto"] < n || f.asked["memory"] < n || f.asked["fullscan"] != 0 {
+		t.Errorf("asked %v, want at least %d each", f.asked, n)
 	}
 }
 

@@ -121,10 +121,12 @@ func TestContract(t *testing.T) {
 		"export":      "collection json space codes ids labels label-names vectors items where",
 		"stats":       "collection json",
 		"collections": "json",
+		"compact":     "json",
+		"bench":       "collection json space vectors from codes k radius tier queries check",
 		"version":     "json",
 		"alter":       "", "update": "", "reindex": "", "activate": "", "rollback": "", "models": "", "drop": "",
-		"verify": "", "repair": "", "compact": "", "upgrade": "", "backup": "", "backups": "", "restore": "",
-		"prune": "", "bench": "", "explore": "",
+		"verify": "", "repair": "", "upgrade": "", "backup": "", "backups": "", "restore": "",
+		"prune": "", "explore": "",
 	} {
 		cmd, rest, err := root.Find([]string{verb})
 		if err != nil || len(rest) > 0 || cmd.Name() != verb {

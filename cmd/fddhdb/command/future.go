@@ -40,8 +40,6 @@ func futureCommands() []*cobra.Command {
 		{"alter DIR", "Add modalities and fields to a collection"},
 		{"backup DIR URL", "Back a database up"},
 		{"backups URL", "List backups"},
-		{"bench DIR", "Measure searches"},
-		{"compact DIR", "Reclaim disk space"},
 		{"drop DIR", "Delete a collection or a space of codes"},
 		{"explore DIR", "Look at a database in the browser"},
 		{"models DIR", "List the trained models"},

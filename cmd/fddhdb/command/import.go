@@ -50,8 +50,8 @@ func importCommand(e *env) *cobra.Command {
 			done whole or not at all. With --on-error skip bad rows are left out, the
 			reasons go to stderr, and the good ones are stored in several commits; a file
 			whose rows differ in length is refused all the same. That is
-			also the way for what is too large for one commit (1 GiB). --dry-run checks
-			and stores nothing.
+			also the way for what is too large for one commit: 4 GiB where all items
+			are new, else 1 GiB. --dry-run checks and stores nothing.
 
 			With --init the database and the collection are created first, modalities,
 			code length and fields being those of the files.`),
@@ -469,7 +469,11 @@ func (l *loader) leastBytes() int64 {
 
 // checkSize refuses what is too large for one commit.
 func (l *loader) checkSize(bytes int64, rows int) error {
-	if bytes <= db.MaxBatchBytes {
+	limit := int64(db.MaxBulkBytes)
+	if l.o.merge {
+		limit = db.MaxBatchBytes
+	}
+	if bytes <= limit {
 		return nil
 	}
 	at := plural(l.rows(), "row", "rows")
@@ -477,7 +481,7 @@ func (l *loader) checkSize(bytes int64, rows int) error {
 		at = fmt.Sprintf("%s rows of %s", thousands(rows), thousands(l.rows()))
 	}
 	return failuref("%s take %s, more than one commit can hold (%s), and an import is one commit: use --on-error skip, which commits in parts, or split the files",
-		at, size(bytes), size(db.MaxBatchBytes))
+		at, size(bytes), size(limit))
 }
 
 // warn says why rows were skipped.

@@ -23,9 +23,9 @@ func zeros(t *testing.T, path string, rows, cols int) {
 // What no commit can hold is refused before it is read.
 func TestImportTooLarge(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
-	zeros(t, f.path("big.npy"), 300_000, 1000)
+	zeros(t, f.path("big.npy"), 1_200_000, 1000)
 	code, _, stderr := do(t, "import", f.path("a.db"), "--init", "--vectors", "image="+f.path("big.npy"))
-	if code != exitFailed || !strings.Contains(stderr, "300,000 rows take 1.2 GB, more than one commit can hold (1.1 GB)") ||
+	if code != exitFailed || !strings.Contains(stderr, "1,200,000 rows take 4.8 GB, more than one commit can hold (4.3 GB)") ||
 		!strings.Contains(stderr, "--on-error skip") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}

@@ -1,12 +1,15 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +23,8 @@ type searchOptions struct {
 	from, to                 string
 	vectors, id, code, codes string
 	row, k, radius           int
-	rerank                   string
+	rerank, after            string
+	explain                  bool
 	where                    whereFlag
 	hasRow, hasK, hasRadius  bool
 }
@@ -42,7 +46,7 @@ func searchCommand(e *env) *cobra.Command {
 			                  code; it is among the hits itself
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
-			--to keeps to items that have that modality, --where to those that match.
+			--to keeps to items that have that modality.
 
 			-k is how many hits to return, 10 if not given. --radius returns those that
 			differ in so many bits at most, of which -k, then 10,000 if not given, are
@@ -56,7 +60,6 @@ func searchCommand(e *env) *cobra.Command {
 		Example: example(`
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --id 17 -k 5
-			fddhdb search wiki.db --id 17 --where "label IN ('art', 'music') AND year >= 1900"
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
 			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8`),
 		Args: dirArg,
@@ -86,8 +89,8 @@ func searchCommand(e *env) *cobra.Command {
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
 	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of items that share a code: projection or none (asymmetric and features are not built yet)")
 	o.where.register(cmd)
-	futureFlag(cmd, "after", "CURSOR", "go on after the hits of a search", "raise -k")
-	futureFlag(cmd, "explain", "bool", "say how the search was done", "")
+	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
+	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	return cmd
 }
 
@@ -117,8 +120,11 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	case o.hasRadius && o.radius < 0:
 		return 0, usageErrorf("--radius %d: 0 or more bits are possible", o.radius)
 	}
+	if o.after != "" && (o.vectors != "" || o.codes != "") && !o.hasRow {
+		return 0, usageErrorf("--after is behind the hits of one query: say which with --row")
+	}
 	if o.hasRadius && !o.hasK {
-		o.k = 0 // the default of a search by radius
+		o.k = 10_000
 	}
 	rerank, err := db.ParseRerank(o.rerank)
 	if err != nil {
@@ -153,14 +159,8 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	}
 	first := true
 	answer := func(name queryName, q db.Query) error {
-		q.To, q.Where, q.K, q.Rerank = o.to, o.where.expr, o.k, rerank
-		var r *db.Result
-		var err error
-		if o.hasRadius {
-			r, err = c.SearchRadius(ctx, q, o.radius)
-		} else {
-			r, err = c.Search(ctx, q)
-		}
+		q.To, q.Where, q.K, q.Rerank, q.After = o.to, o.where.expr, o.k, rerank, o.after
+		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
 			return worded
 		}
@@ -169,13 +169,14 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			return &failure{err}
 		}
 		if o.json {
-			return e.printJSON(newSearchJSON(name, r, o.hasRadius))
+			return e.printJSON(newSearchJSON(name, r, o.hasRadius, explain))
 		}
 		if !first {
 			e.printf("\n")
 		}
 		first = false
 		e.printHits(name, r, o)
+		e.printExplain(explain)
 		return nil
 	}
 	switch {
@@ -198,6 +199,29 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		return err
 	}
 	return o.queryVectors(m, answer)
+}
+
+// run answers one query.
+func (o *searchOptions) run(ctx context.Context, c *db.Collection, q db.Query) (*db.Result, *db.Explain, error) {
+	radius := -1
+	if o.hasRadius {
+		radius = o.radius
+	}
+	if o.explain {
+		explain, r, err := c.Explain(ctx, q, radius)
+		return r, explain, err
+	}
+	if !o.hasRadius {
+		r, err := c.Search(ctx, q)
+		return r, nil, err
+	}
+	runs, err := c.SearchRadius(ctx, q, radius)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer runs.Close()
+	r, err := runs.First(ctx, q.K)
+	return r, nil, err
 }
 
 // untrained is what a verb says that needs codes where there are none.
@@ -272,8 +296,10 @@ func (o *searchOptions) checkRow(s source) error {
 type searchJSON struct {
 	Query queryName `json:"query"`
 	Hits  []hitJSON `json:"hits"`
-	Next  *string   `json:"next"` // a cursor, once there are any
+	Next  *string   `json:"next"` // a cursor, null at the end
 	Total *int      `json:"total,omitempty"`
+
+	Explain *db.Explain `json:"explain,omitempty"`
 }
 
 type hitJSON struct {
@@ -282,8 +308,11 @@ type hitJSON struct {
 	Score    *float64 `json:"score"` // null for queries by code
 }
 
-func newSearchJSON(name queryName, r *db.Result, radius bool) searchJSON {
-	out := searchJSON{Query: name, Hits: []hitJSON{}}
+func newSearchJSON(name queryName, r *db.Result, radius bool, explain *db.Explain) searchJSON {
+	out := searchJSON{Query: name, Hits: []hitJSON{}, Explain: explain}
+	if r.Next != "" {
+		out.Next = &r.Next
+	}
 	for _, h := range r.Hits {
 		hit := hitJSON{ID: h.Key, Distance: h.Distance}
 		if !math.IsNaN(h.Score) {
@@ -328,4 +357,36 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
 		rows = append(rows, []any{i + 1, h.Key, h.Distance, score})
 	}
 	e.printTable([]column{{"rank", true}, {"id", false}, {"distance", true}, {"score", true}}, rows)
+}
+
+// printExplain says how a search was done, if that was asked for.
+func (e *env) printExplain(x *db.Explain) {
+	if x == nil {
+		return
+	}
+	e.printf("plan %s: %s of %s found", x.Plan, plural(x.Codes, "code", "codes"), thousands(x.Distinct))
+	if x.Probes > 0 {
+		e.printf("; %s with %s", plural(x.Probes, "lookup", "lookups"), plural(x.Candidates, "candidate", "candidates"))
+	}
+	if x.Scanned > 0 {
+		e.printf("; %s read", plural(x.Scanned, "code", "codes"))
+	}
+	if x.Abandoned {
+		e.printf("; lookups given up for a scan")
+	}
+	e.printf("\nsubstrings %v, codes not indexed yet %s\n", x.Substrings, thousands(x.Tail))
+	e.printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s\n",
+		x.EncodeUS, x.SearchUS, x.ResolveUS, plural(x.Hits, "item", "items"))
+	plans := slices.SortedFunc(maps.Keys(x.Predicted), func(a, b string) int {
+		return cmp.Compare(x.Predicted[a], x.Predicted[b])
+	})
+	e.printf("predicted")
+	for i, plan := range plans {
+		sep := ""
+		if i > 0 {
+			sep = ","
+		}
+		e.printf("%s %s %.1f us", sep, plan, x.Predicted[plan])
+	}
+	e.printf("\n")
 }

@@ -1,0 +1,55 @@
+package command
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func compactCommand(e *env) *cobra.Command {
+	var o common
+	cmd := &cobra.Command{
+		Use:     "compact DIR",
+		Short:   "Reclaim disk space",
+		GroupID: groupLook,
+		Long: prose(`
+			Compact rewrites what is stored, of all collections, so that what was deleted or
+			replaced no longer takes space. A database does that by itself, bit by bit; this
+			does all of it at once.`),
+		Example: example(`
+			fddhdb compact wiki.db`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return e.withDB(args[0], func(d *db.DB) error {
+				before, err := d.Stats()
+				if err != nil {
+					return err
+				}
+				start := time.Now()
+				if err := d.Compact(cmd.Context()); err != nil {
+					return err
+				}
+				after, err := d.Stats()
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return e.printJSON(compactJSON{before.DiskBytes, after.DiskBytes, time.Since(start).Seconds()})
+				}
+				e.printf("%s before, %s now\n", size(before.DiskBytes), size(after.DiskBytes))
+				return nil
+			})
+		},
+	}
+	o.registerJSON(cmd)
+	return cmd
+}
+
+// compactJSON is what compact prints.
+type compactJSON struct {
+	BytesBefore int64   `json:"bytes_before"`
+	BytesAfter  int64   `json:"bytes_after"`
+	Seconds     float64 `json:"seconds"`
+}

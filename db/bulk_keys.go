@@ -1,0 +1,175 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// sortedKey is an item in order of keys: eight bytes of its key decide most
+// comparisons without a look at the key.
+type sortedKey struct {
+	head uint64 // of the key, after what all keys begin with
+	item uint32
+}
+
+// keyRounds is how often automatic keys are numbered because some are taken: where
+// half of the numbers are, each time half as many are hit as the time before.
+const keyRounds = 32
+
+// assignKeys gives keys to the items that have none, as freeKey would one by one,
+// sorts all, and finds out whether they are new: errNotBulk where an item is there
+// already or comes twice.
+func (l *bulkLoad) assignKeys(ctx context.Context) error {
+	taken := map[string]bool{}
+	for range keyRounds {
+		if !l.number(taken) {
+			return errNotBulk
+		}
+		l.sortKeys()
+		before := len(taken)
+		if err := l.twins(taken); err != nil {
+			return err
+		}
+		if err := l.existing(ctx, taken); err != nil {
+			return err
+		}
+		if len(taken) == before {
+			close(l.keyed)
+			return nil
+		}
+	}
+	return errNotBulk
+}
+
+// automatic reports whether item i gets its key from the counter.
+func (l *bulkLoad) automatic(i uint32) bool { return l.b.keys == nil || l.b.keys[i] == "" }
+
+// number numbers the items that have no key, leaving out the keys that are taken.
+func (l *bulkLoad) number(taken map[string]bool) bool {
+	l.nextKey = l.s.counters.NextKey
+	if l.nextKey > math.MaxUint64-uint64(l.b.n+len(taken)) {
+		return false
+	}
+	if l.keys == nil {
+		l.keys = slices.Clone(l.b.keys)
+		if l.keys == nil {
+			l.keys = make([]string, l.b.n)
+		}
+	}
+	var digits strings.Builder // keys are parts of its strings
+	var buf [20]byte
+	for i := range l.keys {
+		if !l.automatic(uint32(i)) {
+			continue
+		}
+		for {
+			if digits.Cap()-digits.Len() < len(buf) {
+				digits.Reset()
+				digits.Grow(1 << 16)
+			}
+			from := digits.Len()
+			digits.Write(strconv.AppendUint(buf[:0], l.nextKey, 10))
+			l.keys[i] = digits.String()[from:]
+			l.nextKey++
+			if len(taken) == 0 || !taken[l.keys[i]] {
+				break
+			}
+		}
+	}
+	return true
+}
+
+// sortKeys puts the items in order of their keys.
+func (l *bulkLoad) sortKeys() {
+	common := l.keys[0]
+	for _, key := range l.keys {
+		n := 0
+		for n < len(common) && n < len(key) && common[n] == key[n] {
+			n++
+		}
+		common = common[:n]
+	}
+	l.order = slices.Grow(l.order[:0], len(l.keys))
+	for i, key := range l.keys {
+		var head [8]byte
+		copy(head[:], key[len(common):])
+		l.order = append(l.order, sortedKey{binary.BigEndian.Uint64(head[:]), uint32(i)})
+	}
+	slices.SortFunc(l.order, func(a, b sortedKey) int {
+		if c := cmp.Compare(a.head, b.head); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(l.keys[a.item], l.keys[b.item]); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.item, b.item)
+	})
+}
+
+// twins looks for keys that come twice. One that was given before the counter came
+// to it is taken.
+func (l *bulkLoad) twins(taken map[string]bool) error {
+	for i := range len(l.order) - 1 {
+		a, b := l.order[i], l.order[i+1]
+		if a.head != b.head || l.keys[a.item] != l.keys[b.item] {
+			continue
+		}
+		if l.automatic(a.item) || !l.automatic(b.item) {
+			return errNotBulk
+		}
+		taken[l.keys[b.item]] = true
+	}
+	return nil
+}
+
+// existing looks for the keys in the store, in one pass over those between them.
+func (l *bulkLoad) existing(ctx context.Context, taken map[string]bool) (err error) {
+	if l.s.counters.Items == 0 {
+		return nil
+	}
+	prefix := codec.CollectionKey(codec.KindKey, l.s.ID)
+	it, err := l.c.store.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	if err != nil {
+		return readError(err, "keys of collection %q", l.s.Name)
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = readError(cerr, "keys of collection %q", l.s.Name)
+		}
+	}()
+	var at []byte // the key that the iterator stands at
+	sought := slices.Clone(prefix)
+	for i, k := range l.order {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		key := l.keys[k.item]
+		if i == 0 || string(at) < key {
+			sought = append(sought[:len(prefix)], key...)
+			if !it.SeekGE(sought) {
+				return nil
+			}
+			if at = it.Key()[len(prefix):]; len(at) == 0 {
+				return corrupt(errors.New("no item"), "key %x", it.Key())
+			}
+		}
+		if string(at) != key {
+			continue
+		}
+		if !l.automatic(k.item) {
+			return errNotBulk
+		}
+		taken[key] = true
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// A bulkLoad stores new items of one collection in one commit, as a group does, but
+// as sorted tables.
+//
+// Everything that the commit holds is in the tables: the items with all that is
+// kept of their codes, new labels, the counters and the commit sequence. While the
+// tables are made nothing changes in memory but the table of codes, which goes back
+// to what it was where something fails: a full disk, say, costs the load and nothing
+// else. The rest of the state follows when the store has taken the tables.
+type bulkLoad struct {
+	c      *committer
+	s      *collectionState
+	b      *bulk
+	tables *bulkTables
+
+	firstRow uint32
+	codes    *bulkCodes // nil where there is no space
+	nextKey  uint64
+	keys     []string      // by item
+	order    []sortedKey   // the items by key
+	keyed    chan struct{} // closed when these are known
+	labels   labelNumbers
+	presence []*roaring.Bitmap
+}
+
+// newBulkLoad returns a load of b in the committer's state; nil where there is no
+// room for it, which the ordinary way has the words for.
+func newBulkLoad(d *DB, c *committer, b *bulk) *bulkLoad {
+	s := c.states[b.collection.id]
+	if s == nil || s.counters.NextRow+uint64(b.n) > maxRows {
+		return nil
+	}
+	l := &bulkLoad{
+		c: c, s: s, b: b, tables: newBulkTables(d, c),
+		firstRow: uint32(s.counters.NextRow), keyed: make(chan struct{}),
+	}
+	l.numberLabels()
+	if uint64(l.labels.count()) > maxRows {
+		return nil
+	}
+	return l
+}
+
+// run stores the items and shows them.
+func (l *bulkLoad) run(ctx context.Context) (err error) {
+	s := l.s
+	if s.space != nil && s.space.model != nil && l.outdated() {
+		if err := l.b.encodeFor(ctx, s.space, l.labelIDs); err != nil {
+			return err
+		}
+	}
+	l.collectPresence()
+	first, tasks := []task{l.assignKeys}, []task{l.tables.task(l.writeKeys)}
+	if s.space != nil {
+		before := s.table.Publish()
+		defer func() {
+			if err != nil {
+				s.table.Rollback(before)
+			}
+		}()
+		l.codes = &bulkCodes{
+			collection: s.ID, space: s.space, table: s.table, row: l.row,
+			codes: l.b.codes, encs: l.b.encs, freshRow: s.freshRow, freshCode: s.freshCode,
+		}
+		number, write := l.codes.tasks(l.tables)
+		first, tasks = append(first, number), append(tasks, write...)
+	}
+	for _, write := range []func(*tableStream) error{
+		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writeCounters,
+	} {
+		tasks = append(tasks, l.tables.task(write))
+	}
+	err = l.tables.commit(ctx, append(first, tasks...))
+	if errors.Is(err, mih.ErrFull) {
+		return errNotBulk // the ordinary way has the words for it
+	}
+	if err != nil {
+		return err
+	}
+	l.applied()
+	l.c.publish(l.c.newView())
+	return nil
+}
+
+// applied brings the state in memory to what has been stored.
+func (l *bulkLoad) applied() {
+	s := l.s
+	s.counters = l.counters()
+	for _, name := range l.labels.names {
+		s.labels.add(name)
+	}
+	from, to := uint64(l.firstRow), s.counters.NextRow
+	s.live.edit().AddRange(from, to)
+	if s.changed != nil {
+		s.changed.AddRange(from, to)
+	}
+	for t, rows := range l.presence {
+		if !rows.IsEmpty() {
+			s.presence[t].edit().Or(rows)
+		}
+	}
+	s.freshRow = to
+	if s.space != nil {
+		s.freshCode = s.counters.NextCode
+	}
+	s.dirty = true
+}
+
+// counters returns the counters of the collection after the load.
+func (l *bulkLoad) counters() codec.Counters {
+	n := l.s.counters
+	n.NextRow += uint64(l.b.n)
+	n.Items += uint64(l.b.n)
+	n.NextKey = l.nextKey
+	if l.s.space != nil {
+		t := l.s.table.Table()
+		n.NextCode, n.Codes, n.Coded = uint64(t.Next()), uint64(t.Distinct()), uint64(t.Items())
+	}
+	return n
+}
+
+// labelNumbers numbers labels that the collection does not have yet, without telling
+// anybody.
+type labelNumbers struct {
+	known *labels
+	next  int
+	ids   map[string]uint32
+	names []string
+}
+
+func (n *labelNumbers) count() int { return n.next + len(n.names) }
+
+func (n *labelNumbers) add(name string) {
+	if _, ok := n.id(name); !ok {
+		n.ids[name] = uint32(n.count())
+		n.names = append(n.names, name)
+	}
+}
+
+func (n *labelNumbers) id(name string) (uint32, bool) {
+	if id, ok := n.ids[name]; ok {
+		return id, true
+	}
+	return n.known.id(name)
+}
+
+func (l *bulkLoad) numberLabels() {
+	l.labels = labelNumbers{known: l.s.labels, next: len(l.s.labels.all()), ids: map[string]uint32{}}
+	for _, name := range l.b.labels {
+		l.labels.add(name)
+	}
+	for _, it := range l.b.more {
+		if it != nil {
+			for _, name := range it.labels {
+				l.labels.add(name)
+			}
+		}
+	}
+}
+
+// labelIDs returns the ids of the labels of item i, ascending.
+func (l *bulkLoad) labelIDs(i int) []uint32 {
+	names := l.b.extras(i).labels
+	if len(names) == 0 {
+		return nil
+	}
+	ids := make([]uint32, len(names))
+	for j, name := range names {
+		ids[j], _ = l.labels.id(name) // numberLabels has seen them all
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// outdated reports whether the items have been encoded for another space, or not
+// at all.
+func (l *bulkLoad) outdated() bool {
+	return l.b.encs == nil || l.b.encs[0].space != l.s.space
+}
+
+// collectPresence finds out which rows have which modality.
+func (l *bulkLoad) collectPresence() {
+	for range l.s.Modalities {
+		l.presence = append(l.presence, roaring.New())
+	}
+	for i, it := range l.b.more {
+		if it == nil {
+			continue
+		}
+		for t, x := range it.vectors {
+			if x != nil {
+				l.presence[t].Add(l.firstRow + uint32(i))
+			}
+		}
+	}
+}

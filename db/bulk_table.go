@@ -1,0 +1,227 @@
+package db
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// bulkFileBytes bounds a table that is to be taken over by the store.
+const bulkFileBytes = 64 << 20
+
+// bulkTables makes one commit of sorted tables, in a folder of their own, that the
+// store takes over: all of them, or none, durably.
+type bulkTables struct {
+	c    *committer
+	fs   vfs.FS
+	dir  string
+	opts sstable.WriterOptions
+
+	mu    sync.Mutex
+	paths []string // of the finished ones, too
+}
+
+func newBulkTables(d *DB, c *committer) *bulkTables {
+	return &bulkTables{
+		c: c, fs: &failFS{d.opts.FS, d.log},
+		dir: d.opts.FS.PathJoin(d.dir, ingestName), opts: tableOptions(&d.opts),
+	}
+}
+
+// commit does the tasks, which make the tables, and gives them to the store. With
+// an error the store is as it was, or the database has failed. The commit sequence
+// has to be in the tables, see writeSequence.
+func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
+	err := t.fs.MkdirAll(t.dir, 0o755)
+	if err == nil {
+		err = together(ctx, tasks)
+	}
+	if err == nil {
+		err = t.ingest(ctx)
+	}
+	// What the store has not taken away is of no use to anybody; if it cannot be
+	// removed now, Open does.
+	_ = t.fs.RemoveAll(t.dir)
+	if failed := t.c.log.err(); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return annotate(err, "bulk load")
+	}
+	t.c.sequence++
+	return nil
+}
+
+// ingest gives the tables to the store.
+func (t *bulkTables) ingest(ctx context.Context) error {
+	if t.c.noSync {
+		// The tables are durable at once, and must not be without what was written
+		// before them.
+		if err := t.c.store.LogData(nil, pebble.Sync); err != nil {
+			return err
+		}
+	}
+	if err := t.c.log.err(); err != nil {
+		return err
+	}
+	err := t.c.store.Ingest(context.WithoutCancel(ctx), t.paths)
+	if err == nil || t.c.log.err() != nil {
+		return err
+	}
+	// Whether it has happened is not for guessing.
+	b, rerr := get(t.c.store, codec.DatabaseKey(codec.RecordSequence))
+	if rerr != nil || (len(b) == 8 && binary.BigEndian.Uint64(b) > t.c.sequence) {
+		t.c.log.fail(errors.Join(err, rerr))
+	}
+	return err
+}
+
+// writeSequence writes the commit sequence.
+func (t *bulkTables) writeSequence(s *tableStream) error {
+	return s.set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, t.c.sequence+1))
+}
+
+func (t *bulkTables) create() (*sstable.Writer, error) {
+	t.mu.Lock()
+	path := t.fs.PathJoin(t.dir, fmt.Sprintf("%06d.sst", len(t.paths)))
+	t.paths = append(t.paths, path)
+	t.mu.Unlock()
+	f, err := t.fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	return sstable.NewWriter(objstorageprovider.NewFileWritable(f), t.opts), nil
+}
+
+// A tableStream writes ascending keys into one table after the other.
+type tableStream struct {
+	ctx    context.Context
+	tables *bulkTables
+	w      *sstable.Writer
+	keys   int
+}
+
+// set writes a value that nothing is under.
+func (s *tableStream) set(key, value []byte) error { return s.put(key, value, true) }
+
+// put writes a value; one that is not fresh is merged with what is under the key.
+func (s *tableStream) put(key, value []byte, fresh bool) error {
+	if s.keys++; s.keys%512 == 0 {
+		if s.ctx.Err() != nil {
+			return context.Cause(s.ctx)
+		}
+		if s.w != nil && s.w.Raw().EstimatedSize() >= bulkFileBytes {
+			if err := s.finish(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	if fresh {
+		return s.w.Set(key, value)
+	}
+	return s.w.Merge(key, value)
+}
+
+// deleteRange deletes the keys from lo up to and without hi, which come before all
+// that the stream writes.
+func (s *tableStream) deleteRange(lo, hi []byte) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	return s.w.DeleteRange(lo, hi)
+}
+
+// open begins a table, unless one is being written.
+func (s *tableStream) open() (err error) {
+	if s.w == nil {
+		s.w, err = s.tables.create()
+	}
+	return err
+}
+
+// finish makes the table durable that is being written.
+func (s *tableStream) finish() error {
+	w := s.w
+	s.w = nil
+	if w == nil {
+		return nil
+	}
+	return w.Close()
+}
+
+// task returns the task of calling f with a stream. No two of a commit may write
+// keys between those of each other.
+func (t *bulkTables) task(f func(*tableStream) error) task {
+	return func(ctx context.Context) error {
+		s := &tableStream{ctx: ctx, tables: t}
+		if err := f(s); err != nil {
+			if s.w != nil {
+				_ = s.w.Close() // there is no other way to close its file
+			}
+			return err
+		}
+		return s.finish()
+	}
+}
+
+// wait waits for another task to get somewhere.
+func (s *tableStream) wait(done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+}
+
+// A task is a part of what several cores do together.
+type task func(ctx context.Context) error
+
+// together runs functions on all cores, taking them in order, until one fails or
+// the context ends, and returns the first error. A function may wait for one before
+// it. Where one panics the caller does.
+func together(ctx context.Context, tasks []task) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var panicked atomic.Pointer[error]
+	var next atomic.Int64
+	work := func() {
+		defer func() {
+			if p := recover(); p != nil {
+				err := fmt.Errorf("%v\n%s", p, debug.Stack())
+				panicked.CompareAndSwap(nil, &err)
+				cancel(err)
+			}
+		}()
+		for i := int(next.Add(1)) - 1; i < len(tasks) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+			if err := tasks[i](ctx); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(*p)
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,733 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// contents returns what the store says under each key, in words where one thing can
+// be said in several ways. The descriptors of spaces hold the time.
+func contents(t testing.TB, d *DB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := forEach(d.store, nil, func(key, value []byte) error {
+		kind := key[0]
+		switch {
+		case kind == codec.KindSpace || codec.EmptySum(key, value):
+			return nil
+		case kind == codec.KindSubstring:
+			numbers, err := codec.AppendPostingCodes(nil, value)
+			all[string(key)] = fmt.Sprint(numbers)
+			return err
+		case kind == codec.KindRows || kind == codec.KindCodeRows || kind == codec.KindFieldRows:
+			l, err := codec.DecodeLayer(value)
+			if err == nil {
+				all[string(key)] = l.Added.String()
+			}
+			return err
+		case codec.Merged(kind):
+			b, err := codec.DecodeBlock(value)
+			var s strings.Builder
+			for i := range b.Len() {
+				fmt.Fprintf(&s, "%d: %x\n", b.Offset(i), b.Entry(i))
+			}
+			all[string(key)] = s.String()
+			return err
+		}
+		all[string(key)] = string(value)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// sameContents compares two stores key by key.
+func sameContents(t testing.TB, a, b *DB) {
+	t.Helper()
+	x, y := contents(t, a), contents(t, b)
+	for key, value := range x {
+		if other, ok := y[key]; !ok || other != value {
+			t.Fatalf("key %x: %.200q, and %.200q (%v)", key, value, other, ok)
+		}
+	}
+	if len(x) != len(y) {
+		t.Fatalf("%d keys and %d", len(x), len(y))
+	}
+}
+
+// sameAnswers compares what two collections say.
+func sameAnswers(t testing.TB, a, b *Collection) {
+	t.Helper()
+	if diff := cmp.Diff(allItems(t, a), allItems(t, b)); diff != "" {
+		t.Fatal(diff)
+	}
+	sa, err := a.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb, err := b.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sa.MemoryBytes, sa.IndexBytes, sb.MemoryBytes, sb.IndexBytes = 0, 0, 0, 0
+	if diff := cmp.Diff(sa, sb); diff != "" {
+		t.Fatal(diff)
+	}
+	la, _ := a.Labels()
+	lb, _ := b.Labels()
+	if !slices.Equal(la, lb) {
+		t.Fatalf("labels %v and %v", la, lb)
+	}
+	for seed := range uint64(3) {
+		q := Query{Code: randomCodes(1, sa.Bits, seed)[0], K: 20}
+		for _, plan := range allPlans {
+			q.Plan = plan
+			for r := -1; r < 6; r += 3 {
+				ask := func(c *Collection) *Result {
+					res, err := c.Search(ctx, q)
+					if r >= 0 {
+						res, err = firstWithin(c, q, r)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					return res
+				}
+				if x, y := ask(a), ask(b); !sameHits(x.Hits, y.Hits) || x.Total != y.Total {
+					t.Fatalf("plan %v, radius %d: %v and %v", plan, r, x.Hits, y.Hits)
+				}
+			}
+		}
+	}
+}
+
+// A world is a database that goes through a history.
+type world struct {
+	t      testing.TB
+	fs     vfs.FS
+	d      *DB
+	c      *Collection
+	single bool // store items one by one
+	loads  int  // batches that were stored as tables
+}
+
+func newWorld(t testing.TB, schema Schema, single bool) *world {
+	w := &world{t: t, fs: vfs.NewMem(), single: single}
+	w.d = mustOpen(t, "db", &Options{FS: w.fs})
+	t.Cleanup(func() { w.d.Close() })
+	var err error
+	if w.c, err = w.d.CreateCollection(ctx, "main", schema); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) reopen() {
+	w.t.Helper()
+	mustClose(w.t, w.d)
+	w.d = mustOpen(w.t, "db", &Options{FS: w.fs, MustExist: true})
+	w.c = mustCollection(w.t, w.d, "main")
+}
+
+func (w *world) put(items []*Item, more ...func(*Batch)) {
+	w.t.Helper()
+	b := w.d.NewBatch()
+	b.single = w.single
+	for _, f := range more {
+		f(b)
+	}
+	for _, it := range items {
+		if err := b.Put(w.c, it); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if n := len(items) + len(more); b.Len() != n {
+		w.t.Fatalf("a batch of %d for %d", b.Len(), n)
+	}
+	if err := b.Commit(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	if b.bulk != nil {
+		w.loads++
+	}
+}
+
+// bothWays tells the same history to a database that loads in bulk, as often as is
+// said, and one that does not, and compares them.
+func bothWays(t *testing.T, schema Schema, loads int, history func(w *world)) {
+	t.Helper()
+	bulk, single := newWorld(t, schema, false), newWorld(t, schema, true)
+	for _, w := range []*world{bulk, single} {
+		history(w)
+	}
+	if bulk.loads != loads || single.loads != 0 {
+		t.Fatalf("%d and %d bulk loads, not %d and 0", bulk.loads, single.loads, loads)
+	}
+	for range 2 {
+		sameContents(t, bulk.d, single.d)
+		sameAnswers(t, bulk.c, single.c)
+		bulk.reopen()
+		single.reopen()
+	}
+	if names, err := bulk.fs.List("db"); err != nil || slices.Contains(names, ingestName) {
+		t.Errorf("the folder holds %v, %v", names, err)
+	}
+}
+
+// codeItems makes items with codes of which several have the same, of 16 bits or more.
+func codeItems(n, bits int, seed uint64, key func(i int) string) []*Item {
+	codes := randomCodes(n, bits, seed)
+	items := make([]*Item, n)
+	for i := range items {
+		items[i] = &Item{Code: codes[i]}
+		if i%5 == 0 {
+			items[i].Code = codes[i/100] // some many times
+		}
+		if key != nil {
+			items[i].Key = key(i)
+		}
+	}
+	return items
+}
+
+func prefixed(p string) func(int) string {
+	return func(i int) string { return fmt.Sprintf("%s%d", p, i) }
+}
+
+func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
+	for _, bits := range []int{16, 72} {
+		if testing.Short() && bits > 16 {
+			continue
+		}
+		t.Run(fmt.Sprint(bits), func(t *testing.T) {
+			bothWays(t, Schema{Bits: bits}, 3, func(w *world) {
+				w.put(codeItems(bulkItems+700, bits, 1, nil))
+				w.put(codeItems(300, bits, 2, prefixed("a")))
+				if _, err := w.c.Delete(ctx, "7", fmt.Sprint(bulkItems+204), "a9", fmt.Sprint(bulkItems+699)); err != nil {
+					t.Fatal(err)
+				}
+				w.put(codeItems(bulkItems, bits, 1, prefixed("b"))) // codes that are there
+				w.reopen()
+				w.put(codeItems(10, bits, 4, nil))
+				w.put(codeItems(bulkItems+1, bits, 5, nil))
+				w.put(codeItems(20, bits, 1, prefixed("b"))) // replaces
+			})
+		})
+	}
+}
+
+func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
+	schema := Schema{Bits: 16, Fields: []Field{
+		{"year", Int, true}, {"title", String, true}, {"price", Float, true}, {"new", Bool, true}, {"note", String, false},
+	}}
+	n := 70_000 // more than the rows of one container
+	if testing.Short() {
+		n = 3 * bulkItems
+	}
+	items := codeItems(n, 16, 1, nil)
+	for i, it := range items {
+		switch i % 4 {
+		case 0:
+			it.Fields = map[string]any{"price": float64(i%100) - 50, "new": i%8 == 0, "note": "x"}
+		case 1:
+			it.Labels = []string{fmt.Sprint("l", i%7), fmt.Sprint("m", i/1000), "z", "z"}
+		case 2:
+			it.Fields = map[string]any{"year": i - 9000, "title": fmt.Sprint(i % 1000)}
+		case 3:
+			it.Key, it.Payload = fmt.Sprint("key", i), []byte{byte(i)}
+		}
+	}
+	bothWays(t, schema, 2, func(w *world) {
+		w.put([]*Item{{Code: []byte{1, 2}, Labels: []string{"m1", "old"}}})
+		register := func(b *Batch) {
+			if err := b.RegisterLabels(w.c, []string{"z", "old", "never", "l3"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.put(items[:n-bulkItems], register)
+		w.put(items[n-bulkItems:], register, register)
+		if _, err := w.c.Delete(ctx, "key3", "0", "1", fmt.Sprint(n/2)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestBulkLoadOfFeatures(t *testing.T) {
+	items := pairs(2*bulkItems+600, synth.Config{Seed: 3})
+	for i, it := range items {
+		switch i % 9 {
+		case 1:
+			delete(it.Vectors, "image")
+		case 2:
+			it.Labels = nil
+		case 3:
+			it.Vectors, it.Labels = nil, nil // no code
+		case 4:
+			it.Fields = map[string]any{"price": float64(i)}
+		}
+	}
+	bothWays(t, pairsSchema, 2, func(w *world) {
+		opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 300}
+		w.put(items[:bulkItems+100]) // without a model
+		mustTrain(w.t, w.c, opt)
+		w.put(items[bulkItems+100 : bulkItems+400])
+		w.put(items[bulkItems+400:])
+	})
+}
+
+// Automatic keys are those that one Put after the other would give.
+func TestAutomaticKeysOfABulkLoad(t *testing.T) {
+	at := func(keys map[int]string) func(int) string { return func(i int) string { return keys[i] } }
+	later := func(n int) string { return fmt.Sprint(bulkItems + n) } // the counter is at bulkItems then
+	for name, tc := range map[string]struct {
+		first, then func(i int) string
+		loads       int
+	}{
+		"given before the counter comes": {nil, at(map[int]string{3: later(900), 9: later(14), 10: later(9)}), 2},
+		"given after the counter came":   {nil, at(map[int]string{4000: later(104)}), 1},
+		"many in a row are taken":        {func(i int) string { return fmt.Sprint(i + 4) }, nil, 2},
+		"some are taken":                 {func(i int) string { return fmt.Sprint(i * 3) }, nil, 2},
+		"all are given":                  {func(i int) string { return fmt.Sprint(i * 3) }, func(i int) string { return fmt.Sprint(i*3 + 1) }, 2},
+		"one is there":                   {prefixed("k"), at(map[int]string{77: "k4000"}), 1},
+		"one comes twice":                {nil, at(map[int]string{77: "k", 4094: "k"}), 1},
+		"long keys":                      {prefixed(strings.Repeat("x", 900)), prefixed(strings.Repeat("x", 899) + "\x01"), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, Schema{Bits: 16}, tc.loads, func(w *world) {
+				w.put(codeItems(bulkItems, 16, 1, tc.first))
+				w.put(codeItems(bulkItems+7, 16, 2, tc.then))
+				w.put(codeItems(2, 16, 3, nil))
+			})
+		})
+	}
+}
+
+// What does not fit a bulk load is stored all the same.
+func TestBatchesThatAreNoBulkLoad(t *testing.T) {
+	items := codeItems(bulkItems+10, 16, 1, prefixed("k"))
+	for name, change := range map[string]func(w *world, b *Batch) error{
+		"merge":         func(w *world, b *Batch) error { return b.Merge(w.c, &Item{Key: "k5", Payload: []byte("p")}) },
+		"delete":        func(w *world, b *Batch) error { return b.Delete(w.c, "k4") },
+		"label":         func(w *world, b *Batch) error { return b.RegisterLabels(w.c, []string{"late"}) },
+		"twice":         func(w *world, b *Batch) error { return b.Put(w.c, &Item{Key: "k9", Code: []byte{1, 1}}) },
+		"elsewhere too": func(w *world, b *Batch) error { return b.Put(mustCollection(t, w.d, "other"), &Item{Code: []byte{1}}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, Schema{Bits: 16}, 0, func(w *world) {
+				if _, err := w.d.CreateCollection(ctx, "other", Schema{Bits: 8}); err != nil {
+					t.Fatal(err)
+				}
+				for _, late := range []bool{false, true} {
+					b := w.d.NewBatch()
+					b.single = w.single
+					for i, it := range items {
+						if err := b.Put(w.c, it); err != nil {
+							t.Fatal(err)
+						}
+						if i == len(items)-1 && late || i == 100 && !late {
+							if err := change(w, b); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+					if b.Len() != len(items)+1 {
+						t.Errorf("a batch of %d", b.Len())
+					}
+					if err := b.Commit(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestBadItemOfABulkLoad(t *testing.T) {
+	d := mustOpen(t, t.TempDir(), nil)
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	for _, it := range codeItems(2*bulkItems, 16, 1, nil) {
+		if err := b.Put(c, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Put(c, &Item{Key: "x", Code: []byte{1}}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "1 bytes") {
+		t.Error(err)
+	}
+	if err := b.Commit(ctx); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+	if n, err := c.Count(); n != 0 || err != nil {
+		t.Errorf("%d items, %v", n, err)
+	}
+}
+
+// A context that ends while tables are made leaves the database as it was.
+func TestCancelledBulkLoad(t *testing.T) {
+	mem := vfs.NewMem()
+	cancelled, cancel := context.WithCancel(ctx)
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if strings.Contains(op.Path, ingestName) && op.Kind == errorfs.OpFileSync {
+			cancel()
+		}
+		return nil
+	}))
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	for _, it := range codeItems(bulkItems, 16, 1, nil) {
+		b.Put(c, it)
+	}
+	if err := b.Commit(cancelled); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if n := len(allItems(t, c)); n != 0 {
+		t.Errorf("%d items", n)
+	}
+	putAll(t, c, codeItems(10, 16, 2, nil))
+	if s, err := c.Stats(); err != nil || s.Items != 10 || s.CodedItems != 10 || s.DistinctCodes > 10 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if it, err := c.Get(ctx, "9"); err != nil || len(it.Code) != 2 {
+		t.Error(it, err)
+	}
+}
+
+// bulkLife opens a database, puts items, loads some in bulk, again where that failed
+// without failing the database, and puts one more. It returns what was acknowledged.
+func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool) {
+	d, err := Open("db", &Options{FS: fsys, NoSync: noSync})
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		return
+	}
+	put := func(i int) {
+		if c.Put(ctx, &Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}}) == nil {
+			puts++
+		}
+	}
+	put(0)
+	for range 2 {
+		b := d.NewBatch()
+		for _, it := range codeItems(bulkItems, 16, 1, nil) {
+			b.Put(c, it)
+		}
+		if err = b.Commit(ctx); err == nil {
+			loaded = true
+			break
+		}
+		if errors.Is(err, ErrFailed) {
+			unknown = true
+			break
+		}
+		retried = true
+	}
+	put(1)
+	return puts, loaded, retried, unknown
+}
+
+// checkBulkLife checks what a file system holds after bulkLife.
+func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unknown bool) {
+	t.Helper()
+	d, err := Open("db", &Options{FS: fsys})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	defer d.Close()
+	c, err := d.Collection("main")
+	if errors.Is(err, ErrNotFound) && puts == 0 && !loaded {
+		return
+	} else if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	bulk, others, near := 0, 0, 0
+	codes := map[string]bool{}
+	for _, it := range allItems(t, c) {
+		if bits.OnesCount8(it.Code[0]^1)+bits.OnesCount8(it.Code[1]^1) <= 2 {
+			near++
+		}
+		if codes[string(it.Code)] = true; it.Key[0] == 'p' {
+			others++
+		} else {
+			bulk++
+		}
+	}
+	if bulk != 0 && bulk != bulkItems || loaded && bulk == 0 || !loaded && !unknown && bulk > 0 {
+		t.Errorf("%s: %d items of a bulk load, acknowledged: %v, unknown: %v", what, bulk, loaded, unknown)
+	}
+	if others < puts {
+		t.Errorf("%s: %d other items of %d", what, others, puts)
+	}
+	s, err := c.Stats()
+	if err != nil || s.Items != bulk+others || s.CodedItems != bulk+others || s.DistinctCodes != len(codes) {
+		t.Errorf("%s: %+v, %d codes, %v", what, s, len(codes), err)
+	}
+	for _, plan := range []Plan{PlanScan, PlanDisk} {
+		if res, err := firstWithin(c, Query{Code: []byte{1, 1}, K: 1, Plan: plan}, 2); err != nil || res.Total != near {
+			t.Errorf("%s, plan %v: %d items are near, not %d, %v", what, plan, res.Total, near, err)
+		}
+	}
+	if err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
+		t.Errorf("%s, afterwards: %v", what, err)
+	}
+	if names, err := fsys.List("db"); err != nil || slices.Contains(names, ingestName) {
+		t.Errorf("%s: the folder holds %v, %v", what, names, err)
+	}
+}
+
+// Whichever change to the file system fails, a bulk load is there whole or not at all;
+// and as long as only its tables cannot be written, it fails alone.
+func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
+	alone := 0
+	for k := 0; ; k++ {
+		if testing.Short() && k%11 != 0 {
+			continue
+		}
+		mem := vfs.NewMem()
+		fail := &failOnce{k: k}
+		puts, loaded, retried, unknown := bulkLife(errorfs.Wrap(mem, fail), false)
+		if retried {
+			if alone++; !loaded || puts != 2 {
+				t.Errorf("change %d failed: the load failed for good, or what came after: %v, %d", k, loaded, puts)
+			}
+		}
+		checkBulkLife(t, fmt.Sprintf("change %d failed", k), mem, puts, loaded, unknown)
+		if !fail.fired {
+			if !loaded || puts != 2 {
+				t.Fatalf("without a failure, after %d changes: %d items, loaded: %v", k, puts, loaded)
+			}
+			t.Logf("%d changes failed in turn, %d of them only the load", k, alone)
+			break
+		}
+	}
+	if alone == 0 {
+		t.Error("no failure concerned the load alone")
+	}
+}
+
+// A read that fails while the store takes the tables costs the load alone.
+func TestFailedReadsOfABulkLoad(t *testing.T) {
+	mem := vfs.NewMem()
+	var broken bool
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, ingestName) {
+			return errInjected
+		}
+		return nil
+	}))
+	w := &world{t: t, fs: fsys}
+	w.d = mustOpen(t, "db", &Options{FS: fsys})
+	defer func() { w.d.Close() }()
+	var err error
+	if w.c, err = w.d.CreateCollection(ctx, "main", Schema{Bits: 16}); err != nil {
+		t.Fatal(err)
+	}
+	w.put(codeItems(20, 16, 1, nil))
+	broken = true
+	b := w.d.NewBatch()
+	for _, it := range codeItems(bulkItems, 16, 2, nil) {
+		b.Put(w.c, it)
+	}
+	if err := b.Commit(ctx); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {
+		t.Fatal(err)
+	}
+	broken = false
+	w.put(codeItems(bulkItems, 16, 2, nil))
+	other := newWorld(t, Schema{Bits: 16}, true)
+	other.put(codeItems(20, 16, 1, nil))
+	other.put(codeItems(bulkItems, 16, 2, nil))
+	sameContents(t, w.d, other.d)
+	sameAnswers(t, w.c, other.c)
+}
+
+// A machine that stops at any change to the file system leaves a bulk load whole or
+// not at all, and what was acknowledged before.
+func TestCrashesAroundABulkLoad(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		mem := vfs.NewCrashableMem()
+		r := rand.New(rand.NewPCG(1, 2))
+		type crash struct {
+			what string
+			fs   *vfs.MemFS
+		}
+		var crashes []crash
+		loading := false
+		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+				return nil
+			}
+			if loading = loading || strings.Contains(op.Path, ingestName); loading {
+				for _, percent := range []int{0, 50} {
+					crashes = append(crashes, crash{fmt.Sprintf("NoSync %v, before change %d (%s), %d%% of what is not synced", noSync, len(crashes), op.Path, percent),
+						mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r})})
+				}
+			}
+			return nil
+		}))
+		_, loaded, _, _ := bulkLife(fsys, noSync)
+		if !loaded || len(crashes) < 50 {
+			t.Fatalf("loaded: %v, %d crashes", loaded, len(crashes))
+		}
+		for i, cr := range crashes {
+			if testing.Short() && i%7 != 0 {
+				continue
+			}
+			puts := 1
+			if noSync {
+				puts = 0
+			}
+			atEnd := i >= len(crashes)-2 // when it is being closed
+			checkBulkLife(t, cr.what, cr.fs, puts, atEnd, !atEnd)
+		}
+	}
+}
+
+// Many items get their codes from a training by way of tables, fewer in one batch; a
+// model that has learned from the first items gives all the same codes.
+func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
+	items := pairs(bulkItems+300, synth.Config{Seed: 5})
+	for i, it := range items {
+		if i%9 == 3 {
+			it.Vectors, it.Labels = nil, nil // no code
+		}
+		if i%4 == 1 {
+			it.Labels = nil
+		}
+	}
+	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 200}
+	few := items[:bulkItems-100]
+	many, some := newWorld(t, pairsSchema, true), newWorld(t, pairsSchema, true)
+	many.put(few)
+	many.put(items[len(few):])
+	mustTrain(t, many.c, opt)
+	some.put(few)
+	mustTrain(t, some.c, opt)
+	some.put(items[len(few):])
+	for range 2 {
+		sameContents(t, many.d, some.d)
+		sameAnswers(t, many.c, some.c)
+		many.reopen()
+		some.reopen()
+	}
+	// Nothing stays of the space before.
+	mustTrain(t, many.c, opt)
+	for key := range contents(t, many.d) {
+		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] != 2 {
+			t.Fatalf("key %x", key)
+		}
+	}
+	before := allItems(t, many.c)
+	many.reopen()
+	if diff := cmp.Diff(before, allItems(t, many.c)); diff != "" {
+		t.Error(diff)
+	}
+	many.put(items[:10]) // upon what the training has written
+	if diff := cmp.Diff(before, allItems(t, many.c)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What is written while a training of many items is going on is coded with the rest.
+func TestWritesDuringATrainingOfMany(t *testing.T) {
+	w := newWorld(t, pairsSchema, true)
+	items := pairs(bulkItems+60, synth.Config{Seed: 6})
+	w.put(items[:bulkItems+50])
+	replaced := *items[77]
+	replaced.Labels = items[78].Labels
+	wrote := false
+	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}, Rows: 300}
+	opt.Progress = func(stage string, _, _ int) {
+		if stage == "encode" && !wrote {
+			wrote = true
+			w.put([]*Item{&replaced, items[bulkItems+55]})
+			if n, err := w.c.Delete(ctx, "k3", "k4", "k4000"); n != 3 || err != nil {
+				t.Error(n, err)
+			}
+		}
+	}
+	tr := mustTrain(t, w.c, opt)
+	if !wrote || tr.Items != bulkItems+48 {
+		t.Fatalf("%d items", tr.Items)
+	}
+	for range 2 {
+		got, err := w.c.Get(ctx, replaced.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if like, err := w.c.Get(ctx, "k78"); err != nil || !slices.Equal(like.Code, got.Code) || got.CodeFrom != "labels" {
+			t.Errorf("%+v, %+v, %v", like, got, err)
+		}
+		for _, plan := range allPlans {
+			q := Query{Key: "k1", K: 1, Plan: plan}
+			if res, err := firstWithin(w.c, q, 0); err != nil || res.Total == 0 {
+				t.Errorf("plan %v: %+v, %v", plan, res, err)
+			}
+		}
+		if s, err := w.c.Stats(); err != nil || s.CodedItems != tr.Items || len(allItems(t, w.c)) != tr.Items {
+			t.Errorf("%+v, %v", s, err)
+		}
+		w.reopen()
+	}
+}
+
+// A training whose codes cannot be written changes nothing.
+func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
+	mem := vfs.NewMem()
+	broken := false
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, ingestName) {
+			return errInjected
+		}
+		return nil
+	}))
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, pairs(bulkItems, synth.Config{}))
+	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}, Rows: 100}
+	for _, space := range []uint32{1, 2} {
+		before := allItems(t, c)
+		broken = true
+		if _, err := c.Train(ctx, opt); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {
+			t.Fatal(err)
+		}
+		broken = false
+		if diff := cmp.Diff(before, allItems(t, c)); diff != "" {
+			t.Fatal(diff)
+		}
+		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != bulkItems {
+			t.Errorf("%+v", tr)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package db
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// This file writes the keys of a bulk load but those of codes, each kind in ascending
+// order. What they hold is what group.put writes for one item after the other.
+
+func (l *bulkLoad) row(i int) uint32 { return l.firstRow + uint32(i) }
+
+// writeCounters writes what there is once: the commit sequence, new labels and the
+// counters.
+func (l *bulkLoad) writeCounters(t *tableStream) error {
+	if err := t.wait(l.keyed); err != nil {
+		return err
+	}
+	if l.codes != nil {
+		if err := t.wait(l.codes.numbered); err != nil {
+			return err
+		}
+	}
+	err := l.tables.writeSequence(t)
+	for i, name := range l.labels.names {
+		if err == nil {
+			err = t.set(codec.NumberKey(codec.KindLabel, l.s.ID, uint32(l.labels.next+i)), []byte(name))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return t.set(codec.CollectionKey(codec.KindCounters, l.s.ID), l.counters().Append(nil))
+}
+
+func (l *bulkLoad) writeKeys(t *tableStream) error {
+	if err := t.wait(l.keyed); err != nil {
+		return err
+	}
+	key := codec.CollectionKey(codec.KindKey, l.s.ID)
+	prefix := len(key)
+	var value [4]byte
+	for _, k := range l.order {
+		key = append(key[:prefix], l.keys[k.item]...)
+		binary.BigEndian.PutUint32(value[:], l.row(int(k.item)))
+		if err := t.set(key, value[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *bulkLoad) writeItems(t *tableStream) error {
+	key := codec.NumberKey(codec.KindItem, l.s.ID, 0)
+	var value []byte
+	for i := range l.b.n {
+		it := l.b.extras(i)
+		var err error
+		rec := codec.ItemRecord{Labels: l.labelIDs(i), Fields: it.fields, Payload: it.payload}
+		if value, err = rec.Append(value[:0]); err != nil {
+			return err
+		}
+		binary.BigEndian.PutUint32(key[len(key)-4:], l.row(i))
+		if err := t.set(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *bulkLoad) writeFeatures(t *tableStream) error {
+	var value []byte
+	for i := range l.b.more {
+		for m, x := range l.b.extras(i).vectors {
+			if x == nil {
+				continue
+			}
+			value = codec.AppendFeatures(value[:0], x)
+			if err := t.set(codec.FeatureKey(l.s.ID, l.row(i), uint16(m)), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *bulkLoad) writeRowKeys(t *tableStream) error {
+	if err := t.wait(l.keyed); err != nil {
+		return err
+	}
+	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.freshRow)
+	var entry []byte
+	for i, key := range l.keys {
+		entry = append(entry[:0], key...)
+		if err := b.set(l.row(i), entry); err != nil {
+			return err
+		}
+	}
+	return b.flush()
+}
+
+// writeSets writes the rows that are live, those that have each modality, and those
+// that have each label.
+func (l *bulkLoad) writeSets(t *tableStream) error {
+	live := roaring.New()
+	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(l.b.n))
+	if err := l.writeSet(t, codec.SetLive, 0, live); err != nil {
+		return err
+	}
+	for m, rows := range l.presence {
+		if err := l.writeSet(t, codec.SetModality, uint32(m), rows); err != nil {
+			return err
+		}
+	}
+	labelled := map[uint32]*roaring.Bitmap{}
+	for i := range l.b.more {
+		for _, id := range l.labelIDs(i) {
+			rows := labelled[id]
+			if rows == nil {
+				rows = roaring.New()
+				labelled[id] = rows
+			}
+			rows.Add(l.row(i))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(labelled)) {
+		if err := l.writeSet(t, codec.SetLabel, id, labelled[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSet adds rows to a set of the collection.
+func (l *bulkLoad) writeSet(t *tableStream, set byte, id uint32, rows *roaring.Bitmap) error {
+	it := rows.Iterator()
+	for it.HasNext() {
+		layer, container := codec.NewLayer(), uint16(it.PeekNext()>>16)
+		for it.HasNext() && uint16(it.PeekNext()>>16) == container {
+			layer.Added.Add(uint32(uint16(it.Next())))
+		}
+		if err := l.putRows(t, codec.RowsKey(l.s.ID, set, id, container), container, layer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putRows adds rows of a container to a set of the collection.
+func (l *bulkLoad) putRows(t *tableStream, key []byte, container uint16, layer codec.Layer) error {
+	return putLayer(t, key, layer, uint64(container)<<16 >= l.s.freshRow)
+}
+
+// writeFields writes the rows of the values of indexed fields.
+func (l *bulkLoad) writeFields(t *tableStream) error {
+	for f, field := range l.s.Fields {
+		if !field.Indexed {
+			continue
+		}
+		for from := 0; from < len(l.b.more); {
+			container := uint16(l.row(from) >> 16)
+			to := from
+			for to < len(l.b.more) && uint16(l.row(to)>>16) == container {
+				to++
+			}
+			write := l.writeSlices
+			if field.Type == String {
+				write = l.writeTexts
+			}
+			if err := write(t, uint16(f), container, from, to); err != nil {
+				return err
+			}
+			from = to
+		}
+	}
+	return nil
+}
+
+// terms returns what item i is found by.
+func (l *bulkLoad) terms(i int) terms {
+	out, _ := l.s.descriptor.terms(nil, l.b.extras(i).fields) // checked when it came
+	return out
+}
+
+// writeTexts writes the rows of each value of a field of strings that the items from
+// to to-1 have, whose rows are in one container.
+func (l *bulkLoad) writeTexts(t *tableStream, field, container uint16, from, to int) error {
+	type textRow struct {
+		text string
+		low  uint16
+	}
+	var rows []textRow
+	for i := from; i < to; i++ {
+		for _, v := range l.terms(i).texts {
+			if v.field == field {
+				rows = append(rows, textRow{v.text, uint16(l.row(i))})
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b textRow) int { return strings.Compare(a.text, b.text) })
+	for len(rows) > 0 {
+		layer, text := codec.NewLayer(), rows[0].text
+		for len(rows) > 0 && rows[0].text == text {
+			layer.Added.Add(uint32(rows[0].low))
+			rows = rows[1:]
+		}
+		if err := l.putRows(t, codec.FieldRowsKey(l.s.ID, field, container, text), container, layer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSlices is writeTexts for the slices of another field.
+func (l *bulkLoad) writeSlices(t *tableStream, field, container uint16, from, to int) error {
+	var slices fieldSlices
+	for i := from; i < to; i++ {
+		for _, v := range l.terms(i).numbers {
+			if v.field == field {
+				slices.put(codec.SliceExists, uint16(l.row(i)), true)
+				slices.change(uint16(l.row(i)), v.image, true)
+			}
+		}
+	}
+	for i, layer := range slices {
+		if layer.Added == nil {
+			continue
+		}
+		key := codec.FieldRowsKey(l.s.ID, field, container, string([]byte{byte(i)}))
+		if err := l.putRows(t, key, container, layer); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// A Coded is an item's place in the database, its key and its code.
+type Coded struct {
+	Row  uint32
+	Key  string
+	Code []byte // bits/8 bytes, as in Item; valid until the iteration goes on
+}
+
+// Codes yields all items that have a code, in database order, without reading
+// what else they hold. It shows them as they are when the iteration starts. An
+// error ends it.
+func (c *Collection) Codes(ctx context.Context) iter.Seq2[Coded, error] {
+	return func(yield func(Coded, error) bool) {
+		if err := c.loaded(ctx); err != nil {
+			yield(Coded{}, err)
+			return
+		}
+		err := c.read(func(v *view, cv *collectionView) error {
+			if cv.space == nil {
+				return nil
+			}
+			var b []byte
+			return forEachEntry(v.snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				s := searcher{c: c, v: v, cv: cv}
+				n, found, err := s.numberOf(row)
+				if err != nil || !found {
+					return err
+				}
+				code, err := cv.code(v.snap, n, row)
+				if err != nil {
+					return err
+				}
+				b = code.AppendBytes(b[:0], cv.space.Bits)
+				if !yield(Coded{row, string(entry), b}, nil) {
+					return errStopped
+				}
+				return nil
+			})
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(Coded{}, err)
+		}
+	}
+}
+
+// WaitForIndex returns when the codes of all collections are in memory, and those
+// that are due to be indexed are. Searches do not need it: they give the same
+// answers before, later.
+func (d *DB) WaitForIndex(ctx context.Context) error {
+	if !d.guard.enter() {
+		return ErrClosed
+	}
+	defer d.guard.leave()
+	if err := d.waitForCodes(ctx); err != nil {
+		return err
+	}
+	for {
+		built, err := d.build(ctx, func(cv *collectionView) *mih.Build {
+			if cv.buildDue() {
+				return cv.table.Build()
+			}
+			return nil
+		})
+		if !built || err != nil {
+			return err
+		}
+	}
+}
+
+// waitForCodes waits until the codes of all collections are in memory.
+func (d *DB) waitForCodes(ctx context.Context) error {
+	names, err := d.Collections()
+	for _, name := range names {
+		c, cerr := d.Collection(name)
+		if err == nil {
+			err = cerr
+		}
+		if err == nil {
+			err = c.loaded(ctx)
+		}
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package db
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+	"hash/fnv"
+	"math"
+
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// A position is a place in the order of the hits of a query: behind an item of a
+// code. It is what a cursor holds, besides what tells whether it belongs to the
+// query.
+type position struct {
+	distance int
+	score    float64 // of the code; NaN for a query by code
+	number   uint32  // of the code
+	cosine   float32 // of the item
+	row      uint32
+
+	left    int // items of the code that follow, once counted
+	counted bool
+}
+
+// compare tells whether the run comes before the one that the position is in
+// (negative), is that one, or comes after it.
+func (p *position) compare(r Run) int {
+	switch {
+	case r.Distance != p.distance:
+		return r.Distance - p.distance
+	case r.Score > p.score:
+		return -1
+	case r.Score < p.score:
+		return 1
+	case r.number < p.number:
+		return -1
+	case r.number > p.number:
+		return 1
+	}
+	return 0
+}
+
+// beyond reports whether the whole run has been seen.
+func (p *position) beyond(r Run) bool { return p.compare(r) < 0 }
+
+// weight returns how many items of a code follow the position.
+func (p *position) weight(s *searcher, rows mih.Rows, n uint32, distance int) int {
+	if distance < p.distance {
+		return 0
+	}
+	w := rows.LenIn(s.filter)
+	if distance > p.distance || w == 0 {
+		return w
+	}
+	r := Run{Distance: distance, Score: math.NaN(), number: n}
+	if s.p.z != nil {
+		code, err := s.codeOf(n)
+		if err != nil {
+			return w // whoever reads the run meets the error
+		}
+		r.Score = s.p.score(code)
+	}
+	switch c := p.compare(r); {
+	case c < 0:
+		return 0
+	case c > 0:
+		return w
+	}
+	if !p.counted {
+		ranked, err := s.rank(context.Background(), nil, r, math.MaxInt)
+		if err != nil {
+			return w
+		}
+		p.left, p.counted = len(ranked), true
+	}
+	return p.left
+}
+
+const cursorVersion = 1
+
+// A cursor is, in base64 for addresses: byte 1; u64 fingerprint of the query, u32
+// collection, space and revision; u16 distance, u64 score, u32 number, u32
+// cosine, u32 row; u32 CRC-32C. Little-endian.
+const cursorBytes = 1 + 8 + 3*4 + 2 + 8 + 4 + 4 + 4 + 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// cursor returns the cursor behind a row of a run.
+func (s *searcher) cursor(ctx context.Context, run Run, row rankedRow) (string, error) {
+	if s.p.unit != nil {
+		// A row that is the only one of its code has not needed its cosine yet.
+		rows := []rankedRow{row}
+		if err := s.setCosines(ctx, rows); err != nil {
+			return "", err
+		}
+		row = rows[0]
+	}
+	b := []byte{cursorVersion}
+	b = binary.LittleEndian.AppendUint64(b, s.fingerprint())
+	b = binary.LittleEndian.AppendUint32(b, s.cv.ID)
+	b = binary.LittleEndian.AppendUint32(b, s.cv.space.ID)
+	b = binary.LittleEndian.AppendUint32(b, s.cv.space.Revision)
+	b = binary.LittleEndian.AppendUint16(b, uint16(run.Distance))
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(run.Score))
+	b = binary.LittleEndian.AppendUint32(b, run.number)
+	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(row.cosine))
+	b = binary.LittleEndian.AppendUint32(b, row.row)
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return base64.RawURLEncoding.EncodeToString(b), nil
+}
+
+// position reads a cursor.
+func (s *searcher) position(cursor string) (*position, error) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
+		crc32.Checksum(b[:cursorBytes-4], castagnoli) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
+		return nil, invalid("cursor %.80q: it is not one that a search has returned", cursor)
+	}
+	switch u32 := binary.LittleEndian.Uint32; {
+	case u32(b[9:]) != s.cv.ID || binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
+		return nil, invalid("the cursor is of another query: a search goes on with the query that it began with")
+	case u32(b[13:]) != s.cv.space.ID || u32(b[17:]) != s.cv.space.Revision:
+		return nil, invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
+			u32(b[13:]), u32(b[17:]), s.cv.space.ID, s.cv.space.Revision)
+	}
+	b = b[21:]
+	return &position{
+		distance: int(binary.LittleEndian.Uint16(b)),
+		score:    math.Float64frombits(binary.LittleEndian.Uint64(b[2:])),
+		number:   binary.LittleEndian.Uint32(b[10:]),
+		cosine:   math.Float32frombits(binary.LittleEndian.Uint32(b[14:])),
+		row:      binary.LittleEndian.Uint32(b[18:]),
+	}, nil
+}
+
+// fingerprint is of what makes a cursor belong to a query: what it starts from,
+// and what decides on the order.
+func (s *searcher) fingerprint() uint64 {
+	var b []byte
+	for _, part := range []string{s.q.To, s.q.From, s.q.Key, s.q.Where} {
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
+	}
+	b = append(b, byte(s.q.Rerank))
+	for _, w := range s.p.code {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	for _, z := range s.p.z {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(z))
+	}
+	h := fnv.New64a()
+	h.Write(b)
+	return h.Sum64()
+}

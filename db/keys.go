@@ -1,0 +1,153 @@
+package db
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// keyCache holds keys of items in memory, by row, as searches find them: reading
+// one from the store takes longer than finding ten codes. A row is given to one
+// item only, once, so that what it says is true in every state of the database in
+// which the row has an item; a block that lacks a row is read again. The zero
+// value is not ready. Safe for concurrent use.
+type keyCache struct {
+	limit int64
+	size  atomic.Int64
+
+	mu          sync.RWMutex
+	collections map[uint32]*cachedKeys
+}
+
+// cachedKeys holds the blocks of one collection, in a tree of two levels.
+type cachedKeys struct {
+	mu  sync.Mutex // to grow
+	top atomic.Pointer[[]*cachedBranch]
+}
+
+type cachedBranch [256]atomic.Pointer[cachedBlock]
+
+// cachedBlock is the keys of 256 rows: that of row i from ends[i-1] to ends[i].
+type cachedBlock struct {
+	keys string
+	ends [codec.BlockRows]uint32
+}
+
+func (b *cachedBlock) key(i uint32) string {
+	from := uint32(0)
+	if i > 0 {
+		from = b.ends[i-1]
+	}
+	return b.keys[from:b.ends[i]]
+}
+
+func (b *cachedBlock) bytes() int64 { return int64(len(b.keys)) + 4*codec.BlockRows + 32 }
+
+func newKeyCache(limit int64) *keyCache {
+	return &keyCache{limit: limit, collections: map[uint32]*cachedKeys{}}
+}
+
+// get returns the key of the item in a row.
+func (c *keyCache) get(r pebble.Reader, collection, row uint32) (string, error) {
+	c.mu.RLock()
+	k := c.collections[collection]
+	c.mu.RUnlock()
+	if k == nil {
+		c.mu.Lock()
+		if k = c.collections[collection]; k == nil {
+			k = new(cachedKeys)
+			k.top.Store(new([]*cachedBranch))
+			c.collections[collection] = k
+		}
+		c.mu.Unlock()
+	}
+	block := row / codec.BlockRows
+	if slot := k.slot(block, false); slot != nil {
+		if b := slot.Load(); b != nil {
+			if key := b.key(row % codec.BlockRows); key != "" {
+				return key, nil
+			}
+		}
+	}
+	b, err := readKeys(r, collection, block)
+	if err != nil {
+		return "", err
+	}
+	key := b.key(row % codec.BlockRows)
+	if key == "" {
+		return "", corrupt(errors.New("no such row"), "key of row %d", row)
+	}
+	if c.size.Load()+b.bytes() > c.limit {
+		c.clear()
+	}
+	size := b.bytes()
+	if old := k.slot(block, true).Swap(b); old != nil {
+		size -= old.bytes()
+	}
+	c.size.Add(size)
+	return key, nil
+}
+
+// slot returns where a block belongs, nil if there is no room for it yet and none
+// is to be made: a row that does not exist must not cost memory.
+func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] {
+	i := int(block / 256)
+	if top := *k.top.Load(); i < len(top) {
+		return &top[i][block%256]
+	}
+	if !grow {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	top := *k.top.Load()
+	top = slices.Clone(top)
+	for i >= len(top) {
+		top = append(top, new(cachedBranch))
+	}
+	k.top.Store(&top)
+	return &top[i][block%256]
+}
+
+// clear forgets everything. Blocks come back as fast as they are looked at, so
+// that nothing cleverer pays.
+func (c *keyCache) clear() {
+	c.mu.Lock()
+	clear(c.collections)
+	c.size.Store(0)
+	c.mu.Unlock()
+}
+
+// readKeys reads the keys of a block of rows from the store.
+func readKeys(r pebble.Reader, collection, block uint32) (*cachedBlock, error) {
+	key := codec.NumberKey(codec.KindRowKeys, collection, block)
+	value, closer, err := r.Get(key)
+	if errors.Is(err, errNotFound) {
+		return new(cachedBlock), nil
+	}
+	if err != nil {
+		return nil, readError(err, "block %x", key)
+	}
+	defer closer.Close()
+	stored, err := codec.DecodeBlock(value)
+	if err != nil {
+		return nil, corrupt(err, "block %x", key)
+	}
+	b := new(cachedBlock)
+	var keys []byte
+	at := 0
+	for i := range uint32(codec.BlockRows) {
+		if at < stored.Len() && uint32(stored.Offset(at)) == i {
+			keys = append(keys, stored.Entry(at)...)
+			at++
+		}
+		b.ends[i] = uint32(len(keys))
+	}
+	b.keys = string(keys)
+	return b, nil
+}

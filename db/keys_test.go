@@ -1,0 +1,120 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Whatever the budget of the cache of keys, hits have the right keys, and memory
+// stays within it.
+func TestKeysStayWithinTheirBudget(t *testing.T) {
+	for _, budget := range []int64{1, 4000, 20_000, 1 << 20} {
+		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), KeyCacheBytes: budget})
+		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := func(i int) string { return fmt.Sprint(strings.Repeat("long ", i%7), i) }
+		var items []*Item
+		for i := range 3000 {
+			items = append(items, &Item{Key: key(i), Code: []byte{byte(i), byte(i >> 8)}})
+		}
+		putAll(t, c, items)
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for i := range 300 {
+					n := (i*769 + g*31) % 3000
+					res, err := c.Search(ctx, Query{Code: items[n].Code, K: 3})
+					if err != nil || res.Hits[0].Key != key(n) {
+						t.Errorf("item %d: %v, %v", n, res, err)
+						return
+					}
+					for _, h := range res.Hits {
+						if h.Key != key(int(h.Row)) {
+							t.Errorf("row %d has key %q", h.Row, h.Key)
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		held := int64(0)
+		for _, k := range d.keys.collections {
+			for _, br := range *k.top.Load() {
+				for i := range br {
+					if b := br[i].Load(); b != nil {
+						held += b.bytes()
+					}
+				}
+			}
+		}
+		// Those who read at the same time may each bring a block.
+		if most := budget + 4*256*(4+45); held > most {
+			t.Errorf("%d bytes of keys are held, the budget is %d", held, budget)
+		}
+		if budget == 1<<20 && held == 0 {
+			t.Error("no key is held")
+		}
+		mustClose(t, d)
+	}
+}
+
+// Rows that come to a block that is held are found, those that go are not, and
+// a snapshot still knows them.
+func TestKeysOfRowsThatComeAndGo(t *testing.T) {
+	d, c := openCoded(t, 8)
+	putAll(t, c, []*Item{{Key: "a", Code: []byte{1}}, {Key: "b", Code: []byte{1}}})
+	keys := func(c *Collection) string {
+		res, err := c.Search(ctx, Query{Code: []byte{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, h := range res.Hits {
+			out = append(out, h.Key)
+		}
+		return strings.Join(out, " ")
+	}
+	if got := keys(c); got != "a b" {
+		t.Error(got)
+	}
+	s, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	then, err := s.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, []*Item{{Key: "c", Code: []byte{1}}, {Key: "d", Code: []byte{3}}})
+	if _, err := c.Delete(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, []*Item{{Key: "a", Code: []byte{1}}}) // in another row
+	for range 2 {
+		if got := keys(c); got != "b c a d" {
+			t.Error(got)
+		}
+		if got := keys(then); got != "a b" {
+			t.Errorf("in the snapshot: %s", got)
+		}
+	}
+	now, release, err := d.acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	d.keys.clear()
+	for _, row := range []uint32{0, 9, 1 << 20} { // gone, never there
+		if key, err := d.keys.get(now.snap, c.id, row); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("row %d: %q, %v", row, key, err)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package db
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// Opening a database does not read its codes: they are loaded in the background,
+// and until then searches read what they need from the store. Writers of a
+// collection wait for its codes, as they have to know which number a code has.
+
+// loading tells those who need the codes of a collection in memory when they are
+// there.
+type loading struct {
+	done chan struct{} // closed when the table is there, or cannot be
+	err  error         // set before that
+}
+
+func newLoading() *loading { return &loading{done: make(chan struct{})} }
+
+// wait waits until the codes are in memory; a nil loading has nothing to wait for.
+func (l *loading) wait(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	select {
+	case <-l.done:
+		return l.err
+	default:
+	}
+	select {
+	case <-l.done:
+		return l.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// loadAtOnce is the number of codes that are loaded before Open returns: it takes
+// a few milliseconds.
+const loadAtOnce = 10_000
+
+// load loads the codes of all collections that have some, one after the other.
+// It works on the first view, as nothing changes in a collection before its codes
+// are there.
+func (d *DB) load(ctx context.Context, v *view) {
+	for _, cv := range v.collections {
+		if cv.loading == nil || cv.table != nil {
+			continue
+		}
+		tables := mih.TableBytes(cv.space.Bits, cv.codes) + d.current.Load().tableBytes(nil)
+		w, err := loadTable(ctx, v.snap, cv, int64(tables) > d.opts.IndexCacheBytes)
+		if err == nil {
+			err = d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
+				g.c.states[cv.ID].setTable(w)
+				return nil
+			}})
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				err = ErrClosed
+			} else {
+				d.opts.Logger.Error("codes not loaded", "collection", cv.Name, "error", err)
+			}
+			cv.loading.err = err
+		}
+		close(cv.loading.done)
+	}
+}
+
+// setTable gives a collection the table that was loaded for it.
+func (s *collectionState) setTable(w *mih.Writer) {
+	s.table, s.dirty = w, true
+	s.generation++
+}
+
+// loaded waits until the codes of the collection are in memory.
+func (c *Collection) loaded(ctx context.Context) error {
+	var l *loading
+	err := c.read(func(_ *view, cv *collectionView) error {
+		l = cv.loading
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return l.wait(ctx)
+}
+
+// loadTable reads the codes of a collection's space and which rows carry them, and
+// indexes them unless bare.
+func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, bare bool) (*mih.Writer, error) {
+	q, next := cv.space.Bits, uint32(cv.nextCode)
+	numbers, codes := make([]uint32, 0, cv.codes), codec.NewCodes(q, cv.codes)
+	rows := make([]uint32, 0, cv.codes)
+	code := codec.NewCode(q)
+	prefix := append(codec.NumberKey(codec.KindCodes, cv.ID, cv.space.ID), 0)
+	err := forEachEntry(r, prefix, func(n uint32, entry []byte) error {
+		if n%codec.BlockRows == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		row, err := codec.DecodeCodeEntry(code, q, entry)
+		if err == nil && n >= next {
+			err = fmt.Errorf("the next number is %d", next)
+		}
+		if err != nil {
+			return corrupt(err, "code number %d", n)
+		}
+		numbers, rows = append(numbers, n), append(rows, row)
+		codes.Append(code)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := mih.NewWriter(q)
+	if err := w.Load(ctx, numbers, codes, next, bare); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, corrupt(err, "codes of collection %q", cv.Name)
+	}
+	add := func(n, row uint32) error {
+		if _, has := w.Table().CodeOf(row); has || uint64(row) >= cv.nextRow || w.Table().Code(n) == nil {
+			return corrupt(fmt.Errorf("row %d has a code already, or one of both is none", row), "rows of code number %d", n)
+		}
+		w.Add(n, row)
+		return nil
+	}
+	for i, row := range rows {
+		if row == codec.ManyRows {
+		} else if err := add(numbers[i], row); err != nil {
+			return nil, err
+		}
+	}
+	err = forEach(r, append(codec.NumberKey(codec.KindCodeRows, cv.ID, cv.space.ID), 0), func(key, value []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, container := codec.CodeRowsKeyParts(key)
+		l, err := codec.DecodeLayer(value)
+		if err != nil {
+			return corrupt(err, "rows of code number %d", n)
+		}
+		l.Added.Iterate(func(x uint32) bool {
+			err = add(n, uint32(container)<<16|x)
+			return err == nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t := w.Table(); t.Distinct() != cv.codes || t.Items() != cv.coded || t.Distinct() != len(numbers) {
+		return nil, corrupt(fmt.Errorf("%d codes of %d rows, %d of %d were counted, %d have rows",
+			len(numbers), t.Items(), cv.codes, cv.coded, t.Distinct()), "codes of collection %q", cv.Name)
+	}
+	return w, nil
+}

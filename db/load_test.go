@@ -1,0 +1,376 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// manyCodes makes a database of n items that have 64-bit codes of their own, and
+// closes it. Item i has the code codeAt(i).
+func manyCodes(t testing.TB, n int) vfs.FS {
+	t.Helper()
+	fsys := vfs.NewMem()
+	d := mustOpen(t, "db", &Options{FS: fsys, NoSync: true})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []*Item
+	for i := range n {
+		items = append(items, &Item{Key: fmt.Sprint("k", i), Code: codeAt(i)})
+	}
+	putAll(t, c, items)
+	if _, err := c.Delete(ctx, "k3", fmt.Sprint("k", n-1)); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	return fsys
+}
+
+func codeAt(i int) []byte {
+	x := uint64(i) * 0x9e3779b97f4a7c15
+	b := make([]byte, 8)
+	for j := range b {
+		b[j] = byte(x>>(8*j)) & byte(x>>(8*j+3)&0xff)
+	}
+	b[0], b[1] = byte(i), byte(i>>8)
+	return b
+}
+
+// nearCounts returns how many items of manyCodes are within each distance.
+func nearCounts(n int, code []byte) []int {
+	counts := make([]int, 65)
+	for i := range n - 1 {
+		if i == 3 {
+			continue
+		}
+		d := 0
+		for j, b := range codeAt(i) {
+			d += bits.OnesCount8(b ^ code[j])
+		}
+		for r := d; r <= 64; r++ {
+			counts[r]++
+		}
+	}
+	return counts
+}
+
+// checkNear compares counts and neighbours with those expected.
+func checkNear(t *testing.T, c *Collection, code []byte, counts []int) {
+	t.Helper()
+	for _, r := range []int{0, 5, 9, 64} {
+		plan := PlanAuto
+		if r < 8 {
+			plan = allPlans[r%len(allPlans)]
+		}
+		if n, err := c.CountRadius(ctx, Query{Code: code, Plan: plan}, r); n != counts[r] || err != nil {
+			t.Errorf("%d within %d, want %d: %v", n, r, counts[r], err)
+		}
+	}
+	res, err := c.Search(ctx, Query{Code: code, K: 50})
+	if err != nil || len(res.Hits) != 50 {
+		t.Fatal(res, err)
+	}
+	for i, h := range res.Hits {
+		if counts[h.Distance] <= i || h.Distance > 0 && counts[h.Distance-1] > i {
+			t.Errorf("hit %d at %d", i, h.Distance)
+		}
+	}
+}
+
+const tooManyToLoadAtOnce = loadAtOnce + 500
+
+// The first answers of a large database are right though its codes are being
+// loaded, and writers that come meanwhile are served when they are there.
+func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
+	n := tooManyToLoadAtOnce
+	fsys := manyCodes(t, n)
+	code := codeAt(77)
+	code[5] ^= 3
+	counts := nearCounts(n, code)
+	for _, budget := range []int64{0, -1} {
+		d := mustOpen(t, "db", &Options{FS: fsys, IndexCacheBytes: budget})
+		c := mustCollection(t, d, "main")
+		checkNear(t, c, code, counts)
+		s, err := d.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		then, err := s.Collection("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var writers sync.WaitGroup
+		for i := range 4 {
+			writers.Go(func() {
+				key := fmt.Sprint("new", i)
+				if err := c.Put(ctx, &Item{Key: key, Code: code}); err != nil {
+					t.Error(err)
+				}
+				if n, err := c.Delete(ctx, key); n != 1 || err != nil {
+					t.Error(n, err)
+				}
+			})
+		}
+		writers.Wait()
+		if err := c.loaded(ctx); err != nil {
+			t.Fatal(err)
+		}
+		checkNear(t, c, code, counts)
+		checkNear(t, then, code, counts)
+		if st, err := c.Stats(); err != nil || st.DistinctCodes != n-2 || (st.IndexBytes > 200_000) != (budget == 0) {
+			t.Errorf("%+v, %v", st, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		mustClose(t, d)
+	}
+}
+
+// blockLoading is an injector that stops the goroutine that loads codes when it
+// reads, until it is told to go on, with an error or nil.
+type blockLoading struct {
+	mu      sync.Mutex
+	armed   bool
+	reached chan struct{}
+	goOn    chan error
+}
+
+func (b *blockLoading) MaybeError(op errorfs.Op) error {
+	if op.Kind != errorfs.OpFileReadAt {
+		return nil
+	}
+	stack := make([]byte, 1<<14)
+	if !bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("db.loadTable(")) {
+		return nil
+	}
+	b.mu.Lock()
+	armed := b.armed
+	b.armed = false
+	b.mu.Unlock()
+	if !armed {
+		return nil
+	}
+	close(b.reached)
+	return <-b.goOn
+}
+
+func (b *blockLoading) String() string { return "block loading" }
+
+// openLoading opens a large database whose codes will not be loaded before goOn
+// says so.
+func openLoading(t *testing.T) (*DB, *blockLoading) {
+	b := &blockLoading{armed: true, reached: make(chan struct{}), goOn: make(chan error, 1)}
+	d := mustOpen(t, "db", &Options{FS: errorfs.Wrap(manyCodes(t, tooManyToLoadAtOnce), b)})
+	<-b.reached
+	return d, b
+}
+
+func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
+	d, b := openLoading(t)
+	c := mustCollection(t, d, "main")
+	cctx, cancel := context.WithCancel(ctx)
+	waiting := make(chan error)
+	go func() { waiting <- c.Put(cctx, &Item{Key: "late", Code: codeAt(1)}) }()
+	go func() { waiting <- c.Put(ctx, &Item{Key: "patient", Code: codeAt(1)}) }()
+	cancel()
+	if err := <-waiting; !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if n, err := c.Count(); n != tooManyToLoadAtOnce-2 || err != nil { // readers do not wait
+		t.Error(n, err)
+	}
+	b.goOn <- nil
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+	if it, err := c.Get(ctx, "patient"); err != nil || it.CodeFrom != "given" {
+		t.Errorf("%v, %v", it, err)
+	}
+	if _, err := c.Get(ctx, "late"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the cancelled one: %v", err)
+	}
+	mustClose(t, d)
+}
+
+func TestCloseWhileCodesAreLoaded(t *testing.T) {
+	d, b := openLoading(t)
+	c := mustCollection(t, d, "main")
+	waiting, closed := make(chan error), make(chan error)
+	go func() { waiting <- c.Put(ctx, &Item{Key: "late", Code: codeAt(1)}) }()
+	go func() { waiting <- d.Compact(ctx) }()
+	for d.guardCalls() < 2 {
+		runtime.Gosched()
+	}
+	go func() { closed <- d.Close() }()
+	for { // until closing has begun
+		if _, err := c.Count(); errors.Is(err, ErrClosed) {
+			break
+		}
+		runtime.Gosched()
+	}
+	b.goOn <- nil
+	for range 2 {
+		if err := <-waiting; !errors.Is(err, ErrClosed) {
+			t.Errorf("who waited for the codes: %v", err)
+		}
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+func (d *DB) guardCalls() int {
+	d.guard.mu.Lock()
+	defer d.guard.mu.Unlock()
+	return d.guard.calls
+}
+
+// Where the codes cannot be loaded, writers hear why, and readers go on.
+func TestCodesThatCannotBeLoaded(t *testing.T) {
+	d, b := openLoading(t)
+	c := mustCollection(t, d, "main")
+	b.goOn <- errInjected
+	for what, err := range map[string]error{
+		"put":     c.Put(ctx, &Item{Key: "late", Code: codeAt(1)}),
+		"delete":  second(c.Delete(ctx, "k7")),
+		"compact": d.Compact(ctx),
+	} {
+		if !errors.Is(err, errInjected) || errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	code := codeAt(500)
+	checkNear(t, c, code, nearCounts(tooManyToLoadAtOnce, code))
+	if it, err := c.Get(ctx, "k500"); err != nil || !bytes.Equal(it.Code, code) {
+		t.Errorf("%v, %v", it, err)
+	}
+	if _, err := d.CreateCollection(ctx, "other", Schema{Bits: 8}); err != nil {
+		t.Error(err)
+	}
+	mustClose(t, d)
+}
+
+// Whichever part of the stored index is damaged, whoever meets it gets
+// ErrCorrupt, whatever he asks and whichever plan finds it.
+func TestDamagedIndexIsReported(t *testing.T) {
+	layer := codec.NewLayer()
+	layer.Add(60_000)
+	strange, err := layer.Append(nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		kind   byte
+		damage func(d *DB, key []byte) error
+		open   bool // found when the codes are loaded, at the latest
+	}{
+		"a posting names a missing code": {codec.KindSubstring, func(d *DB, key []byte) error {
+			return d.store.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
+		}, false},
+		"a posting names a huge number": {codec.KindSubstring, func(d *DB, key []byte) error {
+			return d.store.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
+		}, false},
+		"a posting is garbage":            {codec.KindSubstring, func(d *DB, key []byte) error { return d.store.Set(key, []byte("garbage"), nil) }, false},
+		"a posting is empty":              {codec.KindSubstring, func(d *DB, key []byte) error { return d.store.Set(key, nil, nil) }, false},
+		"a block of codes is missing":     {codec.KindCodes, func(d *DB, key []byte) error { return d.store.Delete(key, nil) }, true},
+		"a block of codes is garbage":     {codec.KindCodes, func(d *DB, key []byte) error { return d.store.Set(key, []byte("garbage"), nil) }, true},
+		"a block of codes is narrow":      {codec.KindCodes, func(d *DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
+		"rows of a code are garbage":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.store.Set(key, []byte("garbage"), nil) }, true},
+		"rows of a code are missing":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.store.Delete(key, nil) }, true},
+		"rows of a code have no item":     {codec.KindCodeRows, func(d *DB, key []byte) error { return d.store.Set(key, strange, nil) }, true},
+		"keys of rows are missing":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.store.Delete(key, nil) }, false},
+		"keys of rows are garbage":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.store.Set(key, []byte("garbage"), nil) }, false},
+		"a block of row codes is garbage": {codec.KindRowCodes, func(d *DB, key []byte) error { return d.store.Set(key, []byte("garbage"), nil) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := vfs.NewMem()
+			d := mustOpen(t, "db", &Options{FS: fsys})
+			c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var items []*Item
+			for i := range 40 {
+				items = append(items, &Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i % 8)}})
+			}
+			putAll(t, c, items)
+			damaged := 0
+			for key := range d.storeKeys(t) {
+				if key[0] == tc.kind {
+					if err := tc.damage(d, key); err != nil {
+						t.Fatal(err)
+					}
+					damaged++
+				}
+			}
+			if damaged == 0 {
+				t.Fatal("nothing to damage")
+			}
+			cold, release := coldCollection(d, c)
+			met := 0
+			for what, err := range damagedUses(cold) {
+				if err == nil {
+					continue
+				}
+				if met++; !errors.Is(err, ErrCorrupt) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			release()
+			if met == 0 {
+				t.Error("nobody has noticed")
+			}
+			mustClose(t, d)
+			d, err = Open("db", &Options{FS: fsys})
+			if (err != nil) != tc.open || err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Errorf("open: %v", err)
+			}
+			if err == nil {
+				mustClose(t, d)
+			}
+		})
+	}
+}
+
+func setBlock(d *DB, key, entry []byte) error {
+	e := codec.NewBlockEdit(len(entry))
+	for i := range 8 {
+		e.Set(byte(i), entry)
+	}
+	return d.store.Set(key, e.Append(nil, true), nil)
+}
+
+// damagedUses asks for everything, by every plan.
+func damagedUses(c *Collection) map[string]error {
+	out := map[string]error{}
+	for _, plan := range allPlans {
+		q := Query{Code: []byte{3}, Plan: plan, K: 100}
+		name := plan.String() + " "
+		out[name+"search"] = second(c.Search(ctx, q))
+		out[name+"count"] = second(c.CountRadius(ctx, q, 8))
+		_, out[name+"neighbors"] = collect(c.Neighbors(ctx, q))
+		_, _, out[name+"explain"] = c.Explain(ctx, q, 2)
+		r, err := c.SearchRadius(ctx, q, 8)
+		if out[name+"radius"] = err; err == nil {
+			_, out[name+"hits"] = collect(r.Hits(ctx))
+			out[name+"first"] = second(r.First(ctx, 100))
+			r.Close()
+		}
+	}
+	out["by key"] = second(c.Search(ctx, Query{Key: "k3"}))
+	out["get"] = second(c.Get(ctx, "k3"))
+	return out
+}

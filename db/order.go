@@ -1,0 +1,134 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// rank appends to dst the first k rows of a run, behind the cursor, in order of
+// (-cosine, row); in order of rows where there is no cosine.
+func (s *searcher) rank(ctx context.Context, dst []rankedRow, r Run, k int) ([]rankedRow, error) {
+	set, err := s.rowsOf(r.number)
+	if err != nil {
+		return dst, err
+	}
+	resumes := s.after != nil && s.after.compare(r) == 0
+	if s.p.unit == nil && !resumes && set.Len() > k && s.filter == nil {
+		for row := range set.All() { // in order already
+			if dst = append(dst, rankedRow{row: row}); len(dst) == k {
+				return dst, nil
+			}
+		}
+	}
+	rows := set.AppendTo(s.rows[:0], s.filter)
+	s.rows = rows
+	ranked := slices.Grow(dst, len(rows))
+	for _, row := range rows {
+		ranked = append(ranked, rankedRow{row: row})
+	}
+	if s.p.unit != nil && (len(rows) > 1 || resumes) {
+		if err := s.setCosines(ctx, ranked); err != nil {
+			return dst, err
+		}
+	}
+	if resumes {
+		last := rankedRow{s.after.cosine, s.after.row}
+		ranked = slices.DeleteFunc(ranked, func(x rankedRow) bool { return x.compare(last) <= 0 })
+	}
+	if s.p.unit == nil {
+		return ranked[:min(k, len(ranked))], nil
+	}
+	return firstRanked(ranked, k), nil
+}
+
+// setCosines fills in the cosines of rows, ascending. A row without features has
+// no projection and counts as orthogonal.
+func (s *searcher) setCosines(ctx context.Context, rows []rankedRow) error {
+	for i := 0; i < len(rows); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		block := rows[i].row / codec.BlockRows
+		end := i
+		for end < len(rows) && rows[end].row/codec.BlockRows == block {
+			end++
+		}
+		if err := s.cosines(block, rows[i:end]); err != nil {
+			return err
+		}
+		i = end
+	}
+	return nil
+}
+
+type rankedRow struct {
+	cosine float32
+	row    uint32
+}
+
+func (a rankedRow) compare(b rankedRow) int {
+	if a.cosine != b.cosine {
+		return cmp.Compare(b.cosine, a.cosine)
+	}
+	return cmp.Compare(a.row, b.row)
+}
+
+// firstRanked returns the first k of the rows in order, in the same memory. For a
+// small k it inserts into the list of the best so far, which is cheaper than
+// sorting because few of many rows get in.
+func firstRanked(rows []rankedRow, k int) []rankedRow {
+	const small = 64
+	if k > small || len(rows) <= k {
+		slices.SortFunc(rows, rankedRow.compare)
+		return rows[:min(k, len(rows))]
+	}
+	best := rows[:0]
+	for _, r := range rows {
+		if len(best) == k && r.compare(best[k-1]) >= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, r, rankedRow.compare)
+		if len(best) < k {
+			best = append(best, r)
+		}
+		copy(best[at+1:], best[at:])
+		best[at] = r
+	}
+	return best
+}
+
+// cosines fills in the cosines of rows that share a block.
+func (s *searcher) cosines(block uint32, rows []rankedRow) error {
+	key := codec.SpaceBlockKey(codec.KindProjection, s.cv.ID, s.cv.space.ID, 0, block)
+	value, closer, err := s.v.snap.Get(key)
+	if errors.Is(err, errNotFound) {
+		return nil
+	}
+	first, last := block*codec.BlockRows, block*codec.BlockRows+codec.BlockRows-1
+	if err != nil {
+		return readError(err, "projections of rows %d to %d", first, last)
+	}
+	defer closer.Close()
+	b, err := codec.DecodeBlock(value)
+	if err == nil && b.Len() > 0 && b.Width() != s.cv.space.projectionBytes() {
+		err = fmt.Errorf("entries of %d bytes", b.Width())
+	}
+	if err != nil {
+		return corrupt(err, "projections of rows %d to %d", first, last)
+	}
+	for i, r := range rows {
+		if entry, ok := b.Lookup(byte(r.row)); ok {
+			x := codec.ProjectionDot(entry, s.p.unit)
+			if x != x {
+				return corrupt(errors.New("not a number"), "projection of row %d", r.row)
+			}
+			rows[i].cosine = x
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package db
+
+import "sync"
+
+// A pin keeps a view readable beyond the call that took it, for a Snapshot or for
+// Runs. It ends when it is released, at the latest when the database is closed.
+type pin struct {
+	db         *DB
+	v          *view // nil once it is released; changes under pins.mu
+	prev, next *pin
+}
+
+// pins are those that have not been released.
+type pins struct {
+	mu   sync.Mutex
+	head *pin
+}
+
+// pin takes over a reference to a view.
+func (d *DB) pin(v *view) *pin {
+	p := &pin{db: d, v: v}
+	d.pins.mu.Lock()
+	defer d.pins.mu.Unlock()
+	if p.next = d.pins.head; p.next != nil {
+		p.next.prev = p
+	}
+	d.pins.head = p
+	return p
+}
+
+// release ends the pin; it reports whether it had not ended before.
+func (p *pin) release() bool {
+	l := &p.db.pins
+	l.mu.Lock()
+	v := p.v
+	if v != nil {
+		p.v = nil
+		if p.prev != nil {
+			p.prev.next = p.next
+		} else {
+			l.head = p.next
+		}
+		if p.next != nil {
+			p.next.prev = p.prev
+		}
+	}
+	l.mu.Unlock()
+	if v != nil {
+		v.release()
+	}
+	return v != nil
+}
+
+// read gives f the view, and keeps it and the database open while f runs.
+func (p *pin) read(f func(v *view) error) error {
+	if !p.db.guard.enter() {
+		return ErrClosed
+	}
+	defer p.db.guard.leave()
+	p.db.pins.mu.Lock()
+	v := p.v
+	if v != nil {
+		v.acquire()
+	}
+	p.db.pins.mu.Unlock()
+	if v == nil {
+		return ErrClosed
+	}
+	defer v.release()
+	return f(v)
+}
+
+// releaseAll ends all pins, when nobody reads any more.
+func (l *pins) releaseAll() {
+	for {
+		l.mu.Lock()
+		p := l.head
+		l.mu.Unlock()
+		if p == nil {
+			return
+		}
+		p.release()
+	}
+}

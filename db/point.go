@@ -1,0 +1,121 @@
+package db
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A point is a query in the terms of a space.
+type point struct {
+	code codec.Code
+	z    []float64 // projection; nil for a query by code
+	unit []float32 // z at length 1, to order the items of one code by; nil: do not
+}
+
+// point encodes a query.
+func (s *searcher) point(q Query) (*point, error) {
+	cv := s.cv
+	given := 0
+	for _, is := range []bool{q.Vector != nil, q.Key != "", q.Code != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return nil, invalid("a query starts from one of a vector, a key and a code; %d are given", given)
+	case cv.space == nil:
+		return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+	case q.Vector != nil:
+		if q.From == "" {
+			return nil, invalid("a query by vector names the modality that the vector is of")
+		}
+		t, err := cv.modality(q.From)
+		if err == nil {
+			err = cv.checkVector(t, q.Vector)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s.project(t, q.Vector)
+	case q.Code != nil:
+		if len(q.Code) != codec.Bytes(cv.space.Bits) {
+			return nil, invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
+				len(q.Code), cv.Name, codec.Bytes(cv.space.Bits), cv.space.Bits)
+		}
+		p := &point{code: codec.NewCode(cv.space.Bits)}
+		p.code.SetBytes(q.Code)
+		return p, nil
+	}
+	row, err := cv.row(s.v.snap, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	if q.From != "" {
+		t, err := cv.modality(q.From)
+		if err != nil {
+			return nil, err
+		}
+		x, found, err := readVector(s.v.snap, cv.ID, row, t, cv.Modalities[t].Dim)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			return s.project(t, x)
+		}
+	}
+	n, found, err := s.numberOf(row)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, invalid("item %q has no code: it has neither features nor a label that the model knows", q.Key)
+	}
+	code, err := s.codeOf(n)
+	return &point{code: code}, err
+}
+
+// project encodes a vector of modality t as a query.
+func (s *searcher) project(t int, x []float32) (*point, error) {
+	sp := s.cv.space
+	e := sp.encoders.Get().(*encoder)
+	defer sp.encoders.Put(e)
+	i, known := e.position(t)
+	if !known {
+		return nil, s.cv.unlearned(t)
+	}
+	p := &point{code: codec.NewCode(sp.Bits), z: make([]float64, sp.Bits)}
+	if err := e.Project(p.z, i, x); err != nil {
+		return nil, invalid("encode: %w", err)
+	}
+	if isZero(p.z) {
+		return nil, errFarAway
+	}
+	codec.PackSigns(p.code, p.z)
+	sum := 0.0
+	for _, z := range p.z {
+		sum += z * z
+	}
+	if sum > 0 && !math.IsInf(sum, 1) {
+		p.unit = make([]float32, len(p.z))
+		for j, z := range p.z {
+			p.unit[j] = float32(z / math.Sqrt(sum))
+		}
+	}
+	return p, nil
+}
+
+// score returns z . h for a code h.
+func (p *point) score(h codec.Code) float64 {
+	sum := 0.0
+	for j, z := range p.z {
+		if h.Bit(j) {
+			sum += z
+		} else {
+			sum -= z
+		}
+	}
+	return sum
+}

@@ -1,0 +1,284 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"math"
+	"slices"
+	"time"
+)
+
+// Runs is the answer to a search by radius: all items within it, as a sequence of
+// runs, each of the items that share a code. It shows the collection as it was
+// when it was made, and keeps that until it is closed. Safe for concurrent use, if
+// nobody closes it meanwhile.
+type Runs struct {
+	s   *searcher
+	pin *pin
+}
+
+// A Run is all hits that share one code.
+type Run struct {
+	Distance int
+	Score    float64  // of the code; NaN for a query by code
+	Rows     []uint32 // of the items, ascending; only as Runs.All yields it
+
+	number uint32
+}
+
+// Total returns the number of items, also of those before the cursor of the
+// query.
+func (r *Runs) Total() int { return r.s.total }
+
+// Close frees what the runs hold. A second call returns ErrClosed.
+func (r *Runs) Close() error {
+	if !r.pin.release() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// All yields the runs in order, without looking at their items; of the run in
+// which the cursor of the query is, what follows it. An error ends it.
+func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		err := r.read(func(s *searcher) error {
+			for run, err := range s.runs(ctx) {
+				if err != nil {
+					return err
+				}
+				if run.Rows, err = s.rowsIn(ctx, run); err != nil {
+					return err
+				}
+				if !yield(run, nil) {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			yield(Run{}, err)
+		}
+	}
+}
+
+// rowsIn returns the rows of a run, behind the cursor, ascending.
+func (s *searcher) rowsIn(ctx context.Context, r Run) ([]uint32, error) {
+	if s.after == nil || s.after.compare(r) != 0 {
+		rows, err := s.rowsOf(r.number)
+		return rows.AppendTo(nil, s.filter), err
+	}
+	ranked, err := s.rank(ctx, nil, r, math.MaxInt)
+	rows := make([]uint32, 0, len(ranked))
+	for _, x := range ranked {
+		rows = append(rows, x.row)
+	}
+	slices.Sort(rows)
+	return rows, err
+}
+
+// Hits yields the items in order, putting those of a run in order and reading
+// their keys when it is reached. An error ends it.
+func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		err := r.read(func(s *searcher) error {
+			for h, err := range s.hits(ctx, math.MaxInt) {
+				if err != nil {
+					return err
+				}
+				if !yield(h, nil) {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			yield(Hit{}, err)
+		}
+	}
+}
+
+// First returns the first k items, behind the cursor of the query if it has one.
+func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
+	if k < 1 {
+		return nil, invalid("k = %d: 1 or more are possible", k)
+	}
+	var res *Result
+	err := r.read(func(s *searcher) (err error) {
+		res, err = s.first(ctx, k)
+		return err
+	})
+	return res, err
+}
+
+// read gives f a searcher with the answer, to be used by one goroutine.
+func (r *Runs) read(f func(s *searcher) error) error {
+	return r.pin.read(func(*view) error {
+		s := *r.s
+		s.stored = nil
+		defer s.close()
+		return f(&s)
+	})
+}
+
+// Neighbors yields all items in the order of a Result, nearest first, reading no
+// further than they are asked for: whoever does not know how many neighbours are
+// wanted stops the iteration. Query.K is ignored. An error ends it.
+func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		stopped := false
+		err := c.read(func(v *view, cv *collectionView) error {
+			s, err := c.newSearcher(ctx, v, cv, &q)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			for k := 32; ; k *= 4 {
+				if err := s.nearest(ctx, k); err != nil || len(s.matches) == 0 {
+					return err
+				}
+				last := s.matches[len(s.matches)-1].Distance()
+				for h, err := range s.hits(ctx, math.MaxInt) {
+					if err != nil {
+						return err
+					}
+					if stopped = !yield(h, nil); stopped {
+						return nil
+					}
+				}
+				// The codes of the last distance were complete.
+				s.after = &position{distance: last, score: math.Inf(-1), number: math.MaxUint32}
+			}
+		})
+		if err != nil && !stopped {
+			yield(Hit{}, err)
+		}
+	}
+}
+
+// runs yields the codes that were found, behind the cursor, by (distance, -score,
+// number). Scores are computed a distance at a time.
+func (s *searcher) runs(ctx context.Context) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		var shell []Run
+		for i := 0; i < len(s.matches); {
+			if err := ctx.Err(); err != nil {
+				yield(Run{}, err)
+				return
+			}
+			distance := s.matches[i].Distance()
+			shell = shell[:0]
+			for ; i < len(s.matches) && s.matches[i].Distance() == distance; i++ {
+				r := Run{number: s.matches[i].Position(), Distance: distance, Score: math.NaN()}
+				if s.p.z != nil {
+					code, err := s.codeOf(r.number)
+					if err != nil {
+						yield(Run{}, err)
+						return
+					}
+					r.Score = s.p.score(code)
+				}
+				shell = append(shell, r)
+			}
+			if s.p.z != nil {
+				// Stable, so that the number of the code decides last.
+				slices.SortStableFunc(shell, func(a, b Run) int { return cmp.Compare(b.Score, a.Score) })
+			}
+			for _, r := range shell {
+				if s.after != nil && s.after.beyond(r) {
+					continue
+				}
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hits yields up to k items in order.
+func (s *searcher) hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		fail := func(err error) { yield(Hit{}, err) }
+		var rows []rankedRow
+		for r, err := range s.runs(ctx) {
+			if err == nil {
+				rows, err = s.rank(ctx, rows[:0], r, k)
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+			for _, row := range rows {
+				s.lastRun, s.lastRow = r, row
+				key, err := s.c.db.keys.get(s.v.snap, s.cv.ID, row.row)
+				if err != nil {
+					fail(err)
+					return
+				}
+				if !yield(Hit{Key: key, Row: row.row, Distance: r.Distance, Score: r.Score}, nil) {
+					return
+				}
+				if k--; k == 0 {
+					return
+				}
+			}
+		}
+	}
+}
+
+// first returns the first k hits and a cursor behind them.
+func (s *searcher) first(ctx context.Context, k int) (*Result, error) {
+	start := time.Now()
+	res := &Result{Space: s.cv.space.ID, Revision: s.cv.space.Revision, Total: s.total}
+	room := k
+	if s.radius >= 0 {
+		room = min(k, s.total)
+	}
+	res.Hits = make([]Hit, 0, min(room, s.cv.coded, 1<<16))
+	find := s.toFind(k)
+	more := find == k && s.size() > k
+	var run Run
+	var row rankedRow
+	for h, err := range s.hits(ctx, find) {
+		if err != nil {
+			return nil, err
+		}
+		if len(res.Hits) == k {
+			more = true
+			break
+		}
+		res.Hits = append(res.Hits, h)
+		run, row = s.lastRun, s.lastRow
+	}
+	if more {
+		var err error
+		if res.Next, err = s.cursor(ctx, run, row); err != nil {
+			return nil, err
+		}
+	}
+	s.explain.resolved(start, len(res.Hits))
+	return res, nil
+}
+
+// toFind returns how many items to look for, for the first k and to know whether
+// more follow: one more, where size does not tell.
+func (s *searcher) toFind(k int) int {
+	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.cv.coded < s.cv.items) {
+		return k + 1
+	}
+	return k
+}
+
+// size returns how many items the answer could have, without an end, if all items
+// have a code.
+func (s *searcher) size() int {
+	switch {
+	case s.radius >= 0:
+		return s.total
+	case s.filter != nil:
+		return int(s.filter.GetCardinality())
+	}
+	return s.cv.coded
+}

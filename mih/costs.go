@@ -1,0 +1,207 @@
+package mih
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// costs predict what a search of one segment takes, in nanoseconds. They are
+// measured when the segment is built, by running searches for a sample of its own
+// codes: how full the buckets near a code are, and what cache misses cost, no
+// formula knows.
+type costs struct {
+	scan    float64 // reading all codes, where few are near
+	nearest float64 // reading all codes for the ten nearest
+
+	// Of the steps 0 to r-1: the mean time of the lookups, that of comparing the
+	// candidates, and how many candidates there are.
+	lookups, compares, found []float64
+}
+
+const (
+	// Every search pays for its surroundings; a plan must not be chosen for less.
+	overhead = 150
+	// The time of a step is shared out between lookups and candidates as if one of
+	// each took so many nanoseconds.
+	perLookup    = 12
+	perCandidate = 1.2
+
+	// Lookups within a radius are tried where they are predicted to take so many
+	// scans.
+	tryAnyway = 1.2
+
+	sampleQueries = 64
+	// Steps are measured up to where they cost so many scans.
+	enoughScans = 2
+)
+
+// calibrate measures. The time is that of some hundred scans of the segment at
+// worst.
+func (g *segment) calibrate() {
+	n := g.len()
+	if n == 0 {
+		return
+	}
+	t := &Table{bits: g.codes.Bits()}
+	s := t.newSearch(nil)
+	defer s.release()
+	// Members with a few bits flipped, which a search is usually for: they find
+	// the full buckets that other codes are in.
+	queries := make([]codec.Code, sampleQueries)
+	for i := range queries {
+		queries[i] = append(codec.Code(nil), g.codes.At(i*n/sampleQueries)...)
+		for f := range g.codes.Bits() / 32 {
+			queries[i].Flip((i*31 + f*37) % g.codes.Bits())
+		}
+	}
+	c := &g.costs
+	c.scan = math.Inf(1)
+	for _, q := range queries[:4] {
+		s.query, s.collector.found = q, s.collector.found[:0]
+		start := time.Now()
+		if err := g.scan(context.Background(), s, g.codes.Bits()/16, nil); err != nil {
+			return
+		}
+		c.scan = min(c.scan, float64(time.Since(start)))
+	}
+	if g.bare() {
+		return
+	}
+	c.nearest = math.Inf(1)
+	for _, q := range queries[:4] {
+		s.query = q
+		s.start(t.bits, 10, nil, func(uint32, int) int { return 1 })
+		start := time.Now()
+		if err := g.scan(context.Background(), s, t.bits, s.takeMore); err != nil {
+			return
+		}
+		c.nearest = min(c.nearest, float64(time.Since(start)))
+	}
+	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
+	total := 0.0
+	for r := 0; r <= g.codes.Bits() && total < enoughScans*c.scan; r++ {
+		lookups := g.split.lookups(r)
+		if lookups > float64(8*n) {
+			break
+		}
+		// The first pass finds little of what it needs in the caches, the others
+		// all of it. Searches of a busy index are between these.
+		first, best, candidates := 0.0, math.Inf(1), 0
+		for pass := range 3 {
+			s.explain.Candidates = 0
+			start := time.Now()
+			for _, q := range queries {
+				s.query, s.collector.found = q, s.collector.found[:0]
+				s.enter(g)
+				g.step(s, r, r, nil)
+			}
+			took := float64(time.Since(start))
+			if pass == 0 {
+				first = took
+			}
+			best, candidates = min(best, took), s.explain.Candidates
+		}
+		took, mean := math.Sqrt(first*best)/sampleQueries, float64(candidates)/sampleQueries
+		total += took
+		compares := took * perCandidate * mean / (perLookup*lookups + perCandidate*mean)
+		c.lookups = append(c.lookups, c.lookups[r]+took-compares)
+		c.compares = append(c.compares, c.compares[r]+compares)
+		c.found = append(c.found, c.found[r]+mean)
+	}
+	g.reach = newReach(g.split, len(c.lookups))
+}
+
+// between returns the predicted time of the steps from to to, to a query whose
+// buckets are share times as full as the mean.
+func (c *costs) between(from, to int, share float64) float64 {
+	if to < from {
+		return 0
+	}
+	if to+1 >= len(c.lookups) {
+		return math.Inf(1)
+	}
+	return c.lookups[to+1] - c.lookups[from] + share*(c.compares[to+1]-c.compares[from])
+}
+
+// share returns how full the buckets of a query are by what the steps before r
+// found there, as a multiple of the mean.
+func (c *costs) share(r, candidates int) float64 {
+	return (float64(candidates) + 1) / (c.found[min(r, len(c.found)-1)] + 1)
+}
+
+// worthLookingUp reports whether the steps from r to end are predicted to take
+// less than a scan, the steps before r having found so many candidates.
+func (c *costs) worthLookingUp(r, end, candidates int, scan float64) bool {
+	return c.between(r, end, c.share(r, candidates)) < scan
+}
+
+// Predict returns what the plans that could answer a query are predicted to take,
+// in nanoseconds. A negative radius stands for a k-NN search, of which only the
+// beginning of the lookups can be predicted.
+func (t *Table) Predict(q *Query, radius int) map[Plan]float64 {
+	memory, scan, filter := t.predict(q, radius)
+	out := map[Plan]float64{PlanScan: scan}
+	if !math.IsInf(memory, 1) {
+		out[PlanMemory] = memory
+	}
+	if q.Filter != nil {
+		out[PlanFilter] = filter
+	}
+	return out
+}
+
+// predict returns the predictions of the plans; +Inf where one is not possible.
+func (t *Table) predict(q *Query, radius int) (memory, scan, filter float64) {
+	memory, scan, filter = overhead, overhead, math.Inf(1)
+	for _, g := range t.segments {
+		r := radius
+		if r < 0 {
+			r = g.split.Len() - 1
+		}
+		memory += g.costs.between(0, r, 1)
+		scan += g.costs.scan
+	}
+	if q.Filter != nil {
+		filter = filterCost(q)
+	}
+	return memory, scan, filter
+}
+
+// plan returns the plan to begin with. Lookups are worth a try where the mean
+// query would not be much faster by a scan, as queries differ and the first lookups
+// tell.
+func (t *Table) plan(q *Query, radius int) (Plan, float64) {
+	memory, scan, filter := t.predict(q, radius)
+	switch {
+	case filter < scan && (filter < memory || radius < 0):
+		// The lookups of a k-NN search are cheap to begin with, but may find
+		// little that the filter admits.
+		return PlanFilter, filter
+	case memory < scan || radius >= 0 && memory < tryAnyway*scan:
+		return PlanMemory, min(memory, scan)
+	}
+	return PlanScan, scan
+}
+
+// Indexed reports whether all segments have their tables in memory.
+func (t *Table) Indexed() bool {
+	for _, g := range t.segments {
+		if g.bare() {
+			return false
+		}
+	}
+	return true
+}
+
+// PredictRadius predicts the time of the plan that Radius would choose, in
+// nanoseconds.
+func (t *Table) PredictRadius(q *Query, r int) float64 {
+	_, predicted := t.plan(q, min(r, t.bits))
+	return predicted
+}
+
+// filterCost predicts the plan Filter: two cache misses a row.
+func filterCost(q *Query) float64 { return overhead + 25*float64(q.Filter.GetCardinality()) }

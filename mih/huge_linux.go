@@ -1,0 +1,33 @@
+package mih
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// madvCollapse makes huge pages of small ones at once, since Linux 6.1.
+const madvCollapse = 25
+
+// hugePage is the size of the pages that the kernel may use where a program asks.
+const hugePage = 2 << 20
+
+// inHugePages asks the kernel to back a large array, not yet written to, with
+// huge pages. Lookups go to random places in tens of megabytes; with small pages
+// most of them would miss the TLB too. It is a hint: nothing depends on it.
+func inHugePages[T any](s []T) []T {
+	s = s[:cap(s)]
+	if len(s) == 0 {
+		return s
+	}
+	begin := uintptr(unsafe.Pointer(&s[0]))
+	size := uintptr(len(s)) * unsafe.Sizeof(s[0])
+	skip := -begin % hugePage
+	if size < skip+hugePage {
+		return s
+	}
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), size)
+	b = b[skip : skip+(size-skip)/hugePage*hugePage]
+	_ = syscall.Madvise(b, syscall.MADV_HUGEPAGE)
+	_ = syscall.Madvise(b, madvCollapse)
+	return s
+}

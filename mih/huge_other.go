@@ -1,0 +1,5 @@
+//go:build !linux
+
+package mih
+
+func inHugePages[T any](s []T) []T { return s[:cap(s)] }

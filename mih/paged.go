@@ -1,0 +1,92 @@
+package mih
+
+import "slices"
+
+// paged is a growing array of pages that successive states of a table share: a
+// change copies the page it touches, the branch above it and the list of
+// branches, once an epoch. Reading is safe while the one writer changes a later
+// state.
+type paged[P any] struct {
+	branches []*branch[P]
+	epoch    uint64 // in which branches was copied
+}
+
+const fanout = 256
+
+type branch[P any] struct {
+	epoch uint64
+	pages [fanout]*page[P]
+}
+
+type page[P any] struct {
+	epoch uint64
+	p     P
+}
+
+// at returns page i, nil where there is none.
+func (a *paged[P]) at(i uint32) *P {
+	b := i / fanout
+	if int(b) >= len(a.branches) || a.branches[b] == nil {
+		return nil
+	}
+	if pg := a.branches[b].pages[i%fanout]; pg != nil {
+		return &pg.p
+	}
+	return nil
+}
+
+// own returns page i for the writer to change in this epoch, making it if there
+// is none. copied is called with a page that was just copied, as what it points
+// to is still shared.
+func (a *paged[P]) own(i uint32, epoch uint64, copied func(*P)) *P {
+	b := i / fanout
+	if a.epoch != epoch {
+		a.branches, a.epoch = slices.Clone(a.branches), epoch
+	}
+	for int(b) >= len(a.branches) {
+		a.branches = append(a.branches, nil)
+	}
+	br := a.branches[b]
+	switch {
+	case br == nil:
+		br = &branch[P]{epoch: epoch}
+		a.branches[b] = br
+	case br.epoch != epoch:
+		br = &branch[P]{epoch: epoch, pages: br.pages}
+		a.branches[b] = br
+	}
+	pg := br.pages[i%fanout]
+	switch {
+	case pg == nil:
+		pg = &page[P]{epoch: epoch}
+		br.pages[i%fanout] = pg
+	case pg.epoch != epoch:
+		pg = &page[P]{epoch: epoch, p: pg.p}
+		br.pages[i%fanout] = pg
+		copied(&pg.p)
+	}
+	return &pg.p
+}
+
+// drop forgets page i, all of which is empty.
+func (a *paged[P]) drop(i uint32, epoch uint64) {
+	if a.at(i) == nil {
+		return
+	}
+	a.own(i, epoch, func(*P) {}) // the branch is the writer's now
+	a.branches[i/fanout].pages[i%fanout] = nil
+}
+
+// all calls f with every page.
+func (a *paged[P]) all(f func(*P)) {
+	for _, b := range a.branches {
+		if b == nil {
+			continue
+		}
+		for _, pg := range b.pages {
+			if pg != nil {
+				f(&pg.p)
+			}
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package mih
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A Plan is a way to answer a query. All of them give the same answer.
+type Plan uint8
+
+const (
+	// PlanAuto chooses the plan that is predicted to be fastest.
+	PlanAuto Plan = iota
+	// PlanMemory looks the substrings up in the tables in memory.
+	PlanMemory
+	// PlanScan reads all codes in memory.
+	PlanScan
+	// PlanFilter reads the codes of the rows that the filter admits.
+	PlanFilter
+	// PlanDisk looks the substrings up in stored postings.
+	PlanDisk
+	// PlanBlockScan reads the stored blocks of codes.
+	PlanBlockScan
+)
+
+var planNames = [...]string{"auto", "memory", "scan", "filter", "disk", "blockscan"}
+
+func (p Plan) String() string { return planNames[p] }
+
+// A Query asks a table for the codes near one.
+type Query struct {
+	Code   codec.Code
+	Filter *roaring.Bitmap // rows that count; nil: all that have a code
+	Plan   Plan
+
+	// Weight, if not nil, says how many results a code stands for, in place of
+	// the number of its rows that pass the filter; 0 leaves the code out.
+	Weight func(number uint32, distance int) int
+}
+
+// Explain tells what a search did. It is the sum over all segments.
+type Explain struct {
+	Plan       Plan
+	Substrings []int // of each segment
+	Probes     int   // buckets or postings looked up
+	Candidates int   // codes in them, duplicates included
+	Scanned    int   // codes read in order
+	Tail       int   // codes not indexed yet, which every plan scans; in Scanned too
+	Found      int   // codes
+	Predicted  time.Duration
+	// Abandoned says that a k-NN search began with lookups and found a scan to
+	// be cheaper.
+	Abandoned bool
+}
+
+// search is the scratch memory and the state of one search.
+type search struct {
+	t          *Table
+	query      codec.Code
+	ordered    codec.Code // the query in the order of bits of the segment in hand
+	substrings []uint32   // of that
+	from, to   [chunk]uint32
+	entries    []uint32
+	nears      []codec.Near
+	touched    uint32
+	before     []int // histogram when the search of the segment in hand began
+	mayScan    bool  // lookups may be given up
+	collector        // of what has been found, by number
+	explain    Explain
+}
+
+var searches = sync.Pool{New: func() any { return new(search) }}
+
+func (t *Table) newSearch(q codec.Code) *search {
+	s := searches.Get().(*search)
+	s.t, s.query = t, q
+	s.explain = Explain{Substrings: s.explain.Substrings[:0]}
+	s.found, s.taken = s.found[:0], 0
+	return s
+}
+
+func (s *search) release() {
+	s.t, s.query, s.table, s.weight = nil, nil, nil, nil
+	const keep = 1 << 20 // do not hold on to what one huge answer took
+	if cap(s.found) <= keep && cap(s.nears) <= keep && cap(s.entries) <= keep {
+		searches.Put(s)
+	}
+}
+
+// nearsFor returns room for n Nears.
+func (s *search) nearsFor(n int) []codec.Near {
+	if cap(s.nears) < n {
+		s.nears = make([]codec.Near, max(n, scanBlock+8))
+	}
+	return s.nears[:cap(s.nears)]
+}
+
+// enter computes the substrings of the query for a segment.
+func (s *search) enter(g *segment) {
+	s.substrings = s.substrings[:0]
+	s.ordered = g.order.apply(s.ordered, s.query)
+	for j := range g.split.Len() {
+		s.substrings = append(s.substrings, g.split.Of(s.ordered, j))
+	}
+}
+
+// scanBlock is the number of codes that are read between two looks at what they
+// have brought.
+const scanBlock = 4096
+
+// weight says how many results a code stands for.
+func (q *Query) weight(t *Table, n uint32, distance int) int {
+	switch {
+	case q.Weight != nil:
+		return q.Weight(n, distance)
+	case q.Filter != nil:
+		return t.Rows(n).LenIn(q.Filter)
+	}
+	return t.Cardinality(n)
+}
+
+// Radius appends to dst the codes within r bits of the query that have a weight,
+// as Nears of distance and number, in that order, and returns the sum of their
+// weights. Explain, if not nil, is filled in.
+func (t *Table) Radius(ctx context.Context, q *Query, r int, dst []codec.Near, explain *Explain) (found []codec.Near, total int, err error) {
+	s := t.newSearch(q.Code)
+	defer s.release()
+	if err := s.radius(ctx, q, r); err != nil {
+		return dst, 0, err
+	}
+	start := len(dst)
+	for _, x := range s.found {
+		if w := q.weight(t, x.Position(), x.Distance()); w > 0 {
+			dst = append(dst, x)
+			total += w
+		}
+	}
+	slices.Sort(dst[start:])
+	s.explain.Found = len(dst) - start
+	s.explainTo(explain)
+	return dst, total, nil
+}
+
+// Count returns the sum of the weights of the codes within r bits of the query.
+func (t *Table) Count(ctx context.Context, q *Query, r int) (int, error) {
+	s := t.newSearch(q.Code)
+	defer s.release()
+	if err := s.radius(ctx, q, r); err != nil {
+		return 0, err
+	}
+	total := 0
+	for _, x := range s.found {
+		total += q.weight(t, x.Position(), x.Distance())
+	}
+	return total, nil
+}
+
+func (s *search) explainTo(e *Explain) {
+	if e != nil {
+		*e = s.explain
+		e.Substrings = slices.Clone(s.explain.Substrings)
+	}
+}
+
+// radius finds the codes within r bits, in any order.
+func (s *search) radius(ctx context.Context, q *Query, r int) error {
+	r = min(r, s.t.bits)
+	plan, predicted := q.Plan, 0.0
+	if plan == PlanAuto {
+		plan, predicted = s.t.plan(q, r)
+	}
+	s.explain.Plan, s.explain.Predicted = plan, time.Duration(predicted)
+	if plan == PlanFilter {
+		return s.filter(ctx, q, r)
+	}
+	for _, g := range s.t.segments {
+		s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
+		scan := plan == PlanScan || g.bare()
+		if !scan {
+			var err error
+			if scan, err = s.lookUpAll(ctx, g, r, q.Plan == PlanAuto); err != nil {
+				return err
+			}
+		}
+		if scan {
+			if err := g.scan(ctx, s, r, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return s.scanTail(ctx, nil, r)
+}
+
+// lookUpAll makes the lookups of all steps to r. With mayScan it looks once, after
+// those for the substrings as they are, how full the buckets of this query are, and
+// reports whether a scan is cheaper than what is left.
+func (s *search) lookUpAll(ctx context.Context, g *segment, r int, mayScan bool) (abandoned bool, err error) {
+	s.enter(g)
+	found, candidates, m := len(s.found), s.explain.Candidates, g.split.Len()
+	for step := 0; step <= r; step++ {
+		if step == m && mayScan && !g.costs.worthLookingUp(m, r, s.explain.Candidates-candidates, g.costs.scan) {
+			s.found, s.explain.Abandoned = s.found[:found], true
+			return true, nil
+		}
+		if s.explain.Probes%4096 < chunk && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		g.step(s, step, r, nil)
+	}
+	return false, nil
+}
+
+// scanTail reads the codes that no segment has yet.
+func (s *search) scanTail(ctx context.Context, after func() int, bound int) error {
+	tail := s.t.tail
+	n := tail.Len()
+	s.explain.Tail += n
+	s.explain.Scanned += n
+	for from := 0; from < n; from += scanBlock {
+		if from%(64*scanBlock) == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		to := min(from+scanBlock, n)
+		near := s.nearsFor(to - from)
+		found := codec.Within(near, s.query, tail.Slice(from, to), bound, s.t.tailFirst+uint32(from))
+		s.found = append(s.found, near[:found]...)
+		if after != nil && found > 0 {
+			bound = after()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,409 @@
+package mih
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A segment indexes codes whose numbers lie in a range. It never changes: codes
+// that come later go to the tail of a Table, or another segment; those that no
+// row carries any more stay in it until it is merged with others.
+//
+// Codes stand in the order of their first substring, so that its buckets are
+// runs of codes, read one after the other. A place in that order is a slot.
+type segment struct {
+	first, last uint32 // numbers first to last-1
+	split       Split
+	order       bitOrder
+	masks       []codec.Code // of each substring
+	codes       codec.Codes  // by slot
+	numbers     []uint32     // slot -> number
+	slots       []uint32     // number - first -> slot, or noSlot
+	tables      []bucketTable
+	costs       costs
+	reach       reach
+}
+
+const noSlot = 1<<32 - 1
+
+// A bucketTable finds the codes that have a certain value in one substring.
+type bucketTable struct {
+	offsets []uint32 // bucket -> where its entries begin; one more at the end
+	slots   []uint32 // entry -> slot; nil in the first table, whose entries are the slots
+	codes   []uint64 // entry -> code, where codes are one word: a slot would be hardly smaller
+}
+
+// newSegment builds a segment of codes, given with their numbers, ascending. Time
+// O(m n), in parallel over the tables.
+func newSegment(ctx context.Context, split Split, first, last uint32, numbers []uint32, codes codec.Codes, bare bool) (*segment, error) {
+	n, q := codes.Len(), codes.Bits()
+	g := &segment{
+		first: first, last: last, split: split,
+		codes: codec.NewCodes(q, n), tables: make([]bucketTable, split.Len()),
+	}
+	inHugePages(g.codes.Slice(0, 0))
+	g.allocate(n, bare)
+	g.order = findOrder(codes, split)
+	g.masks = g.order.masks(split)
+	ordered := g.order.applyAll(codes)
+	offsets, order := g.tables[0].offsets, make([]uint32, n)
+	sortIntoBuckets(offsets, order, func(i int) uint32 { return split.Of(ordered.At(i), 0) })
+	for b := range len(offsets) - 1 {
+		if b%4096 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		// Sorted, so that a code is found in a full bucket too.
+		if bucket := order[offsets[b]:offsets[b+1]]; len(bucket) > 1 {
+			slices.SortFunc(bucket, func(i, k uint32) int { return slices.Compare(codes.At(int(i)), codes.At(int(k))) })
+			for i := range len(bucket) - 1 {
+				if slices.Equal(codes.At(int(bucket[i])), codes.At(int(bucket[i+1]))) {
+					return nil, fmt.Errorf("numbers %d and %d have the same code", numbers[bucket[i]], numbers[bucket[i+1]])
+				}
+			}
+		}
+	}
+	for i := range g.slots {
+		g.slots[i] = noSlot
+	}
+	for slot, i := range order {
+		g.codes.Append(codes.At(int(i)))
+		g.numbers[slot] = numbers[i]
+		g.slots[numbers[i]-first] = uint32(slot)
+	}
+	if bare {
+		g.tables = g.tables[:1]
+		return g, nil
+	}
+	if g.order != nil {
+		ordered = g.order.applyAll(g.codes)
+	} else {
+		ordered = g.codes
+	}
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), split.Len()-1) {
+		wg.Go(func() {
+			for j := int(next.Add(1)); j < split.Len() && ctx.Err() == nil; j = int(next.Add(1)) {
+				g.fill(j, ordered)
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if codec.Words(q) == 1 {
+		g.tables[0].codes = g.codes.Slice(0, n)
+	}
+	return g, nil
+}
+
+// allocate makes room for everything but the codes, in one piece or two, so that
+// as much of it as possible lies in huge pages.
+func (g *segment) allocate(n int, bare bool) {
+	m := g.split.Len()
+	if bare {
+		m = 1
+	}
+	sum := n + int(g.last-g.first) + (m-1)*n
+	for j := range m {
+		sum += 1<<g.split.Width(j) + 1
+	}
+	all := inHugePages(make([]uint32, sum))
+	take := func(n int) []uint32 {
+		part := all[:n:n]
+		all = all[n:]
+		return part
+	}
+	var codes []uint64
+	if codec.Words(g.codes.Bits()) == 1 {
+		codes = inHugePages(make([]uint64, (m-1)*n))
+	}
+	for j := range m {
+		t := &g.tables[j]
+		t.offsets = take(1<<g.split.Width(j) + 1)
+		if j > 0 {
+			t.slots = take(n)
+			if codes != nil {
+				t.codes, codes = codes[:n:n], codes[n:]
+			}
+		}
+	}
+	g.numbers, g.slots = take(n), take(int(g.last-g.first))
+}
+
+// fill fills in the table of substring j; ordered are the codes by slot, in the
+// order of their bits.
+func (g *segment) fill(j int, ordered codec.Codes) {
+	t := &g.tables[j]
+	sortIntoBuckets(t.offsets, t.slots, func(i int) uint32 { return g.split.Of(ordered.At(i), j) })
+	if t.codes != nil {
+		words := g.codes.Slice(0, g.len())
+		for i, slot := range t.slots {
+			t.codes[i] = words[slot]
+		}
+	}
+}
+
+// sortIntoBuckets writes to order the numbers from 0 up by bucket, stably, and to
+// offsets, which is zero, where each bucket begins and the last one ends.
+func sortIntoBuckets(offsets, order []uint32, bucket func(i int) uint32) {
+	for i := range order {
+		offsets[bucket(i)+1]++
+	}
+	buckets := len(offsets) - 1
+	for b := range buckets {
+		offsets[b+1] += offsets[b]
+	}
+	next := slices.Clone(offsets[:buckets])
+	for i := range order {
+		b := bucket(i)
+		order[next[b]] = uint32(i)
+		next[b]++
+	}
+}
+
+// TableBytes returns the memory that the tables of n codes of q bits take.
+func TableBytes(q, n int) int {
+	split := SplitFor(q, n)
+	sum := 0
+	for j := range split.Len() {
+		sum += 4 << split.Width(j)
+		if j > 0 {
+			sum += 4 * n
+			if codec.Words(q) == 1 {
+				sum += 8 * n
+			}
+		}
+	}
+	return sum
+}
+
+func (g *segment) len() int { return g.codes.Len() }
+
+// bare reports whether the segment can only be scanned.
+func (g *segment) bare() bool { return len(g.tables) < g.split.Len() }
+
+// code returns the code with a number, nil if it was gone when the segment was
+// built.
+func (g *segment) code(n uint32) codec.Code {
+	if slot := g.slots[n-g.first]; slot != noSlot {
+		return g.codes.At(int(slot))
+	}
+	return nil
+}
+
+// find returns the number of a code.
+func (g *segment) find(c codec.Code) (n uint32, ok bool) {
+	t := &g.tables[0]
+	b := g.split.Of(g.order.apply(make(codec.Code, 0, 8), c), 0)
+	from, to := int(t.offsets[b]), int(t.offsets[b+1])
+	at := from
+	for lo, hi := from, to; lo < hi; at = lo {
+		mid := int(uint(lo+hi) / 2)
+		if slices.Compare(g.codes.At(mid), c) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if at < to && slices.Equal(g.codes.At(at), c) {
+		return g.numbers[at], true
+	}
+	return 0, false
+}
+
+// bytes returns the memory of the segment: of its codes and numbers, and of the
+// tables.
+func (g *segment) bytes() (codes, tables int) {
+	n := g.len()
+	codes = 8*n*codec.Words(g.codes.Bits()) + 4*n + 4*len(g.slots)
+	for j, t := range g.tables {
+		tables += 4*len(t.offsets) + 4*len(t.slots)
+		if j > 0 {
+			tables += 8 * len(t.codes)
+		}
+	}
+	return codes, tables
+}
+
+// chunk is the number of lookups that go through memory together: the loads of
+// one do not wait for each other, those of a single lookup do.
+const chunk = 256
+
+// step adds to what s has found the codes within bound bits that step r finds
+// and no step before it: those at distance a from the query in substring j.
+// after, if not nil, is called now and then when that has grown, and returns the
+// bound for what follows.
+func (g *segment) step(s *search, r, bound int, after func() int) {
+	j, a := g.split.step(r)
+	width := g.split.Width(j)
+	t := &g.tables[j]
+	query := s.substrings[j]
+	for mask := firstMask(a); mask>>width == 0; {
+		n, entries := 0, 0
+		for ; n < chunk && mask>>width == 0; mask = nextMask(mask) {
+			bucket := query ^ uint32(mask)
+			s.from[n], s.to[n] = t.offsets[bucket], t.offsets[bucket+1]
+			n++
+		}
+		s.explain.Probes += n
+		for i := range n {
+			entries += int(s.to[i] - s.from[i])
+		}
+		s.explain.Candidates += entries
+		if entries == 0 {
+			continue
+		}
+		if t.slots != nil && t.codes == nil {
+			bound = g.verifySlots(s, j, a, n, entries, bound, after)
+		} else {
+			bound = g.verifyRuns(s, j, a, n, entries, bound, after)
+		}
+	}
+}
+
+// A search that has no bound yet looks at that many entries, and then at twice as
+// many each time, before it asks for one: all of the first come through.
+const firstPiece = 32
+
+// verifyRuns looks at the entries of n buckets of a table that has their codes
+// in the same order.
+func (g *segment) verifyRuns(s *search, j, a, n, entries, bound int, after func() int) int {
+	t := &g.tables[j]
+	codes := t.codes
+	if codes == nil {
+		codes = g.codes.Slice(0, g.len())
+	}
+	from, to := s.from[:n], s.to[:n]
+	if after != nil && bound == g.codes.Bits() {
+		var one, end [1]uint32
+		for piece := uint32(firstPiece); bound == g.codes.Bits() && len(from) > 0; piece = min(2*piece, scanBlock) {
+			one[0], end[0] = from[0], min(to[0], from[0]+piece)
+			g.verifyRanges(s, j, a, int(end[0]-one[0]), one[:], end[:], codes, bound)
+			bound = after()
+			if from[0] = end[0]; from[0] == to[0] {
+				from, to = from[1:], to[1:]
+			}
+		}
+		entries = 0
+		for i := range from {
+			entries += int(to[i] - from[i])
+		}
+	}
+	g.verifyRanges(s, j, a, entries, from, to, codes, bound)
+	if after != nil {
+		bound = after()
+	}
+	return bound
+}
+
+func (g *segment) verifyRanges(s *search, j, a, entries int, from, to []uint32, codes []uint64, bound int) {
+	near := s.nearsFor(entries + 8)
+	found := codec.WithinRanges(near, s.query, codes, from, to, bound)
+	slots := g.tables[j].slots
+	for _, x := range near[:found] {
+		slot := x.Position()
+		if slots != nil {
+			slot = slots[slot]
+		}
+		if g.firstFoundBy(s, slot, j, a) {
+			s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
+		}
+	}
+}
+
+// verifySlots looks at the entries of n buckets of a table that has their slots.
+func (g *segment) verifySlots(s *search, j, a, n, entries, bound int, after func() int) int {
+	slots := g.tables[j].slots
+	// The first entry of each bucket, so that the lists are on their way.
+	touched := uint32(0)
+	for i := range n {
+		if s.from[i] < s.to[i] {
+			touched ^= slots[s.from[i]]
+		}
+	}
+	s.touched ^= touched
+	s.entries = slices.Grow(s.entries[:0], entries)
+	for i := range n {
+		s.entries = append(s.entries, slots[s.from[i]:s.to[i]]...)
+	}
+	for piece, rest := firstPiece, s.entries; len(rest) > 0; piece *= 2 {
+		if after == nil || bound < g.codes.Bits() {
+			piece = len(rest)
+		}
+		part := rest[:min(piece, len(rest))]
+		rest = rest[len(part):]
+		near := s.nearsFor(len(part))
+		found := codec.WithinAt(near, s.query, g.codes.Slice(0, g.len()), part, bound)
+		for _, x := range near[:found] {
+			if slot := x.Position(); g.firstFoundBy(s, slot, j, a) {
+				s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
+			}
+		}
+		if after != nil && found > 0 {
+			bound = after()
+		}
+	}
+	return bound
+}
+
+// firstFoundBy reports whether a code, which is at distance a from the query in
+// substring j, is found by no step before that one: at distance a in a substring
+// before j, or at less in any.
+func (g *segment) firstFoundBy(s *search, slot uint32, j, a int) bool {
+	code := g.codes.At(int(slot))
+	for i, mask := range g.masks {
+		if i == j {
+			if a == 0 {
+				return true
+			}
+			a-- // from here on only less is earlier
+			continue
+		}
+		d := 0
+		for w, m := range mask {
+			d += bits.OnesCount64((code[w] ^ s.query[w]) & m)
+		}
+		if d <= a {
+			return false
+		}
+	}
+	return true
+}
+
+// scan adds to what s has found the codes within bound bits. after, if not nil,
+// is called when that has grown, and returns the bound for what follows.
+func (g *segment) scan(ctx context.Context, s *search, bound int, after func() int) error {
+	n := g.len()
+	size := scanBlock
+	if after != nil && bound == g.codes.Bits() {
+		size = scanBlock / 32 // all of the first block pass: let it be small
+	}
+	for from := 0; from < n; from += size {
+		size = min(2*size, scanBlock)
+		if from%(64*scanBlock) == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		to := min(from+size, n)
+		near := s.nearsFor(to - from)
+		found := codec.Within(near, s.query, g.codes.Slice(from, to), bound, uint32(from))
+		for _, x := range near[:found] {
+			s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[x.Position()]))
+		}
+		if after != nil && found > 0 {
+			bound = after()
+		}
+	}
+	s.explain.Scanned += n
+	return nil
+}

@@ -1,0 +1,101 @@
+package mih
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A Split cuts codes of q bits into m substrings of neighbouring bits, whose
+// widths differ by at most one bit, the wider ones first.
+//
+// The search (Norouzi, Punjani and Fleet, "Fast Exact Search in Hamming Space
+// with Multi-Index Hashing", TPAMI 2014) rests on the pigeonhole principle: let
+// r = m a + b with 0 <= b < m. A code within r bits of a query is within a bits
+// of it in one of the first b+1 substrings, or within a-1 bits in one of the
+// others; else they differed in at least (b+1)(a+1) + (m-b-1)a = r+1 bits.
+//
+// So the lookups of radius r are those of radius r-1 and, besides, those at
+// distance exactly a in substring b: step r.
+type Split struct {
+	bits   int
+	starts []int // m + 1 of them
+}
+
+// maxWidth bounds a substring, as a table has 2^width buckets.
+const maxWidth = 24
+
+// NewSplit returns the split of codes of q bits into m substrings.
+func NewSplit(q, m int) Split {
+	s := Split{bits: q, starts: make([]int, m+1)}
+	for j := range m {
+		s.starts[j+1] = s.starts[j] + q/m
+		if j < q%m {
+			s.starts[j+1]++
+		}
+	}
+	return s
+}
+
+// SplitFor returns the split that suits n codes of q bits: substrings of about
+// log2 n - 2 bits, so that a bucket holds a few codes. Fewer and wider substrings
+// make buckets that are empty, more and narrower ones make full ones, and both
+// cost more than they save.
+func SplitFor(q, n int) Split {
+	width := math.Log2(float64(max(n, 16))) - 2
+	m := int(math.Ceil(float64(q)/width - .05))
+	m = max(m, (q+maxWidth-1)/maxWidth, 1)
+	return NewSplit(q, min(m, q))
+}
+
+// Len returns the number of substrings, m.
+func (s Split) Len() int { return len(s.starts) - 1 }
+
+// Width returns the bits of substring j.
+func (s Split) Width(j int) int { return s.starts[j+1] - s.starts[j] }
+
+// Of returns substring j of a code.
+func (s Split) Of(c codec.Code, j int) uint32 {
+	return uint32(codec.Substring(c, s.starts[j], s.Width(j)))
+}
+
+// step returns the substring in which step r looks, and at which distance.
+func (s Split) step(r int) (j, distance int) { return r % s.Len(), r / s.Len() }
+
+// lookups returns the number of lookups of step r.
+func (s Split) lookups(r int) float64 {
+	j, a := s.step(r)
+	return choose(s.Width(j), a)
+}
+
+// choose returns the number of ways to choose a of n.
+func choose(n, a int) float64 {
+	if a > n {
+		return 0
+	}
+	c := 1.0
+	for i := range min(a, n-a) {
+		c = c * float64(n-i) / float64(i+1)
+	}
+	return c
+}
+
+// firstMask and nextMask enumerate the numbers of a given count of one bits
+// that are below 1<<width, in ascending order (Gosper; HAKMEM, item 175), to
+// flip bits of a substring with:
+//
+//	for x := firstMask(a); x>>width == 0; x = nextMask(x) { ... }
+//
+// For a = 0 the only one is 0, after which nextMask gives a number that is too
+// large.
+func firstMask(a int) uint64 { return 1<<a - 1 }
+
+func nextMask(x uint64) uint64 {
+	if x == 0 {
+		return 1 << 63
+	}
+	low := x & -x
+	carried := x + low
+	return (carried^x)>>(2+bits.TrailingZeros64(low)) | carried
+}

@@ -1,0 +1,264 @@
+package mih
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A Store has the substring tables of a set of codes somewhere else, on disk
+// say. Numbers are those of a [Table]. It is used by one goroutine at a time.
+type Store interface {
+	// Posting appends to dst, ascending, the numbers of the codes that have a
+	// value in substring j of the split of the postings.
+	Posting(dst []uint32, j int, value uint32) ([]uint32, error)
+
+	// Near appends to dst those of the codes with these numbers, ascending and
+	// distinct, that are within r bits of the query, in any order.
+	Near(dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error)
+
+	// Blocks calls f with all codes, packed, that have the numbers first and
+	// following, as many as there are, except those for which f is called with
+	// absent; in blocks of any size up to 4096.
+	Blocks(f func(numbers []uint32, codes []uint64) error) error
+
+	// Weight says how many results a code stands for.
+	Weight(number uint32, distance int) (int, error)
+}
+
+// Stored searches a Store as a Table does its segments, one lookup costing
+// microseconds instead of nanoseconds.
+type Stored struct {
+	Split Split
+	Codes int // how many there are
+	Bits  int
+	Store Store
+	Costs *StoredCosts
+}
+
+// StoredCosts are running means of what lookups in a store cost, in
+// nanoseconds; the zero value has a guess. Safe for concurrent use.
+type StoredCosts struct{ lookup, code atomic.Uint64 }
+
+const (
+	guessedLookup = 5000 // a posting
+	guessedCode   = 10   // a code of a block that is scanned
+)
+
+func (c *StoredCosts) Lookup() float64 { return mean(&c.lookup, guessedLookup) }
+
+func (c *StoredCosts) Code() float64 { return mean(&c.code, guessedCode) }
+
+func mean(a *atomic.Uint64, guess float64) float64 {
+	if b := a.Load(); b != 0 {
+		return math.Float64frombits(b)
+	}
+	return guess
+}
+
+// learn moves a mean towards what was just seen. Two that do it at a time may
+// lose one.
+func learn(a *atomic.Uint64, guess, took float64, n int) {
+	if n > 0 {
+		x := mean(a, guess)
+		a.Store(math.Float64bits(x + (took/float64(n)-x)/8))
+	}
+}
+
+// lookups returns the number of lookups of the steps from to to.
+func (d *Stored) lookups(from, to int) float64 {
+	n := 0.0
+	for r := from; r <= to; r++ {
+		n += d.Split.lookups(r)
+	}
+	return n
+}
+
+// PredictRadius predicts the time of a search by postings, and of one that reads
+// all codes, in nanoseconds.
+func (d *Stored) PredictRadius(r int) (postings, scan float64) {
+	return d.lookups(0, min(r, d.Bits)) * d.Costs.Lookup(), float64(d.Codes) * d.Costs.Code()
+}
+
+// Radius is as that of a Table; plan is PlanDisk, PlanBlockScan or PlanAuto.
+func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst []codec.Near, explain *Explain) (found []codec.Near, total int, err error) {
+	r = min(r, d.Bits)
+	e := Explain{Plan: plan, Substrings: []int{d.Split.Len()}}
+	postings, scan := d.PredictRadius(r)
+	if plan == PlanAuto {
+		e.Plan = PlanDisk
+		if scan < postings {
+			e.Plan = PlanBlockScan
+		}
+	}
+	start := len(dst)
+	if e.Plan == PlanDisk {
+		e.Predicted = time.Duration(postings)
+		var numbers []uint32
+		for step := 0; step <= r && err == nil; step++ {
+			numbers, err = d.step(ctx, &e, q, step, numbers)
+		}
+		if err == nil {
+			slices.Sort(numbers)
+			dst, err = d.Store.Near(dst, q, slices.Compact(numbers), r)
+		}
+	} else {
+		e.Predicted = time.Duration(scan)
+		err = d.scan(ctx, &e, q, &r, func(near []codec.Near) error {
+			dst = append(dst, near...)
+			return nil
+		})
+	}
+	if err != nil {
+		return dst[:start], 0, err
+	}
+	weight := d.weight(&err)
+	kept := append(dst[:start], slices.DeleteFunc(dst[start:], func(x codec.Near) bool {
+		w := weight(x.Position(), x.Distance())
+		total += max(w, 0)
+		return w <= 0
+	})...)
+	if err != nil {
+		return dst[:start], 0, err
+	}
+	slices.Sort(kept[start:])
+	e.Found = len(kept) - start
+	if explain != nil {
+		*explain = e
+	}
+	return kept, total, nil
+}
+
+// step appends the numbers that the lookups of a step bring.
+func (d *Stored) step(ctx context.Context, e *Explain, q codec.Code, r int, numbers []uint32) ([]uint32, error) {
+	j, a := d.Split.step(r)
+	width, value := d.Split.Width(j), d.Split.Of(q, j)
+	began, before, probes := time.Now(), len(numbers), 0
+	var err error
+	for mask := firstMask(a); mask>>width == 0; mask = nextMask(mask) {
+		if probes%64 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		if numbers, err = d.Store.Posting(numbers, j, value^uint32(mask)); err != nil {
+			return nil, err
+		}
+		probes++
+	}
+	learn(&d.Costs.lookup, guessedLookup, float64(time.Since(began)), probes)
+	e.Probes += probes
+	e.Candidates += len(numbers) - before
+	return numbers, nil
+}
+
+// scan reads all codes and calls f with those within the bound, by blocks.
+func (d *Stored) scan(ctx context.Context, e *Explain, q codec.Code, bound *int, f func([]codec.Near) error) error {
+	began, scanned := time.Now(), 0
+	near := make([]codec.Near, scanBlock+8)
+	err := d.Store.Blocks(func(numbers []uint32, codes []uint64) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		scanned += len(numbers)
+		found := near[:codec.Within(near, q, codes, *bound, 0)]
+		for i, x := range found {
+			found[i] = codec.NearOf(x.Distance(), numbers[x.Position()])
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		return f(found)
+	})
+	learn(&d.Costs.code, guessedCode, float64(time.Since(began)), scanned)
+	e.Scanned += scanned
+	return err
+}
+
+// Nearest is as that of a Table; plan is PlanDisk, PlanBlockScan or PlanAuto.
+func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, dst []codec.Near, explain *Explain) ([]codec.Near, error) {
+	if k <= 0 {
+		return dst, nil
+	}
+	var failed error
+	c := new(collector)
+	c.start(d.Bits, k, nil, d.weight(&failed))
+	e := Explain{Plan: plan, Substrings: []int{d.Split.Len()}}
+	m, scanCost := d.Split.Len(), float64(d.Codes)*d.Costs.Code()
+	if plan == PlanAuto {
+		e.Plan = PlanDisk
+		if d.lookups(0, m)*d.Costs.Lookup() > scanCost {
+			e.Plan = PlanBlockScan
+		}
+	}
+	scan := e.Plan == PlanBlockScan
+	var seen, numbers, fresh []uint32
+	for r := 0; !scan && r <= d.Bits && !(r > 0 && c.done(r-1)) && len(seen) < d.Codes; r++ {
+		if plan == PlanAuto && r >= m && d.lookups(r, c.bound)*d.Costs.Lookup() > scanCost {
+			scan, e.Abandoned = true, true
+			c.forget(0, math.MaxUint32)
+			break
+		}
+		var err error
+		if numbers, err = d.step(ctx, &e, q, r, numbers[:0]); err != nil {
+			return dst, err
+		}
+		slices.Sort(numbers)
+		fresh, seen = without(fresh[:0], slices.Compact(numbers), seen)
+		if c.found, err = d.Store.Near(c.found, q, fresh, c.bound); err != nil {
+			return dst, err
+		}
+		if c.take(); failed != nil {
+			return dst, failed
+		}
+	}
+	if scan {
+		err := d.scan(ctx, &e, q, &c.bound, func(near []codec.Near) error {
+			c.found = append(c.found, near...)
+			c.take()
+			return failed
+		})
+		if err != nil {
+			return dst, err
+		}
+	}
+	start := len(dst)
+	dst = c.appendTo(dst)
+	e.Found = len(dst) - start
+	if explain != nil {
+		*explain = e
+	}
+	return dst, nil
+}
+
+// weight returns the weights of the store as a function that keeps the first
+// error aside.
+func (d *Stored) weight(failed *error) func(uint32, int) int {
+	return func(n uint32, distance int) int {
+		if *failed != nil {
+			return 0
+		}
+		w, err := d.Store.Weight(n, distance)
+		*failed = err
+		return w
+	}
+}
+
+// without appends to dst the numbers that are not among seen, and returns seen
+// with them; all ascending and distinct.
+func without(dst, numbers, seen []uint32) (fresh, all []uint32) {
+	all = make([]uint32, 0, len(seen)+len(numbers))
+	for _, n := range numbers {
+		for len(seen) > 0 && seen[0] < n {
+			all, seen = append(all, seen[0]), seen[1:]
+		}
+		if len(seen) == 0 || seen[0] != n {
+			dst, all = append(dst, n), append(all, n)
+		}
+	}
+	return dst, append(all, seen...)
+}
