@@ -10,8 +10,13 @@ import (
 // looked. It works on a view, so that nobody waits for it, and hands what it has
 // made to the committer, which shows it with the next view.
 
-// buildDue reports whether there is something to build.
-func (cv *collectionView) buildDue() bool { return cv.table != nil && cv.table.Build() != nil }
+// due returns what there is to build, nil if nothing.
+func (cv *collectionView) due() *mih.Build {
+	if cv.table == nil {
+		return nil
+	}
+	return cv.table.Build()
+}
 
 // wantBuild asks the builder to look.
 func (d *DB) wantBuild() {
@@ -37,12 +42,7 @@ func (d *DB) buildIndexes(ctx context.Context) {
 // buildOne builds the index of one collection, if one is due, and reports
 // whether it did.
 func (d *DB) buildOne(ctx context.Context) bool {
-	built, err := d.build(ctx, func(cv *collectionView) *mih.Build {
-		if cv.buildDue() {
-			return cv.table.Build()
-		}
-		return nil
-	})
+	built, err := d.build(ctx, (*collectionView).due)
 	if err != nil && ctx.Err() == nil {
 		d.opts.Logger.Error("index not built", "error", err)
 	}

@@ -83,6 +83,9 @@ func newBulk(c *Collection, changes []*change) *bulk {
 			return nil
 		}
 	}
+	if k.n == 0 {
+		return nil // only labels: it is not many items
+	}
 	return k
 }
 

@@ -211,6 +211,7 @@ func prefixed(p string) func(int) string {
 }
 
 func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
+	longTest(t)
 	for _, bits := range []int{16, 72} {
 		if testing.Short() && bits > 16 {
 			continue
@@ -233,6 +234,7 @@ func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
 }
 
 func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
+	longTest(t)
 	schema := Schema{Bits: 16, Fields: []Field{
 		{"year", Int, true}, {"title", String, true}, {"price", Float, true}, {"new", Bool, true}, {"note", String, false},
 	}}
@@ -269,6 +271,7 @@ func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
 }
 
 func TestBulkLoadOfFeatures(t *testing.T) {
+	longTest(t)
 	items := pairs(2*bulkItems+600, synth.Config{Seed: 3})
 	for i, it := range items {
 		switch i % 9 {
@@ -293,6 +296,7 @@ func TestBulkLoadOfFeatures(t *testing.T) {
 
 // Automatic keys are those that one Put after the other would give.
 func TestAutomaticKeysOfABulkLoad(t *testing.T) {
+	longTest(t)
 	at := func(keys map[int]string) func(int) string { return func(i int) string { return keys[i] } }
 	later := func(n int) string { return fmt.Sprint(bulkItems + n) } // the counter is at bulkItems then
 	for name, tc := range map[string]struct {
@@ -506,6 +510,7 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 // Whichever change to the file system fails, a bulk load is there whole or not at all;
 // and as long as only its tables cannot be written, it fails alone.
 func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
+	longTest(t)
 	alone := 0
 	for k := 0; ; k++ {
 		if testing.Short() && k%11 != 0 {
@@ -535,6 +540,7 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 
 // A read that fails while the store takes the tables costs the load alone.
 func TestFailedReadsOfABulkLoad(t *testing.T) {
+	longTest(t)
 	mem := vfs.NewMem()
 	var broken bool
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -571,6 +577,7 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 // A machine that stops at any change to the file system leaves a bulk load whole or
 // not at all, and what was acknowledged before.
 func TestCrashesAroundABulkLoad(t *testing.T) {
+	longTest(t)
 	for _, noSync := range []bool{false, true} {
 		mem := vfs.NewCrashableMem()
 		r := rand.New(rand.NewPCG(1, 2))
@@ -613,6 +620,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 // Many items get their codes from a training by way of tables, fewer in one batch; a
 // model that has learned from the first items gives all the same codes.
 func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
+	longTest(t)
 	items := pairs(bulkItems+300, synth.Config{Seed: 5})
 	for i, it := range items {
 		if i%9 == 3 {
@@ -657,6 +665,7 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 
 // What is written while a training of many items is going on is coded with the rest.
 func TestWritesDuringATrainingOfMany(t *testing.T) {
+	longTest(t)
 	w := newWorld(t, pairsSchema, true)
 	items := pairs(bulkItems+60, synth.Config{Seed: 6})
 	w.put(items[:bulkItems+50])
@@ -700,6 +709,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 
 // A training whose codes cannot be written changes nothing.
 func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
+	longTest(t)
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -729,5 +739,14 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != bulkItems {
 			t.Errorf("%+v", tr)
 		}
+	}
+}
+
+// longTest skips tests with many thousands of items in short runs, which the race
+// detector makes slow; make race runs them.
+func longTest(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("many items")
 	}
 }

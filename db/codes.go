@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // A Coded is an item's place in the database, its key and its code.
@@ -68,12 +67,7 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 		return err
 	}
 	for {
-		built, err := d.build(ctx, func(cv *collectionView) *mih.Build {
-			if cv.buildDue() {
-				return cv.table.Build()
-			}
-			return nil
-		})
+		built, err := d.build(ctx, (*collectionView).due)
 		if !built || err != nil {
 			return err
 		}

@@ -200,7 +200,7 @@ func (d *DB) publish(v *view) {
 		old.release()
 	}
 	for _, cv := range v.collections {
-		if cv.buildDue() {
+		if cv.due() != nil {
 			d.wantBuild()
 			break
 		}
@@ -208,8 +208,8 @@ func (d *DB) publish(v *view) {
 }
 
 // Close waits for the calls that are going on, makes everything durable and
-// frees the folder for others. A range over Items that is still running must
-// end first, so do not close from inside one. A second call returns ErrClosed.
+// frees the folder for others. A range over Items, ItemsWhere, Codes, Neighbors or
+// Runs that is still running must end first, so do not close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
 	if !d.guard.close() {

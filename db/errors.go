@@ -22,7 +22,7 @@ var (
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version
 	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can mend it; nothing was changed
-	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, spaces, labels or collections
+	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces, labels or collections
 	ErrBusy        = errors.New("fddhdb: collection is being trained")
 	ErrFailed      = errors.New("fddhdb: database has failed") // a write to disk failed; reopen to recover
 )

@@ -83,6 +83,7 @@ func newGroup(c *committer) *group {
 func (g *group) resolve(r *request) (bytes int, err error) {
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
+	newCodes := map[uint32]uint64{}
 	there := map[itemKey]bool{} // whether the request so far leaves an item under the key
 	for _, ch := range r.changes {
 		s := g.c.states[ch.collection]
@@ -116,6 +117,14 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 					return 0, err
 				}
 				bytes += size
+			}
+		}
+		if ch.kind != deleteItem && s.space != nil {
+			if s.table == nil {
+				return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
+			}
+			if newCodes[s.ID]++; newCodes[s.ID]+uint64(s.table.Table().Next()) >= maxRows-1 {
+				return 0, fmt.Errorf("%w: codes of collection %q: train again, or export and import", ErrFull, s.Name)
 			}
 		}
 		there[key] = ch.kind != deleteItem

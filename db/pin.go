@@ -32,6 +32,7 @@ func (d *DB) pin(v *view) *pin {
 func (p *pin) release() bool {
 	l := &p.db.pins
 	l.mu.Lock()
+	defer l.mu.Unlock() // until the view is released, as Close goes on when the list is empty
 	v := p.v
 	if v != nil {
 		p.v = nil
@@ -43,9 +44,6 @@ func (p *pin) release() bool {
 		if p.next != nil {
 			p.next.prev = p.prev
 		}
-	}
-	l.mu.Unlock()
-	if v != nil {
 		v.release()
 	}
 	return v != nil

@@ -92,6 +92,12 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 		return 0, ErrClosed
 	}
 	defer c.db.guard.leave()
+	if err := c.writable(); err != nil {
+		return 0, err
+	}
+	if err := c.loaded(ctx); err != nil {
+		return 0, err
+	}
 	n := 0
 	r := &request{}
 	r.exclusive = func(g *group) (err error) {

@@ -161,7 +161,7 @@ func (t *Table) predict(q *Query, radius int) (memory, scan, filter float64) {
 		if r < 0 {
 			r = g.split.Len() - 1
 		}
-		memory += g.costs.between(0, r, 1)
+		memory += min(g.costs.between(0, r, 1), g.costs.scan)
 		scan += g.costs.scan
 	}
 	if q.Filter != nil {
@@ -180,11 +180,24 @@ func (t *Table) plan(q *Query, radius int) (Plan, float64) {
 		// The lookups of a k-NN search are cheap to begin with, but may find
 		// little that the filter admits.
 		return PlanFilter, filter
-	case memory < scan || radius >= 0 && memory < tryAnyway*scan:
+	case memory < scan || radius >= 0 && t.tries(radius):
 		return PlanMemory, min(memory, scan)
 	}
 	return PlanScan, scan
 }
+
+// tries reports whether lookups are worth a try in some segment.
+func (t *Table) tries(radius int) bool {
+	for _, g := range t.segments {
+		if g.costs.tries(radius) {
+			return true
+		}
+	}
+	return false
+}
+
+// tries reports whether lookups up to step r are worth a try.
+func (c *costs) tries(r int) bool { return c.between(0, r, 1) < tryAnyway*c.scan }
 
 // Indexed reports whether all segments have their tables in memory.
 func (t *Table) Indexed() bool {

@@ -387,9 +387,9 @@ func (g *segment) scan(ctx context.Context, s *search, bound int, after func() i
 	if after != nil && bound == g.codes.Bits() {
 		size = scanBlock / 32 // all of the first block pass: let it be small
 	}
-	for from := 0; from < n; from += size {
+	for from, block := 0, 0; from < n; from, block = from+size, block+1 {
 		size = min(2*size, scanBlock)
-		if from%(64*scanBlock) == 0 {
+		if block%64 == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -50,8 +50,8 @@ func searchCommand(e *env) *cobra.Command {
 
 			-k is how many hits to return, 10 if not given. --radius returns those that
 			differ in so many bits at most, of which -k, then 10,000 if not given, are
-			printed and all are counted in total. Going on after those (--after) is not
-			built yet, so "next" is always null.
+			printed and all are counted in total. "next" is a cursor: the same search with
+			--after CURSOR goes on behind the hits (of one query: see --row).
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.

@@ -1,0 +1,104 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// Every way to write through a snapshot is refused and changes nothing.
+func TestSnapshotsAreReadOnly(t *testing.T) {
+	d := mustOpen(t, t.TempDir(), nil)
+	defer mustClose(t, d)
+	live, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Put(ctx, &Item{Key: "a", Code: []byte{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	c, err := snap.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, write := range map[string]func() error{
+		"put":         func() error { return c.Put(ctx, &Item{Key: "b", Code: []byte{1, 2}}) },
+		"merge":       func() error { return c.Merge(ctx, &Item{Key: "a", Code: []byte{1, 2}}) },
+		"delete":      func() error { _, err := c.Delete(ctx, "a"); return err },
+		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, ""); return err },
+		"train":       func() error { _, err := c.Train(ctx, TrainOptions{}); return err },
+	} {
+		if err := write(); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if n, err := live.Count(); n != 1 || err != nil {
+		t.Errorf("%d items, %v", n, err)
+	}
+}
+
+// Deleting by an expression right after opening waits for the codes.
+func TestDeleteWhereRightAfterOpening(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	for i := range loadAtOnce + 50 {
+		it := &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}
+		if i%1000 == 0 {
+			it.Labels = []string{"rare"}
+		}
+		if err := b.Put(c, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	d = mustOpen(t, dir, nil)
+	defer mustClose(t, d)
+	c = mustCollection(t, d, "main")
+	if n, err := c.DeleteWhere(ctx, "label = 'rare'"); n != 11 || err != nil {
+		t.Fatalf("%d deleted, %v", n, err)
+	}
+	if n, err := c.Count(); n != loadAtOnce+39 || err != nil {
+		t.Errorf("%d items, %v", n, err)
+	}
+}
+
+// A batch that begins with thousands of labels keeps the codes of its items.
+func TestLabelsBeforeAFewItems(t *testing.T) {
+	d := mustOpen(t, t.TempDir(), nil)
+	defer mustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	for i := range bulkItems - 1 {
+		if err := b.RegisterLabels(c, []string{fmt.Sprint("l", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		if err := b.Put(c, &Item{Code: []byte{byte(i), 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Search(ctx, Query{Code: []byte{3, 1}})
+	if err != nil || len(r.Hits) != 10 || r.Hits[0].Key != "3" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
