@@ -78,8 +78,10 @@ func Example_codesOnly() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for key, code := range map[string][]byte{"a": {0x00, 0x00}, "b": {0x03, 0x00}, "c": {0xff, 0xff}} {
-		if err := c.Put(ctx, &db.Item{Key: key, Code: code}); err != nil {
+	for _, item := range []db.Item{
+		{Key: "a", Code: []byte{0x00, 0x00}}, {Key: "b", Code: []byte{0x03, 0x00}}, {Key: "c", Code: []byte{0xff, 0xff}},
+	} {
+		if err := c.Put(ctx, &item); err != nil {
 			log.Fatal(err)
 		}
 	}
