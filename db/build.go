@@ -2,6 +2,8 @@ package db
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -66,7 +68,7 @@ func (d *DB) build(ctx context.Context, choose func(*collectionView) *mih.Build)
 			continue
 		}
 		b.Bare = !d.affords(v, cv, b)
-		if err := b.Run(ctx); err != nil {
+		if err := recovered(func() error { return b.Run(ctx) }); err != nil {
 			return false, annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
@@ -95,4 +97,15 @@ func (v *view) tableBytes(except *collectionView) int {
 		}
 	}
 	return sum
+}
+
+// recovered returns a panic of f as an error: what goes on in the background must
+// not take the process down that the database is embedded in.
+func recovered(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("fddhdb: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
 }

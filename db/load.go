@@ -54,7 +54,11 @@ func (d *DB) load(ctx context.Context, v *view) {
 			continue
 		}
 		tables := mih.TableBytes(cv.space.Bits, cv.codes) + d.current.Load().tableBytes(nil)
-		w, err := loadTable(ctx, v.snap, cv, int64(tables) > d.opts.IndexCacheBytes)
+		var w *mih.Writer
+		err := recovered(func() (err error) {
+			w, err = loadTable(ctx, v.snap, cv, int64(tables) > d.opts.IndexCacheBytes)
+			return err
+		})
 		if err == nil {
 			err = d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
 				g.c.states[cv.ID].setTable(w)
