@@ -29,8 +29,9 @@
 // A DB and everything that it hands out, but for Batch, is safe for concurrent
 // use. Writes go through one committer that groups what waits into one synced
 // commit. A read holds one immutable view of the whole database and waits for
-// nobody: not for writers, not for training. One process has a database open at
-// a time.
+// nobody: not for writers, not for training. After opening, codes are brought into
+// memory in the background; searches read the store until they are there, while
+// writes, Train, Evaluate and Codes wait. One process has a database open at a time.
 //
 // # Durability
 //

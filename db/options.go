@@ -16,10 +16,11 @@ type Options struct {
 	CacheBytes int64
 
 	// IndexCacheBytes bounds the memory of the tables that make searches fast,
-	// of all collections together; 4 GiB by default, negative for none. Codes beyond it, some 45
-	// bytes of tables each at 128 bits, are searched by reading them all, or by
-	// the tables on disk. The codes themselves and which items carry them, some
-	// 35 bytes each, are in memory in any case.
+	// of all collections together: some 30 bytes a code of 128 bits. 4 GiB by
+	// default, negative for none. The codes of segments that would exceed it are
+	// searched by reading them, or within a radius by the tables on disk. The
+	// codes themselves and which items carry them, some 35 bytes each, are in
+	// memory in any case.
 	IndexCacheBytes int64
 
 	// KeyCacheBytes bounds the memory for keys of items that searches have

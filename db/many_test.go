@@ -1,0 +1,76 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fddhdb/fddhdb/internal/codesets"
+)
+
+// SearchAll gives each query the answer that Search gives it, whatever the others
+// ask for, by lookups, by scans that they share and from the store.
+func TestSearchAllIsSearchOfEach(t *testing.T) {
+	const n, q = 6000, 64
+	d := mustOpen(t, t.TempDir(), nil)
+	defer mustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	codes, err := codesets.Generate(codesets.Clustered, q, n, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		it := &Item{Code: codes.At(i).AppendBytes(nil, q)}
+		if i%3 == 0 {
+			it.Labels = []string{"third"}
+		}
+		if err := b.Put(c, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	members, fresh, err := codesets.Queries(codesets.Clustered, q, n, 40, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var queries []Query
+	for i := range 40 {
+		queries = append(queries,
+			Query{Code: members.At(i).AppendBytes(nil, q), K: 1 + i*i%200, Plan: Plan(i % 6)},
+			Query{Code: fresh.At(i).AppendBytes(nil, q), Where: "label = 'third'", K: 5, Plan: Plan(i % 3)},
+			Query{Key: fmt.Sprint(i)})
+	}
+	all, err := c.SearchAll(ctx, queries)
+	if err != nil || len(all) != len(queries) {
+		t.Fatalf("%d answers, %v", len(all), err)
+	}
+	for i := range queries {
+		one, err := c.Search(ctx, queries[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(one, all[i], cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("query %d, plan %v: %s", i, queries[i].Plan, diff)
+		}
+	}
+	if all, err := c.SearchAll(ctx, nil); len(all) != 0 || err != nil {
+		t.Errorf("no queries: %v, %v", all, err)
+	}
+	queries[17].Code, queries[17].Where, queries[17].Key = nil, "", "nobody"
+	var bad *QueryError
+	if _, err := c.SearchAll(ctx, queries); !errors.Is(err, ErrNotFound) || !errors.As(err, &bad) || bad.Query != 17 {
+		t.Errorf("a query by a key that is not there: %v", err)
+	}
+}
