@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -149,4 +150,32 @@ func firstWithin(c *Collection, q Query, radius int) (*Result, error) {
 	}
 	defer runs.Close()
 	return runs.First(ctx, q.K)
+}
+
+// The largest number of items is as good as any.
+func TestLargestK(t *testing.T) {
+	d := mustOpen(t, t.TempDir(), nil)
+	defer mustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []byte{1, 2, 7} {
+		if err := c.Put(ctx, &Item{Code: []byte{code}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for plan := PlanAuto; plan <= PlanBlockScan; plan++ {
+		for _, where := range []string{"", "NOT label = 'x'"} {
+			q := Query{Code: []byte{0}, K: math.MaxInt, Plan: plan, Where: where}
+			one, err := c.Search(ctx, q)
+			if err != nil || len(one.Hits) != 3 {
+				t.Errorf("plan %v, %q: %+v, %v", plan, where, one, err)
+			}
+			all, err := c.SearchAll(ctx, []Query{q})
+			if err != nil || len(all[0].Hits) != 3 {
+				t.Errorf("plan %v, %q: all: %v", plan, where, err)
+			}
+		}
+	}
 }

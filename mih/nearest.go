@@ -67,7 +67,7 @@ func (c *collector) take() {
 		}
 	}
 	c.found, c.taken = kept, len(kept)
-	if len(kept) > 1024 && len(kept) > 8*c.k {
+	if len(kept) > 1024 && len(kept)/8 > c.k {
 		c.prune()
 	}
 }
