@@ -210,7 +210,7 @@ type searcher struct {
 	after  *position    // where the answer begins; nil: at the start
 	radius int          // negative: none
 
-	matches []codec.Near // codes by (distance, number)
+	matches []codec.Near // codes by distance
 	total   int          // items that they have
 	explain *Explain     // to be filled in, if not nil
 

@@ -158,7 +158,8 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 }
 
 // runs yields the codes that were found, behind the cursor, by (distance, -score,
-// number). Scores are computed a distance at a time.
+// number). Scores and order are computed a distance at a time, as nobody may look
+// at the later ones.
 func (s *searcher) runs(ctx context.Context) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		var shell []Run
@@ -181,10 +182,9 @@ func (s *searcher) runs(ctx context.Context) iter.Seq2[Run, error] {
 				}
 				shell = append(shell, r)
 			}
-			if s.p.z != nil {
-				// Stable, so that the number of the code decides last.
-				slices.SortStableFunc(shell, func(a, b Run) int { return cmp.Compare(b.Score, a.Score) })
-			}
+			slices.SortFunc(shell, func(a, b Run) int {
+				return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.number, b.number))
+			})
 			for _, r := range shell {
 				if s.after != nil && s.after.beyond(r) {
 					continue

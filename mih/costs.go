@@ -24,11 +24,6 @@ type costs struct {
 const (
 	// Every search pays for its surroundings; a plan must not be chosen for less.
 	overhead = 150
-	// The time of a step is shared out between lookups and candidates as if one of
-	// each took so many nanoseconds.
-	perLookup    = 12
-	perCandidate = 1.2
-
 	// Lookups within a radius are tried where they are predicted to take so many
 	// scans.
 	tryAnyway = 1.2
@@ -81,32 +76,41 @@ func (g *segment) calibrate() {
 		c.nearest = min(c.nearest, float64(time.Since(start)))
 	}
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
+	done := make([][]int, len(queries)) // rings of each substring
+	for i := range done {
+		done[i] = make([]int, g.split.Len())
+	}
 	total := 0.0
 	for r := 0; r <= g.codes.Bits() && total < enoughScans*c.scan; r++ {
-		lookups := g.split.lookups(r)
-		if lookups > float64(8*n) {
-			break
-		}
 		// The first pass finds little of what it needs in the caches, the others
 		// all of it. Searches of a busy index are between these.
-		first, best, candidates := 0.0, math.Inf(1), 0
+		first, best, lookups, candidates := 0.0, math.Inf(1), 0, 0
 		for pass := range 3 {
-			s.explain.Candidates = 0
-			start := time.Now()
-			for _, q := range queries {
+			s.explain.Candidates, s.explain.Probes = 0, 0
+			took := time.Duration(0)
+			for i, q := range queries {
 				s.query, s.collector.found = q, s.collector.found[:0]
 				s.enter(g)
-				g.step(s, r, r, nil)
+				for j, a := range done[i] {
+					s.rings[j].goTo(g, j, a)
+				}
+				start := time.Now()
+				g.step(s, r, nil)
+				took += time.Since(start)
+				if pass == 2 {
+					for j := range done[i] {
+						done[i][j] = s.rings[j].distance
+					}
+				}
 			}
-			took := float64(time.Since(start))
 			if pass == 0 {
-				first = took
+				first = float64(took)
 			}
-			best, candidates = min(best, took), s.explain.Candidates
+			best, candidates, lookups = min(best, float64(took)), s.explain.Candidates, s.explain.Probes
 		}
 		took, mean := math.Sqrt(first*best)/sampleQueries, float64(candidates)/sampleQueries
 		total += took
-		compares := took * perCandidate * mean / (perLookup*lookups + perCandidate*mean)
+		compares := took * candidateCost * mean / (lookupCost*float64(lookups)/sampleQueries + candidateCost*mean)
 		c.lookups = append(c.lookups, c.lookups[r]+took-compares)
 		c.compares = append(c.compares, c.compares[r]+compares)
 		c.found = append(c.found, c.found[r]+mean)

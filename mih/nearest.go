@@ -97,13 +97,10 @@ func (c *collector) forget(first, last uint32) {
 	c.taken = len(c.found)
 }
 
-// appendTo appends the answer in order.
+// appendTo appends the answer by distance.
 func (c *collector) appendTo(dst []codec.Near) []codec.Near {
 	c.prune()
-	start := len(dst)
-	dst = append(dst, c.found...)
-	slices.Sort(dst[start:])
-	return dst
+	return appendByDistance(dst, c.found, len(c.histogram)-1)
 }
 
 // done reports whether every code within the bound has been found when all
@@ -207,7 +204,7 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 				return false, err
 			}
 		}
-		g.step(s, r, c.bound, s.takeMore)
+		g.step(s, c.bound, s.takeMore)
 	}
 	return false, nil
 }

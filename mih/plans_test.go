@@ -118,7 +118,7 @@ func (o *oracle) checkQuery(t rapid.TB, table *Table, query []byte, filter *roar
 
 func (o *oracle) same(t rapid.TB, what string, code func(uint32) codec.Code, got []codec.Near, want map[string]int) {
 	t.Helper()
-	if !slices.IsSorted(got) {
+	if !slices.IsSortedFunc(got, func(a, b codec.Near) int { return a.Distance() - b.Distance() }) {
 		t.Fatalf("%s: out of order", what)
 	}
 	seen := map[string]int{}

@@ -65,7 +65,7 @@ type search struct {
 	query      codec.Code
 	ordered    codec.Code // the query in the order of bits of the segment in hand
 	substrings []uint32   // of that
-	from, to   [chunk]uint32
+	rings      rings      // of the search of that segment
 	entries    []uint32
 	nears      []codec.Near
 	touched    uint32
@@ -101,13 +101,14 @@ func (s *search) nearsFor(n int) []codec.Near {
 	return s.nears[:cap(s.nears)]
 }
 
-// enter computes the substrings of the query for a segment.
+// enter prepares for lookups in a segment.
 func (s *search) enter(g *segment) {
 	s.substrings = s.substrings[:0]
 	s.ordered = g.order.apply(s.ordered, s.query)
 	for j := range g.split.Len() {
 		s.substrings = append(s.substrings, g.split.Of(s.ordered, j))
 	}
+	s.rings = s.rings.reset(g)
 }
 
 // scanBlock is the number of codes that are read between two looks at what they
@@ -126,7 +127,7 @@ func (q *Query) weight(t *Table, n uint32, distance int) int {
 }
 
 // Radius appends to dst the codes within r bits of the query that have a weight,
-// as Nears of distance and number, in that order, and returns the sum of their
+// by distance, in any order where that is the same, and returns the sum of their
 // weights. Explain, if not nil, is filled in.
 func (t *Table) Radius(ctx context.Context, q *Query, r int, dst []codec.Near, explain *Explain) (found []codec.Near, total int, err error) {
 	s := t.newSearch(q.Code)
@@ -134,17 +135,39 @@ func (t *Table) Radius(ctx context.Context, q *Query, r int, dst []codec.Near, e
 	if err := s.radius(ctx, q, r); err != nil {
 		return dst, 0, err
 	}
-	start := len(dst)
+	kept := s.found[:0]
 	for _, x := range s.found {
 		if w := q.weight(t, x.Position(), x.Distance()); w > 0 {
-			dst = append(dst, x)
+			kept = append(kept, x)
 			total += w
 		}
 	}
-	slices.Sort(dst[start:])
-	s.explain.Found = len(dst) - start
+	s.explain.Found = len(kept)
+	dst = appendByDistance(dst, kept, t.bits)
 	s.explainTo(explain)
 	return dst, total, nil
+}
+
+// appendByDistance appends Nears of at most q bits to dst, by distance, those of
+// one distance as they come. A search may find thousands, of which a user looks at
+// the first ones: to order the others by number too would take longer than to find
+// them.
+func appendByDistance(dst, found []codec.Near, q int) []codec.Near {
+	ends := make([]int, q+2) // ends[d+1]: of those at distance d, once all are counted
+	for _, x := range found {
+		ends[x.Distance()+1]++
+	}
+	for d := range q + 1 {
+		ends[d+1] += ends[d]
+	}
+	start := len(dst)
+	dst = slices.Grow(dst, len(found))[:start+len(found)]
+	for _, x := range found {
+		at := &ends[x.Distance()] // where the distance before ends, this one begins
+		dst[start+*at] = x
+		*at++
+	}
+	return dst
 }
 
 // Count returns the sum of the weights of the codes within r bits of the query.
@@ -208,10 +231,10 @@ func (s *search) lookUpAll(ctx context.Context, g *segment, r int, mayScan bool)
 			s.found, s.explain.Abandoned = s.found[:found], true
 			return true, nil
 		}
-		if s.explain.Probes%4096 < chunk && ctx.Err() != nil {
+		if step%8 == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		g.step(s, step, r, nil)
+		g.step(s, r, nil)
 	}
 	return false, nil
 }

@@ -224,7 +224,7 @@ func (o *oracle) check(t *rapid.T, table *Table, rng *rand.Rand) {
 }
 
 func (o *oracle) compare(t *rapid.T, table *Table, plan Plan, got []codec.Near, want map[string]int) {
-	if !slices.IsSorted(got) {
+	if !slices.IsSortedFunc(got, func(a, b codec.Near) int { return a.Distance() - b.Distance() }) {
 		t.Fatalf("plan %v: not in order: %v", plan, got)
 	}
 	seen := map[string]int{}

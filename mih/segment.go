@@ -238,74 +238,61 @@ func (g *segment) bytes() (codes, tables int) {
 // one do not wait for each other, those of a single lookup do.
 const chunk = 256
 
-// step adds to what s has found the codes within bound bits that step r finds
-// and no step before it: those at distance a from the query in substring j.
-// after, if not nil, is called now and then when that has grown, and returns the
-// bound for what follows.
-func (g *segment) step(s *search, r, bound int, after func() int) {
-	j, a := g.split.step(r)
-	width := g.split.Width(j)
+// step looks up the cheapest ring and adds to what s has found the codes within
+// bound bits that this one finds and none before it. after, if not nil, is called
+// now and then when that has grown, and returns the bound for what follows.
+func (g *segment) step(s *search, bound int, after func() int) {
+	j := g.cheapest(s)
+	next := &s.rings[j]
+	s.explain.Candidates += next.entries
 	t := &g.tables[j]
-	query := s.substrings[j]
-	for mask := firstMask(a); mask>>width == 0; {
-		n, entries := 0, 0
-		for ; n < chunk && mask>>width == 0; mask = nextMask(mask) {
-			bucket := query ^ uint32(mask)
-			s.from[n], s.to[n] = t.offsets[bucket], t.offsets[bucket+1]
-			n++
-		}
-		s.explain.Probes += n
-		for i := range n {
-			entries += int(s.to[i] - s.from[i])
-		}
-		s.explain.Candidates += entries
-		if entries == 0 {
-			continue
-		}
+	for i := 0; i < len(next.from); i += chunk {
+		end := min(i+chunk, len(next.from))
+		from, to := next.from[i:end], next.to[i:end]
 		if t.slots != nil && t.codes == nil {
-			bound = g.verifySlots(s, j, a, n, entries, bound, after)
+			bound = g.verifySlots(s, j, from, to, bound, after)
 		} else {
-			bound = g.verifyRuns(s, j, a, n, entries, bound, after)
+			bound = g.verifyRuns(s, j, from, to, bound, after)
 		}
 	}
+	next.goTo(g, j, next.distance+1)
 }
 
 // A search that has no bound yet looks at that many entries, and then at twice as
 // many each time, before it asks for one: all of the first come through.
 const firstPiece = 32
 
-// verifyRuns looks at the entries of n buckets of a table that has their codes
-// in the same order.
-func (g *segment) verifyRuns(s *search, j, a, n, entries, bound int, after func() int) int {
+// verifyRuns looks at the entries of buckets of a table that has their codes in the
+// same order. It may change from and to.
+func (g *segment) verifyRuns(s *search, j int, from, to []uint32, bound int, after func() int) int {
 	t := &g.tables[j]
 	codes := t.codes
 	if codes == nil {
 		codes = g.codes.Slice(0, g.len())
 	}
-	from, to := s.from[:n], s.to[:n]
 	if after != nil && bound == g.codes.Bits() {
 		var one, end [1]uint32
 		for piece := uint32(firstPiece); bound == g.codes.Bits() && len(from) > 0; piece = min(2*piece, scanBlock) {
 			one[0], end[0] = from[0], min(to[0], from[0]+piece)
-			g.verifyRanges(s, j, a, int(end[0]-one[0]), one[:], end[:], codes, bound)
+			g.verifyRanges(s, j, one[:], end[:], codes, bound)
 			bound = after()
 			if from[0] = end[0]; from[0] == to[0] {
 				from, to = from[1:], to[1:]
 			}
 		}
-		entries = 0
-		for i := range from {
-			entries += int(to[i] - from[i])
-		}
 	}
-	g.verifyRanges(s, j, a, entries, from, to, codes, bound)
+	g.verifyRanges(s, j, from, to, codes, bound)
 	if after != nil {
 		bound = after()
 	}
 	return bound
 }
 
-func (g *segment) verifyRanges(s *search, j, a, entries int, from, to []uint32, codes []uint64, bound int) {
+func (g *segment) verifyRanges(s *search, j int, from, to []uint32, codes []uint64, bound int) {
+	entries := 0
+	for i := range from {
+		entries += int(to[i] - from[i])
+	}
 	near := s.nearsFor(entries + 8)
 	found := codec.WithinRanges(near, s.query, codes, from, to, bound)
 	slots := g.tables[j].slots
@@ -314,26 +301,24 @@ func (g *segment) verifyRanges(s *search, j, a, entries int, from, to []uint32, 
 		if slots != nil {
 			slot = slots[slot]
 		}
-		if g.firstFoundBy(s, slot, j, a) {
+		if g.firstFound(s, slot, j) {
 			s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
 		}
 	}
 }
 
-// verifySlots looks at the entries of n buckets of a table that has their slots.
-func (g *segment) verifySlots(s *search, j, a, n, entries, bound int, after func() int) int {
+// verifySlots looks at the entries of buckets of a table that has their slots.
+func (g *segment) verifySlots(s *search, j int, from, to []uint32, bound int, after func() int) int {
 	slots := g.tables[j].slots
 	// The first entry of each bucket, so that the lists are on their way.
 	touched := uint32(0)
-	for i := range n {
-		if s.from[i] < s.to[i] {
-			touched ^= slots[s.from[i]]
-		}
+	for _, first := range from {
+		touched ^= slots[first]
 	}
 	s.touched ^= touched
-	s.entries = slices.Grow(s.entries[:0], entries)
-	for i := range n {
-		s.entries = append(s.entries, slots[s.from[i]:s.to[i]]...)
+	s.entries = s.entries[:0]
+	for i, first := range from {
+		s.entries = append(s.entries, slots[first:to[i]]...)
 	}
 	for piece, rest := firstPiece, s.entries; len(rest) > 0; piece *= 2 {
 		if after == nil || bound < g.codes.Bits() {
@@ -344,7 +329,7 @@ func (g *segment) verifySlots(s *search, j, a, n, entries, bound int, after func
 		near := s.nearsFor(len(part))
 		found := codec.WithinAt(near, s.query, g.codes.Slice(0, g.len()), part, bound)
 		for _, x := range near[:found] {
-			if slot := x.Position(); g.firstFoundBy(s, slot, j, a) {
+			if slot := x.Position(); g.firstFound(s, slot, j) {
 				s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
 			}
 		}
@@ -355,24 +340,19 @@ func (g *segment) verifySlots(s *search, j, a, n, entries, bound int, after func
 	return bound
 }
 
-// firstFoundBy reports whether a code, which is at distance a from the query in
-// substring j, is found by no step before that one: at distance a in a substring
-// before j, or at less in any.
-func (g *segment) firstFoundBy(s *search, slot uint32, j, a int) bool {
+// firstFound reports whether no ring before the next one of substring j, in which
+// a code has been found, has found it.
+func (g *segment) firstFound(s *search, slot uint32, j int) bool {
 	code := g.codes.At(int(slot))
 	for i, mask := range g.masks {
-		if i == j {
-			if a == 0 {
-				return true
-			}
-			a-- // from here on only less is earlier
+		if i == j || s.rings[i].distance == 0 {
 			continue
 		}
 		d := 0
 		for w, m := range mask {
 			d += bits.OnesCount64((code[w] ^ s.query[w]) & m)
 		}
-		if d <= a {
+		if d < s.rings[i].distance {
 			return false
 		}
 	}

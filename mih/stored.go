@@ -117,20 +117,20 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 		return dst[:start], 0, err
 	}
 	weight := d.weight(&err)
-	kept := append(dst[:start], slices.DeleteFunc(dst[start:], func(x codec.Near) bool {
+	found = slices.DeleteFunc(dst[start:], func(x codec.Near) bool {
 		w := weight(x.Position(), x.Distance())
 		total += max(w, 0)
 		return w <= 0
-	})...)
+	})
 	if err != nil {
 		return dst[:start], 0, err
 	}
-	slices.Sort(kept[start:])
-	e.Found = len(kept) - start
+	dst = appendByDistance(dst[:start], slices.Clone(found), d.Bits)
+	e.Found = len(found)
 	if explain != nil {
 		*explain = e
 	}
-	return kept, total, nil
+	return dst, total, nil
 }
 
 // step appends the numbers that the lookups of a step bring.
