@@ -28,7 +28,12 @@ const (
 	// scans.
 	tryAnyway = 1.2
 
-	sampleQueries = 64
+	// What a search has taken early on, in scans, and how many it may be predicted
+	// to take then.
+	early = .1
+	doubt = 1.5
+
+	sampleQueries = 96
 	// Steps are measured up to where they cost so many scans.
 	enoughScans = 2
 )
@@ -76,46 +81,42 @@ func (g *segment) calibrate() {
 		c.nearest = min(c.nearest, float64(time.Since(start)))
 	}
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
-	done := make([][]int, len(queries)) // rings of each substring
-	for i := range done {
-		done[i] = make([]int, g.split.Len())
-	}
+	states := make([]rings, len(queries))
 	total := 0.0
 	for r := 0; r <= g.codes.Bits() && total < enoughScans*c.scan; r++ {
-		// The first pass finds little of what it needs in the caches, the others
-		// all of it. Searches of a busy index are between these.
-		first, best, lookups, candidates := 0.0, math.Inf(1), 0, 0
-		for pass := range 3 {
-			s.explain.Candidates, s.explain.Probes = 0, 0
-			took := time.Duration(0)
-			for i, q := range queries {
-				s.query, s.collector.found = q, s.collector.found[:0]
+		// Each query is asked once, so that it finds in the caches what searches of
+		// a busy index find. Of the two halves of them, one may be interrupted.
+		s.explain.Candidates, s.explain.Probes = 0, 0
+		pace, work := math.Inf(1), 0.0
+		for half := range 2 {
+			began, took := s.explain.shares(), time.Duration(0)
+			for i := half; i < len(queries); i += 2 {
+				s.query, s.collector.found = queries[i], s.collector.found[:0]
 				s.enter(g)
-				for j, a := range done[i] {
-					s.rings[j].goTo(g, j, a)
+				if r > 0 {
+					s.rings, states[i] = states[i], s.rings
 				}
 				start := time.Now()
 				g.step(s, r, nil)
 				took += time.Since(start)
-				if pass == 2 {
-					for j := range done[i] {
-						done[i][j] = s.rings[j].distance
-					}
-				}
+				s.rings, states[i] = states[i], s.rings
 			}
-			if pass == 0 {
-				first = float64(took)
-			}
-			best, candidates, lookups = min(best, float64(took)), s.explain.Candidates, s.explain.Probes
+			ended := s.explain.shares()
+			pace, work = min(pace, float64(took)/(ended-began)), ended
 		}
-		took, mean := math.Sqrt(first*best)/sampleQueries, float64(candidates)/sampleQueries
+		took, mean := pace*work/sampleQueries, float64(s.explain.Candidates)/sampleQueries
 		total += took
-		compares := took * candidateCost * mean / (lookupCost*float64(lookups)/sampleQueries + candidateCost*mean)
+		compares := took * candidateCost * float64(s.explain.Candidates) / work
 		c.lookups = append(c.lookups, c.lookups[r]+took-compares)
 		c.compares = append(c.compares, c.compares[r]+compares)
 		c.found = append(c.found, c.found[r]+mean)
 	}
 	g.reach = newReach(g.split, len(c.lookups))
+}
+
+// shares returns the roughly estimated time of lookups and comparisons.
+func (e *Explain) shares() float64 {
+	return lookupCost*float64(e.Probes) + candidateCost*float64(e.Candidates)
 }
 
 // between returns the predicted time of the steps from to to, to a query whose
@@ -137,9 +138,15 @@ func (c *costs) share(r, candidates int) float64 {
 }
 
 // worthLookingUp reports whether the steps from r to end are predicted to take
-// less than a scan, the steps before r having found so many candidates.
+// less than a scan, the steps before r having found so many candidates. As long as
+// those have taken little, it is in doubt in favour of another step, which tells
+// more.
 func (c *costs) worthLookingUp(r, end, candidates int, scan float64) bool {
-	return c.between(r, end, c.share(r, candidates)) < scan
+	share := c.share(r, candidates)
+	if c.between(0, r-1, share) < early*scan {
+		scan *= doubt
+	}
+	return c.between(r, end, share) < scan
 }
 
 // Predict returns what the plans that could answer a query are predicted to take,

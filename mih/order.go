@@ -179,18 +179,20 @@ func (o bitOrder) applyAll(codes codec.Codes) codec.Codes {
 	return out
 }
 
-// masks returns, for each substring, the bits of a code that make it up.
-func (o bitOrder) masks(s Split) []codec.Code {
-	masks := make([]codec.Code, s.Len())
-	for j := range masks {
-		masks[j] = codec.NewCode(s.bits)
+// masks returns, for each substring, the bits of a code that make it up: one code
+// after the other.
+func (o bitOrder) masks(s Split) []uint64 {
+	var masks []uint64
+	for j := range s.Len() {
+		mask := codec.NewCode(s.bits)
 		for k := s.starts[j]; k < s.starts[j+1]; k++ {
 			if o == nil {
-				masks[j].Flip(k)
+				mask.Flip(k)
 			} else {
-				masks[j].Flip(int(o[k]))
+				mask.Flip(int(o[k]))
 			}
 		}
+		masks = append(masks, mask...)
 	}
 	return masks
 }

@@ -1,5 +1,7 @@
 package mih
 
+import "github.com/fddhdb/fddhdb/codec"
+
 // Rings are the order in which a search of a segment looks substrings up. Ring a
 // of substring j is the set of its values at distance exactly a from that of the
 // query. The rings of a substring are looked up from 0 outwards, those of
@@ -14,11 +16,13 @@ package mih
 // the buckets near a query in one substring may hold a hundred times as many codes
 // as those in another, and it pays to leave the former alone and to go further in
 // the latter. [Split.step] is the fixed order that suits uniform codes.
-type rings []ring // of each substring, the one that has not been looked up yet
+type rings struct {
+	done []int  // of each substring, how many have been looked up
+	next []ring // of each substring, the one after those
+}
 
-// A ring waits for its codes to be compared.
+// A ring waits to be looked up.
 type ring struct {
-	distance int
 	cost     float64  // in nanoseconds
 	counted  bool     // the cost is that of its codes; else it is a guess
 	from, to []uint32 // where the entries of its buckets begin and end, once counted
@@ -40,33 +44,39 @@ const (
 	notWorthALook = 600
 )
 
-// reset returns the rings from which a search of a segment begins.
-func (r rings) reset(g *segment) rings {
+// reset returns to where a search of a segment begins.
+func (r *rings) reset(g *segment) {
 	m := g.split.Len()
-	for len(r) < m {
-		r = append(r, ring{})
+	r.done = append(r.done[:0], make([]int, m)...)
+	for len(r.next) < m {
+		r.next = append(r.next, ring{})
 	}
-	r = r[:m]
-	for j := range r {
-		r[j].goTo(g, j, 0)
+	r.next = r.next[:m]
+	for j := range r.next {
+		r.guess(g, j)
 	}
-	return r
 }
 
-// goTo goes to ring a of substring j, with a guess of its cost: that of buckets that
-// are as full as the mean.
-func (x *ring) goTo(g *segment, j, a int) {
-	x.distance, x.counted = a, false
+// advance goes on to the next ring of substring j.
+func (r *rings) advance(g *segment, j int) {
+	r.done[j]++
+	r.guess(g, j)
+}
+
+// guess sets the cost of the next ring of substring j to that of buckets that are
+// as full as the mean.
+func (r *rings) guess(g *segment, j int) {
 	width := g.split.Width(j)
 	mean := float64(g.len()) / float64(int(1)<<width)
-	x.cost = choose(width, a) * (lookupCost + mean*g.candidateCost(j))
+	r.next[j].cost = choose(width, r.done[j]) * (lookupCost + mean*g.candidateCost(j))
+	r.next[j].counted = false
 }
 
 func (g *segment) candidateCost(j int) float64 {
 	if t := &g.tables[j]; t.slots != nil && t.codes == nil {
 		return candidateCost
 	}
-	return consecutiveCost * float64(len(g.masks[0]))
+	return consecutiveCost * float64(codec.Words(g.codes.Bits()))
 }
 
 // cheapest returns the substring whose next ring should be looked up, and counts
@@ -74,12 +84,12 @@ func (g *segment) candidateCost(j int) float64 {
 func (g *segment) cheapest(s *search) int {
 	for {
 		best := 0
-		for j := range s.rings {
-			if s.rings[j].cost < s.rings[best].cost {
+		for j := range s.rings.next {
+			if s.rings.next[j].cost < s.rings.next[best].cost {
 				best = j
 			}
 		}
-		next := &s.rings[best]
+		next := &s.rings.next[best]
 		if next.counted {
 			return best
 		}
@@ -92,12 +102,12 @@ func (g *segment) cheapest(s *search) int {
 
 // count looks up the next ring of substring j: where the codes of its buckets are.
 func (g *segment) count(s *search, j int) {
-	next, width := &s.rings[j], g.split.Width(j)
+	next, width := &s.rings.next[j], g.split.Width(j)
 	offsets, query := g.tables[j].offsets, s.substrings[j]
 	next.counted, next.entries = true, 0
 	next.from, next.to = next.from[:0], next.to[:0]
 	lookups := 0
-	for mask := firstMask(next.distance); mask>>width == 0; mask = nextMask(mask) {
+	for mask := firstMask(s.rings.done[j]); mask>>width == 0; mask = nextMask(mask) {
 		bucket := query ^ uint32(mask)
 		lookups++
 		if from, to := offsets[bucket], offsets[bucket+1]; from < to {

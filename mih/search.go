@@ -108,7 +108,7 @@ func (s *search) enter(g *segment) {
 	for j := range g.split.Len() {
 		s.substrings = append(s.substrings, g.split.Of(s.ordered, j))
 	}
-	s.rings = s.rings.reset(g)
+	s.rings.reset(g)
 }
 
 // scanBlock is the number of codes that are read between two looks at what they

@@ -22,10 +22,10 @@ type segment struct {
 	first, last uint32 // numbers first to last-1
 	split       Split
 	order       bitOrder
-	masks       []codec.Code // of each substring
-	codes       codec.Codes  // by slot
-	numbers     []uint32     // slot -> number
-	slots       []uint32     // number - first -> slot, or noSlot
+	masks       []uint64    // bits of each substring, codec.Words(q) words for each
+	codes       codec.Codes // by slot
+	numbers     []uint32    // slot -> number
+	slots       []uint32    // number - first -> slot, or noSlot
 	tables      []bucketTable
 	costs       costs
 	reach       reach
@@ -243,7 +243,7 @@ const chunk = 256
 // now and then when that has grown, and returns the bound for what follows.
 func (g *segment) step(s *search, bound int, after func() int) {
 	j := g.cheapest(s)
-	next := &s.rings[j]
+	next := &s.rings.next[j]
 	s.explain.Candidates += next.entries
 	t := &g.tables[j]
 	for i := 0; i < len(next.from); i += chunk {
@@ -255,7 +255,7 @@ func (g *segment) step(s *search, bound int, after func() int) {
 			bound = g.verifyRuns(s, j, from, to, bound, after)
 		}
 	}
-	next.goTo(g, j, next.distance+1)
+	s.rings.advance(g, j)
 }
 
 // A search that has no bound yet looks at that many entries, and then at twice as
@@ -301,7 +301,7 @@ func (g *segment) verifyRanges(s *search, j int, from, to []uint32, codes []uint
 		if slots != nil {
 			slot = slots[slot]
 		}
-		if g.firstFound(s, slot, j) {
+		if g.firstFound(s, slot) {
 			s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
 		}
 	}
@@ -329,7 +329,7 @@ func (g *segment) verifySlots(s *search, j int, from, to []uint32, bound int, af
 		near := s.nearsFor(len(part))
 		found := codec.WithinAt(near, s.query, g.codes.Slice(0, g.len()), part, bound)
 		for _, x := range near[:found] {
-			if slot := x.Position(); g.firstFound(s, slot, j) {
+			if slot := x.Position(); g.firstFound(s, slot) {
 				s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
 			}
 		}
@@ -340,20 +340,34 @@ func (g *segment) verifySlots(s *search, j int, from, to []uint32, bound int, af
 	return bound
 }
 
-// firstFound reports whether no ring before the next one of substring j, in which
-// a code has been found, has found it.
-func (g *segment) firstFound(s *search, slot uint32, j int) bool {
-	code := g.codes.At(int(slot))
-	for i, mask := range g.masks {
-		if i == j || s.rings[i].distance == 0 {
-			continue
+// firstFound reports whether no ring has found a code before the one that is being
+// looked up.
+func (g *segment) firstFound(s *search, slot uint32) bool {
+	code, masks := g.codes.At(int(slot)), g.masks
+	switch len(code) {
+	case 1:
+		differ := code[0] ^ s.query[0]
+		for j, done := range s.rings.done {
+			if bits.OnesCount64(differ&masks[j]) < done {
+				return false
+			}
 		}
-		d := 0
-		for w, m := range mask {
-			d += bits.OnesCount64((code[w] ^ s.query[w]) & m)
+	case 2:
+		differ0, differ1 := code[0]^s.query[0], code[1]^s.query[1]
+		for j, done := range s.rings.done {
+			if bits.OnesCount64(differ0&masks[2*j])+bits.OnesCount64(differ1&masks[2*j+1]) < done {
+				return false
+			}
 		}
-		if d < s.rings[i].distance {
-			return false
+	default:
+		for j, done := range s.rings.done {
+			d := 0
+			for w, m := range masks[j*len(code):][:len(code)] {
+				d += bits.OnesCount64((code[w] ^ s.query[w]) & m)
+			}
+			if d < done {
+				return false
+			}
 		}
 	}
 	return true
