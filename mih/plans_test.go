@@ -2,6 +2,7 @@ package mih
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -230,6 +231,39 @@ func TestManyClusteredCodes(t *testing.T) {
 			}
 			o.checkQuery(t, table, query, filter, []int{0, 1, 3, 8, 12, 20}[i%6], []int{1, 10, 300, 5000, 40_000}[i%5])
 		}
+	}
+}
+
+// Codes that go leave no memory behind when their segment is built anew.
+func TestCodesThatGoTakeNoMemory(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const q, many, few = 64, 6000, 40
+	w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}
+	for row := range uint32(many) {
+		add(t, w, o, row, binary.BigEndian.AppendUint64(nil, rng.Uint64()))
+	}
+	install(t, w, 5, 0)
+	full := w.Publish()
+	for row := range uint32(many) {
+		if row%(many/few) != 7 {
+			drop(w, o, row)
+		}
+	}
+	install(t, w, 5, 0)
+	table := w.Publish()
+	if m := table.Memory(); m.Codes > 16*few {
+		t.Errorf("%d codes take %d bytes", few, m.Codes)
+	}
+	for n := range uint32(many) {
+		if want := n%(many/few) == 7; (table.Code(n) != nil) != want || full.Code(n) == nil {
+			t.Fatalf("code %d: %v", n, table.Code(n))
+		}
+	}
+	for range 20 {
+		row := rng.Uint32N(few)*(many/few) + 7
+		query := slices.Clone(o.rows[row])
+		query[0] ^= 1
+		o.checkQuery(t, table, query, nil, 4, 3)
 	}
 }
 

@@ -1,8 +1,10 @@
 package mih
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -25,13 +27,19 @@ type segment struct {
 	masks       []uint64    // bits of each substring, codec.Words(q) words for each
 	codes       codec.Codes // by slot
 	numbers     []uint32    // slot -> number
-	slots       []uint32    // number - first -> slot, or noSlot
+	slots       []uint32    // number - first -> slot, or noSlot; if sparse, the slots by number
+	sparse      bool
 	tables      []bucketTable
 	costs       costs
 	reach       reach
 }
 
-const noSlot = 1<<32 - 1
+const (
+	noSlot = 1<<32 - 1
+	// A segment is sparse if its range has more than that many numbers a code:
+	// codes that go are not to leave memory behind for ever.
+	sparseRange = 3
+)
 
 // A bucketTable finds the codes that have a certain value in one substring.
 type bucketTable struct {
@@ -75,7 +83,11 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	for slot, i := range order {
 		g.codes.Append(codes.At(int(i)))
 		g.numbers[slot] = numbers[i]
-		g.slots[numbers[i]-first] = uint32(slot)
+		if g.sparse {
+			g.slots[i] = uint32(slot) // the numbers are ascending
+		} else {
+			g.slots[numbers[i]-first] = uint32(slot)
+		}
 	}
 	if bare {
 		g.tables = g.tables[:1]
@@ -112,7 +124,11 @@ func (g *segment) allocate(n int, bare bool) {
 	if bare {
 		m = 1
 	}
-	sum := n + int(g.last-g.first) + (m-1)*n
+	slots := int(g.last - g.first)
+	if slots > sparseRange*n {
+		slots, g.sparse = n, true
+	}
+	sum := n + slots + (m-1)*n
 	for j := range m {
 		sum += 1<<g.split.Width(j) + 1
 	}
@@ -136,7 +152,7 @@ func (g *segment) allocate(n int, bare bool) {
 			}
 		}
 	}
-	g.numbers, g.slots = take(n), take(int(g.last-g.first))
+	g.numbers, g.slots = take(n), take(slots)
 }
 
 // fill fills in the table of substring j; ordered are the codes by slot, in the
@@ -194,10 +210,28 @@ func (g *segment) bare() bool { return len(g.tables) < g.split.Len() }
 // code returns the code with a number, nil if it was gone when the segment was
 // built.
 func (g *segment) code(n uint32) codec.Code {
+	if g.sparse {
+		i, ok := slices.BinarySearchFunc(g.slots, n, func(slot, n uint32) int { return cmp.Compare(g.numbers[slot], n) })
+		if !ok {
+			return nil
+		}
+		return g.codes.At(int(g.slots[i]))
+	}
 	if slot := g.slots[n-g.first]; slot != noSlot {
 		return g.codes.At(int(slot))
 	}
 	return nil
+}
+
+// all yields the numbers, ascending, and the codes.
+func (g *segment) all() iter.Seq2[uint32, codec.Code] {
+	return func(yield func(uint32, codec.Code) bool) {
+		for _, slot := range g.slots {
+			if slot != noSlot && !yield(g.numbers[slot], g.codes.At(int(slot))) {
+				return
+			}
+		}
+	}
 }
 
 // find returns the number of a code.

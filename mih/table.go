@@ -93,9 +93,8 @@ func (t *Table) All() iter.Seq2[uint32, codec.Code] { return t.all(0) }
 func (t *Table) all(skip int) iter.Seq2[uint32, codec.Code] {
 	return func(yield func(uint32, codec.Code) bool) {
 		for _, g := range t.segments[skip:] {
-			for i, slot := range g.slots {
-				n := g.first + uint32(i)
-				if slot != noSlot && t.Cardinality(n) > 0 && !yield(n, g.codes.At(int(slot))) {
+			for n, c := range g.all() {
+				if t.Cardinality(n) > 0 && !yield(n, c) {
 					return
 				}
 			}
