@@ -93,6 +93,26 @@ func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []ui
 	return k.rangeByRange(dst, query, codes, from, to, n, r)
 }
 
+// hasBitalg says whether bits of 16-bit lanes can be counted.
+var hasBitalg = cpu.X86.HasAVX512BITALG
+
+func (k kernelSet) partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
+	room := len(dst) - PartnersRoom
+	switch {
+	case k != avx512 || !hasBitalg || len(values) == 0 || room < 0:
+		return partnersGeneric(dst, query, values, ids, from, to, least, most)
+	case ids == nil:
+		return partnersSelfAVX512(&dst[0], room, &values[0], len(values), nil, &from[0], &to[0], len(from), int(query), least, most-least)
+	}
+	return partnersAVX512(&dst[0], room, &values[0], len(values), &ids[0], &from[0], &to[0], len(from), int(query), least, most-least)
+}
+
+//go:noescape
+func partnersAVX512(dst *uint32, room int, values *uint16, n int, ids, from, to *uint32, k int, query, least, spread int) int
+
+//go:noescape
+func partnersSelfAVX512(dst *uint32, room int, values *uint16, n int, ids, from, to *uint32, k int, query, least, spread int) int
+
 //go:noescape
 func within1AVX512(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
 

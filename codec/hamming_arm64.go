@@ -50,3 +50,7 @@ func withinNNEON(dst *Near, codes *uint64, n int, query *uint64, r int, base uin
 
 //go:noescape
 func withinAtNEON(dst *Near, codes *uint64, n int, at *uint32, k int, query *uint64, r int, w int) int
+
+func (kernelSet) partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
+	return partnersGeneric(dst, query, values, ids, from, to, least, most)
+}

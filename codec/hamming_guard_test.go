@@ -66,5 +66,16 @@ func readAll(query Code, codes []uint64, n int) error {
 	if found := WithinRanges(dst, query, codes, from, to, r); found != 2*n {
 		return fmt.Errorf("WithinRanges found %d", found)
 	}
+	// The same memory as values of 16 bits, and as the ids of those at its end.
+	values := unsafe.Slice((*uint16)(unsafe.Pointer(&codes[0])), 4*len(codes))
+	ids := unsafe.Slice((*uint32)(unsafe.Pointer(&codes[0])), 2*len(codes))
+	last := uint32(len(values))
+	if found := Partners(make([]uint32, last+22), 0, values, nil, []uint32{0, last - 3, 0}, []uint32{last, last, 3}, 0, 16); found != int(last)+6 {
+		return fmt.Errorf("Partners found %d", found)
+	}
+	last = uint32(len(ids))
+	if found := Partners(make([]uint32, last+17), 0, values[last:], ids, []uint32{last - 1, 0}, []uint32{last, last}, 0, 16); found != int(last)+1 {
+		return fmt.Errorf("Partners with ids found %d", found)
+	}
 	return nil
 }

@@ -20,3 +20,7 @@ func (kernelSet) withinAt(dst []Near, query, codes []uint64, at []uint32, n, r i
 func (kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []uint32, n, r int) int {
 	return withinRangesGeneric(dst, query, codes, from, to, n, r)
 }
+
+func (kernelSet) partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
+	return partnersGeneric(dst, query, values, ids, from, to, least, most)
+}

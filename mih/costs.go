@@ -26,7 +26,7 @@ const (
 	overhead = 150
 	// Lookups within a radius are tried where they are predicted to take so many
 	// scans.
-	tryAnyway = 1.2
+	tryAnyway = 4
 
 	// What a search has taken early on, in scans, and how many it may be predicted
 	// to take then.
@@ -81,42 +81,49 @@ func (g *segment) calibrate() {
 		c.nearest = min(c.nearest, float64(time.Since(start)))
 	}
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
-	states := make([]rings, len(queries))
-	total := 0.0
-	for r := 0; r <= g.codes.Bits() && total < enoughScans*c.scan; r++ {
+	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan; r += 1 + r/6 {
 		// Each query is asked once, so that it finds in the caches what searches of
 		// a busy index find. Of the two halves of them, one may be interrupted.
-		s.explain.Candidates, s.explain.Probes = 0, 0
+		s.explain.Candidates, s.explain.Probes, s.explain.Compared = 0, 0, 0
 		pace, work := math.Inf(1), 0.0
 		for half := range 2 {
-			began, took := s.explain.shares(), time.Duration(0)
+			began, start := s.explain.shares(), time.Now()
 			for i := half; i < len(queries); i += 2 {
 				s.query, s.collector.found = queries[i], s.collector.found[:0]
-				s.enter(g)
-				if r > 0 {
-					s.rings, states[i] = states[i], s.rings
+				if _, err := s.lookUpAll(context.Background(), g, r, false); err != nil {
+					return
 				}
-				start := time.Now()
-				g.step(s, r, nil)
-				took += time.Since(start)
-				s.rings, states[i] = states[i], s.rings
 			}
-			ended := s.explain.shares()
-			pace, work = min(pace, float64(took)/(ended-began)), ended
+			took, ended := float64(time.Since(start)), s.explain.shares()
+			pace, work = min(pace, took/(ended-began)), ended
 		}
-		took, mean := pace*work/sampleQueries, float64(s.explain.Candidates)/sampleQueries
-		total += took
-		compares := took * candidateCost * float64(s.explain.Candidates) / work
-		c.lookups = append(c.lookups, c.lookups[r]+took-compares)
-		c.compares = append(c.compares, c.compares[r]+compares)
-		c.found = append(c.found, c.found[r]+mean)
+		took := pace * work / sampleQueries
+		lookups := took * lookupCost * float64(s.explain.Probes) / work
+		c.extend(r, lookups, took-lookups, float64(s.explain.Candidates)/sampleQueries)
 	}
-	g.reach = newReach(g.split, len(c.lookups))
+	widths := make([]int, g.groups())
+	for p := range widths {
+		widths[p] = g.split.starts[g.group(p+1)] - g.split.starts[g.group(p)]
+	}
+	g.reach = newReach(g.codes.Bits(), widths, len(c.lookups))
+}
+
+// extend adds what radius r takes, and, between that and the last radius, what lies
+// between.
+func (c *costs) extend(r int, lookups, compares, found float64) {
+	last := len(c.lookups) - 1
+	from := [...]float64{c.lookups[last], c.compares[last], c.found[last]}
+	for i := last + 1; i <= r+1; i++ {
+		share := float64(i-last) / float64(r+1-last)
+		c.lookups = append(c.lookups, from[0]+share*max(lookups-from[0], 0))
+		c.compares = append(c.compares, from[1]+share*max(compares-from[1], 0))
+		c.found = append(c.found, from[2]+share*max(found-from[2], 0))
+	}
 }
 
 // shares returns the roughly estimated time of lookups and comparisons.
 func (e *Explain) shares() float64 {
-	return lookupCost*float64(e.Probes) + candidateCost*float64(e.Candidates)
+	return lookupCost*float64(e.Probes) + entryCost*float64(e.Candidates) + compareCost*float64(e.Compared)
 }
 
 // between returns the predicted time of the steps from to to, to a query whose

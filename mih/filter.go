@@ -13,7 +13,7 @@ func (s *search) filter(ctx context.Context, q *Query, r int) error {
 	t := s.t
 	numbers := s.entries[:0]
 	it := q.Filter.ManyIterator()
-	var rows [chunk]uint32
+	var rows [256]uint32
 	for n := it.NextMany(rows[:]); n > 0; n = it.NextMany(rows[:]) {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -185,26 +185,34 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 	return abandoned, err
 }
 
-// lookUp searches a segment by growing steps. It reports whether it gave up
-// because a scan is predicted to be cheaper than what is left.
+// lookUp searches a segment by growing radii. It reports whether it gave up because
+// a scan is predicted to be cheaper than what is left.
 func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err error) {
 	c := &s.collector
 	s.enter(g)
 	s.before = append(s.before[:0], c.histogram...)
-	m, candidates := g.split.Len(), s.explain.Candidates
-	for r := 0; r <= s.t.bits && !(r > 0 && c.done(r-1)); r++ {
-		if s.mayScan && r >= m {
-			end := g.reach.bound(r-1, c.k, c.bound, c.histogram, s.before)
-			if !g.costs.worthLookingUp(r, end, s.explain.Candidates-candidates, g.costs.nearest) {
+	candidates := s.explain.Candidates
+	for rings := 0; rings == 0 || !c.done(rings-1); {
+		goal := rings + 1
+		if rings > 0 {
+			// What is found within a radius that is too small has to be told from
+			// the rest again for a larger one. So the radius grows to where the end
+			// seems to be, if that is not far away.
+			end := g.reach.bound(rings-1, c.k, c.bound, c.histogram, s.before)
+			goal = max(goal, min(end+1, rings+rings/2))
+			if s.mayScan && rings >= g.split.Len() && !g.costs.worthLookingUp(rings, end, s.explain.Candidates-candidates, g.costs.nearest) {
 				return true, nil
 			}
 		}
-		if r%8 == 0 {
-			if err := ctx.Err(); err != nil {
-				return false, err
-			}
+		if err := ctx.Err(); err != nil {
+			return false, err
 		}
-		g.step(s, c.bound, s.takeMore)
+		for ; rings < goal; rings++ {
+			g.lookUp(s)
+		}
+		for p := range s.rings.covered {
+			g.cover(s, p, c.bound, s.takeMore)
+		}
 	}
 	return false, nil
 }

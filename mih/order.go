@@ -196,3 +196,14 @@ func (o bitOrder) masks(s Split) []uint64 {
 	}
 	return masks
 }
+
+// pairs joins the masks, of so many words each, of substrings 2p and 2p+1.
+func pairs(masks []uint64, words int) []uint64 {
+	joined := make([]uint64, 0, len(masks)/2)
+	for ; len(masks) > 0; masks = masks[2*words:] {
+		for w := range words {
+			joined = append(joined, masks[w]|masks[words+w])
+		}
+	}
+	return joined
+}

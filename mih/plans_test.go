@@ -44,9 +44,12 @@ func sample(rng *rand.Rand, q, n, centres int) [][]byte {
 }
 
 // install builds one segment, of m substrings, of all that a writer has; keep
-// segments stay.
+// segments stay. Where substrings come in pairs, m is made to be possible.
 func install(t rapid.TB, w *Writer, m, keep int) {
 	t.Helper()
+	if q := w.t.bits; NewSplit(q, m).paired() {
+		m = max((m+1)&^1, (q+31)/32*2)
+	}
 	b := w.Publish().Rebuild()
 	b.keep = keep
 	first := uint32(0)

@@ -2,53 +2,53 @@ package mih
 
 import "math"
 
-// reach estimates how far a k-NN search has to go from what its first steps have
-// found. A code at distance d is missed by the steps 0 to r if it differs from
-// the query in more bits of every substring than they have flipped there. If the
-// d bits are any, each choice being as likely, the probability is
+// reach estimates how far a k-NN search has to go from what it has found so far. A
+// code at distance d has not been found by r+1 rings if it differs from the query in
+// R_p bits or more of every group p of substrings, the sum of R_p being r+1; let them
+// be about the same. If the d bits are any, each choice being as likely, the
+// probability is
 //
-//	prod_j sum_{e > a_j} C(w_j, e) x^e   at x^d, over C(q, d)
+//	prod_p sum_{e >= R_p} C(w_p, e) x^e   at x^d, over C(q, d)
 //
-// w_j being the widths of the substrings and a_j the bits flipped so far. What
-// has been found at distance d, divided by the probability of finding it, is what
-// there is at that distance.
+// w_p being the widths of the groups. What has been found at distance d, divided by
+// the probability of finding it, is what there is at that distance.
 type reach struct {
-	found [][]float32 // found[r][d]: probability after the steps 0 to r
+	found [][]float32 // found[r][d]: probability after r+1 rings
 }
 
 // maxReachBits bounds the work of making the table, which grows with the square
 // of the length of the codes.
 const maxReachBits = 512
 
-func newReach(s Split, steps int) reach {
-	if s.bits > maxReachBits {
+func newReach(bits int, widths []int, radii int) reach {
+	if bits > maxReachBits {
 		return reach{}
 	}
-	t := reach{found: make([][]float32, steps)}
+	t := reach{found: make([][]float32, radii)}
 	for r := range t.found {
-		// ways[d]: of d bits that differ, those with too many in each substring.
-		ways := make([]float64, 1, s.bits+1)
+		// ways[d]: of d bits that differ, those with too many in each group.
+		ways := make([]float64, 1, bits+1)
 		ways[0] = 1
-		for j := range s.Len() {
-			a := r / s.Len()
-			if j > r%s.Len() {
-				a--
+		for p := range widths {
+			covered := (r + 1) / len(widths)
+			if p < (r+1)%len(widths) {
+				covered++
 			}
-			w := s.Width(j)
+			w := widths[p]
 			next := make([]float64, len(ways)+w)
 			for d, x := range ways {
 				if x == 0 {
 					continue
 				}
-				for e := max(a+1, 0); e <= w; e++ {
+				for e := covered; e <= w; e++ {
 					next[d+e] += x * choose(w, e)
 				}
 			}
 			ways = next
 		}
-		row := make([]float32, s.bits+1)
+		row := make([]float32, bits+1)
 		for d := range row {
-			row[d] = float32(1 - ways[d]/choose(s.bits, d))
+			row[d] = float32(1 - ways[d]/choose(bits, d))
 		}
 		t.found[r] = row
 	}

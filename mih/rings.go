@@ -1,40 +1,59 @@
 package mih
 
-import "github.com/fddhdb/fddhdb/codec"
+import (
+	"slices"
 
-// Rings are the order in which a search of a segment looks substrings up. Ring a
-// of substring j is the set of its values at distance exactly a from that of the
-// query. The rings of a substring are looked up from 0 outwards, those of
-// different substrings in any order, which the general pigeonhole principle
-// allows (Qin et al., "GPH: Similarity Search in Hamming Space", ICDE 2018): if
-// t_j rings of each substring j have been looked up, a code that none of them has
-// found differs from the query in t_j bits or more of every substring j, hence in
-// t_0 + ... + t_(m-1) bits or more. So each ring, whichever, adds one bit to the
-// radius within which everything has been found, and radius r takes r+1 of them.
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A search of a segment looks substrings up by rings: ring a of a substring is the
+// set of the values at distance exactly a from that of the query.
 //
-// The cheapest comes next. Where codes are clustered or their bits correlated,
-// the buckets near a query in one substring may hold a hundred times as many codes
-// as those in another, and it pays to leave the former alone and to go further in
-// the latter. [Split.step] is the fixed order that suits uniform codes.
+// The pigeonhole principle is applied twice. Substrings come in pairs. Let A rings
+// of the first substring of a pair have been looked up, and B of the second. A code
+// that is in none of them differs from the query in A or more bits of the first and
+// in B or more of the second: so the codes that differ in less than R = A+B bits of
+// the pair are all in these rings, and as each entry of a bucket has the code's other
+// substring of the pair beside it, they are told from the rest without a look at the
+// code. If so all codes have been found that differ in less than R_p bits of pair p,
+// for each p, then a code that has not been found differs in R_0 + R_1 + ... bits or
+// more. Each ring, whichever, adds one to this sum: radius r takes r+1 of them.
+//
+// That it may be any is the general pigeonhole principle (Qin et al., "GPH:
+// Similarity Search in Hamming Space", ICDE 2018). The cheapest comes next: where
+// codes are clustered or their bits correlated, the buckets near a query in one
+// substring may hold a hundred times as many codes as in another, and it pays to
+// leave the former alone and to go further in the latter.
+//
+// Codes of one word are beside the entries themselves: there, a group is one
+// substring instead of a pair.
 type rings struct {
-	done []int  // of each substring, how many have been looked up
-	next []ring // of each substring, the one after those
+	covered []int // of each group: R, once what differs in less bits has been found
+	tables  []tableRings
 }
 
-// A ring waits to be looked up.
-type ring struct {
-	cost     float64  // in nanoseconds
-	counted  bool     // the cost is that of its codes; else it is a guess
-	from, to []uint32 // where the entries of its buckets begin and end, once counted
-	entries  int
+// tableRings are the rings of one substring.
+type tableRings struct {
+	done int // how many are in use
+
+	// Those, and one more if counted: the buckets that are not empty.
+	from, to []uint32 // where their entries begin and end
+	rings    []ring
+	counted  bool
+
+	cost float64 // of the next one, in nanoseconds: a guess unless it is counted
 }
+
+// A ring knows where its buckets end among those of all rings.
+type ring struct{ end, entries int }
 
 // Rough costs of a search, in nanoseconds; they decide which ring comes next,
 // and how the measured time of several is shared out.
 const (
-	lookupCost      = 12
-	candidateCost   = 3.5 // at a random place
-	consecutiveCost = .6  // of one word, next to others
+	lookupCost    = 12
+	candidateCost = 1  // an entry of a bucket: few have to be compared in full
+	entryCost     = .2 // to look at its partner
+	compareCost   = 4  // of a code at a random place
 )
 
 // A ring is taken without a look at others if its cost is so many times what was
@@ -47,74 +66,148 @@ const (
 // reset returns to where a search of a segment begins.
 func (r *rings) reset(g *segment) {
 	m := g.split.Len()
-	r.done = append(r.done[:0], make([]int, m)...)
-	for len(r.next) < m {
-		r.next = append(r.next, ring{})
+	r.covered = append(r.covered[:0], make([]int, g.groups())...)
+	for len(r.tables) < m {
+		r.tables = append(r.tables, tableRings{})
 	}
-	r.next = r.next[:m]
-	for j := range r.next {
-		r.guess(g, j)
+	r.tables = r.tables[:m]
+	for j := range r.tables {
+		t := &r.tables[j]
+		t.done, t.counted = 0, false
+		t.from, t.to, t.rings = t.from[:0], t.to[:0], t.rings[:0]
+		t.guess(g, j)
 	}
-}
-
-// advance goes on to the next ring of substring j.
-func (r *rings) advance(g *segment, j int) {
-	r.done[j]++
-	r.guess(g, j)
 }
 
 // guess sets the cost of the next ring of substring j to that of buckets that are
 // as full as the mean.
-func (r *rings) guess(g *segment, j int) {
+func (t *tableRings) guess(g *segment, j int) {
 	width := g.split.Width(j)
 	mean := float64(g.len()) / float64(int(1)<<width)
-	r.next[j].cost = choose(width, r.done[j]) * (lookupCost + mean*g.candidateCost(j))
-	r.next[j].counted = false
+	t.cost = choose(width, t.done) * (lookupCost + mean*candidateCost)
 }
 
-func (g *segment) candidateCost(j int) float64 {
-	if t := &g.tables[j]; t.slots != nil && t.codes == nil {
-		return candidateCost
-	}
-	return consecutiveCost * float64(codec.Words(g.codes.Bits()))
-}
-
-// cheapest returns the substring whose next ring should be looked up, and counts
-// that ring and others that according to the guess might be cheaper.
-func (g *segment) cheapest(s *search) int {
-	for {
-		best := 0
-		for j := range s.rings.next {
-			if s.rings.next[j].cost < s.rings.next[best].cost {
-				best = j
-			}
-		}
-		next := &s.rings.next[best]
-		if next.counted {
-			return best
-		}
-		guess := next.cost
-		if g.count(s, best); next.cost <= max(guessedWell*guess, notWorthALook) {
-			return best
-		}
-	}
-}
-
-// count looks up the next ring of substring j: where the codes of its buckets are.
-func (g *segment) count(s *search, j int) {
-	next, width := &s.rings.next[j], g.split.Width(j)
+// count looks up the next ring of substring j: where the entries of its buckets are.
+func (t *tableRings) count(g *segment, s *search, j int) {
+	width := g.split.Width(j)
 	offsets, query := g.tables[j].offsets, s.substrings[j]
-	next.counted, next.entries = true, 0
-	next.from, next.to = next.from[:0], next.to[:0]
-	lookups := 0
-	for mask := firstMask(s.rings.done[j]); mask>>width == 0; mask = nextMask(mask) {
+	lookups, entries := 0, 0
+	for mask := firstMask(t.done); mask>>width == 0; mask = nextMask(mask) {
 		bucket := query ^ uint32(mask)
 		lookups++
 		if from, to := offsets[bucket], offsets[bucket+1]; from < to {
-			next.from, next.to = append(next.from, from), append(next.to, to)
-			next.entries += int(to - from)
+			t.from, t.to = append(t.from, from), append(t.to, to)
+			entries += int(to - from)
 		}
 	}
+	t.rings = append(t.rings, ring{len(t.from), entries})
+	t.counted = true
+	t.cost = lookupCost*float64(lookups) + candidateCost*float64(entries)
 	s.explain.Probes += lookups
-	next.cost = lookupCost*float64(lookups) + g.candidateCost(j)*float64(next.entries)
+}
+
+// ring returns the buckets of a ring that is in use, and the number of entries.
+func (t *tableRings) ring(a int) (from, to []uint32, entries int) {
+	start, r := 0, t.rings[a]
+	if a > 0 {
+		start = t.rings[a-1].end
+	}
+	return t.from[start:r.end], t.to[start:r.end], r.entries
+}
+
+// lookUp looks up the cheapest ring of all, and returns its substring. It counts
+// that ring, and others that according to the guess might be cheaper.
+func (g *segment) lookUp(s *search) int {
+	for {
+		best := 0
+		for j := range s.rings.tables {
+			if s.rings.tables[j].cost < s.rings.tables[best].cost {
+				best = j
+			}
+		}
+		t := &s.rings.tables[best]
+		guess := t.cost
+		if !t.counted {
+			t.count(g, s, best)
+			if t.cost > max(guessedWell*guess, notWorthALook) {
+				continue
+			}
+		}
+		s.explain.Candidates += t.rings[t.done].entries
+		t.done++
+		t.counted = false
+		t.guess(g, best)
+		return best
+	}
+}
+
+// target returns what the rings of group p that have been looked up can cover.
+func (g *segment) target(s *search, p int) int {
+	sum := 0
+	for j := g.group(p); j < g.group(p+1); j++ {
+		sum += s.rings.tables[j].done
+	}
+	return sum
+}
+
+// cover adds to what s has found the codes within bound bits that the rings that
+// have been looked up bring of group p, and that no group has brought before. after,
+// if not nil, is called now and then when that has grown, and returns the bound for
+// what follows.
+func (g *segment) cover(s *search, p, bound int, after func() int) int {
+	covered, target := &s.rings.covered[p], g.target(s, p)
+	switch {
+	case *covered == target:
+	case g.paired():
+		s.entries = s.entries[:0]
+		g.collect(s, 2*p, *covered, target-1)
+		g.collect(s, 2*p+1, *covered, target-1)
+		bound = g.verify(s, bound, after)
+		*covered = target
+	default:
+		for ; *covered < target; *covered++ {
+			bound = g.verifyRing(s, p, *covered, bound, after)
+		}
+	}
+	return bound
+}
+
+// collect appends to the entries of s the slots of the codes that the rings of
+// substring j bring, but not those of the substring before it in its pair, and that
+// differ from the query in least to most bits of the pair.
+func (g *segment) collect(s *search, j, least, most int) {
+	t, partner, found := &g.tables[j], j^1, 0
+	if partner < j {
+		found = s.rings.tables[partner].done
+	}
+	for a := range s.rings.tables[j].done {
+		from, to, entries := s.rings.tables[j].ring(a)
+		atLeast, atMost := max(least-a, found), min(most-a, g.split.Width(partner))
+		if atLeast > atMost || entries == 0 {
+			continue
+		}
+		n, room := len(s.entries), entries+codec.PartnersRoom
+		s.entries = slices.Grow(s.entries, room)
+		n += codec.Partners(s.entries[n:n+room], uint16(s.substrings[partner]), t.partners, t.slots, from, to, atLeast, atMost)
+		s.entries = s.entries[:n]
+	}
+}
+
+// paired reports whether substrings come in pairs.
+func (g *segment) paired() bool { return g.split.paired() }
+
+// groups returns the number of groups of substrings.
+func (g *segment) groups() int {
+	if g.paired() {
+		return g.split.Len() / 2
+	}
+	return g.split.Len()
+}
+
+// group returns the first substring of group p.
+func (g *segment) group(p int) int {
+	if g.paired() {
+		return 2 * p
+	}
+	return p
 }

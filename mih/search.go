@@ -50,6 +50,7 @@ type Explain struct {
 	Substrings []int // of each segment
 	Probes     int   // buckets or postings looked up
 	Candidates int   // codes in them, duplicates included
+	Compared   int   // of these, read and compared in full
 	Scanned    int   // codes read in order
 	Tail       int   // codes not indexed yet, which every plan scans; in Scanned too
 	Found      int   // codes
@@ -68,7 +69,6 @@ type search struct {
 	rings      rings      // of the search of that segment
 	entries    []uint32
 	nears      []codec.Near
-	touched    uint32
 	before     []int // histogram when the search of the segment in hand began
 	mayScan    bool  // lookups may be given up
 	collector        // of what has been found, by number
@@ -220,21 +220,24 @@ func (s *search) radius(ctx context.Context, q *Query, r int) error {
 	return s.scanTail(ctx, nil, r)
 }
 
-// lookUpAll makes the lookups of all steps to r. With mayScan it looks once, after
-// those for the substrings as they are, how full the buckets of this query are, and
+// lookUpAll looks up all rings that radius r takes. With mayScan it looks once,
+// after as many as there are substrings, how full the buckets of this query are, and
 // reports whether a scan is cheaper than what is left.
 func (s *search) lookUpAll(ctx context.Context, g *segment, r int, mayScan bool) (abandoned bool, err error) {
 	s.enter(g)
-	found, candidates, m := len(s.found), s.explain.Candidates, g.split.Len()
+	candidates, m := s.explain.Candidates, g.split.Len()
 	for step := 0; step <= r; step++ {
 		if step == m && mayScan && !g.costs.worthLookingUp(m, r, s.explain.Candidates-candidates, g.costs.scan) {
-			s.found, s.explain.Abandoned = s.found[:found], true
+			s.explain.Abandoned = true
 			return true, nil
 		}
 		if step%8 == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		g.step(s, r, nil)
+		g.lookUp(s)
+	}
+	for p := range s.rings.covered {
+		g.cover(s, p, r, nil)
 	}
 	return false, nil
 }

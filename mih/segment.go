@@ -24,7 +24,7 @@ type segment struct {
 	first, last uint32 // numbers first to last-1
 	split       Split
 	order       bitOrder
-	masks       []uint64    // bits of each substring, codec.Words(q) words for each
+	masks       []uint64    // bits of each group of substrings, codec.Words(q) words for each
 	codes       codec.Codes // by slot
 	numbers     []uint32    // slot -> number
 	slots       []uint32    // number - first -> slot, or noSlot; if sparse, the slots by number
@@ -45,13 +45,18 @@ const (
 type bucketTable struct {
 	offsets []uint32 // bucket -> where its entries begin; one more at the end
 	slots   []uint32 // entry -> slot; nil in the first table, whose entries are the slots
-	codes   []uint64 // entry -> code, where codes are one word: a slot would be hardly smaller
+	// entry -> the other substring of the pair; or, where they are no pairs, the code
+	partners []uint16
+	codes    []uint64
 }
 
 // newSegment builds a segment of codes, given with their numbers, ascending. Time
 // O(m n), in parallel over the tables.
 func newSegment(ctx context.Context, split Split, first, last uint32, numbers []uint32, codes codec.Codes, bare bool) (*segment, error) {
 	n, q := codes.Len(), codes.Bits()
+	if split.paired() && (split.Len()%2 != 0 || split.Width(0) > partnerBits) {
+		return nil, fmt.Errorf("%d substrings of %d bits do not come in pairs", split.Len(), q)
+	}
 	g := &segment{
 		first: first, last: last, split: split,
 		codes: codec.NewCodes(q, n), tables: make([]bucketTable, split.Len()),
@@ -60,6 +65,9 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	g.allocate(n, bare)
 	g.order = findOrder(codes, split)
 	g.masks = g.order.masks(split)
+	if g.paired() {
+		g.masks = pairs(g.masks, codec.Words(q))
+	}
 	ordered := g.order.applyAll(codes)
 	offsets, order := g.tables[0].offsets, make([]uint32, n)
 	sortIntoBuckets(offsets, order, func(i int) uint32 { return split.Of(ordered.At(i), 0) })
@@ -100,9 +108,9 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	}
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), split.Len()-1) {
+	for range min(runtime.GOMAXPROCS(0), split.Len()) {
 		wg.Go(func() {
-			for j := int(next.Add(1)); j < split.Len() && ctx.Err() == nil; j = int(next.Add(1)) {
+			for j := int(next.Add(1)) - 1; j < split.Len() && ctx.Err() == nil; j = int(next.Add(1)) - 1 {
 				g.fill(j, ordered)
 			}
 		})
@@ -110,9 +118,6 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, err
-	}
-	if codec.Words(q) == 1 {
-		g.tables[0].codes = g.codes.Slice(0, n)
 	}
 	return g, nil
 }
@@ -138,8 +143,13 @@ func (g *segment) allocate(n int, bare bool) {
 		all = all[n:]
 		return part
 	}
+	var partners []uint16
 	var codes []uint64
-	if codec.Words(g.codes.Bits()) == 1 {
+	switch {
+	case bare:
+	case g.paired():
+		partners = inHugePages(make([]uint16, m*n))
+	default:
 		codes = inHugePages(make([]uint64, (m-1)*n))
 	}
 	for j := range m {
@@ -147,21 +157,36 @@ func (g *segment) allocate(n int, bare bool) {
 		t.offsets = take(1<<g.split.Width(j) + 1)
 		if j > 0 {
 			t.slots = take(n)
-			if codes != nil {
-				t.codes, codes = codes[:n:n], codes[n:]
-			}
+		}
+		if len(partners) > 0 {
+			t.partners, partners = partners[:n:n], partners[n:]
+		}
+		if j > 0 && len(codes) > 0 {
+			t.codes, codes = codes[:n:n], codes[n:]
 		}
 	}
 	g.numbers, g.slots = take(n), take(slots)
 }
 
-// fill fills in the table of substring j; ordered are the codes by slot, in the
-// order of their bits.
+// fill fills in the table of substring j, of the first one what newSegment has
+// left; ordered are the codes by slot, in the order of their bits.
 func (g *segment) fill(j int, ordered codec.Codes) {
 	t := &g.tables[j]
-	sortIntoBuckets(t.offsets, t.slots, func(i int) uint32 { return g.split.Of(ordered.At(i), j) })
-	if t.codes != nil {
-		words := g.codes.Slice(0, g.len())
+	if j > 0 {
+		sortIntoBuckets(t.offsets, t.slots, func(i int) uint32 { return g.split.Of(ordered.At(i), j) })
+	}
+	for i := range t.partners {
+		slot := i
+		if j > 0 {
+			slot = int(t.slots[i])
+		}
+		t.partners[i] = uint16(g.split.Of(ordered.At(slot), j^1))
+	}
+	switch words := g.codes.Slice(0, g.len()); {
+	case g.paired():
+	case j == 0:
+		t.codes = words
+	default:
 		for i, slot := range t.slots {
 			t.codes[i] = words[slot]
 		}
@@ -192,14 +217,11 @@ func TableBytes(q, n int) int {
 	sum := 0
 	for j := range split.Len() {
 		sum += 4 << split.Width(j)
-		if j > 0 {
-			sum += 4 * n
-			if codec.Words(q) == 1 {
-				sum += 8 * n
-			}
-		}
 	}
-	return sum
+	if !split.paired() {
+		return sum + (8+4)*n*(split.Len()-1)
+	}
+	return sum + 4*n*(split.Len()-1) + 2*n*split.Len()
 }
 
 func (g *segment) len() int { return g.codes.Len() }
@@ -260,7 +282,7 @@ func (g *segment) bytes() (codes, tables int) {
 	n := g.len()
 	codes = 8*n*codec.Words(g.codes.Bits()) + 4*n + 4*len(g.slots)
 	for j, t := range g.tables {
-		tables += 4*len(t.offsets) + 4*len(t.slots)
+		tables += 4*len(t.offsets) + 4*len(t.slots) + 2*len(t.partners)
 		if j > 0 {
 			tables += 8 * len(t.codes)
 		}
@@ -268,92 +290,44 @@ func (g *segment) bytes() (codes, tables int) {
 	return codes, tables
 }
 
-// chunk is the number of lookups that go through memory together: the loads of
-// one do not wait for each other, those of a single lookup do.
-const chunk = 256
-
-// step looks up the cheapest ring and adds to what s has found the codes within
-// bound bits that this one finds and none before it. after, if not nil, is called
-// now and then when that has grown, and returns the bound for what follows.
-func (g *segment) step(s *search, bound int, after func() int) {
-	j := g.cheapest(s)
-	next := &s.rings.next[j]
-	s.explain.Candidates += next.entries
-	t := &g.tables[j]
-	for i := 0; i < len(next.from); i += chunk {
-		end := min(i+chunk, len(next.from))
-		from, to := next.from[i:end], next.to[i:end]
-		if t.slots != nil && t.codes == nil {
-			bound = g.verifySlots(s, j, from, to, bound, after)
-		} else {
-			bound = g.verifyRuns(s, j, from, to, bound, after)
-		}
-	}
-	s.rings.advance(g, j)
-}
-
-// A search that has no bound yet looks at that many entries, and then at twice as
+// A search that has no bound yet looks at that many codes, and then at twice as
 // many each time, before it asks for one: all of the first come through.
 const firstPiece = 32
 
-// verifyRuns looks at the entries of buckets of a table that has their codes in the
-// same order. It may change from and to.
-func (g *segment) verifyRuns(s *search, j int, from, to []uint32, bound int, after func() int) int {
+// verifyRing compares the codes of ring a of substring j of a table that has them
+// beside its entries.
+func (g *segment) verifyRing(s *search, j, a, bound int, after func() int) int {
 	t := &g.tables[j]
-	codes := t.codes
-	if codes == nil {
-		codes = g.codes.Slice(0, g.len())
-	}
-	if after != nil && bound == g.codes.Bits() {
-		var one, end [1]uint32
-		for piece := uint32(firstPiece); bound == g.codes.Bits() && len(from) > 0; piece = min(2*piece, scanBlock) {
-			one[0], end[0] = from[0], min(to[0], from[0]+piece)
-			g.verifyRanges(s, j, one[:], end[:], codes, bound)
-			bound = after()
-			if from[0] = end[0]; from[0] == to[0] {
-				from, to = from[1:], to[1:]
+	from, to, entries := s.rings.tables[j].ring(a)
+	s.explain.Compared += entries
+	for len(from) > 0 {
+		n, size := 0, 0
+		for n < len(from) && (after == nil || bound < g.codes.Bits() || size < firstPiece) {
+			size += int(to[n] - from[n])
+			n++
+		}
+		near := s.nearsFor(size + 8)
+		found := codec.WithinRanges(near, s.query, t.codes, from[:n], to[:n], bound)
+		for _, x := range near[:found] {
+			slot := x.Position()
+			if t.slots != nil {
+				slot = t.slots[slot]
+			}
+			if g.firstFound(s, slot) {
+				s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
 			}
 		}
-	}
-	g.verifyRanges(s, j, from, to, codes, bound)
-	if after != nil {
-		bound = after()
+		if after != nil && found > 0 {
+			bound = after()
+		}
+		from, to = from[n:], to[n:]
 	}
 	return bound
 }
 
-func (g *segment) verifyRanges(s *search, j int, from, to []uint32, codes []uint64, bound int) {
-	entries := 0
-	for i := range from {
-		entries += int(to[i] - from[i])
-	}
-	near := s.nearsFor(entries + 8)
-	found := codec.WithinRanges(near, s.query, codes, from, to, bound)
-	slots := g.tables[j].slots
-	for _, x := range near[:found] {
-		slot := x.Position()
-		if slots != nil {
-			slot = slots[slot]
-		}
-		if g.firstFound(s, slot) {
-			s.found = append(s.found, codec.NearOf(x.Distance(), g.numbers[slot]))
-		}
-	}
-}
-
-// verifySlots looks at the entries of buckets of a table that has their slots.
-func (g *segment) verifySlots(s *search, j int, from, to []uint32, bound int, after func() int) int {
-	slots := g.tables[j].slots
-	// The first entry of each bucket, so that the lists are on their way.
-	touched := uint32(0)
-	for _, first := range from {
-		touched ^= slots[first]
-	}
-	s.touched ^= touched
-	s.entries = s.entries[:0]
-	for i, first := range from {
-		s.entries = append(s.entries, slots[first:to[i]]...)
-	}
+// verify compares the codes in the slots that s has collected.
+func (g *segment) verify(s *search, bound int, after func() int) int {
+	s.explain.Compared += len(s.entries)
 	for piece, rest := firstPiece, s.entries; len(rest) > 0; piece *= 2 {
 		if after == nil || bound < g.codes.Bits() {
 			piece = len(rest)
@@ -374,32 +348,32 @@ func (g *segment) verifySlots(s *search, j int, from, to []uint32, bound int, af
 	return bound
 }
 
-// firstFound reports whether no ring has found a code before the one that is being
-// looked up.
+// firstFound reports whether no group has found a code before, as far as they are
+// covered.
 func (g *segment) firstFound(s *search, slot uint32) bool {
 	code, masks := g.codes.At(int(slot)), g.masks
 	switch len(code) {
 	case 1:
 		differ := code[0] ^ s.query[0]
-		for j, done := range s.rings.done {
-			if bits.OnesCount64(differ&masks[j]) < done {
+		for p, covered := range s.rings.covered {
+			if bits.OnesCount64(differ&masks[p]) < covered {
 				return false
 			}
 		}
 	case 2:
 		differ0, differ1 := code[0]^s.query[0], code[1]^s.query[1]
-		for j, done := range s.rings.done {
-			if bits.OnesCount64(differ0&masks[2*j])+bits.OnesCount64(differ1&masks[2*j+1]) < done {
+		for p, covered := range s.rings.covered {
+			if bits.OnesCount64(differ0&masks[2*p])+bits.OnesCount64(differ1&masks[2*p+1]) < covered {
 				return false
 			}
 		}
 	default:
-		for j, done := range s.rings.done {
+		for p, covered := range s.rings.covered {
 			d := 0
-			for w, m := range masks[j*len(code):][:len(code)] {
+			for w, m := range masks[p*len(code):][:len(code)] {
 				d += bits.OnesCount64((code[w] ^ s.query[w]) & m)
 			}
-			if d < done {
+			if d < covered {
 				return false
 			}
 		}

@@ -23,8 +23,10 @@ type Split struct {
 	starts []int // m + 1 of them
 }
 
-// maxWidth bounds a substring, as a table has 2^width buckets.
-const maxWidth = 24
+const (
+	maxWidth    = 24 // bounds a substring, as a table has 2^width buckets
+	partnerBits = 16 // bounds one that comes in a pair, as entries have it beside them
+)
 
 // NewSplit returns the split of codes of q bits into m substrings.
 func NewSplit(q, m int) Split {
@@ -38,16 +40,22 @@ func NewSplit(q, m int) Split {
 	return s
 }
 
-// SplitFor returns the split that suits n codes of q bits: substrings of about
-// log2 n - 2 bits, so that a bucket holds a few codes. Fewer and wider substrings
-// make buckets that are empty, more and narrower ones make full ones, and both
-// cost more than they save.
+// SplitFor returns the split that suits the tables of n codes of q bits: substrings
+// of about log2 n - 2 bits, so that a bucket holds a few codes. Fewer and wider
+// substrings make buckets that are empty, more and narrower ones make full ones, and
+// both cost more than they save. Those that come in pairs have an even number, and at
+// most 16 bits.
 func SplitFor(q, n int) Split {
 	width := math.Log2(float64(max(n, 16))) - 2
-	m := int(math.Ceil(float64(q)/width - .05))
-	m = max(m, (q+maxWidth-1)/maxWidth, 1)
-	return NewSplit(q, min(m, q))
+	if codec.Words(q) > 1 {
+		return NewSplit(q, 2*max(int(math.Round(float64(q)/width/2)), (q+2*partnerBits-1)/(2*partnerBits)))
+	}
+	return NewSplit(q, min(max(int(math.Ceil(float64(q)/width-.05)), (q+maxWidth-1)/maxWidth, 1), q))
 }
+
+// paired reports whether a segment takes its substrings in pairs: where codes are
+// more than one word, which is too much to have beside each entry of a bucket.
+func (s Split) paired() bool { return codec.Words(s.bits) > 1 }
 
 // Len returns the number of substrings, m.
 func (s Split) Len() int { return len(s.starts) - 1 }

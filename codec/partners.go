@@ -1,0 +1,71 @@
+package codec
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// PartnersRoom is how much longer than what can be found the destination of
+// Partners is: a kernel may store a whole vector for one find.
+const PartnersRoom = 16
+
+// Partners goes through the 16-bit values of ranges, values[from[i]] to
+// values[to[i]-1] for each i in order, and writes to dst the ids, in that order,
+// of those that differ from query in at least least and at most most bits; it
+// returns how many. The id of values[p] is ids[p], or p itself if ids is nil. Ranges
+// may be empty, overlap and come in any order. len(from) must equal len(to),
+// len(ids) that of values, and len(dst) must be at least the sum of the lengths of
+// the ranges plus PartnersRoom; Partners may write to any element of dst. It panics when a
+// range is reversed or does not lie within the values.
+//
+// Like WithinRanges it is meant for many short ranges scattered over arrays that
+// are larger than the caches. It allocates nothing and keeps none of the slices.
+func Partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
+	if len(from) != len(to) || ids != nil && len(ids) != len(values) {
+		panic(fmt.Sprintf("codec: %d beginnings and %d ends of ranges, %d ids of %d values", len(from), len(to), len(ids), len(values)))
+	}
+	if len(from) == 0 {
+		return 0
+	}
+	// Ranges are checked whatever the bounds are, so impossible ones run too.
+	least, most = max(min(least, 17), 0), max(min(most, 16), -1)
+	if most < least {
+		least, most = 17, 17
+	}
+	found := active.partners(dst, query, values, ids, from, to, least, most)
+	if found < 0 {
+		room := len(dst) - PartnersRoom
+		for i := range from {
+			if from[i] > to[i] || int(to[i]) > len(values) {
+				panic(fmt.Sprintf("codec: range %d from %d to %d of %d values", i, from[i], to[i], len(values)))
+			}
+			room -= int(to[i] - from[i])
+		}
+		panic(fmt.Sprintf("codec: %d results are %d too few for the ranges", len(dst), -room))
+	}
+	return found
+}
+
+func partnersGeneric(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
+	found, room := 0, len(dst)-PartnersRoom
+	for i, first := range from {
+		last := to[i]
+		if first > last || int(last) > len(values) {
+			return -1
+		}
+		if room -= int(last - first); room < 0 {
+			return -1
+		}
+		for p := first; p < last; p++ {
+			// Without a branch that nobody could predict.
+			id := p
+			if ids != nil {
+				id = ids[p]
+			}
+			dst[found] = id
+			d := bits.OnesCount16(values[p] ^ query)
+			found += 1 + ((d-least)|(most-d))>>63
+		}
+	}
+	return found
+}

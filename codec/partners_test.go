@@ -1,0 +1,118 @@
+package codec
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// partnersByDefinition is the oracle.
+func partnersByDefinition(query uint16, values []uint16, ids, from, to []uint32, least, most int) []uint32 {
+	found := []uint32{}
+	for i := range from {
+		for p := from[i]; p < to[i]; p++ {
+			d := 0
+			for b := range 16 {
+				d += int((values[p] ^ query) >> b & 1)
+			}
+			switch {
+			case d < least || d > most:
+			case ids == nil:
+				found = append(found, p)
+			default:
+				found = append(found, ids[p])
+			}
+		}
+	}
+	return found
+}
+
+func TestPartnersAgree(t *testing.T) {
+	for _, k := range kernelSets() {
+		t.Run(k.String(), func(t *testing.T) {
+			useSet(t, k)
+			rapid.Check(t, func(t *rapid.T) {
+				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+				values := make([]uint16, rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 400)).Draw(t, "values"))
+				ids := make([]uint32, len(values))
+				query := uint16(rng.Uint32())
+				for i := range values {
+					values[i] = query ^ uint16(rng.Uint32()&rng.Uint32()&-(rng.Uint32()&1))
+					ids[i] = rng.Uint32()
+				}
+				from, to := make([]uint32, rapid.IntRange(0, 40).Draw(t, "ranges")), []uint32{}
+				entries := 0
+				for i := range from {
+					from[i] = rng.Uint32N(uint32(len(values)) + 1)
+					to = append(to, from[i]+rng.Uint32N(min(uint32(len(values))-from[i], 100)+1))
+					entries += int(to[i] - from[i])
+				}
+				if rng.IntN(2) == 0 {
+					ids = nil
+				}
+				least, most := rapid.IntRange(-2, 18).Draw(t, "least"), rapid.IntRange(-2, 18).Draw(t, "most")
+				dst := make([]uint32, entries+PartnersRoom)
+				found := Partners(dst, query, values, ids, from, to, least, most)
+				if want := partnersByDefinition(query, values, ids, from, to, least, most); !slices.Equal(dst[:found], want) {
+					t.Fatalf("%d to %d: found %v, want %v", least, most, dst[:found], want)
+				}
+			})
+		})
+	}
+}
+
+func TestPartnersPanicsOnWrongArguments(t *testing.T) {
+	values := make([]uint16, 100)
+	for _, k := range kernelSets() {
+		useSet(t, k)
+		for what, f := range map[string]func(){
+			"reversed": func() { Partners(make([]uint32, 200), 0, values, nil, []uint32{5}, []uint32{4}, 0, 16) },
+			"beyond":   func() { Partners(make([]uint32, 200), 0, values, nil, []uint32{99}, []uint32{101}, 0, 16) },
+			"none":     func() { Partners(make([]uint32, 200), 0, nil, nil, []uint32{0}, []uint32{1}, 0, 16) },
+			"too few":  func() { Partners(make([]uint32, 25), 0, values, nil, []uint32{10}, []uint32{20}, 0, 16) },
+			"no room":  func() { Partners(nil, 0, values, nil, []uint32{10}, []uint32{20}, 0, 16) },
+			"ids": func() {
+				Partners(make([]uint32, 200), 0, values, make([]uint32, 99), []uint32{10}, []uint32{20}, 0, 16)
+			},
+			"ends": func() { Partners(make([]uint32, 200), 0, values, nil, []uint32{10}, nil, 0, 16) },
+		} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%v, %s: no panic", k, what)
+					}
+				}()
+				f()
+			}()
+		}
+	}
+}
+
+func BenchmarkPartners(b *testing.B) {
+	const entries, length = 1 << 20, 30
+	values, ids := make([]uint16, entries), make([]uint32, entries)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range values {
+		values[i], ids[i] = uint16(rng.Uint32()), rng.Uint32()
+	}
+	var from, to []uint32
+	for range 500 {
+		at := rng.Uint32N(entries - length)
+		from, to = append(from, at), append(to, at+length)
+	}
+	dst := make([]uint32, 500*length+PartnersRoom)
+	for _, k := range kernelSets() {
+		for _, most := range []int{2, 5} {
+			b.Run(k.String()+"/"+string(rune('0'+most)), func(b *testing.B) {
+				useSet(b, k)
+				for b.Loop() {
+					Partners(dst, uint16(bits.Reverse16(7)), values, ids, from, to, 0, most)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/500/length, "ns/value")
+			})
+		}
+	}
+}
