@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -17,11 +18,14 @@ import (
 // loading tells those who need the codes of a collection in memory when they are
 // there.
 type loading struct {
-	done chan struct{} // closed when the table is there, or cannot be
-	err  error         // set before that
+	wanted chan struct{} // somebody waits; holds one
+	done   chan struct{} // closed when the table is there, or cannot be
+	err    error         // set before that
 }
 
-func newLoading() *loading { return &loading{done: make(chan struct{})} }
+func newLoading() *loading {
+	return &loading{wanted: make(chan struct{}, 1), done: make(chan struct{})}
+}
 
 // wait waits until the codes are in memory; a nil loading has nothing to wait for.
 func (l *loading) wait(ctx context.Context) error {
@@ -32,6 +36,10 @@ func (l *loading) wait(ctx context.Context) error {
 	case <-l.done:
 		return l.err
 	default:
+	}
+	select {
+	case l.wanted <- struct{}{}:
+	default: // it knows
 	}
 	select {
 	case <-l.done:
@@ -45,13 +53,24 @@ func (l *loading) wait(ctx context.Context) error {
 // a few milliseconds.
 const loadAtOnce = 10_000
 
+// loadAfter is how long after opening codes begin to be loaded, unless somebody
+// waits for them: whoever opens a database often searches at once, and the memory
+// that loading takes makes the garbage collector run, on the time of that search.
+const loadAfter = 10 * time.Millisecond
+
 // load loads the codes of all collections that have some, one after the other.
 // It works on the first view, as nothing changes in a collection before its codes
 // are there.
 func (d *DB) load(ctx context.Context, v *view) {
+	start, cancel := context.WithTimeout(ctx, loadAfter)
+	defer cancel()
 	for _, cv := range v.collections {
 		if cv.loading == nil || cv.table != nil {
 			continue
+		}
+		select {
+		case <-start.Done():
+		case <-cv.loading.wanted:
 		}
 		tables := mih.TableBytes(cv.space.Bits, cv.codes) + d.current.Load().tableBytes(nil)
 		var w *mih.Writer
@@ -100,8 +119,10 @@ func (c *Collection) loaded(ctx context.Context) error {
 // indexes them unless bare.
 func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, bare bool) (*mih.Writer, error) {
 	q, next := cv.space.Bits, uint32(cv.nextCode)
-	numbers, codes := make([]uint32, 0, cv.codes), codec.NewCodes(q, cv.codes)
-	rows := make([]uint32, 0, cv.codes)
+	// The largest first: after it the others do not make the garbage collector run
+	// again, as they would one by one in a heap that is small yet.
+	codes := codec.NewCodes(q, cv.codes)
+	numbers, rows := make([]uint32, 0, cv.codes), make([]uint32, 0, cv.codes)
 	code := codec.NewCode(q)
 	prefix := append(codec.NumberKey(codec.KindCodes, cv.ID, cv.space.ID), 0)
 	err := forEachEntry(r, prefix, func(n uint32, entry []byte) error {

@@ -205,6 +205,24 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	mustClose(t, d)
 }
 
+// Loading, which leaves the first moments after opening to searches, hears of those
+// who wait for it, be they one or many.
+func TestLoadingHearsOfWaiters(t *testing.T) {
+	l := newLoading()
+	waiting := make(chan error)
+	for range 3 {
+		go func() { waiting <- l.wait(ctx) }()
+	}
+	<-l.wanted
+	l.err = errInjected
+	close(l.done)
+	for range 3 {
+		if err := <-waiting; !errors.Is(err, errInjected) {
+			t.Error(err)
+		}
+	}
+}
+
 func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	d, b := openLoading(t)
 	c := mustCollection(t, d, "main")

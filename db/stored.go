@@ -1,8 +1,10 @@
 package db
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -22,26 +24,18 @@ type storedCodes struct {
 	weigh  func(rows mih.Rows, number uint32, distance int) int
 
 	key     []byte
-	blocks  *pebble.Iterator // over the codes; nil before it is needed
-	block   codec.Block      // that it stands at
-	at      uint32           // its number + 1
-	code    codec.Code
+	blocks  codeBlocks
 	carried map[uint32]uint32 // what stands beside the codes that were near
 }
 
 func newStoredCodes(snap *pebble.Snapshot, cv *collectionView, filter *roaring.Bitmap) *storedCodes {
 	return &storedCodes{
 		snap: snap, cv: cv, filter: filter,
-		code: codec.NewCode(cv.space.Bits), carried: map[uint32]uint32{},
+		blocks: newCodeBlocks(snap, cv), carried: map[uint32]uint32{},
 	}
 }
 
-func (s *storedCodes) close() error {
-	if s.blocks == nil {
-		return nil
-	}
-	return s.blocks.Close()
-}
+func (s *storedCodes) close() error { return s.blocks.close() }
 
 // Posting implements mih.Store.
 func (s *storedCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, error) {
@@ -61,119 +55,77 @@ func (s *storedCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, erro
 	return dst, nil
 }
 
-// Near implements mih.Store.
-func (s *storedCodes) Near(dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
-	for _, n := range numbers {
-		code, row := codec.Code(nil), uint32(0)
-		if t := s.cv.table; t != nil {
-			if code = t.Code(n); code == nil {
+// minPart is the number of codes that are worth a goroutine: blocks that are not in
+// the cache yet take microseconds each, and so does another iterator.
+const minPart = 64
+
+// Near implements mih.Store. Codes that are not in memory are read on all cores.
+func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
+	if t := s.cv.table; t != nil {
+		for _, n := range numbers {
+			code := t.Code(n)
+			if code == nil {
 				return dst, corrupt(errors.New("in a posting, but there is none"), "code number %d", n)
 			}
-		} else {
-			var err error
-			if code, row, err = s.read(n); err != nil {
-				return dst, err
+			if d := codec.Distance(query, code); d <= r {
+				dst = append(dst, codec.NearOf(d, n))
 			}
 		}
-		if d := codec.Distance(query, code); d <= r {
-			dst = append(dst, codec.NearOf(d, n))
-			s.carried[n] = row
+		return dst, nil
+	}
+	parts := make([]nearPart, max(1, min(runtime.GOMAXPROCS(0), len(numbers)/minPart)))
+	err := parallelBy(ctx, 1, len(parts), func(i int) error {
+		from, to := i*len(numbers)/len(parts), (i+1)*len(numbers)/len(parts)
+		return recovered(func() error {
+			blocks := &s.blocks
+			if i > 0 {
+				other := newCodeBlocks(s.snap, s.cv)
+				defer other.close() // what it has read, it has checked
+				blocks = &other
+			}
+			return parts[i].read(ctx, blocks, query, numbers[from:to], r)
+		})
+	})
+	if err != nil {
+		return dst, err
+	}
+	for _, p := range parts {
+		dst = append(dst, p.near...)
+		for i, x := range p.near {
+			s.carried[x.Position()] = p.beside[i]
 		}
 	}
 	return dst, nil
 }
 
-// iterator returns the iterator over the blocks of codes.
-func (s *storedCodes) iterator() (*pebble.Iterator, error) {
-	if s.blocks != nil {
-		return s.blocks, nil
-	}
-	prefix := append(codec.NumberKey(codec.KindCodes, s.cv.ID, s.cv.space.ID), 0)
-	it, err := s.snap.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
-	if err != nil {
-		return nil, readError(err, "codes")
-	}
-	s.blocks = it
-	return it, nil
+// A nearPart is what one goroutine finds of the codes that are near.
+type nearPart struct {
+	near   []codec.Near
+	beside []uint32 // what stands beside them
 }
 
-// read returns the code with a number, in memory that the next call takes, and
-// what stands beside it.
-func (s *storedCodes) read(n uint32) (codec.Code, uint32, error) {
-	if block := n / codec.BlockRows; s.at != block+1 {
-		it, err := s.iterator()
-		if err != nil {
-			return nil, 0, err
-		}
-		s.at = 0
-		s.key = append(s.key[:0], codec.SpaceBlockKey(codec.KindCodes, s.cv.ID, s.cv.space.ID, 0, block)...)
-		if !it.SeekGE(s.key) || string(it.Key()) != string(s.key) {
-			if err := it.Error(); err != nil {
-				return nil, 0, readError(err, "code number %d", n)
+// read finds what is near among the codes with these numbers.
+func (p *nearPart) read(ctx context.Context, blocks *codeBlocks, query codec.Code, numbers []uint32, r int) error {
+	for i, n := range numbers {
+		if i%minPart == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
-			return nil, 0, corrupt(errors.New("missing"), "code number %d", n)
 		}
-		if err := s.decode(it); err != nil {
-			return nil, 0, err
+		code, beside, err := blocks.read(n)
+		if err != nil {
+			return err
+		}
+		if d := codec.Distance(query, code); d <= r {
+			p.near, p.beside = append(p.near, codec.NearOf(d, n)), append(p.beside, beside)
 		}
 	}
-	entry, ok := s.block.Lookup(byte(n))
-	if !ok {
-		return nil, 0, corrupt(errors.New("missing"), "code number %d", n)
-	}
-	row, err := codec.DecodeCodeEntry(s.code, s.cv.space.Bits, entry)
-	if err != nil {
-		return nil, 0, corrupt(err, "code number %d", n)
-	}
-	return s.code, row, nil
-}
-
-// decode decodes the block at which the iterator stands, in whose memory it is.
-func (s *storedCodes) decode(it *pebble.Iterator) error {
-	s.at = 0
-	value, err := it.ValueAndErr()
-	if err != nil {
-		return readError(err, "block %x", it.Key())
-	}
-	if err = codec.CheckKey(it.Key()); err == nil {
-		s.block, err = codec.DecodeBlock(value)
-	}
-	if err != nil {
-		return corrupt(err, "block %x", it.Key())
-	}
-	s.at = codec.LastNumber(it.Key()) + 1
 	return nil
 }
 
 // Blocks implements mih.Store.
 func (s *storedCodes) Blocks(f func(numbers []uint32, codes []uint64) error) error {
-	it, err := s.iterator()
-	if err != nil {
-		return err
-	}
-	q := s.cv.space.Bits
-	var numbers []uint32
-	codes := codec.NewCodes(q, codec.BlockRows)
-	for ok := it.First(); ok; ok = it.Next() {
-		if err := s.decode(it); err != nil {
-			return err
-		}
-		numbers, codes = numbers[:0], codes.Truncated()
-		base := (s.at - 1) * codec.BlockRows
-		for i := range s.block.Len() {
-			n := base + uint32(s.block.Offset(i))
-			if _, err := codec.DecodeCodeEntry(s.code, q, s.block.Entry(i)); err != nil {
-				return corrupt(err, "code number %d", n)
-			}
-			numbers = append(numbers, n)
-			codes.Append(s.code)
-		}
-		if err := f(numbers, codes.Slice(0, codes.Len())); err != nil {
-			return err
-		}
-	}
-	s.at = 0 // the iterator has left the last block, and taken back its memory
-	return readError(it.Error(), "codes")
+	return s.blocks.each(f)
 }
 
 // Weight implements mih.Store.
@@ -196,7 +148,7 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 	row, known := s.carried[n]
 	if !known {
 		var err error
-		if _, row, err = s.read(n); err != nil {
+		if _, row, err = s.blocks.read(n); err != nil {
 			return mih.Rows{}, err
 		}
 		s.carried[n] = row
@@ -226,6 +178,6 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 
 // codeOf returns the code with a number; it belongs to the caller.
 func (s *storedCodes) codeOf(n uint32) (codec.Code, error) {
-	code, _, err := s.read(n)
+	code, _, err := s.blocks.read(n)
 	return append(codec.Code(nil), code...), err
 }

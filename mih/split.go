@@ -40,17 +40,19 @@ func NewSplit(q, m int) Split {
 	return s
 }
 
-// SplitFor returns the split that suits the tables of n codes of q bits: substrings
-// of about log2 n - 2 bits, so that a bucket holds a few codes. Fewer and wider
-// substrings make buckets that are empty, more and narrower ones make full ones, and
-// both cost more than they save. Those that come in pairs have an even number, and at
-// most 16 bits.
+// SplitFor returns the split that suits the tables of n codes of q bits. Fewer and
+// wider substrings make buckets that are empty, more and narrower ones make full
+// ones, and both cost more than they save: a bucket is to hold some four codes, or
+// some thirteen where most of them need not be read. Substrings that come in pairs
+// have an even number, and at most 16 bits.
 func SplitFor(q, n int) Split {
-	width := math.Log2(float64(max(n, 16))) - 2
+	log2 := math.Log2(float64(max(n, 16)))
 	if codec.Words(q) > 1 {
-		return NewSplit(q, 2*max(int(math.Round(float64(q)/width/2)), (q+2*partnerBits-1)/(2*partnerBits)))
+		pairs := int(math.Round(float64(q) / max(log2-3.7, 2) / 2))
+		return NewSplit(q, 2*min(max(pairs, (q+2*partnerBits-1)/(2*partnerBits)), q/2))
 	}
-	return NewSplit(q, min(max(int(math.Ceil(float64(q)/width-.05)), (q+maxWidth-1)/maxWidth, 1), q))
+	m := int(math.Ceil(float64(q)/(log2-2) - .05))
+	return NewSplit(q, min(max(m, (q+maxWidth-1)/maxWidth), q))
 }
 
 // paired reports whether a segment takes its substrings in pairs: where codes are

@@ -19,7 +19,7 @@ type Store interface {
 
 	// Near appends to dst those of the codes with these numbers, ascending and
 	// distinct, that are within r bits of the query, in any order.
-	Near(dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error)
+	Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error)
 
 	// Blocks calls f with all codes, packed, that have the numbers first and
 	// following, as many as there are, except those for which f is called with
@@ -104,7 +104,7 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 		}
 		if err == nil {
 			slices.Sort(numbers)
-			dst, err = d.Store.Near(dst, q, slices.Compact(numbers), r)
+			dst, err = d.Store.Near(ctx, dst, q, slices.Compact(numbers), r)
 		}
 	} else {
 		e.Predicted = time.Duration(scan)
@@ -209,7 +209,7 @@ func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, ds
 		}
 		slices.Sort(numbers)
 		fresh, seen = without(fresh[:0], slices.Compact(numbers), seen)
-		if c.found, err = d.Store.Near(c.found, q, fresh, c.bound); err != nil {
+		if c.found, err = d.Store.Near(ctx, c.found, q, fresh, c.bound); err != nil {
 			return dst, err
 		}
 		if c.take(); failed != nil {

@@ -40,7 +40,7 @@ func (m *memoryStore) Posting(dst []uint32, j int, value uint32) ([]uint32, erro
 	return dst, m.fails()
 }
 
-func (m *memoryStore) Near(dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
+func (m *memoryStore) Near(_ context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
 	for i, n := range numbers {
 		if i > 0 && numbers[i-1] >= n {
 			return dst, errors.New("numbers do not ascend")

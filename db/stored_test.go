@@ -1,0 +1,132 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// storedNear opens a database of manyCodes and returns its codes as they are found
+// in the store, and where they are in memory.
+func storedNear(t *testing.T, n int) (cold *storedCodes, warm *collectionView) {
+	d := mustOpen(t, "db", &Options{FS: manyCodes(t, n)})
+	c := mustCollection(t, d, "main")
+	if err := c.loaded(ctx); err != nil {
+		t.Fatal(err)
+	}
+	v, done, err := d.acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	warm, err = v.collection(c.id, c.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := *warm
+	without.table = nil
+	cold = newStoredCodes(v.snap, &without, nil)
+	t.Cleanup(func() {
+		if err := cold.close(); err != nil {
+			t.Error(err)
+		}
+		done()
+		mustClose(t, d)
+	})
+	return cold, warm
+}
+
+// numbersOf returns the numbers of all codes in memory.
+func numbersOf(cv *collectionView) []uint32 {
+	var out []uint32
+	for n := range uint32(cv.nextCode) {
+		if cv.table.Code(n) != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Codes that several goroutines read from the store are those in memory, however
+// many there are, and so are the rows that carry them.
+func TestNearInParts(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	s, warm := storedNear(t, 3000)
+	all := numbersOf(warm)
+	query, err := codec.CodeFromBytes(codeAt(77))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 1, minPart, 2*minPart - 1, 2 * minPart, 5*minPart + 3, len(all)} {
+		for _, r := range []int{0, 20, 64} {
+			numbers := all[len(all)-n:]
+			want := []codec.Near{3}
+			for _, x := range numbers {
+				if d := codec.Distance(query, warm.table.Code(x)); d <= r {
+					want = append(want, codec.NearOf(d, x))
+				}
+			}
+			got, err := s.Near(ctx, []codec.Near{3}, query, numbers, r)
+			slices.Sort(want[1:])
+			slices.Sort(got[1:])
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%d of %d codes within %d, want %d: %v", len(got), n, r, len(want), err)
+			}
+			for _, x := range got[1:] {
+				rows, err := s.rows(x.Position())
+				if a, b := rows.AppendTo(nil, nil), warm.table.Rows(x.Position()).AppendTo(nil, nil); err != nil || !slices.Equal(a, b) {
+					t.Fatalf("rows %d of code %d, want %d: %v", a, x.Position(), b, err)
+				}
+			}
+		}
+	}
+}
+
+// What ends one of the goroutines ends the search, with an error that says what it
+// was, and a panic is one.
+func TestNearFails(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	s, warm := storedNear(t, 3000)
+	all := numbersOf(warm)
+	query := codec.NewCode(64)
+	missing := append(slices.Clone(all), uint32(warm.nextCode)+1000)
+	if got, err := s.Near(ctx, nil, query, missing, 64); len(got) != 0 || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "code number 4000: missing") {
+		t.Errorf("a code that is missing: %d, %v", len(got), err)
+	}
+	if got, err := s.Near(ctx, nil, codec.NewCode(128), all, 64); len(got) != 0 || err == nil || !strings.Contains(err.Error(), "index out of range") {
+		t.Errorf("a panic: %d, %v", len(got), err)
+	}
+	cctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if got, err := s.Near(cctx, nil, query, all, 64); len(got) != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %d, %v", len(got), err)
+	}
+	if got, err := s.Near(ctx, nil, query, all, 64); len(got) != len(all) || err != nil {
+		t.Errorf("after that: %d of %d, %v", len(got), len(all), err)
+	}
+}
+
+// Codes that are far apart cost the blocks that they are in, and none between.
+func TestCodesFarApartAreReadAlone(t *testing.T) {
+	s, warm := storedNear(t, 9000)
+	read := func(step uint32) uint64 {
+		b := newCodeBlocks(s.snap, s.cv)
+		for n := uint32(0); n < uint32(warm.nextCode); n += step * codec.BlockRows {
+			if _, _, err := b.read(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stats := b.it.Stats()
+		if err := b.close(); err != nil {
+			t.Error(err)
+		}
+		return stats.InternalStats.BlockBytes
+	}
+	if all, some := read(1), read(9); some > all/3 {
+		t.Errorf("%d bytes for one block of nine, %d for all", some, all)
+	}
+}
