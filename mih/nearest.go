@@ -193,13 +193,13 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 	s.before = append(s.before[:0], c.histogram...)
 	candidates := s.explain.Candidates
 	for rings := 0; rings == 0 || !c.done(rings-1); {
-		goal := rings + 1
+		goal := max(g.split.Len()/2, 1)
 		if rings > 0 {
 			// What is found within a radius that is too small has to be told from
 			// the rest again for a larger one. So the radius grows to where the end
 			// seems to be, if that is not far away.
 			end := g.reach.bound(rings-1, c.k, c.bound, c.histogram, s.before)
-			goal = max(goal, min(end+1, rings+rings/2))
+			goal = max(rings+1, min(end+1, rings+rings/2))
 			if s.mayScan && rings >= g.split.Len() && !g.costs.worthLookingUp(rings, end, s.explain.Candidates-candidates, g.costs.nearest) {
 				return true, nil
 			}

@@ -153,6 +153,12 @@ func (t *Table) Radius(ctx context.Context, q *Query, r int, dst []codec.Near, e
 // the first ones: to order the others by number too would take longer than to find
 // them.
 func appendByDistance(dst, found []codec.Near, q int) []codec.Near {
+	if len(found) <= 64 {
+		start := len(dst)
+		dst = append(dst, found...)
+		slices.Sort(dst[start:])
+		return dst
+	}
 	ends := make([]int, q+2) // ends[d+1]: of those at distance d, once all are counted
 	for _, x := range found {
 		ends[x.Distance()+1]++
