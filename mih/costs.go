@@ -67,9 +67,6 @@ func (g *segment) calibrate() {
 		}
 		c.scan = min(c.scan, float64(time.Since(start)))
 	}
-	if g.bare() {
-		return
-	}
 	c.nearest = math.Inf(1)
 	for _, q := range queries[:4] {
 		s.query = q
@@ -79,6 +76,9 @@ func (g *segment) calibrate() {
 			return
 		}
 		c.nearest = min(c.nearest, float64(time.Since(start)))
+	}
+	if g.bare() {
+		return
 	}
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
 	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan; r += 1 + r/6 {
@@ -144,12 +144,17 @@ func (c *costs) share(r, candidates int) float64 {
 	return (float64(candidates) + 1) / (c.found[min(r, len(c.found)-1)] + 1)
 }
 
-// worthLookingUp reports whether the steps from r to end are predicted to take
-// less than a scan, the steps before r having found so many candidates. As long as
-// those have taken little, it is in doubt in favour of another step, which tells
+// worthGoingOn reports whether the radii from r to end are predicted to take less
+// than a scan, the radius before r having found so many candidates.
+func (c *costs) worthGoingOn(r, end, candidates int) bool {
+	return c.between(r, end, c.share(r, candidates)) < c.scan
+}
+
+// worthGoingOnNearest is the same for a k-NN search, of which the end is an estimate.
+// As long as it has taken little, it is in doubt in favour of going on, which tells
 // more.
-func (c *costs) worthLookingUp(r, end, candidates int, scan float64) bool {
-	share := c.share(r, candidates)
+func (c *costs) worthGoingOnNearest(r, end, candidates int) bool {
+	share, scan := c.share(r, candidates), c.nearest
 	if c.between(0, r-1, share) < early*scan {
 		scan *= doubt
 	}
@@ -175,12 +180,12 @@ func (t *Table) Predict(q *Query, radius int) map[Plan]float64 {
 func (t *Table) predict(q *Query, radius int) (memory, scan, filter float64) {
 	memory, scan, filter = overhead, overhead, math.Inf(1)
 	for _, g := range t.segments {
-		r := radius
+		r, whole := radius, g.costs.scan
 		if r < 0 {
-			r = g.split.Len() - 1
+			r, whole = g.split.Len()-1, g.costs.nearest
 		}
-		memory += min(g.costs.between(0, r, 1), g.costs.scan)
-		scan += g.costs.scan
+		memory += min(g.costs.between(0, r, 1), whole)
+		scan += whole
 	}
 	if q.Filter != nil {
 		filter = filterCost(q)

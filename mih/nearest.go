@@ -199,8 +199,8 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 			// the rest again for a larger one. So the radius grows to where the end
 			// seems to be, if that is not far away.
 			end := g.reach.bound(rings-1, c.k, c.bound, c.histogram, s.before)
-			goal = max(rings+1, min(end+1, rings+rings/2))
-			if s.mayScan && rings >= g.split.Len() && !g.costs.worthLookingUp(rings, end, s.explain.Candidates-candidates, g.costs.nearest) {
+			goal = max(rings+1, min(end+1, max(rings+rings/2, g.split.Len())))
+			if s.mayScan && rings >= g.split.Len() && !g.costs.worthGoingOnNearest(rings, end, s.explain.Candidates-candidates) {
 				return true, nil
 			}
 		}

@@ -233,7 +233,7 @@ func (s *search) lookUpAll(ctx context.Context, g *segment, r int, mayScan bool)
 	s.enter(g)
 	candidates, m := s.explain.Candidates, g.split.Len()
 	for step := 0; step <= r; step++ {
-		if step == m && mayScan && !g.costs.worthLookingUp(m, r, s.explain.Candidates-candidates, g.costs.scan) {
+		if step == m && mayScan && !g.costs.worthGoingOn(m, r, s.explain.Candidates-candidates) {
 			s.explain.Abandoned = true
 			return true, nil
 		}
