@@ -16,11 +16,12 @@
 //
 // Most codes are in segments, each with a table for every substring of a code
 // ([Split]): multi-index hashing. A search looks up the substrings of the query,
-// with growing numbers of bits flipped, and compares the codes that it finds
-// there with the query. Where so many lookups would be needed that reading all
-// codes is cheaper, it does that: every segment has measured what both cost. New
-// codes are in a tail that is always scanned; a [Build] makes a segment of them
-// in the background.
+// with growing numbers of bits flipped. Beside a code that it finds there stands the
+// substring that makes up a pair with this one, which is enough to leave most of
+// them alone; the others are compared with the query. Where so many lookups would be
+// needed that reading all codes is cheaper, it does that: every segment has measured
+// what both cost. New codes are in a tail that is always scanned; a [Build] makes a
+// segment of them in the background.
 //
 // # Concurrency
 //

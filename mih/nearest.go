@@ -103,14 +103,13 @@ func (c *collector) appendTo(dst []codec.Near) []codec.Near {
 	return appendByDistance(dst, c.found, len(c.histogram)-1)
 }
 
-// done reports whether every code within the bound has been found when all
-// lookups up to step r have been made.
+// done reports whether every code within the bound has been found when every code
+// within r bits has.
 //
-// Proof: the steps up to r find every code within r bits (see [Split]). If the
-// bound D is at most r, all codes within D bits have been found, and their
-// weights add up to k or more, while those within D-1 bits do not: so the codes
-// within D bits are the answer. If weights found so far do not add up to k, the
-// bound is still the length of the codes.
+// Proof: if the bound D is at most r, all codes within D bits have been found, and
+// their weights add up to k or more, while those within D-1 bits do not: so the
+// codes within D bits are the answer. If weights found so far do not add up to k,
+// the bound is still the length of the codes.
 func (c *collector) done(r int) bool { return c.bound <= r }
 
 // Nearest appends to dst all codes within D bits of the query, D being the

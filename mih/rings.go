@@ -1,11 +1,5 @@
 package mih
 
-import (
-	"slices"
-
-	"github.com/fddhdb/fddhdb/codec"
-)
-
 // A search of a segment looks substrings up by rings: ring a of a substring is the
 // set of the values at distance exactly a from that of the query.
 //
@@ -148,49 +142,6 @@ func (g *segment) target(s *search, p int) int {
 		sum += s.rings.tables[j].done
 	}
 	return sum
-}
-
-// cover adds to what s has found the codes within bound bits that the rings that
-// have been looked up bring of group p, and that no group has brought before. after,
-// if not nil, is called now and then when that has grown, and returns the bound for
-// what follows.
-func (g *segment) cover(s *search, p, bound int, after func() int) int {
-	covered, target := &s.rings.covered[p], g.target(s, p)
-	switch {
-	case *covered == target:
-	case g.paired():
-		s.entries = s.entries[:0]
-		g.collect(s, 2*p, *covered, target-1)
-		g.collect(s, 2*p+1, *covered, target-1)
-		bound = g.verify(s, bound, after)
-		*covered = target
-	default:
-		for ; *covered < target; *covered++ {
-			bound = g.verifyRing(s, p, *covered, bound, after)
-		}
-	}
-	return bound
-}
-
-// collect appends to the entries of s the slots of the codes that the rings of
-// substring j bring, but not those of the substring before it in its pair, and that
-// differ from the query in least to most bits of the pair.
-func (g *segment) collect(s *search, j, least, most int) {
-	t, partner, found := &g.tables[j], j^1, 0
-	if partner < j {
-		found = s.rings.tables[partner].done
-	}
-	for a := range s.rings.tables[j].done {
-		from, to, entries := s.rings.tables[j].ring(a)
-		atLeast, atMost := max(least-a, found), min(most-a, g.split.Width(partner))
-		if atLeast > atMost || entries == 0 {
-			continue
-		}
-		n, room := len(s.entries), entries+codec.PartnersRoom
-		s.entries = slices.Grow(s.entries, room)
-		n += codec.Partners(s.entries[n:n+room], uint16(s.substrings[partner]), t.partners, t.slots, from, to, atLeast, atMost)
-		s.entries = s.entries[:n]
-	}
 }
 
 // paired reports whether substrings come in pairs.

@@ -10,14 +10,14 @@ import (
 // A Split cuts codes of q bits into m substrings of neighbouring bits, whose
 // widths differ by at most one bit, the wider ones first.
 //
-// The search (Norouzi, Punjani and Fleet, "Fast Exact Search in Hamming Space
-// with Multi-Index Hashing", TPAMI 2014) rests on the pigeonhole principle: let
-// r = m a + b with 0 <= b < m. A code within r bits of a query is within a bits
-// of it in one of the first b+1 substrings, or within a-1 bits in one of the
-// others; else they differed in at least (b+1)(a+1) + (m-b-1)a = r+1 bits.
-//
-// So the lookups of radius r are those of radius r-1 and, besides, those at
-// distance exactly a in substring b: step r.
+// A search by steps (Norouzi, Punjani and Fleet, "Fast Exact Search in Hamming
+// Space with Multi-Index Hashing", TPAMI 2014) rests on the pigeonhole principle:
+// let r = m a + b with 0 <= b < m. A code within r bits of a query is within a bits
+// of it in one of the first b+1 substrings, or within a-1 bits in one of the others;
+// else they differed in at least (b+1)(a+1) + (m-b-1)a = r+1 bits. So the lookups of
+// radius r are those of radius r-1 and, besides, those at distance exactly a in
+// substring b: step r. That is how a [Stored] is searched; a [Table] knows more
+// about its buckets, and goes another way (rings.go).
 type Split struct {
 	bits   int
 	starts []int // m + 1 of them
