@@ -13,6 +13,7 @@ type Explain struct {
 	Substrings []int  `json:"substrings"` // tables of each segment of the index
 	Probes     int    `json:"probes"`     // buckets, or postings, that were looked up
 	Candidates int    `json:"candidates"` // codes in them, each time one is there
+	Compared   int    `json:"compared"`   // of these, read and compared with the query
 	Scanned    int    `json:"scanned"`    // codes read one after the other
 	Tail       int    `json:"tail"`       // among them those that are not indexed yet
 	Abandoned  bool   `json:"abandoned"`  // lookups were given up for a scan
@@ -68,7 +69,8 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 		return nil, nil, err
 	}
 	f := &e.found
-	e.Plan, e.Substrings, e.Probes, e.Candidates = f.Plan.String(), f.Substrings, f.Probes, f.Candidates
+	e.Plan, e.Substrings = f.Plan.String(), f.Substrings
+	e.Probes, e.Candidates, e.Compared = f.Probes, f.Candidates, f.Compared
 	e.Scanned, e.Tail, e.Abandoned, e.Codes = f.Scanned, f.Tail, f.Abandoned, f.Found
 	return e, res, nil
 }

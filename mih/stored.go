@@ -104,7 +104,9 @@ func (d *Stored) Radius(ctx context.Context, q codec.Code, r int, plan Plan, dst
 		}
 		if err == nil {
 			slices.Sort(numbers)
-			dst, err = d.Store.Near(ctx, dst, q, slices.Compact(numbers), r)
+			numbers = slices.Compact(numbers)
+			e.Compared = len(numbers)
+			dst, err = d.Store.Near(ctx, dst, q, numbers, r)
 		}
 	} else {
 		e.Predicted = time.Duration(scan)
@@ -209,6 +211,7 @@ func (d *Stored) Nearest(ctx context.Context, q codec.Code, k int, plan Plan, ds
 		}
 		slices.Sort(numbers)
 		fresh, seen = without(fresh[:0], slices.Compact(numbers), seen)
+		e.Compared += len(fresh)
 		if c.found, err = d.Store.Near(ctx, c.found, q, fresh, c.bound); err != nil {
 			return dst, err
 		}

@@ -366,7 +366,7 @@ func (e *env) printExplain(x *db.Explain) {
 	}
 	e.printf("plan %s: %s of %s found", x.Plan, plural(x.Codes, "code", "codes"), thousands(x.Distinct))
 	if x.Probes > 0 {
-		e.printf("; %s with %s", plural(x.Probes, "lookup", "lookups"), plural(x.Candidates, "candidate", "candidates"))
+		e.printf("; %s with %s, %s compared", plural(x.Probes, "lookup", "lookups"), plural(x.Candidates, "candidate", "candidates"), thousands(x.Compared))
 	}
 	if x.Scanned > 0 {
 		e.printf("; %s read", plural(x.Scanned, "code", "codes"))
