@@ -24,9 +24,11 @@ type costs struct {
 const (
 	// Every search pays for its surroundings; a plan must not be chosen for less.
 	overhead = 150
-	// Lookups within a radius are tried where they are predicted to take so many
-	// scans.
+	// Lookups within a radius are begun even where they are predicted to take so
+	// many scans, if the first ones, which tell more about the query, take no more
+	// than that part of one.
 	tryAnyway = 4
+	tryCheap  = .1
 
 	// What a search has taken early on, in scans, and how many it may be predicted
 	// to take then.
@@ -212,15 +214,19 @@ func (t *Table) plan(q *Query, radius int) (Plan, float64) {
 // tries reports whether lookups are worth a try in some segment.
 func (t *Table) tries(radius int) bool {
 	for _, g := range t.segments {
-		if g.costs.tries(radius) {
+		if g.costs.tries(radius, g.split.Len()) {
 			return true
 		}
 	}
 	return false
 }
 
-// tries reports whether lookups up to step r are worth a try.
-func (c *costs) tries(r int) bool { return c.between(0, r, 1) < tryAnyway*c.scan }
+// tries reports whether lookups up to radius r are worth a try, m of which tell
+// whether to go on.
+func (c *costs) tries(r, m int) bool {
+	all := c.between(0, r, 1)
+	return all < c.scan || all < tryAnyway*c.scan && c.between(0, m-1, 1) < tryCheap*c.scan
+}
 
 // Indexed reports whether all segments have their tables in memory.
 func (t *Table) Indexed() bool {

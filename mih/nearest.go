@@ -173,7 +173,7 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 		return false, nil
 	}
 	s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
-	if s.explain.Plan != PlanMemory || g.bare() || s.mayScan && !g.costs.tries(g.split.Len()-1) {
+	if s.explain.Plan != PlanMemory || g.bare() || s.mayScan && g.costs.between(0, g.split.Len()-1, 1) > g.costs.nearest {
 		return true, nil
 	}
 	abandoned, err := s.lookUp(ctx, g)
