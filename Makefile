@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 60s
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build test race lint fuzz bench cross vuln ci
+.PHONY: all build test race lint fuzz bench check cross vuln integration ci
 
 all: lint test
 
@@ -39,6 +39,18 @@ fuzz:
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# Every answer of every plan on the sets of docs/BENCHMARKS.md against a linear scan.
+check: build
+	rm -f bin/check.jsonl
+	cd internal/benchmatrix && $(GO) run . run -fddhdb ../../bin/fddhdb -out ../../bin/check.jsonl -check \
+	  -n 10000,300000 -kinds both -queries 100 -k 1,10,100 -radius 0,4,8,16 -tiers auto,scan,memory,disk,blockscan
+
+# What takes too long for .ci/run: every test in full with the race detector, long
+# fuzzing, the check of all answers, and the other platforms.
+integration:
+	$(GO) test -race -timeout 60m ./...
+	$(MAKE) fuzz check cross
 
 # The platforms that are supported have to compile without cgo.
 cross:
