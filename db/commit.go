@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -28,6 +30,8 @@ type committer struct {
 	queue    chan *request
 	finished chan struct{}
 	publish  func(*view)
+	last     int       // requests of the group before
+	hurry    time.Time // until when not to yield
 
 	states   map[uint32]*collectionState
 	ids      map[string]uint32
@@ -133,6 +137,9 @@ func (c *committer) commitGroup(first *request) (next *request) {
 		if r.exclusive != nil || bytes > maxGroupBytes {
 			break
 		}
+		if len(taken) < c.last && len(c.queue) == 0 {
+			c.yield()
+		}
 		select {
 		case r = <-c.queue: // nil once the queue is closed
 			if r != nil && r.exclusive != nil {
@@ -142,6 +149,7 @@ func (c *committer) commitGroup(first *request) (next *request) {
 			r = nil
 		}
 	}
+	c.last = len(taken)
 	if applied == 0 {
 		return next
 	}
@@ -150,6 +158,21 @@ func (c *committer) commitGroup(first *request) (next *request) {
 		failAll(err)
 	}
 	return next
+}
+
+// yield lets those run who have just been answered: many will write again at once,
+// and without them each sync would serve half of the writers in turn. Where others
+// have kept the processors busy for long, it does nothing for a while, so that a
+// commit does not wait for searches.
+func (c *committer) yield() {
+	start := time.Now()
+	if start.Before(c.hurry) {
+		return
+	}
+	runtime.Gosched()
+	if took := time.Since(start); took > time.Millisecond {
+		c.hurry = start.Add(16 * took)
+	}
 }
 
 // commit writes the group to the store and publishes what it changed.

@@ -40,7 +40,7 @@ type group struct {
 	blocks   map[string]*blockEdit
 	layers   map[string]codec.Layer
 	slices   map[fieldContainer]*fieldSlices // layers, too
-	postings map[postingKey]*postingEdit
+	postings []postingChange
 
 	// What the store says, read by resolve, and then what the group has made of it.
 	rows  map[itemKey]rowState
@@ -70,10 +70,9 @@ func newGroup(c *committer) *group {
 	return &group{
 		c: c, batch: c.store.NewBatch(),
 		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{},
-		slices:   map[fieldContainer]*fieldSlices{},
-		postings: map[postingKey]*postingEdit{},
-		terms:    map[itemRow]terms{},
-		rows:     map[itemKey]rowState{}, items: map[itemRow]*checked{},
+		slices: map[fieldContainer]*fieldSlices{},
+		terms:  map[itemRow]terms{},
+		rows:   map[itemKey]rowState{}, items: map[itemRow]*checked{},
 	}
 }
 

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -16,15 +17,31 @@ import (
 // collection grows. With a million codes a posting has some 15 numbers.
 func storedSplit(q int) mih.Split { return mih.NewSplit(q, (q+15)/16) }
 
-// postingKey names a posting of the active space of a collection.
-type postingKey struct {
-	collection uint32
-	substring  uint16
-	value      uint32
+// A postingChange adds the number of a code to a posting of the active space of a
+// collection, or takes it out.
+type postingChange struct {
+	collection, value, n uint32
+	substring            uint16
+	out                  bool
 }
 
-// postingEdit is what a group changes about a posting.
-type postingEdit struct{ added, deleted []uint32 }
+// compare orders changes by the key of the posting and then by the number.
+func (a postingChange) compare(b postingChange) int {
+	switch {
+	case a.collection != b.collection:
+		return cmp.Compare(a.collection, b.collection)
+	case a.substring != b.substring:
+		return cmp.Compare(a.substring, b.substring)
+	case a.value != b.value:
+		return cmp.Compare(a.value, b.value)
+	}
+	return cmp.Compare(a.n, b.n)
+}
+
+// samePosting reports whether both change the same posting.
+func (a postingChange) samePosting(b postingChange) bool {
+	return a.value == b.value && a.substring == b.substring && a.collection == b.collection
+}
 
 // postingEditBytes estimates what one edit takes in a batch.
 const postingEditBytes = 32
@@ -33,34 +50,36 @@ const postingEditBytes = 32
 func (g *group) setPosting(s *collectionState, n uint32, c codec.Code, in bool) {
 	split := storedSplit(s.space.Bits)
 	for j := range split.Len() {
-		k := postingKey{s.ID, uint16(j), split.Of(c, j)}
-		e := g.postings[k]
-		if e == nil {
-			e = new(postingEdit)
-			g.postings[k] = e
-		}
-		if in {
-			e.added = append(e.added, n)
-			continue
-		}
-		// A number that the group has added may be taken out again, never the
-		// other way round: numbers are not used twice.
-		if i := slices.Index(e.added, n); i >= 0 {
-			e.added = slices.Delete(e.added, i, i+1)
-		}
-		e.deleted = append(e.deleted, n)
+		g.postings = append(g.postings, postingChange{s.ID, split.Of(c, j), n, uint16(j), !in})
 	}
 }
 
-// finishPostings adds the edits of postings to the batch.
+// finishPostings adds the edits of postings to the batch, in the order of their
+// keys: then each is near the one before in the tree that the storage engine puts
+// them into.
 func (g *group) finishPostings() error {
+	slices.SortFunc(g.postings, postingChange.compare)
 	var key, value []byte
-	for k, e := range g.postings {
-		slices.Sort(e.added)
-		slices.Sort(e.deleted)
-		s := g.c.states[k.collection]
-		key = codec.AppendSubstringKey(key[:0], k.collection, s.space.ID, 0, k.substring, k.value)
-		value = codec.AppendPosting(value[:0], e.added, e.deleted)
+	var added, deleted []uint32
+	for rest := g.postings; len(rest) > 0; {
+		first := rest[0]
+		added, deleted = added[:0], deleted[:0]
+		for len(rest) > 0 && rest[0].samePosting(first) {
+			// A number that the group has added may be taken out again, never the
+			// other way round: numbers are not used twice.
+			n, out := rest[0].n, false
+			for ; len(rest) > 0 && rest[0].n == n && rest[0].samePosting(first); rest = rest[1:] {
+				out = out || rest[0].out
+			}
+			if out {
+				deleted = append(deleted, n)
+			} else {
+				added = append(added, n)
+			}
+		}
+		s := g.c.states[first.collection]
+		key = codec.AppendSubstringKey(key[:0], s.ID, s.space.ID, 0, first.substring, first.value)
+		value = codec.AppendPosting(value[:0], added, deleted)
 		if err := g.batch.Merge(key, value, nil); err != nil {
 			return err
 		}

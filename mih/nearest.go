@@ -115,7 +115,7 @@ func (c *collector) done(r int) bool { return c.bound <= r }
 // Nearest appends to dst all codes within D bits of the query, D being the
 // smallest distance within which the weights of the codes add up to k; all codes
 // that have a weight where they do not. So the codes of the last distance come
-// complete. They are Nears of distance and number, in that order.
+// complete. They come by distance, in any order where that is the same.
 func (t *Table) Nearest(ctx context.Context, q *Query, k int, dst []codec.Near, explain *Explain) ([]codec.Near, error) {
 	if k <= 0 {
 		return dst, nil

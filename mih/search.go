@@ -191,9 +191,13 @@ func (t *Table) Count(ctx context.Context, q *Query, r int) (int, error) {
 }
 
 func (s *search) explainTo(e *Explain) {
-	if e != nil {
-		*e = s.explain
-		e.Substrings = slices.Clone(s.explain.Substrings)
+	if e == nil {
+		return
+	}
+	*e = s.explain
+	e.Substrings = slices.Clone(s.explain.Substrings)
+	if e.Plan == PlanMemory && e.Probes == 0 && e.Scanned > e.Tail {
+		e.Plan = PlanScan // segments may have no tables, or measured that they do not pay
 	}
 }
 
