@@ -1,6 +1,10 @@
 package codec
 
-import "golang.org/x/sys/cpu"
+import (
+	"math/bits"
+
+	"golang.org/x/sys/cpu"
+)
 
 // kernelSets returns the sets that this machine can run, fastest first.
 func kernelSets() []kernelSet {
@@ -96,22 +100,37 @@ func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []ui
 // hasBitalg says whether bits of 16-bit lanes can be counted.
 var hasBitalg = cpu.X86.HasAVX512BITALG
 
-func (k kernelSet) partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
-	room := len(dst) - PartnersRoom
-	switch {
-	case k != avx512 || !hasBitalg || len(values) == 0 || room < 0:
-		return partnersGeneric(dst, query, values, ids, from, to, least, most)
-	case ids == nil:
-		return partnersSelfAVX512(&dst[0], room, &values[0], len(values), nil, &from[0], &to[0], len(from), int(query), least, most-least)
+// setBits has for each byte the numbers of its bits that are set, a byte each, in
+// ascending order.
+var setBits = func() (numbers [256]uint64) {
+	for b := range numbers {
+		n := 0
+		for rest := b; rest != 0; rest &= rest - 1 {
+			numbers[b] |= uint64(bits.TrailingZeros(uint(rest))) << (8 * n)
+			n++
+		}
 	}
-	return partnersAVX512(&dst[0], room, &values[0], len(values), &ids[0], &from[0], &to[0], len(from), int(query), least, most-least)
+	return numbers
+}()
+
+func (k kernelSet) partners(dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
+	room, n := len(dst)-PartnersRoom, len(values)
+	// The kernel for AVX2 looks at 32 values at a time.
+	switch {
+	case k == generic || n == 0 || room < 0:
+	case k == avx512 && hasBitalg:
+		return partnersAVX512(&dst[0], room, &values[0], n, &from[0], &to[0], len(from), int(query), least, most-least)
+	case n >= 32:
+		return partnersAVX2(&dst[0], room, &values[0], n, &from[0], &to[0], len(from), int(query), least, most-least, &setBits)
+	}
+	return partnersGeneric(dst, query, values, from, to, least, most)
 }
 
 //go:noescape
-func partnersAVX512(dst *uint32, room int, values *uint16, n int, ids, from, to *uint32, k int, query, least, spread int) int
+func partnersAVX512(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least, spread int) int
 
 //go:noescape
-func partnersSelfAVX512(dst *uint32, room int, values *uint16, n int, ids, from, to *uint32, k int, query, least, spread int) int
+func partnersAVX2(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least, spread int, numbers *[256]uint64) int
 
 //go:noescape
 func within1AVX512(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int

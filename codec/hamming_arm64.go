@@ -39,6 +39,15 @@ func (k kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []ui
 	return k.rangeByRange(dst, query, codes, from, to, n, r)
 }
 
+func (k kernelSet) partners(dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
+	room := len(dst) - PartnersRoom
+	// The kernel looks at 32 values at a time.
+	if k == generic || len(values) < 32 || room < 0 {
+		return partnersGeneric(dst, query, values, from, to, least, most)
+	}
+	return partnersNEON(&dst[0], room, &values[0], len(values), &from[0], &to[0], len(from), int(query), least, most-least)
+}
+
 //go:noescape
 func within1NEON(dst *Near, codes *uint64, n int, query *uint64, r int, base uint64) int
 
@@ -51,6 +60,5 @@ func withinNNEON(dst *Near, codes *uint64, n int, query *uint64, r int, base uin
 //go:noescape
 func withinAtNEON(dst *Near, codes *uint64, n int, at *uint32, k int, query *uint64, r int, w int) int
 
-func (kernelSet) partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
-	return partnersGeneric(dst, query, values, ids, from, to, least, most)
-}
+//go:noescape
+func partnersNEON(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least, spread int) int

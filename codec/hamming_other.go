@@ -21,6 +21,6 @@ func (kernelSet) withinRanges(dst []Near, query, codes []uint64, from, to []uint
 	return withinRangesGeneric(dst, query, codes, from, to, n, r)
 }
 
-func (kernelSet) partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
-	return partnersGeneric(dst, query, values, ids, from, to, least, most)
+func (kernelSet) partners(dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
+	return partnersGeneric(dst, query, values, from, to, least, most)
 }

@@ -32,7 +32,7 @@ func Partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint3
 	if most < least {
 		least, most = 17, 17
 	}
-	found := active.partners(dst, query, values, ids, from, to, least, most)
+	found := active.partners(dst, query, values, from, to, least, most)
 	if found < 0 {
 		room := len(dst) - PartnersRoom
 		for i := range from {
@@ -43,10 +43,19 @@ func Partners(dst []uint32, query uint16, values []uint16, ids, from, to []uint3
 		}
 		panic(fmt.Sprintf("codec: %d results are %d too few for the ranges", len(dst), -room))
 	}
+	// Kernels find positions, so that of the ids only those are read that are asked
+	// for, and many at a time.
+	if ids != nil {
+		for i, p := range dst[:found] {
+			dst[i] = ids[p]
+		}
+	}
 	return found
 }
 
-func partnersGeneric(dst []uint32, query uint16, values []uint16, ids, from, to []uint32, least, most int) int {
+// partnersGeneric returns -1 when a range is reversed or ends beyond the values, or
+// when dst is shorter than Partners promises.
+func partnersGeneric(dst []uint32, query uint16, values []uint16, from, to []uint32, least, most int) int {
 	found, room := 0, len(dst)-PartnersRoom
 	for i, first := range from {
 		last := to[i]
@@ -56,15 +65,38 @@ func partnersGeneric(dst []uint32, query uint16, values []uint16, ids, from, to 
 		if room -= int(last - first); room < 0 {
 			return -1
 		}
-		for p := first; p < last; p++ {
-			// Without a branch that nobody could predict.
-			id := p
-			if ids != nil {
-				id = ids[p]
+		found += partnersOfRange(dst[found:], query, values, int(first), int(last), least, most)
+	}
+	return found
+}
+
+// partnersOfRange counts the bits of four values at a time, in lanes of 16 bits of
+// a word, and looks at the single ones only where one of the four counts.
+func partnersOfRange(dst []uint32, query uint16, values []uint16, first, last, least, most int) int {
+	const ones = 0x0001000100010001
+	queries, above, below := ones*uint64(query), ones*uint64(0x80-least), ones*uint64(0x80+most)
+	found := 0
+	for p := first; p < last; p += 4 {
+		var x uint64
+		if rest := values[p:]; len(rest) >= 4 {
+			// This is one load. Values behind the range are left out below.
+			x = uint64(rest[0]) | uint64(rest[1])<<16 | uint64(rest[2])<<32 | uint64(rest[3])<<48
+		} else {
+			for i, v := range rest {
+				x |= uint64(v) << (16 * i)
 			}
-			dst[found] = id
-			d := bits.OnesCount16(values[p] ^ query)
-			found += 1 + ((d-least)|(most-d))>>63
+		}
+		x ^= queries
+		x -= x >> 1 & (ones * 0x5555)
+		x = x&(ones*0x3333) + x>>2&(ones*0x3333)
+		x = (x + x>>4) & (ones * 0x0f0f)
+		x = (x + x>>8) & (ones * 0x1f)
+		// Neither addition nor subtraction carries into the next lane.
+		hits := (x + above) & (below - x) & (ones * 0x80)
+		hits &= 1<<(16*uint(last-p)) - 1
+		for ; hits != 0; hits &= hits - 1 {
+			dst[found] = uint32(p + bits.TrailingZeros64(hits)/16)
+			found++
 		}
 	}
 	return found

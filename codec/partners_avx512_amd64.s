@@ -1,8 +1,8 @@
 #include "textflag.h"
 
 // Registers:
-//	DI  where the next id goes
-//	R8  how many more ids dst has room for
+//	DI  where the next position goes
+//	R8  how many more positions dst has room for
 //	R9  the number of values
 //	R10 where the next beginning is
 //	R11 where the next end is
@@ -11,7 +11,8 @@
 //	R14 how many ranges ahead are fetched, or fewer towards the end
 //	BX  the position of the next value
 //	CX  how many values of the range are left
-//	SI  the ids
+//	R15 -1
+//	K3  which of the next 32 values there are, and K1 which of them count
 //	Z15 the query, Z14 least and Z13 most - least in every lane of 16 bits
 //	Z12 0, 1 ... 15 in lanes of 32 bits, Z11 16 in each
 
@@ -27,60 +28,7 @@ GLOBL lanes32<>(SB), RODATA|NOPTR, $64
 
 #define RANGESAHEAD 12
 
-#define START \
-	MOVQ         dst+0(FP), DI;       \
-	MOVQ         room+8(FP), R8;      \
-	MOVQ         values+16(FP), R13;  \
-	MOVQ         n+24(FP), R9;        \
-	MOVQ         ids+32(FP), SI;      \
-	MOVQ         from+40(FP), R10;    \
-	MOVQ         to+48(FP), R11;      \
-	MOVQ         k+56(FP), R12;       \
-	MOVQ         query+64(FP), AX;    \
-	VPBROADCASTW AX, Z15;             \
-	MOVQ         least+72(FP), AX;    \
-	VPBROADCASTW AX, Z14;             \
-	MOVQ         spread+80(FP), AX;   \
-	VPBROADCASTW AX, Z13;             \
-	VMOVDQU32    lanes32<>(SB), Z12;  \
-	MOVL         $16, AX;             \
-	VPBROADCASTD AX, Z11;             \
-	MOVL         $-1, R15;            \
-	DECQ         R12;                 \
-	MOVL         $RANGESAHEAD, R14
-
-// RANGE loads and checks the next range; where a later one begins is in AX.
-#define RANGE \
-	CMPQ    R14, R12;        \
-	CMOVQGT R12, R14;        \
-	MOVL    (R10)(R14*4), AX; \
-	MOVL    (R10), BX;       \
-	MOVL    (R11), CX;       \
-	ADDQ    $4, R10;         \
-	ADDQ    $4, R11;         \
-	CMPQ    CX, R9;          \
-	JHI     bad;             \
-	SUBQ    BX, CX;          \
-	JCS     bad;             \
-	SUBQ    CX, R8;          \
-	JLT     bad
-
-// COMPARE leaves in K3 which of the next 32 values there are, and in K1 which of
-// them count.
-#define COMPARE \
-	MOVL       $32, DX;               \
-	CMPQ       CX, DX;                \
-	CMOVQLT    CX, DX;                \
-	BZHIL      DX, R15, DX;           \
-	KMOVD      DX, K3;                \
-	VMOVDQU16.Z (R13)(BX*2), K3, Z0;  \
-	VPXORQ     Z15, Z0, Z0;           \
-	VPOPCNTW   Z0, Z0;                \
-	VPSUBW     Z14, Z0, Z0;           \
-	VPCMPUW    $2, Z13, Z0, K3, K1;   \
-	KORTESTD   K1, K1
-
-// STORE stores the lanes of V in mask K.
+// STORE stores the lanes of V in mask K. Clobbers AX.
 #define STORE(V, K) \
 	VPCOMPRESSD.Z V, K, V;       \
 	VMOVDQU32     V, (DI);       \
@@ -88,73 +36,67 @@ GLOBL lanes32<>(SB), RODATA|NOPTR, $64
 	POPCNTL       AX, AX;        \
 	LEAQ          (DI)(AX*4), DI
 
-#define RETURN \
-	SUBQ dst+0(FP), DI;   \
-	SHRQ $2, DI;          \
-	MOVQ DI, ret+88(FP);  \
-	VZEROUPPER;           \
-	RET
-
-// func partnersAVX512(dst *uint32, room int, values *uint16, n int, ids, from, to *uint32, k int, query, least, spread int) int
-TEXT ·partnersAVX512(SB), NOSPLIT, $0-96
-	START
-
-loop:
-	RANGE
-	PREFETCHT0 (R13)(AX*2)
-	PREFETCHT0 64(R13)(AX*2)
-	PREFETCHT0 (SI)(AX*4)
-	PREFETCHT0 64(SI)(AX*4)
-	TESTQ      CX, CX
-	JZ         next
-
-block:
-	COMPARE
-	JZ          none
-	KSHIFTRD    $16, K1, K2
-	KSHIFTRD    $16, K3, K4
-	VMOVDQU32.Z (SI)(BX*4), K3, Z1
-	VMOVDQU32.Z 64(SI)(BX*4), K4, Z2
-	STORE(Z1, K1)
-	STORE(Z2, K2)
-
-none:
-	ADDQ $32, BX
-	SUBQ $32, CX
-	JGT  block
-
-next:
-	DECQ R12
-	JGE  loop
-	RETURN
-
-bad:
-	MOVQ $-1, ret+88(FP)
-	VZEROUPPER
-	RET
-
-// func partnersSelfAVX512(dst *uint32, room int, values *uint16, n int, ids, from, to *uint32, k int, query, least, spread int) int
-TEXT ·partnersSelfAVX512(SB), NOSPLIT, $0-96
-	START
+// func partnersAVX512(dst *uint32, room int, values *uint16, n int, from, to *uint32, k int, query, least, spread int) int
+TEXT ·partnersAVX512(SB), NOSPLIT, $0-88
+	MOVQ         dst+0(FP), DI
+	MOVQ         room+8(FP), R8
+	MOVQ         values+16(FP), R13
+	MOVQ         n+24(FP), R9
+	MOVQ         from+32(FP), R10
+	MOVQ         to+40(FP), R11
+	MOVQ         k+48(FP), R12
+	MOVQ         query+56(FP), AX
+	VPBROADCASTW AX, Z15
+	MOVQ         least+64(FP), AX
+	VPBROADCASTW AX, Z14
+	MOVQ         spread+72(FP), AX
+	VPBROADCASTW AX, Z13
+	VMOVDQU32    lanes32<>(SB), Z12
+	MOVL         $16, AX
+	VPBROADCASTD AX, Z11
+	MOVL         $-1, R15
+	DECQ         R12
+	MOVL         $RANGESAHEAD, R14
 
 loop:
-	RANGE
+	CMPQ       R14, R12
+	CMOVQGT    R12, R14
+	MOVL       (R10)(R14*4), AX
+	MOVL       (R10), BX
+	MOVL       (R11), CX
+	ADDQ       $4, R10
+	ADDQ       $4, R11
+	CMPQ       CX, R9
+	JHI        bad
+	SUBQ       BX, CX
+	JCS        bad
+	SUBQ       CX, R8
+	JLT        bad
 	PREFETCHT0 (R13)(AX*2)
 	PREFETCHT0 64(R13)(AX*2)
 	TESTQ      CX, CX
 	JZ         next
 
 block:
-	COMPARE
-	JZ           none
+	MOVL         $32, DX
+	CMPQ         CX, DX
+	CMOVQLT      CX, DX
+	BZHIL        DX, R15, DX
+	KMOVD        DX, K3
+	VMOVDQU16.Z  (R13)(BX*2), K3, Z0
+	VPXORQ       Z15, Z0, Z0
+	VPOPCNTW     Z0, Z0
+	VPSUBW       Z14, Z0, Z0
+	VPCMPUW      $2, Z13, Z0, K3, K1
 	KSHIFTRD     $16, K1, K2
 	VPBROADCASTD BX, Z1
 	VPADDD       Z12, Z1, Z1
 	VPADDD       Z11, Z1, Z2
+
+	// Nobody could predict whether any count, and storing none costs less than a
+	// wrong guess.
 	STORE(Z1, K1)
 	STORE(Z2, K2)
-
-none:
 	ADDQ $32, BX
 	SUBQ $32, CX
 	JGT  block
@@ -162,9 +104,13 @@ none:
 next:
 	DECQ R12
 	JGE  loop
-	RETURN
+	SUBQ dst+0(FP), DI
+	SHRQ $2, DI
+	MOVQ DI, ret+80(FP)
+	VZEROUPPER
+	RET
 
 bad:
-	MOVQ $-1, ret+88(FP)
+	MOVQ $-1, ret+80(FP)
 	VZEROUPPER
 	RET

@@ -1,7 +1,8 @@
 package codec
 
 import (
-	"math/bits"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -91,28 +92,36 @@ func TestPartnersPanicsOnWrongArguments(t *testing.T) {
 	}
 }
 
+// BenchmarkPartners goes through ranges of the lengths that the lists of random
+// codes have, more of them than a processor could learn by heart, in arrays that
+// are in its caches and in larger ones.
 func BenchmarkPartners(b *testing.B) {
-	const entries, length = 1 << 20, 30
-	values, ids := make([]uint16, entries), make([]uint32, entries)
+	const length, ranges, step = 30, 50000, 500
+	values, ids := make([]uint16, 1<<26), make([]uint32, 1<<26)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range values {
 		values[i], ids[i] = uint16(rng.Uint32()), rng.Uint32()
 	}
-	var from, to []uint32
-	for range 500 {
-		at := rng.Uint32N(entries - length)
-		from, to = append(from, at), append(to, at+length)
-	}
-	dst := make([]uint32, 500*length+PartnersRoom)
-	for _, k := range kernelSets() {
-		for _, most := range []int{2, 5} {
-			b.Run(k.String()+"/"+string(rune('0'+most)), func(b *testing.B) {
-				useSet(b, k)
-				for b.Loop() {
-					Partners(dst, uint16(bits.Reverse16(7)), values, ids, from, to, 0, most)
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/500/length, "ns/value")
-			})
+	dst := make([]uint32, step*length*4+PartnersRoom)
+	for _, log := range []int{20, 26} {
+		var from, to []uint32
+		for range ranges {
+			n := min(uint32(max(length+math.Sqrt(length)*rng.NormFloat64(), 0)), 4*length)
+			at := rng.Uint32N(1<<log - n)
+			from, to = append(from, at), append(to, at+n)
+		}
+		for _, k := range kernelSets() {
+			for _, most := range []int{2, 4, 5} {
+				b.Run(fmt.Sprintf("%v/log=%d/most=%d", k, log, most), func(b *testing.B) {
+					useSet(b, k)
+					first := 0
+					for b.Loop() {
+						Partners(dst, 7, values[:1<<log], ids[:1<<log], from[first:first+step], to[first:first+step], 0, most)
+						first = (first + step) % ranges
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/step/length, "ns/value")
+				})
+			}
 		}
 	}
 }
