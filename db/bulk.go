@@ -200,11 +200,9 @@ func (k *bulk) encode(ctx context.Context) error {
 // encodeFor makes the codes of the items in a space.
 func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(i int) []uint32) error {
 	k.encs = make([]encoding, k.n)
-	return parallel(ctx, k.n, func(i int) (err error) {
-		it := k.extras(i)
-		if k.encs[i], err = s.encode(it.vectors, labelIDs(i), nil); err != nil {
-			err = itemError(it.key, fmt.Errorf("fddhdb: encode: %w", err))
-		}
-		return err
-	})
+	return s.encodeAll(ctx, k.encs,
+		func(i int) ([][]float32, []uint32) { return k.extras(i).vectors, labelIDs(i) },
+		func(i int, err error) error {
+			return itemError(k.extras(i).key, fmt.Errorf("fddhdb: encode: %w", err))
+		})
 }

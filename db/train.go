@@ -323,7 +323,8 @@ type coded struct {
 	encs  []encoding
 }
 
-// encodeAll makes the codes of all items of a view.
+// encodeAll makes the codes of all items of a view; while all cores encode a block
+// of them, the next one is read.
 func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.Result, modalities []int, progress func(string, int, int)) (*coded, error) {
 	// The space has no number before the committer gives it one.
 	out := &coded{space: newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model, modalities)}
@@ -331,21 +332,39 @@ func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.R
 	var rows []uint32
 	var vectors [][][]float32
 	var labels [][]uint32
+	var working chan error // of the block that is being encoded, nil for none
+	finish := func() (err error) {
+		if working != nil {
+			err = <-working
+			working = nil
+			if err == nil && progress != nil {
+				progress("encode", len(out.rows), cv.items)
+			}
+		}
+		return err
+	}
+	defer func() {
+		if working != nil { // the store has failed
+			<-working
+		}
+	}()
 	flush := func() error {
+		if err := finish(); err != nil {
+			return err
+		}
 		from := len(out.encs)
 		out.rows = append(out.rows, rows...)
 		out.encs = append(out.encs, make([]encoding, len(rows))...)
-		err := parallel(ctx, len(rows), func(i int) (err error) {
-			if out.encs[from+i], err = out.space.encode(vectors[i], labels[i], nil); err != nil {
-				err = fmt.Errorf("fddhdb: encode row %d: %w", rows[i], err)
-			}
-			return err
-		})
-		rows, vectors, labels = rows[:0], vectors[:0], labels[:0]
-		if progress != nil {
-			progress("encode", len(out.rows), cv.items)
-		}
-		return err
+		encs, rowsNow, vectorsNow, labelsNow := out.encs[from:], rows, vectors, labels
+		result := make(chan error, 1)
+		working = result
+		go func() {
+			result <- out.space.encodeAll(ctx, encs,
+				func(i int) ([][]float32, []uint32) { return vectorsNow[i], labelsNow[i] },
+				func(i int, err error) error { return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i], err) })
+		}()
+		rows, vectors, labels = nil, nil, nil
+		return nil
 	}
 	err := cv.forEachItem(v.snap, func(row uint32, rec *codec.ItemRecord, x [][]float32) error {
 		own := make([][]float32, len(x))
@@ -360,6 +379,9 @@ func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.R
 	})
 	if err == nil {
 		err = flush()
+	}
+	if err == nil {
+		err = finish()
 	}
 	return out, err
 }

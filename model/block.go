@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -32,16 +31,12 @@ type block struct {
 	first, n int
 	labels   [][]uint32 // by item
 	at       [][]int
-	x        [][]float32
-	phi      [][]float64 // nil unless the reader has maps
+	x        [][][]float32
+	phi      [][]float32 // nil unless the reader has maps
 }
 
 // rows returns how many items of the block have modality t.
 func (b *block) rows(t int) int { return len(b.at[t]) }
-
-// errStop, returned by the function that blocks calls, ends the pass early and
-// without an error.
-var errStop = errors.New("stop")
 
 // reader turns a source into blocks.
 type reader struct {
@@ -51,35 +46,38 @@ type reader struct {
 	progress   func(phase string, done, total int)
 }
 
-// blocks reads the source once and calls f with each block; with maps, phi is
-// computed, in parallel over the items. The context is asked at each block.
+// blocks reads the source once and calls f with each block, in their order; with
+// maps, phi is computed. While a goroutine does that with a block, the next one is
+// read. The context is asked, and progress told, at each block.
 func (r *reader) blocks(ctx context.Context, phase string, maps []*featureMap, f func(*block) error) error {
-	b := &block{
-		labels: make([][]uint32, blockItems),
-		at:     make([][]int, len(r.modalities)),
-		x:      make([][]float32, len(r.modalities)),
-		phi:    make([][]float64, len(r.modalities)),
+	w := &blockWorker{maps: maps, scratch: make([]mapScratch, workerCount()), f: f}
+	for _, m := range maps {
+		w.phi = append(w.phi, make([]float32, blockItems*m.size()))
 	}
-	for t := range maps {
-		b.phi[t] = make([]float64, blockItems*maps[t].size())
+	// The goroutine must not outlive the pass, even if the source panics.
+	defer w.wait()
+	done := 0
+	finish := func() error { // the block that is being worked on
+		err := w.wait()
+		if err == nil && done > 0 && r.progress != nil {
+			r.progress(phase, done, max(r.items, 0))
+		}
+		return err
 	}
-	scratch := make([]mapScratch, workerCount())
+	b, next := r.newBlock(), r.newBlock()
 	flush := func() error {
+		if err := finish(); err != nil {
+			return err
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for t := range maps {
-			maps[t].applyRows(b.phi[t], b.x[t], scratch)
-		}
-		if err := f(b); err != nil {
-			return err
-		}
-		b.first, b.n = b.first+b.n, 0
+		w.start(b)
+		done = b.first + b.n
+		b, next = next, b
+		b.first, b.n = done, 0
 		for t := range b.x {
 			b.x[t], b.at[t] = b.x[t][:0], b.at[t][:0]
-		}
-		if r.progress != nil {
-			r.progress(phase, b.first, max(r.items, 0))
 		}
 		return nil
 	}
@@ -92,25 +90,63 @@ func (r *reader) blocks(ctx context.Context, phase string, maps []*featureMap, f
 		}
 		if b.n == blockItems {
 			if err := flush(); err != nil {
-				return ignoreStop(err)
+				return err
 			}
 		}
 	}
 	if b.n > 0 {
 		if err := flush(); err != nil {
-			return ignoreStop(err)
+			return err
 		}
 	}
-	if r.items >= 0 && b.first != r.items {
-		return fmt.Errorf("%w: the source had %d training items at first and has %d now: it must yield the same items each time", ErrMismatch, r.items, b.first)
+	if err := finish(); err != nil {
+		return err
+	}
+	if r.items >= 0 && done != r.items {
+		return fmt.Errorf("%w: the source had %d training items at first and has %d now: it must yield the same items each time", ErrMismatch, r.items, done)
 	}
 	return ctx.Err()
 }
 
-func ignoreStop(err error) error {
-	if err == errStop {
+func (r *reader) newBlock() *block {
+	return &block{
+		labels: make([][]uint32, blockItems),
+		at:     make([][]int, len(r.modalities)),
+		x:      make([][][]float32, len(r.modalities)),
+	}
+}
+
+// A blockWorker works on one block at a time, in a goroutine of its own.
+type blockWorker struct {
+	maps    []*featureMap
+	phi     [][]float32
+	scratch []mapScratch
+	f       func(*block) error
+	result  chan error // nil when there is no block to wait for
+}
+
+func (w *blockWorker) start(b *block) {
+	result := make(chan error, 1)
+	w.result = result
+	go func() { result <- w.work(b) }()
+}
+
+func (w *blockWorker) work(b *block) (err error) {
+	defer guard(&err, "in the numerics")
+	for t, m := range w.maps {
+		m.applyAll(w.phi[t], b.x[t], w.scratch)
+	}
+	b.phi = w.phi
+	return w.f(b)
+}
+
+// wait returns the error of the block that was started last, once.
+func (w *blockWorker) wait() error {
+	if w.result == nil {
 		return nil
 	}
+	err := <-w.result
+	w.result = nil
 	return err
 }
 
@@ -140,7 +176,13 @@ func (r *reader) add(b *block, ex Example) error {
 		if err := checkVector(r.modalities[t], x); err != nil {
 			return err
 		}
-		b.x[t] = append(b.x[t], x...)
+		r := len(b.x[t])
+		if r < cap(b.x[t]) {
+			b.x[t] = b.x[t][:r+1] // and with it the memory of that row
+		} else {
+			b.x[t] = append(b.x[t], nil)
+		}
+		b.x[t][r] = append(b.x[t][r][:0], x...)
 		b.at[t] = append(b.at[t], b.n)
 	}
 	b.labels[b.n] = append(b.labels[b.n][:0], ex.Labels...)

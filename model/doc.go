@@ -28,9 +28,10 @@
 //
 // # Use
 //
-// [Train] reads a [Source] a few times and returns a [Model], its [Statistics]
-// and a [Report]. [Model.LabelCode] and [Encoder.Project] encode; [Evaluate]
-// measures rankings. The example of the package is the whole flow.
+// [Train] reads a [Source] twice or a few times and returns a [Model], its
+// [Statistics] and a [Report]. [Model.LabelCode], [Encoder.Project] and, for many
+// vectors, [Encoder.ProjectAll] encode; [Evaluate] measures rankings. The example
+// of the package is the whole flow.
 //
 // Stored forms are [Model.MarshalBinary] and [Statistics.MarshalBinary]; the
 // comment of marshal.go gives every byte. [Unmarshal] and
@@ -45,10 +46,12 @@
 // # Exactness
 //
 // Equal data, options and seed give equal bytes on one architecture, whatever
-// the number of processors. A vector has the same features in training and in
-// a query, to the last bit. Kernel values carry float32's precision relative to
-// the spread of the data; everything that is summed is float64, because float32
-// sums flip bits and break the Cholesky factorisation at small gamma.
+// the number of processors; on amd64, all machines with AVX2 and FMA are one
+// architecture, and those without are another. A vector has the same features in
+// training and in a query, and the same projections alone and among others, to the
+// last bit. Features are float32, computed from vectors that are centred in
+// float64; everything that is summed over items or features is float64, because
+// float32 sums flip bits and break the Cholesky factorisation at small gamma.
 //
 // # Concurrency
 //

@@ -81,12 +81,8 @@ func goldenStart(t testing.TB) start {
 			codec.PackSigns(dst, z)
 			item++
 		},
-		anchors: func(_, _, _ int) []int {
-			rows := make([]int, anchors.rows)
-			for i, v := range anchors.x {
-				rows[i] = int(v)
-			}
-			return rows
+		anchors: func(_, _ int) func(int) int {
+			return func(item int) int { return slices.Index(anchors.x, float64(item)) }
 		},
 		rotation: func(t, _ int) []float64 { return slices.Clone(r[t].x) },
 	}
@@ -206,7 +202,7 @@ func TestGoldenLabels(t *testing.T) {
 		}
 	}
 	e := result.Model.NewEncoder()
-	phi := make([]float64, 800)
+	phi := make([]float32, 800)
 	for i := range data.modalities {
 		for part, m := range map[string]*memory{"train": data.train, "test": data.query} {
 			want := readNpy(t, "golden", fmt.Sprintf("phi%d_%s_first5.npy", i+1, part))
@@ -214,7 +210,9 @@ func TestGoldenLabels(t *testing.T) {
 				if err := e.Map(phi, i, m.vectors[i][row]); err != nil {
 					t.Fatal(err)
 				}
-				if d := maxDifference(phi, want.row(row)); d > 1e-6 {
+				// The exponent is the difference of float32 sums; on the whole
+				// of the set, phi is off by 3e-8 in the mean square.
+				if d := maxDifference(widened(phi), want.row(row)); d > 3e-6 {
 					t.Errorf("phi of %s item %d, modality %d: off by %g", part, row, i, d)
 				}
 			}
@@ -225,8 +223,8 @@ func TestGoldenLabels(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, v := range phi {
-				sum += v
-				square += v * v
+				sum += float64(v)
+				square += float64(v) * float64(v)
 			}
 		}
 		if w := man.Phi[fmt.Sprintf("sum_phi%d", i+1)]; !approx(sum/w, 1, 1e-9) {
@@ -288,6 +286,14 @@ func flipped(s *solver, h matrix) int {
 	return n
 }
 
+func widened(x []float32) []float64 {
+	wide := make([]float64, len(x))
+	for i, v := range x {
+		wide[i] = float64(v)
+	}
+	return wide
+}
+
 func maxDifference(a, b []float64) (d float64) {
 	if len(a) != len(b) {
 		return math.Inf(1)
@@ -304,8 +310,9 @@ func checkFlips(t *testing.T, variant string, data *dataset, m *Model) {
 	for i, name := range []string{"img", "txt"} {
 		p := readNpy(t, "golden", variant, fmt.Sprintf("P%d.npy", i+1))
 		var diff, norm float64
+		got := m.p[i].Unpack().Data
 		for j, v := range p.x {
-			diff += (m.p[i][j] - v) * (m.p[i][j] - v)
+			diff += (got[j] - v) * (got[j] - v)
 			norm += v * v
 		}
 		codes := readNpy(t, "golden", variant, "test_codes_"+name+".npy")

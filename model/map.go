@@ -3,10 +3,8 @@ package model
 import (
 	"fmt"
 	"math"
-	"unsafe"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas32"
+	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
 // A featureMap is phi of one modality. It is immutable.
@@ -17,33 +15,38 @@ import (
 // anchors are centred and divided by sqrt(sigma); doing so in float64 before
 // rounding to float32 keeps the cancellation in |x|^2 + |a|^2 - 2 x.a at the
 // size of the data's spread instead of its distance from the origin, and keeps
-// float32 from overflowing whatever the unit of the features.
+// float32 from overflowing whatever the unit of the features. A feature is 0
+// where it would be less than e^-87, which float32 does not hold: more than
+// 9 sqrt(sigma) from the anchor.
 //
 // Linear: phi(x) = [x - mean, 1], k = dim+1. The last feature is the intercept.
 type featureMap struct {
 	kind    MapKind
 	dim     int
-	mean    []float64 // over the training items that have the modality
-	sigma   float64   // RBF; 1 where it would be 0, see moments.sigma
-	anchors []float32 // RBF: k rows of dim, (a - mean) / sqrt(sigma)
+	mean    []float64              // over the training items that have the modality
+	sigma   float64                // RBF; 1 where it would be 0, see moments.sigma
+	anchors *dense.Packed[float32] // RBF: k rows of dim, (a - mean) / sqrt(sigma)
 
-	scale float64   // 1 / sqrt(sigma)
-	norms []float64 // |anchor|^2
+	scale float64   // 1 / sqrt(sigma); 1 for linear
+	norms []float32 // |anchor|^2
 }
 
 func linearMap(mean []float64) *featureMap {
-	return &featureMap{kind: MapLinear, dim: len(mean), mean: mean}
+	return &featureMap{kind: MapLinear, dim: len(mean), mean: mean, scale: 1}
 }
 
-// rbfMap takes k anchors as they are in the model: centred and scaled.
+// rbfMap takes k anchors as they are in the model, centred and scaled, row by row.
 func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
+	d := len(mean)
+	k := len(anchors) / d
 	f := &featureMap{
-		kind: MapRBF, dim: len(mean), mean: mean, sigma: sigma, anchors: anchors,
-		scale: 1 / math.Sqrt(sigma),
-		norms: make([]float64, len(anchors)/len(mean)),
+		kind: MapRBF, dim: d, mean: mean, sigma: sigma,
+		anchors: dense.Pack(dense.Of(k, d, anchors)),
+		scale:   1 / math.Sqrt(sigma),
+		norms:   make([]float32, k),
 	}
 	for j := range f.norms {
-		f.norms[j] = squaredNorm(anchors[j*f.dim : (j+1)*f.dim])
+		f.norms[j] = float32(squaredNorm(anchors[j*d : (j+1)*d]))
 	}
 	return f
 }
@@ -56,7 +59,8 @@ func (f *featureMap) size() int {
 	return len(f.norms)
 }
 
-// centre writes (x - mean) / sqrt(sigma) to dst.
+// centre writes (x - mean) / sqrt(sigma) to dst. Only what is beyond float32
+// is infinite.
 func (f *featureMap) centre(dst, x []float32) {
 	mean := f.mean[:len(x)]
 	dst = dst[:len(x)]
@@ -70,69 +74,60 @@ func (f *featureMap) centre(dst, x []float32) {
 // mean. It also keeps the float32 products from overflowing.
 const farAway = 1e18
 
-// A mapScratch is the memory that apply needs, for maps up to a size.
-type mapScratch struct {
-	x    []float32 // the centred vector, aligned
-	dots []float32 // its products with the anchors
-}
+// mapRows is how many vectors are mapped at a time: their features are in the
+// cache from their products with the anchors to the last thing done with them.
+const mapRows = 64
 
-func (s *mapScratch) grow(f *featureMap) {
-	if len(s.x) < f.dim {
-		s.x = aligned(f.dim)
-	}
-	if len(s.dots) < len(f.norms) {
-		s.dots = make([]float32, len(f.norms))
+// A mapScratch is the memory that apply needs: the centred vectors.
+type mapScratch []float32
+
+func (s *mapScratch) grow(n int) {
+	if len(*s) < n {
+		*s = make([]float32, n)
 	}
 }
 
-// aligned returns n zeros that start on a 16-byte boundary. The float32 dot
-// product of gonum first goes to such a boundary of its right operand, the
-// vector here, so the order in which it sums depends on the address: with any
-// other memory the same x would have another phi, in the last bits, from one
-// encoder to the next. (The float64 kernels have no such step.)
-func aligned(n int) []float32 {
-	x := make([]float32, n+3)
-	for uintptr(unsafe.Pointer(&x[0]))%16 != 0 {
-		x = x[1:]
-	}
-	return x[:n:n]
-}
-
-// apply writes phi(x) to phi; len(phi) is size(), len(x) is dim. It is the one
-// place where phi is computed, a vector at a time, so the phi of training and
-// that of a query are equal to the last bit.
-func (f *featureMap) apply(phi []float64, x []float32, s *mapScratch) {
+// apply writes phi of the vectors to phi, size() numbers each, row by row. The
+// features of a vector are the same, to the last bit, alone and among others.
+func (f *featureMap) apply(phi []float32, xs [][]float32, s *mapScratch) {
+	k, d := f.size(), f.dim
 	if f.kind == MapLinear {
-		for i, v := range x {
-			phi[i] = float64(v) - f.mean[i]
+		for i, x := range xs {
+			row := phi[i*k : (i+1)*k]
+			f.centre(row[:d], x)
+			for j, v := range row[:d] { // a difference may be beyond float32
+				row[j] = min(max(v, -math.MaxFloat32), math.MaxFloat32)
+			}
+			row[d] = 1
 		}
-		phi[f.dim] = 1
 		return
 	}
-	k := len(f.norms)
-	c, dots := s.x[:f.dim], s.dots[:k]
-	f.centre(c, x)
-	norm := squaredNorm(c)
-	phi = phi[:k]
-	if !(norm < farAway) {
-		clear(phi)
-		return
-	}
-	blas32.Gemv(blas.NoTrans, 1,
-		blas32.General{Rows: k, Cols: f.dim, Stride: f.dim, Data: f.anchors},
-		blas32.Vector{N: f.dim, Inc: 1, Data: c}, 0,
-		blas32.Vector{N: k, Inc: 1, Data: dots})
-	for j, dot := range dots {
-		d := norm + f.norms[j] - 2*float64(dot)
-		switch {
-		case d <= 0: // x is the anchor, up to rounding
-			phi[j] = 1
-		case d < 700:
-			phi[j] = math.Exp(-d)
-		default: // too far for float64
-			phi[j] = 0
+	s.grow(min(len(xs), mapRows) * d)
+	for len(xs) > 0 {
+		n := min(len(xs), mapRows)
+		c := dense.Of(n, d, *s)
+		for i, x := range xs[:n] {
+			f.centre(c.Data[i*d:(i+1)*d], x)
 		}
+		dense.MulNT(dense.Of(n, k, phi), c, f.anchors)
+		for i := range n {
+			row := phi[i*k : (i+1)*k]
+			if norm := squaredNorm(c.Data[i*d : (i+1)*d]); norm < farAway {
+				dense.Gaussian(row, row, float32(norm), f.norms, 1)
+			} else {
+				clear(row)
+			}
+		}
+		phi, xs = phi[n*k:], xs[n:]
 	}
+}
+
+// applyAll is apply on many goroutines; scratch has one entry for each.
+func (f *featureMap) applyAll(phi []float32, xs [][]float32, scratch []mapScratch) {
+	k := f.size()
+	chunks(len(scratch), len(xs), mapRows, func(worker, from, to int) {
+		f.apply(phi[from*k:to*k], xs[from:to], &scratch[worker])
+	})
 }
 
 func squaredNorm(x []float32) float64 {
@@ -157,17 +152,36 @@ func squaredNorm(x []float32) float64 {
 type moments struct {
 	n    int
 	mean []float64
-	m2   float64 // sum of |x - mean|^2
+	m2   []float64 // sum of (x - mean)^2, over momentColumns columns each
 }
 
-func (m *moments) add(x []float32) {
-	m.n++
-	inv := 1 / float64(m.n)
-	for i, v := range x {
-		d := float64(v) - m.mean[i]
-		m.mean[i] += d * inv
-		m.m2 += d * (float64(v) - m.mean[i])
-	}
+// momentColumns is how many columns are summed together, by one goroutine.
+const momentColumns = 64
+
+func newMoments(dim int) *moments {
+	return &moments{mean: make([]float64, dim), m2: make([]float64, (dim+momentColumns-1)/momentColumns)}
+}
+
+// add takes vectors. The sums are the same for any number of workers.
+func (m *moments) add(xs [][]float32, workers int) {
+	chunks(workers, len(m.mean), momentColumns, func(_, from, to int) {
+		mean, m2 := m.mean[from:to], &m.m2[from/momentColumns]
+		var s0, s1 float64 // two sums: an addition has to wait for that before it
+		for r, x := range xs {
+			inv := 1 / float64(m.n+r+1)
+			x := x[from:to]
+			mean := mean[:len(x)]
+			for i, v := range x {
+				v := float64(v)
+				d := v - mean[i]
+				e := mean[i] + d*inv
+				mean[i] = e
+				s0, s1 = s1, s0+d*(v-e)
+			}
+		}
+		*m2 += s0 + s1
+	})
+	m.n += len(xs)
 }
 
 // sigma returns the mean squared distance between two vectors, over all n^2
@@ -179,7 +193,10 @@ func (m *moments) add(x []float32) {
 // still be learned: its features are 1 for that vector and fall to 0 away from
 // it, and the report says that it is constant.
 func (m *moments) sigma() (sigma float64, constant bool) {
-	sigma = 2 * m.m2 / float64(m.n)
+	for _, v := range m.m2 {
+		sigma += v
+	}
+	sigma *= 2 / float64(m.n)
 	if !(sigma > 1e-300) {
 		return 1, true
 	}
@@ -191,13 +208,21 @@ func checkVector(m Modality, x []float32) error {
 	if len(x) != m.Dim {
 		return &DimensionError{Modality: m.Name, Got: len(x), Want: m.Dim}
 	}
-	// The sum of v-v is 0 for finite numbers and NaN else; one test at the end
-	// costs the encoder less than one an element.
-	var s float32
-	for _, v := range x {
-		s += v - v
+	// The sum of v-v is 0 for finite numbers and NaN else. One test at the end
+	// costs less than one an element; four sums do not wait for one another.
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		v := (*[4]float32)(x[i:])
+		s0 += v[0] - v[0]
+		s1 += v[1] - v[1]
+		s2 += v[2] - v[2]
+		s3 += v[3] - v[3]
 	}
-	if s == 0 {
+	for _, v := range x[i:] {
+		s0 += v - v
+	}
+	if (s0+s1)+(s2+s3) == 0 {
 		return nil
 	}
 	for i, v := range x {
@@ -206,15 +231,4 @@ func checkVector(m Modality, x []float32) error {
 		}
 	}
 	return nil
-}
-
-// applyRows maps each row of x; scratch has one entry a worker.
-func (f *featureMap) applyRows(phi []float64, x []float32, scratch []mapScratch) {
-	k := f.size()
-	for i := range scratch {
-		scratch[i].grow(f)
-	}
-	parallel(len(scratch), len(x)/f.dim, func(worker, i int) {
-		f.apply(phi[i*k:(i+1)*k], x[i*f.dim:(i+1)*f.dim], &scratch[worker])
-	})
 }

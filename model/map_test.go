@@ -11,10 +11,8 @@ import (
 )
 
 func momentsOf(rows [][]float32) *moments {
-	m := &moments{mean: make([]float64, len(rows[0]))}
-	for _, x := range rows {
-		m.add(x)
-	}
+	m := newMoments(len(rows[0]))
+	m.add(rows, 2)
 	return m
 }
 
@@ -73,13 +71,12 @@ func TestRBFAgainstDefinition(t *testing.T) {
 			}
 			f = rbfMap(mo.mean, sigma, anchors)
 			var scratch mapScratch
-			scratch.grow(f)
-			phi := make([]float64, f.size())
+			phi := make([]float32, f.size())
 			for _, x := range rows {
-				f.apply(phi, x, &scratch)
+				f.apply(phi, [][]float32{x}, &scratch)
 				for j, v := range phi {
 					want := math.Exp(-squaredDistance(x, rows[2*j]) / sigma)
-					if !approx(v, want, 2e-6) {
+					if !approx(float64(v), want, 2e-6) {
 						t.Fatalf("unit %g, shift %g: phi %.9g, want %.9g", unit, shift, v, want)
 					}
 				}
@@ -113,16 +110,16 @@ func TestMapsOfExtremeVectors(t *testing.T) {
 			}
 		}
 	}
-	far := make([]float64, e.Model().Features(0))
+	far := make([]float32, e.Model().Features(0))
 	if err := e.Map(far, 0, []float32{1e30, 0, 0, 0}); err != nil || slices.Max(far) != 0 {
 		t.Fatalf("a vector far from all: %v, %v", far, err)
 	}
-	linear := make([]float64, 5)
+	linear := make([]float32, 5)
 	if err := e.Map(linear, 1, data.Vectors[1][7]); err != nil || linear[4] != 1 {
 		t.Fatalf("%v, %v", linear, err)
 	}
 	for j, v := range data.Vectors[1][7] {
-		if want := float64(v) - momentsOf(data.Vectors[1]).mean[j]; linear[j] != want {
+		if want := float32(float64(v) - momentsOf(data.Vectors[1]).mean[j]); linear[j] != want {
 			t.Errorf("linear feature %d is %g, want %g", j, linear[j], want)
 		}
 	}
@@ -153,7 +150,7 @@ func TestProjectRefuses(t *testing.T) {
 	if err := e.Project(z[1:], 0, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
 		t.Errorf("short z: %v", err)
 	}
-	if err := e.Map(z, 0, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
+	if err := e.Map(make([]float32, 3), 0, make([]float32, 8)); !errors.Is(err, ErrMismatch) {
 		t.Errorf("short phi: %v", err)
 	}
 }
@@ -186,7 +183,74 @@ func TestProjectIsBitwiseReproducible(t *testing.T) {
 	}
 }
 
+// TestProjectAllIsProject: a vector has the same bits alone and in any company.
+func TestProjectAllIsProject(t *testing.T) {
+	const n, q = 3*mapRows + 5, 72
+	data := synth.Pairs(synth.Config{Items: n, Dims: []int{37, 300}, Seed: 8})
+	data.Vectors[0][3] = slices.Repeat([]float32{1e30}, 37) // far from all, among others
+	result, err := Train(t.Context(), modalitiesOf([]int{37, 300}), synthetic(data.Slice(10, n)), Options{
+		Bits: q, Anchors: 100, Map: map[string]MapKind{"text": MapLinear},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, together := result.Model.NewEncoder(), result.Model.NewEncoder()
+	for m, xs := range data.Vectors {
+		want := make([]float64, n*q)
+		for i, x := range xs {
+			if err := alone.Project(want[i*q:(i+1)*q], m, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, size := range []int{0, 1, 2, 7, mapRows, mapRows + 1, n} {
+			for from := 0; from+size <= n; from += size + 1 {
+				got := make([]float64, size*q)
+				if err := together.ProjectAll(got, m, xs[from:from+size]); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got, want[from*q:(from+size)*q]) {
+					t.Fatalf("modality %d: %d vectors from %d on have other projections together", m, size, from)
+				}
+			}
+		}
+	}
+	z := slices.Repeat([]float64{7}, 2*q)
+	bad := [][]float32{data.Vectors[0][0], slices.Repeat([]float32{float32(math.NaN())}, 37)}
+	if err := together.ProjectAll(z, 0, bad); !errors.Is(err, ErrNotFinite) || slices.Max(z) != 7 || slices.Min(z) != 7 {
+		t.Errorf("NaN in the second vector: %v", err)
+	}
+	if err := together.ProjectAll(z, 0, bad[:1]); !errors.Is(err, ErrMismatch) {
+		t.Errorf("too much room: %v", err)
+	}
+}
+
+func TestMomentsAreTheSameOnAnyMachine(t *testing.T) {
+	for _, d := range []int{1, momentColumns, 3*momentColumns + 7} {
+		rows := synth.Pairs(synth.Config{Items: 50, Dims: []int{d}, Seed: 3}).Vectors[0]
+		whole, parts := newMoments(d), newMoments(d)
+		whole.add(rows, 1)
+		parts.add(rows, 5)
+		if whole.n != parts.n || !slices.Equal(whole.mean, parts.mean) || !slices.Equal(whole.m2, parts.m2) {
+			t.Errorf("%d dimensions: other moments with other workers", d)
+		}
+	}
+}
+
+// TestLinearMapIsFinite: also where the difference from the mean is beyond
+// float32.
+func TestLinearMapIsFinite(t *testing.T) {
+	f := linearMap([]float64{-3e38, 3e38})
+	phi := make([]float32, 3)
+	f.apply(phi, [][]float32{{3e38, -3e38}}, new(mapScratch))
+	if want := []float32{math.MaxFloat32, -math.MaxFloat32, 1}; !slices.Equal(phi, want) {
+		t.Errorf("%v, want %v", phi, want)
+	}
+}
+
 func TestProjectAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector takes from pools at random")
+	}
 	result, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(synth.Pairs(synth.Config{})), Options{})
 	if err != nil {
 		t.Fatal(err)

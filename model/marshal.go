@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
 // The body of a model (magic "FDHM", version 0) in the frame that wire.go
@@ -73,9 +74,9 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 		if f.kind == MapRBF {
 			w.f64s(f.sigma)
 			w.u32(uint32(len(f.norms)))
-			w.f32s(f.anchors)
+			w.f32s(f.anchors.Unpack().Data)
 		}
-		w.f64s(m.p[t]...)
+		w.f64s(m.p[t].Unpack().Data...)
 	}
 	return w.finish(), nil
 }
@@ -137,7 +138,11 @@ func Unmarshal(b []byte) (*Model, error) {
 		m.modalities = append(m.modalities, mod)
 		m.maps = append(m.maps, f)
 		m.gammas = append(m.gammas, gamma)
-		m.p = append(m.p, r.f64s(m.bits*f.size(), "P"))
+		p := r.f64s(m.bits*f.size(), "P")
+		if r.err != nil {
+			return nil, r.err
+		}
+		m.p = append(m.p, dense.Pack(dense.Of(m.bits, f.size(), p)))
 	}
 	if err := r.close(); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
 // A Model is what training learned: a code for each set of labels, and for each
@@ -26,7 +27,7 @@ type Model struct {
 	modalities []Modality
 	maps       []*featureMap
 	gammas     []float64
-	p          [][]float64 // q x k each
+	p          []*dense.Packed[float64] // q x k each
 
 	fingerprint uint64
 }
@@ -117,15 +118,13 @@ func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, er
 			return nil, &ModalityError{Modality: name, Problem: "has a gamma, but the model does not know it"}
 		}
 	}
-	next.p = make([][]float64, len(m.maps))
-	errs := make([]error, len(m.maps))
-	parallel(workerCount(), len(m.maps), func(_, t int) {
-		next.p[t], errs[t] = s.Solve(t, next.gammas[t])
-	})
-	for _, err := range errs {
+	next.p = nil
+	for t, f := range m.maps {
+		p, err := s.Solve(t, next.gammas[t])
 		if err != nil {
 			return nil, err
 		}
+		next.p = append(next.p, dense.Pack(dense.Of(m.bits, f.size(), p)))
 	}
 	return &next, nil
 }
@@ -145,8 +144,10 @@ func (m *Model) sign() {
 		b = append(b, 0, byte(f.kind))
 		b = appendFloats(b, f.mean)
 		b = appendFloats(b, []float64{f.sigma})
-		for _, a := range f.anchors {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(a))
+		if f.kind == MapRBF {
+			for _, a := range f.anchors.Unpack().Data {
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(a))
+			}
 		}
 		h.Write(b)
 	}

@@ -10,9 +10,16 @@ import (
 // workerCount is how many goroutines a computation uses.
 func workerCount() int { return runtime.GOMAXPROCS(0) }
 
+// chunks calls f for the ranges of at most size that make up 0 to n, in
+// parallel.
+func chunks(workers, n, size int, f func(worker, from, to int)) {
+	parallel(workers, (n+size-1)/size, func(worker, i int) {
+		f(worker, i*size, min((i+1)*size, n))
+	})
+}
+
 // parallel calls f(worker, i) for each i below n, on so many goroutines at most,
-// and returns when all are done.
-// worker, below workers, tells the goroutines apart
+// and returns when all are done. worker, below workers, tells the goroutines apart
 // for scratch memory. Which worker gets which i is left to chance: f writes to
 // places that belong to i alone, so that results do not depend on it.
 //

@@ -25,7 +25,7 @@ type Report struct {
 	BitBalance    float64 `json:"bit_balance"`
 	ConstantBits  int     `json:"constant_bits"` // bits that no training item differs in
 	DistinctCodes int     `json:"distinct_codes"`
-	// Seconds by phase: scan, anchors, sweeps, statistics, solve; and the total.
+	// Seconds by phase: scan, maps, sweeps, statistics, solve; and the total.
 	Seconds map[string]float64 `json:"seconds"`
 }
 

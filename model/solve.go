@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
 // A solver minimises, by alternation (Liu, Wang, Cheung 2021),
@@ -62,8 +63,13 @@ type solver struct {
 	maps []*featureMap
 	m    [][]float64 // M_t, c x k
 	g    [][]float64 // G_t, c x k
-	gg   [][]float64 // G_t G_t', c x c: I unless truncated
 	r0   [][]float64 // k x q, for the first sweep of paper; nil after it
+
+	// C and G_t as right operands of products with rows of items.
+	right struct {
+		c, ct *dense.Packed[float64]   // x C', and x C
+		g, gg []*dense.Packed[float64] // x G_t', and x G_t G_t', which is x unless truncated
+	}
 }
 
 // newSolver prepares the first sweep: hy is H0 Y0' where Y0 are the labels.
@@ -94,11 +100,12 @@ func newSolver(opt Options, modalities []Modality, sets *labelSets, hy []float64
 // useMaps gives the solver the features; r0 yields the random start of R_t.
 func (s *solver) useMaps(maps []*featureMap, r0 func(t, k int) []float64) {
 	s.maps = maps
+	s.right.g = make([]*dense.Packed[float64], len(maps))
+	s.right.gg = make([]*dense.Packed[float64], len(maps))
 	for t, f := range maps {
 		k := f.size()
 		s.m = append(s.m, make([]float64, s.c*k))
 		s.g = append(s.g, make([]float64, s.c*k))
-		s.gg = append(s.gg, make([]float64, s.c*s.c))
 		if s.method == MethodPaper {
 			s.r0 = append(s.r0, r0(t, k))
 		}
@@ -152,8 +159,15 @@ func (s *solver) stepC() error {
 		if err := polar(s.g[t], s.m[t], s.c, k, s.method == MethodPaper); err != nil {
 			return fmt.Errorf("the step for R of modality %d: %w", t, err)
 		}
-		g := general(s.g[t], s.c, k)
-		blas64.Gemm(blas.NoTrans, blas.Trans, 1, g, g, 0, general(s.gg[t], s.c, s.c))
+		g := dense.Of(s.c, k, s.g[t])
+		s.right.g[t] = dense.Pack(g)
+		gg := dense.Of(s.c, s.c, make([]float64, s.c*s.c))
+		dense.MulNT(gg, g, s.right.g[t])
+		s.right.gg[t] = dense.Pack(gg)
+	}
+	if s.method != MethodLabels {
+		cm := dense.Of(s.c, s.q, s.cm)
+		s.right.c, s.right.ct = dense.Pack(cm), dense.PackTransposed(cm)
 	}
 	return nil
 }
@@ -201,6 +215,13 @@ func (s *solver) code(i int) codec.Code {
 		i = int(s.sets.of[i])
 	}
 	return s.codes[i*s.words : (i+1)*s.words]
+}
+
+// signs writes the code as +-1.
+func signs(dst []float32, code []uint64) {
+	for j := range dst {
+		dst[j] = float32(int(code[j/64]>>(j%64)&1)*2 - 1)
+	}
 }
 
 // addSigns adds weight times the +-1 vector of the code.

@@ -31,9 +31,9 @@ func heavyMu(dims []int) map[string]float64 { // so that features matter
 	return mu
 }
 
-// TestSolverAgainstDense: the streamed solver is the literal one, to rounding,
+// TestSolverAgainstLiteral: the streamed solver is the literal one, to rounding,
 // in every variable of every sweep, and in A, B and P.
-func TestSolverAgainstDense(t *testing.T) {
+func TestSolverAgainstLiteral(t *testing.T) {
 	for _, problem := range problems {
 		for _, method := range []Method{MethodJoint, MethodPaper} {
 			for _, delta := range []float64{.5, 1e4} {
@@ -43,18 +43,18 @@ func TestSolverAgainstDense(t *testing.T) {
 						Mu: heavyMu(problem.cfg.Dims),
 					})
 					for i := range s.c {
-						s.dense.sweep(method)
-						if e := relative(s.c[i], s.dense.cm); e > 1e-9 {
+						s.literal.sweep(method)
+						if e := relative(s.c[i], s.literal.cm); e > 1e-9 {
 							t.Fatalf("sweep %d: C is off by %g", i+1, e)
 						}
-						if e := relative(s.y[i+1], s.dense.y); e > 1e-9 {
+						if e := relative(s.y[i+1], s.literal.y); e > 1e-9 {
 							t.Fatalf("sweep %d: Y is off by %g", i+1, e)
 						}
-						if !mat.Equal(s.h[i+1], s.dense.h) {
+						if !mat.Equal(s.h[i+1], s.literal.h) {
 							t.Fatalf("sweep %d: another H", i+1)
 						}
-						if f := s.result.Report.Objective[i]; !approx(f/s.dense.objective[i], 1, 1e-9) {
-							t.Fatalf("sweep %d: objective %.12g, want %.12g", i+1, f, s.dense.objective[i])
+						if f := s.result.Report.Objective[i]; !approx(f/s.literal.objective[i], 1, 1e-9) {
+							t.Fatalf("sweep %d: objective %.12g, want %.12g", i+1, f, s.literal.objective[i])
 						}
 					}
 					s.checkRidge(t)
@@ -67,7 +67,7 @@ func TestSolverAgainstDense(t *testing.T) {
 // checkRidge compares A, B and P with their definitions.
 func (s *solved) checkRidge(t *testing.T) {
 	stats, m := s.result.Statistics, s.result.Model
-	for i, phi := range s.dense.phi {
+	for i, phi := range s.literal.phi {
 		k := m.Features(i)
 		a := mat.NewDense(k, k, nil)
 		for row := range k {
@@ -91,11 +91,11 @@ func (s *solved) checkRidge(t *testing.T) {
 		if err := p.Solve(a, want.T()); err != nil {
 			t.Fatal(err)
 		}
-		if e := relative(mat.NewDense(m.Bits(), k, m.p[i]), p.T()); e > 1e-6 {
+		if e := relative(mat.NewDense(m.Bits(), k, m.p[i].Unpack().Data), p.T()); e > 1e-6 {
 			t.Errorf("P of modality %d is off by %g", i, e)
 		}
 		n := 0
-		for _, has := range s.dense.has[i] {
+		for _, has := range s.literal.has[i] {
 			if has {
 				n++
 			}
@@ -149,7 +149,7 @@ func TestStepsAreOptimal(t *testing.T) {
 		s := solveBoth(t, problem.cfg, Options{
 			Bits: 16, Anchors: 25, Sweeps: 3, Method: MethodJoint, Delta: .5, Mu: heavyMu(problem.cfg.Dims),
 		})
-		d := s.dense
+		d := s.literal
 		for i, c := range s.c {
 			rotations := func(c *mat.Dense, gs []*mat.Dense) (r []*mat.Dense) {
 				for _, g := range gs {

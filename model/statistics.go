@@ -5,9 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
+	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
 // Statistics are what the projections of a model are solved from: for each
@@ -30,10 +28,6 @@ type part struct {
 	b    []float64 // q x k
 }
 
-// stripRows is the height of the strips of A. One strip is one product, and
-// those above the diagonal of its last square are wasted work: 4 % at k = 800.
-const stripRows = 64
-
 // NewStatistics returns the statistics of no items for the maps and the code
 // space of m.
 func NewStatistics(m *Model) *Statistics {
@@ -50,13 +44,13 @@ func (s *Statistics) Items(t int) int { return int(s.parts[t].n) }
 
 // Add adds items that have modality t: row i of phi is phi_t of item i, as
 // Encoder.Map computes it, row i of h its code as +-1. It reads rows*k and
-// rows*Bits numbers, keeps neither slice, and costs rows*k*(k+2*Bits)
-// multiplications.
+// rows*Bits numbers, keeps neither slice, and costs rows*k*(k/2+Bits)
+// multiplications, on GOMAXPROCS goroutines.
 //
-// The sums are bitwise the same whatever GOMAXPROCS is: each number of A and B
-// is summed by one goroutine in the order of the rows. They do depend, in the
-// last bits, on how the items are cut into calls.
-func (s *Statistics) Add(t, rows int, phi, h []float64) (err error) {
+// Each number of A and B is summed in float64 in the order of the rows: the sums
+// are bitwise the same whatever GOMAXPROCS is, and however the items are cut
+// into calls.
+func (s *Statistics) Add(t, rows int, phi, h []float32) (err error) {
 	defer guard(&err, "adding to statistics")
 	if t < 0 || t >= len(s.parts) {
 		return fmt.Errorf("%w: the statistics have %d modalities, not number %d", ErrMismatch, len(s.parts), t)
@@ -66,20 +60,9 @@ func (s *Statistics) Add(t, rows int, phi, h []float64) (err error) {
 		return fmt.Errorf("%w: %d rows of modality %q need %d features and %d signs, not %d and %d",
 			ErrMismatch, rows, p.name, rows*p.k, rows*s.bits, len(phi), len(h))
 	}
-	if rows == 0 {
-		return nil
-	}
-	x := general(phi[:rows*p.k], rows, p.k)
-	// Dgemm is several times faster than gonum's Dsyrk, which has no blocking.
-	for i := 0; i < p.k; i += stripRows {
-		end := min(i+stripRows, p.k)
-		left, right := x, x
-		left.Cols, left.Data = end-i, x.Data[i:]
-		right.Cols = end
-		blas64.Gemm(blas.Trans, blas.NoTrans, 1, left, right, 1,
-			blas64.General{Rows: end - i, Cols: end, Stride: p.k, Data: p.a[i*p.k:]})
-	}
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, general(h[:rows*s.bits], rows, s.bits), x, 1, general(p.b, s.bits, p.k))
+	x, workers := dense.Of(rows, p.k, phi), workerCount()
+	dense.AddGram(dense.Of(p.k, p.k, p.a), x, workers)
+	dense.AddTN(dense.Of(s.bits, p.k, p.b), dense.Of(rows, s.bits, h), x, workers)
 	p.n += int64(rows)
 	return nil
 }
@@ -129,8 +112,9 @@ func (s *Statistics) Clone() *Statistics {
 //
 //	P_t = B_t (A_t + gamma I)^-1,
 //
-// q rows of k. It factors by Cholesky (k^3/3 multiplications) and copies A. The
-// error is a *SingularError when gamma is too small for A.
+// q rows of k. It factors by Cholesky (k^3/3 multiplications, and 2 q k^2 for the
+// rows, on GOMAXPROCS goroutines) and copies A; the result is bitwise the same
+// whatever GOMAXPROCS is. The error is a *SingularError when gamma is too small for A.
 func (s *Statistics) Solve(t int, gamma float64) (p []float64, err error) {
 	defer guard(&err, "solving for a projection")
 	if t < 0 || t >= len(s.parts) {
@@ -140,33 +124,20 @@ func (s *Statistics) Solve(t int, gamma float64) (p []float64, err error) {
 	if err := checkWeight("gamma", part.name, gamma); err != nil {
 		return nil, err
 	}
-	k := part.k
-	// gonum reads the upper triangle of a symmetric matrix: row i of it is
-	// column i of ours.
-	a := make([]float64, k*k)
+	k, workers := part.k, workerCount()
+	a := dense.Of(k, k, make([]float64, k*k))
 	for i := range k {
-		for j := range i + 1 {
-			a[j*k+i] = part.a[i*k+j]
-		}
-		a[i*k+i] += gamma
+		copy(a.Data[i*k:], part.a[i*k:i*k+i+1])
+		a.Data[i*k+i] += gamma
 	}
-	singular := &SingularError{Modality: part.name, Gamma: gamma}
-	var chol mat.Cholesky
-	if !chol.Factorize(mat.NewSymDense(k, a)) {
-		return nil, singular
+	if !dense.Cholesky(a, workers) {
+		return nil, &SingularError{Modality: part.name, Gamma: gamma}
 	}
-	var x mat.Dense
-	if err := chol.SolveTo(&x, mat.NewDense(s.bits, k, part.b).T()); err != nil {
-		return nil, singular // a mat.Condition: no digit would be right
-	}
-	p = make([]float64, 0, s.bits*k)
-	for i := range s.bits {
-		for j := range k {
-			v := x.At(j, i)
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, singular
-			}
-			p = append(p, v)
+	p = slices.Clone(part.b)
+	dense.CholeskySolve(dense.Of(s.bits, k, p), a, workers)
+	for _, v := range p {
+		if v-v != 0 {
+			return nil, &SingularError{Modality: part.name, Gamma: gamma}
 		}
 	}
 	return p, nil

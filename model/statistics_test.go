@@ -21,9 +21,9 @@ func shard(t testing.TB, m *Model, d *synth.Data) *Statistics {
 			if x == nil {
 				continue
 			}
-			phi, h := make([]float64, m.Features(mod)), make([]float64, m.Bits())
+			phi, h := make([]float32, m.Features(mod)), make([]float32, m.Bits())
 			m.LabelCode(code, d.Labels[i])
-			addSigns(h, code, 1)
+			signs(h, code)
 			if err := e.Map(phi, mod, x); err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestShardsMergeToTheWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for mod := range dims {
-		if e := relative(mat.NewDense(24, 130, refit.p[mod]), mat.NewDense(24, 130, r.Model.p[mod])); e > 1e-9 {
+		if e := relative(mat.NewDense(24, 130, refit.p[mod].Unpack().Data), mat.NewDense(24, 130, r.Model.p[mod].Unpack().Data)); e > 1e-9 {
 			t.Errorf("P of modality %d is off by %g", mod, e)
 		}
 	}
@@ -129,11 +129,11 @@ func TestStatisticsRefuse(t *testing.T) {
 	s := a.Statistics
 	k := a.Model.Features(0)
 	for _, err := range []error{
-		s.Add(-1, 1, make([]float64, k), make([]float64, 64)),
-		s.Add(2, 1, make([]float64, k), make([]float64, 64)),
+		s.Add(-1, 1, make([]float32, k), make([]float32, 64)),
+		s.Add(2, 1, make([]float32, k), make([]float32, 64)),
 		s.Add(0, -1, nil, nil),
-		s.Add(0, 2, make([]float64, k), make([]float64, 128)),
-		s.Add(0, 1, make([]float64, k), make([]float64, 63)),
+		s.Add(0, 2, make([]float32, k), make([]float32, 128)),
+		s.Add(0, 1, make([]float32, k), make([]float32, 63)),
 	} {
 		if !errors.Is(err, ErrMismatch) {
 			t.Error(err)

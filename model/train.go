@@ -27,10 +27,10 @@ const (
 // start is where a training starts: what it would draw at random. Tests start
 // it from a recorded run instead; nothing else differs.
 type start struct {
-	signs    func(dst codec.Code)        // H0 of the next item; bits beyond q are 0
-	anchors  func(t, items, k int) []int // which of the items that have t, ascending
-	rotation func(t, k int) []float64    // the first R_t of MethodPaper, k x q
-	seen     func(*solver)               // after each sweep; may be nil
+	signs    func(dst codec.Code)                   // H0 of the next item; bits beyond q are 0
+	anchors  func(t, k int) func(i int) (place int) // see newSample
+	rotation func(t, k int) []float64               // the first R_t of MethodPaper, k x q
+	seen     func(*solver)                          // after each sweep; may be nil
 }
 
 // seeded draws the start from the seed. The anchors of every modality come from
@@ -48,8 +48,8 @@ func seeded(seed uint64, bits int) start {
 				dst[len(dst)-1] &= 1<<tail - 1
 			}
 		},
-		anchors: func(_, items, k int) []int {
-			return choose(rand.New(rand.NewPCG(seed, streamAnchors)), items, k)
+		anchors: func(_, k int) func(int) int {
+			return reservoir(rand.New(rand.NewPCG(seed, streamAnchors)), k)
 		},
 		rotation: func(_, k int) []float64 {
 			r := make([]float64, k*bits)
@@ -61,34 +61,16 @@ func seeded(seed uint64, bits int) start {
 	}
 }
 
-// choose draws k of n numbers without replacement, ascending, in O(k) memory
-// (Floyd's algorithm).
-func choose(rng *rand.Rand, n, k int) []int {
-	in := make(map[int]bool, k)
-	for j := n - k; j < n; j++ {
-		i := rng.IntN(j + 1)
-		if in[i] {
-			i = j
-		}
-		in[i] = true
-	}
-	chosen := make([]int, 0, k)
-	for i := range in {
-		chosen = append(chosen, i)
-	}
-	slices.Sort(chosen)
-	return chosen
-}
-
 // Train learns a model from labelled items. See the package comment for what it
 // computes and Options for the settings.
 //
-// It reads the source once for the labels and the moments, once for the
-// anchors, once for the statistics, and with MethodJoint or MethodPaper once
-// more and once a sweep. It holds a block of 512 items and, an item, 4 bytes
+// It reads the source twice: once for the labels, the moments and the anchors, and
+// once for the statistics; with MethodJoint or MethodPaper once more and once a
+// sweep. It holds two blocks of 512 items and, an item, 4 bytes
 // (MethodLabels) or 4 + 8c + q/8 (the others), apart from the statistics. Time
-// is n k (k + d + 2q) multiplications a modality, plus n k (d + 2c) for every
-// sweep of joint and paper.
+// is n k (k/2 + d + q) multiplications a modality, plus n k (d + 2c) for every
+// sweep of joint and paper, all on GOMAXPROCS cores; the next block is read
+// meanwhile.
 //
 // Equal options and data give a model with equal bytes, on one architecture,
 // whatever GOMAXPROCS is. Cancelling the context stops it within a block.
@@ -114,6 +96,7 @@ type trainer struct {
 	sets    *labelSets
 	hy      []float64 // H0 Y0'
 	moments []*moments
+	samples []*sample // nil for a linear map
 	maps    []*featureMap
 	solver  *solver
 }
@@ -133,10 +116,10 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 		return nil, err
 	}
 	clock.phase("scan")
-	if err := tr.makeMaps(ctx); err != nil {
+	if err := tr.makeMaps(); err != nil {
 		return nil, err
 	}
-	clock.phase("anchors")
+	clock.phase("maps")
 	if err := tr.solve(ctx); err != nil {
 		return nil, err
 	}
@@ -163,11 +146,18 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 	return &Result{Model: m, Statistics: stats, Report: tr.report}, nil
 }
 
-// scan counts, checks every vector, collects label sets and moments, and folds
-// the random codes H0 into H0 Y0': H0 itself is not needed.
+// scan counts, checks every vector, collects label sets, moments and anchors, and
+// folds the random codes H0 into H0 Y0': H0 itself is not needed.
 func (tr *trainer) scan(ctx context.Context) error {
-	for _, m := range tr.reader.modalities {
-		tr.moments = append(tr.moments, &moments{mean: make([]float64, m.Dim)})
+	for t, m := range tr.reader.modalities {
+		tr.moments = append(tr.moments, newMoments(m.Dim))
+		var s *sample
+		if tr.opt.Map[m.Name] == MapRBF {
+			// makeMaps refuses more.
+			k := min(cmp.Or(tr.opt.Anchors, DefaultAnchors), maxFeatures+1)
+			s = newSample(tr.from.anchors(t, k))
+		}
+		tr.samples = append(tr.samples, s)
 	}
 	sets := newSetBuilder(tr.opt.Bits)
 	code := codec.NewCode(tr.opt.Bits)
@@ -176,9 +166,10 @@ func (tr *trainer) scan(ctx context.Context) error {
 			tr.from.signs(code)
 			sets.add(b.labels[i], code)
 		}
-		for t, m := range tr.reader.modalities {
-			for r := range b.rows(t) {
-				tr.moments[t].add(b.x[t][r*m.Dim : (r+1)*m.Dim])
+		for t, m := range tr.moments {
+			m.add(b.x[t], workerCount())
+			if s := tr.samples[t]; s != nil {
+				s.add(b.x[t])
 			}
 		}
 		return nil
@@ -201,27 +192,16 @@ func (tr *trainer) scan(ctx context.Context) error {
 	return nil
 }
 
-// makeMaps decides the maps and gathers the anchors of all modalities in one
-// pass, which ends with the last anchor.
-func (tr *trainer) makeMaps(ctx context.Context) error {
-	type gathering struct {
-		want    []int // positions among the items that have the modality
-		seen    int   // such items so far
-		got     int   // anchors so far
-		anchors []float32
-	}
-	gather := make([]gathering, len(tr.reader.modalities))
-	tr.maps = make([]*featureMap, len(tr.reader.modalities))
-	missing := 0 // anchors not yet gathered
+// makeMaps makes the maps from what the scan has gathered.
+func (tr *trainer) makeMaps() error {
 	for t, m := range tr.reader.modalities {
 		mo := tr.moments[t]
 		chosen := Chosen{Map: tr.opt.Map[m.Name], Items: mo.n, Gamma: tr.opt.Gamma[m.Name], Mu: tr.opt.Mu[m.Name]}
 		sigma, constant := mo.sigma()
 		chosen.Constant = constant
-		if chosen.Map == MapLinear {
-			tr.maps[t] = linearMap(mo.mean)
-			chosen.Features = tr.maps[t].size()
-		} else {
+		f := linearMap(mo.mean)
+		chosen.Features = f.size()
+		if chosen.Map == MapRBF {
 			k := cmp.Or(tr.opt.Anchors, min(DefaultAnchors, mo.n))
 			if k > mo.n {
 				return &AnchorsError{Modality: m.Name, Anchors: k, Items: mo.n}
@@ -231,45 +211,17 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 		if err := tr.checkFeatures(m, chosen.Features); err != nil {
 			return err
 		}
-		if k := chosen.Anchors; k > 0 {
-			gather[t].want = tr.from.anchors(t, mo.n, k)
-			gather[t].anchors = make([]float32, k*m.Dim)
-			// A map without anchors yet, which can centre them.
-			tr.maps[t] = rbfMap(mo.mean, sigma, nil)
-			missing += k
-		}
-		tr.report.Chosen[m.Name] = chosen
-	}
-	if missing == 0 {
-		return nil
-	}
-	err := tr.reader.blocks(ctx, "anchors", nil, func(b *block) error {
-		for t := range gather {
-			g, d := &gather[t], tr.maps[t].dim
-			for r := range b.rows(t) {
-				if g.got < len(g.want) && g.want[g.got] == g.seen {
-					tr.maps[t].centre(g.anchors[g.got*d:(g.got+1)*d], b.x[t][r*d:(r+1)*d])
-					g.got++
-					missing--
-				}
-				g.seen++
+		if chosen.Map == MapRBF {
+			f = rbfMap(mo.mean, sigma, nil) // without anchors yet, but it can centre them
+			anchors := make([]float32, chosen.Anchors*m.Dim)
+			for j, x := range tr.samples[t].ordered() {
+				f.centre(anchors[j*m.Dim:(j+1)*m.Dim], x)
 			}
+			tr.samples[t] = nil
+			f = rbfMap(mo.mean, sigma, anchors)
 		}
-		if missing == 0 {
-			return errStop
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if missing > 0 {
-		return fmt.Errorf("%w: fewer vectors than in the first pass: the source must yield the same items each time", ErrMismatch)
-	}
-	for t, f := range tr.maps {
-		if f.kind == MapRBF {
-			tr.maps[t] = rbfMap(f.mean, f.sigma, gather[t].anchors)
-		}
+		tr.maps = append(tr.maps, f)
+		tr.report.Chosen[m.Name] = chosen
 	}
 	return nil
 }
@@ -317,15 +269,13 @@ func (tr *trainer) solve(ctx context.Context) error {
 // statistics is the last pass: A_t and B_t = H phi_t' with the H of the solver.
 func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, error) {
 	stats := NewStatistics(m)
-	h := make([]float64, blockItems*m.bits)
+	h := make([]float32, blockItems*m.bits)
 	err := tr.reader.blocks(ctx, "statistics", tr.maps, func(b *block) error {
 		for t := range tr.maps {
-			signs := h[:b.rows(t)*m.bits]
-			clear(signs)
 			for r, i := range b.at[t] {
-				addSigns(signs[r*m.bits:(r+1)*m.bits], tr.solver.code(b.first+i), 1)
+				signs(h[r*m.bits:(r+1)*m.bits], tr.solver.code(b.first+i))
 			}
-			if err := stats.Add(t, b.rows(t), b.phi[t], signs); err != nil {
+			if err := stats.Add(t, b.rows(t), b.phi[t], h); err != nil {
 				return err
 			}
 		}

@@ -7,14 +7,12 @@ import (
 	"errors"
 	"iter"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -70,21 +68,9 @@ func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(r.Model.maps[0].anchors, r.Model.maps[1].anchors) {
+	if !slices.Equal(r.Model.maps[0].anchors.Unpack().Data, r.Model.maps[1].anchors.Unpack().Data) {
 		t.Fatal("the modalities have different anchors")
 	}
-}
-
-func TestChoose(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 300).Draw(t, "n")
-		k := rapid.IntRange(1, n).Draw(t, "k")
-		rows := choose(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), n, k)
-		if len(rows) != k || !slices.IsSorted(rows) || len(slices.Compact(slices.Clone(rows))) != k ||
-			rows[0] < 0 || rows[k-1] >= n {
-			t.Fatalf("%d of %d: %v", k, n, rows)
-		}
-	})
 }
 
 // TestTrainLearns: queries that training did not see find their classes.
@@ -178,7 +164,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"scan", "statistics"}, slices.DeleteFunc(phases, func(s string) bool { return s == "anchors" })); d != "" {
+	if d := cmp.Diff([]string{"scan", "statistics"}, phases); d != "" {
 		t.Error(d)
 	}
 	rep := r.Report
@@ -322,13 +308,13 @@ func TestTrainRefuses(t *testing.T) {
 		}, modalities: []Modality{{"bag", maxFeatures}}, opt: Options{Map: map[string]MapKind{"bag": MapLinear}}, is: is(ErrOption), says: "32769 features"},
 		{name: "singular", src: alter(func(d *synth.Data) { d.Vectors[0][1] = d.Vectors[0][2] }), opt: Options{Gamma: map[string]float64{"image": 0}}, is: as(&singular), says: `modality "image" with gamma 0`},
 		{name: "source", src: from(func(pass int, m *memory) (*memory, error) {
-			if pass == 3 {
+			if pass == 2 {
 				return nil, own
 			}
 			return m, nil
 		}), is: is(own), says: "item 0"},
 		{name: "fewer items later", src: from(func(pass int, m *memory) (*memory, error) {
-			if pass == 3 {
+			if pass == 2 {
 				return synthetic(good().Slice(0, 39)), nil
 			}
 			return m, nil
@@ -360,7 +346,7 @@ func TestTrainRefuses(t *testing.T) {
 
 func TestTrainCancels(t *testing.T) {
 	data := synthetic(synth.Pairs(synth.Config{Items: 3 * blockItems}))
-	for _, phase := range []string{"scan", "anchors", "features", "sweep 2", "statistics"} {
+	for _, phase := range []string{"scan", "features", "sweep 2", "statistics"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		blocks := 0
 		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data, Options{Method: MethodJoint, Anchors: 50, Progress: func(p string, _, _ int) {
@@ -376,6 +362,68 @@ func TestTrainCancels(t *testing.T) {
 			t.Errorf("cancelled in %s: %v, %d more blocks", phase, err, blocks-1)
 		}
 		cancel()
+	}
+}
+
+// TestTrainReportsFromItsGoroutine: Progress is called between two examples, one
+// block at a time, and the source has been asked for one block more at most.
+func TestTrainReportsFromItsGoroutine(t *testing.T) {
+	const n = 4*blockItems + 3
+	data := synthetic(synth.Pairs(synth.Config{Items: n}))
+	asked, last := 0, 0
+	src := &failing{memory: data, change: func(int, *memory) (*memory, error) { return data, nil }}
+	counting := sourceFunc(func(ctx context.Context) iter.Seq2[Example, error] {
+		asked, last = 0, 0
+		return func(yield func(Example, error) bool) {
+			src.Examples(ctx)(func(ex Example, err error) bool {
+				asked++
+				return yield(ex, err)
+			})
+		}
+	})
+	// The race detector sees to it that this is one goroutine.
+	_, err := Train(t.Context(), modalitiesOf([]int{8, 5}), counting, Options{Anchors: 20, Progress: func(phase string, done, _ int) {
+		if done != min(last+blockItems, n) || asked > done+blockItems {
+			t.Errorf("%s: %d done after %d, %d asked for", phase, done, last, asked)
+		}
+		last = done
+	}})
+	if err != nil || last != n {
+		t.Errorf("%v, %d of %d done", err, last, n)
+	}
+}
+
+type sourceFunc func(ctx context.Context) iter.Seq2[Example, error]
+
+func (f sourceFunc) Examples(ctx context.Context) iter.Seq2[Example, error] { return f(ctx) }
+
+// TestTrainSurvivesPanics: of the source, while a block is being worked on, and of
+// what works on it.
+func TestTrainSurvivesPanics(t *testing.T) {
+	data := synthetic(synth.Pairs(synth.Config{Items: 2 * blockItems}))
+	n := 0
+	source := sourceFunc(func(ctx context.Context) iter.Seq2[Example, error] {
+		return func(yield func(Example, error) bool) {
+			data.Examples(ctx)(func(ex Example, err error) bool {
+				if n++; n == blockItems+9 {
+					panic("the disk is on fire")
+				}
+				return yield(ex, err)
+			})
+		}
+	})
+	modalities := modalitiesOf([]int{8, 5})
+	if _, err := Train(t.Context(), modalities, source, Options{}); err == nil || !strings.Contains(err.Error(), "on fire") {
+		t.Errorf("a panic of the source: %v", err)
+	}
+	opt, err := Options{Bits: 16}.withDefaults(modalities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := seeded(1, 16)
+	from.signs = func(codec.Code) { panic("no more signs") }
+	if _, err := train(t.Context(), modalities, data, opt, from); err == nil || !strings.Contains(err.Error(), "no more signs") {
+		t.Errorf("a panic in a block: %v", err)
 	}
 }
 

@@ -17,15 +17,16 @@ var allowed = map[string]struct{ ours, others []string }{
 	"codec":               {nil, []string{roaring, sys}},
 	"codec/vecfile":       {[]string{"codec"}, []string{roaring}},
 	"mih":                 {[]string{"codec"}, []string{roaring}},
-	"model":               {[]string{"codec"}, []string{roaring, gonum}},
-	"db":                  {[]string{"db/internal/where", "codec", "mih", "model"}, []string{roaring, gonum, pebble}},
+	"model":               {[]string{"codec", "internal/dense"}, []string{roaring, gonum, sys}},
+	"db":                  {[]string{"db/internal/where", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
 	"db/internal/where":   {nil, []string{roaring}},
-	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "codec", "codec/vecfile", "mih", "model"}, anything},
-	"cmd/fddhdb/command":  {[]string{"db", "db/internal/where", "codec", "codec/vecfile", "mih", "model"}, anything},
+	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
+	"cmd/fddhdb/command":  {[]string{"db", "db/internal/where", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
 	"internal/arrows":     {nil, nil},
 	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
+	"internal/dense":      {nil, []string{sys}},
 	"internal/synth":      {nil, nil},
-	"examples/quickstart": {[]string{"db", "db/internal/where", "codec", "mih", "model"}, []string{roaring, gonum, pebble}},
+	"examples/quickstart": {[]string{"db", "db/internal/where", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
 }
 
 const (

@@ -10,11 +10,11 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-// dense is the paper written down literally, in its own shapes: items are
+// literal is the paper written down literally, in its own shapes: items are
 // columns, everything is held, R_t is formed and nothing is shared with the
 // solver but the features. An item without a modality has a zero column in
 // phi_t, and in the Y that phi_t is compared with.
-type dense struct {
+type literal struct {
 	q, c, n   int
 	mu        []float64
 	delta     float64
@@ -50,7 +50,7 @@ func isometry(m mat.Matrix) *mat.Dense {
 }
 
 // own returns Y with zero columns for the items without modality t.
-func (d *dense) own(t int) *mat.Dense {
+func (d *literal) own(t int) *mat.Dense {
 	y := mat.DenseCopyOf(d.y)
 	for i, has := range d.has[t] {
 		if !has {
@@ -60,7 +60,7 @@ func (d *dense) own(t int) *mat.Dense {
 	return y
 }
 
-func (d *dense) sweep(method Method) {
+func (d *literal) sweep(method Method) {
 	if method == MethodPaper {
 		target := product(d.h, d.y.T())
 		for t := range d.phi {
@@ -112,7 +112,7 @@ func (d *dense) sweep(method Method) {
 }
 
 // value is the objective, term by term.
-func (d *dense) value(c *mat.Dense, r []*mat.Dense, h, y *mat.Dense) float64 {
+func (d *literal) value(c *mat.Dense, r []*mat.Dense, h, y *mat.Dense) float64 {
 	square := func(a, b mat.Matrix) float64 {
 		var x mat.Dense
 		x.Sub(a, b)
@@ -137,13 +137,13 @@ func transposed(x []float64, rows, cols int) *mat.Dense {
 
 // A solved problem: the solver's run and the literal one from the same start.
 type solved struct {
-	data   *synth.Data
-	opt    Options
-	result *Result
-	dense  *dense
-	h, y   []*mat.Dense // of the solver, before the first sweep and after each
-	c      []*mat.Dense // after each sweep
-	g      [][]*mat.Dense
+	data    *synth.Data
+	opt     Options
+	result  *Result
+	literal *literal
+	h, y    []*mat.Dense // of the solver, before the first sweep and after each
+	c       []*mat.Dense // after each sweep
+	g       [][]*mat.Dense
 }
 
 // solveBoth runs the solver on generated data and prepares the literal start.
@@ -156,7 +156,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 		t.Fatal(err)
 	}
 	n, q, c := s.data.Items(), s.opt.Bits, cfg.Classes
-	d := &dense{q: q, c: c, n: n, delta: s.opt.Delta}
+	d := &literal{q: q, c: c, n: n, delta: s.opt.Delta}
 	d.label = mat.NewDense(c, n, nil)
 	for i, labels := range s.data.Labels {
 		for _, l := range labels {
@@ -212,11 +212,13 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 				continue
 			}
 			has[i] = true
-			col := make([]float64, k)
-			if err := e.Map(col, m, x); err != nil {
+			row := make([]float32, k)
+			if err := e.Map(row, m, x); err != nil {
 				t.Fatal(err)
 			}
-			phi.SetCol(i, col)
+			for j, v := range row {
+				phi.Set(j, i, float64(v))
+			}
 		}
 		d.phi, d.has = append(d.phi, phi), append(d.has, has)
 		d.mu = append(d.mu, s.opt.Mu[modalities[m].Name])
@@ -224,7 +226,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 	if d.r == nil {
 		d.r = make([]*mat.Dense, len(d.phi))
 	}
-	s.dense = d
+	s.literal = d
 	return s
 }
 

@@ -1,0 +1,70 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// TestEncodeAllIsEncode: an item has the same encoding in any company.
+func TestEncodeAllIsEncode(t *testing.T) {
+	_, c := openPairs(t)
+	putAll(t, c, pairs(120, synth.Config{}))
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}})
+	const n = 3*encodeRun + 7
+	data := synth.Pairs(synth.Config{Items: n, Dims: []int{8, 5}, Missing: .3, Seed: 2})
+	vectors := make([][][]float32, n)
+	labels := make([][]uint32, n)
+	for i := range n {
+		vectors[i] = data.Item(i)
+		switch i % 5 {
+		case 0:
+			labels[i] = []uint32{0, 1}
+		case 1:
+			vectors[i] = nil
+		case 2:
+			vectors[i] = [][]float32{{1e30, 0, 0, 0, 0, 0, 0, 0}} // far from all
+		}
+	}
+	err := c.read(func(_ *view, cv *collectionView) error {
+		s := cv.space
+		encs := make([]encoding, n)
+		encode := func(ctx context.Context) error {
+			return s.encodeAll(ctx, encs,
+				func(i int) ([][]float32, []uint32) { return vectors[i], labels[i] },
+				func(i int, err error) error { return fmt.Errorf("item %d: %w", i, err) })
+		}
+		if err := encode(ctx); err != nil {
+			return err
+		}
+		for i, got := range encs {
+			want, err := s.encode(vectors[i], labels[i], nil)
+			if err != nil {
+				return err
+			}
+			if got.space != s || got.from != want.from || cmp.Diff(got.code, want.code) != "" || cmp.Diff(got.projection, want.projection) != "" {
+				t.Fatalf("item %d is %+v among others, and %+v alone", i, got, want)
+			}
+		}
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := encode(cancelled); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		vectors[77] = [][]float32{nil, {0, 0, float32(math.NaN()), 0, 0}}
+		if err := encode(ctx); !errors.Is(err, model.ErrNotFinite) || err.Error()[:8] != "item 77:" {
+			t.Errorf("NaN in item 77: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,166 @@
+package model
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"testing"
+)
+
+var benchItems = flag.Int("items", 4000, "items that BenchmarkTrain trains on")
+
+// A stream is a source of any length: items of some classes whose vectors are
+// made as they are asked for, at a price like that of reading them.
+type stream struct {
+	items, classes int
+	dims           []int
+	centres        [][]float32 // by modality: a row a class
+	noise          []float32
+}
+
+func newStream(items, classes int, dims ...int) *stream {
+	rng := rand.New(rand.NewPCG(41, 42))
+	normal := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	s := &stream{items: items, classes: classes, dims: dims, noise: normal(1 << 18)}
+	for _, d := range dims {
+		s.centres = append(s.centres, normal(classes*d))
+	}
+	return s
+}
+
+func (s *stream) modalities() []Modality { return modalitiesOf(s.dims) }
+
+func (s *stream) class(i int) int { return i * 7919 % s.classes }
+
+// vector writes the vector of item i: the centre of its class and noise, which
+// is another stretch of the same numbers for each item.
+func (s *stream) vector(x []float32, t, i int) {
+	at := (i*s.dims[t] + t*65537) % (len(s.noise) - len(x))
+	noise := s.noise[at : at+len(x)]
+	for j, v := range s.centres[t][s.class(i)*len(x):][:len(x)] {
+		x[j] = .3*v + noise[j]
+	}
+}
+
+func (s *stream) Examples(context.Context) iter.Seq2[Example, error] {
+	return func(yield func(Example, error) bool) {
+		ex := Example{Labels: make([]uint32, 1)}
+		for _, d := range s.dims {
+			ex.Vectors = append(ex.Vectors, make([]float32, d))
+		}
+		for i := range s.items {
+			for t, x := range ex.Vectors {
+				s.vector(x, t, i)
+			}
+			ex.Labels[0] = uint32(s.class(i))
+			if !yield(ex, nil) {
+				return
+			}
+		}
+	}
+}
+
+var benchShapes = []struct {
+	dims    []int
+	anchors int
+}{
+	{[]int{128, 128}, 800},
+	{[]int{500, 1000}, 800},
+}
+
+func train128(b *testing.B, src *stream, method Method, anchors int) *Result {
+	r, err := Train(b.Context(), src.modalities(), src, Options{Bits: 128, Anchors: anchors, Method: method})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+// BenchmarkTrain reports items and the seconds of each phase of a training:
+//
+//	go test ./model -run '^$' -bench '^BenchmarkTrain$/labels' -benchtime 1x -items 100000
+func BenchmarkTrain(b *testing.B) {
+	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
+		for _, shape := range benchShapes {
+			b.Run(fmt.Sprintf("%v/%d+%d", method, shape.dims[0], shape.dims[1]), func(b *testing.B) {
+				src := newStream(*benchItems, 24, shape.dims...)
+				phases := map[string]float64{}
+				for b.Loop() {
+					for phase, s := range train128(b, src, method, shape.anchors).Report.Seconds {
+						phases[phase] += s
+					}
+				}
+				for phase, s := range phases {
+					if phase != "total" {
+						b.ReportMetric(s/float64(b.N), phase+"-s")
+					}
+				}
+				b.ReportMetric(float64(src.items)*float64(b.N)/b.Elapsed().Seconds(), "items/s")
+			})
+		}
+	}
+}
+
+// BenchmarkEncode is the projection of items of two modalities, one at a time
+// and 256 at a time, on one core.
+func BenchmarkEncode(b *testing.B) {
+	for _, shape := range benchShapes {
+		src := newStream(2000, 24, shape.dims...)
+		m := train128(b, src, MethodLabels, shape.anchors).Model
+		for _, n := range []int{1, 256} {
+			xs := make([][][]float32, len(shape.dims))
+			for t, d := range shape.dims {
+				xs[t] = make([][]float32, n)
+				for i := range n {
+					xs[t][i] = make([]float32, d)
+					src.vector(xs[t][i], t, i)
+				}
+			}
+			b.Run(fmt.Sprintf("%d+%d/%d", shape.dims[0], shape.dims[1], n), func(b *testing.B) {
+				e, z := m.NewEncoder(), make([]float64, n*m.Bits())
+				for b.Loop() {
+					for t := range xs {
+						if err := e.ProjectAll(z, t, xs[t]); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "items/s")
+			})
+		}
+	}
+}
+
+// BenchmarkSolve is the projection of one modality from its statistics.
+func BenchmarkSolve(b *testing.B) {
+	for _, k := range []int{800, 2000, 4000} {
+		b.Run(fmt.Sprint(k), func(b *testing.B) {
+			const q, rows = 128, 512
+			rng := rand.New(rand.NewPCG(43, 44))
+			s := &Statistics{bits: q, parts: []part{{name: "x", k: k, a: make([]float64, k*k), b: make([]float64, q*k)}}}
+			phi, h := make([]float32, rows*k), make([]float32, rows*q)
+			for i := range phi {
+				phi[i] = rng.Float32()
+			}
+			for i := range h {
+				h[i] = float32(rng.IntN(2)*2 - 1)
+			}
+			if err := s.Add(0, rows, phi, h); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := s.Solve(0, 1e-2); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
