@@ -116,7 +116,7 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 func (r *Runs) read(f func(s *searcher) error) error {
 	return r.pin.read(func(*view) error {
 		s := *r.s
-		s.stored = nil
+		s.stored, s.rows = nil, nil
 		defer s.close()
 		return f(&s)
 	})

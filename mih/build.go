@@ -108,9 +108,8 @@ func (b *Build) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.calibrate()
 	b.made = g
-	return nil
+	return g.calibrate(ctx)
 }
 
 // Install puts what a build has made in place of what it was made from. Codes

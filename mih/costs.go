@@ -16,9 +16,10 @@ type costs struct {
 	scan    float64 // reading all codes, where few are near
 	nearest float64 // reading all codes for the ten nearest
 
-	// Of the steps 0 to r-1: the mean time of the lookups, that of comparing the
+	// Of the radii 0 to r-1: the mean time of the lookups, that of comparing the
 	// candidates, and how many candidates there are.
 	lookups, compares, found []float64
+	pace                     float64 // measured time by that of the rough costs in rings.go
 }
 
 const (
@@ -36,16 +37,17 @@ const (
 	doubt = 1.5
 
 	sampleQueries = 96
-	// Steps are measured up to where they cost so many scans.
+	// Radii are measured up to where they cost so many scans, and no longer than that.
 	enoughScans = 2
+	measureFor  = time.Second
 )
 
-// calibrate measures. The time is that of some hundred scans of the segment at
-// worst.
-func (g *segment) calibrate() {
-	n := g.len()
+// calibrate measures, for not much longer than measureFor: radii that it has not
+// come to count as slower than a scan.
+func (g *segment) calibrate(ctx context.Context) error {
+	n, deadline := g.len(), time.Now().Add(measureFor)
 	if n == 0 {
-		return
+		return nil
 	}
 	t := &Table{bits: g.codes.Bits()}
 	s := t.newSearch(nil)
@@ -64,8 +66,8 @@ func (g *segment) calibrate() {
 	for _, q := range queries[:4] {
 		s.query, s.collector.found = q, s.collector.found[:0]
 		start := time.Now()
-		if err := g.scan(context.Background(), s, g.codes.Bits()/16, nil); err != nil {
-			return
+		if err := g.scan(ctx, s, g.codes.Bits()/16, nil); err != nil {
+			return err
 		}
 		c.scan = min(c.scan, float64(time.Since(start)))
 	}
@@ -74,31 +76,32 @@ func (g *segment) calibrate() {
 		s.query = q
 		s.start(t.bits, 10, nil, func(uint32, int) int { return 1 })
 		start := time.Now()
-		if err := g.scan(context.Background(), s, t.bits, s.takeMore); err != nil {
-			return
+		if err := g.scan(ctx, s, t.bits, s.takeMore); err != nil {
+			return err
 		}
 		c.nearest = min(c.nearest, float64(time.Since(start)))
 	}
-	if g.bare() {
-		return
+	if g.bare {
+		return nil
 	}
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
-	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan; r += 1 + r/6 {
+	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan && time.Now().Before(deadline); r += 1 + r/6 {
 		// Each query is asked once, so that it finds in the caches what searches of
 		// a busy index find. Of the two halves of them, one may be interrupted.
 		s.explain.Candidates, s.explain.Probes, s.explain.Compared = 0, 0, 0
 		pace, work := math.Inf(1), 0.0
 		for half := range 2 {
-			began, start := s.explain.shares(), time.Now()
+			began, start := g.work(&s.explain), time.Now()
 			for i := half; i < len(queries); i += 2 {
 				s.query, s.collector.found = queries[i], s.collector.found[:0]
-				if _, err := s.lookUpAll(context.Background(), g, r, false); err != nil {
-					return
+				if _, err := s.lookUpAll(ctx, g, r, false); err != nil {
+					return err
 				}
 			}
-			took, ended := float64(time.Since(start)), s.explain.shares()
+			took, ended := float64(time.Since(start)), g.work(&s.explain)
 			pace, work = min(pace, took/(ended-began)), ended
 		}
+		c.pace = pace
 		took := pace * work / sampleQueries
 		lookups := took * lookupCost * float64(s.explain.Probes) / work
 		c.extend(r, lookups, took-lookups, float64(s.explain.Candidates)/sampleQueries)
@@ -108,6 +111,7 @@ func (g *segment) calibrate() {
 		widths[p] = g.split.starts[g.group(p+1)] - g.split.starts[g.group(p)]
 	}
 	g.reach = newReach(g.codes.Bits(), widths, len(c.lookups))
+	return nil
 }
 
 // extend adds what radius r takes, and, between that and the last radius, what lies
@@ -123,12 +127,16 @@ func (c *costs) extend(r int, lookups, compares, found float64) {
 	}
 }
 
-// shares returns the roughly estimated time of lookups and comparisons.
-func (e *Explain) shares() float64 {
-	return lookupCost*float64(e.Probes) + entryCost*float64(e.Candidates) + compareCost*float64(e.Compared)
+// work returns the rough costs of lookups and comparisons.
+func (g *segment) work(e *Explain) float64 {
+	lookups := lookupCost * float64(e.Probes)
+	if !g.paired() {
+		return lookups + besideCost*float64(e.Compared)
+	}
+	return lookups + entryCost*float64(e.Candidates) + compareCost*float64(e.Compared)
 }
 
-// between returns the predicted time of the steps from to to, to a query whose
+// between returns the predicted time that the radii from to to add, to a query whose
 // buckets are share times as full as the mean.
 func (c *costs) between(from, to int, share float64) float64 {
 	if to < from {
@@ -140,7 +148,7 @@ func (c *costs) between(from, to int, share float64) float64 {
 	return c.lookups[to+1] - c.lookups[from] + share*(c.compares[to+1]-c.compares[from])
 }
 
-// share returns how full the buckets of a query are by what the steps before r
+// share returns how full the buckets of a query are by what the radius before r has
 // found there, as a multiple of the mean.
 func (c *costs) share(r, candidates int) float64 {
 	return (float64(candidates) + 1) / (c.found[min(r, len(c.found)-1)] + 1)
@@ -231,7 +239,7 @@ func (c *costs) tries(r, m int) bool {
 // Indexed reports whether all segments have their tables in memory.
 func (t *Table) Indexed() bool {
 	for _, g := range t.segments {
-		if g.bare() {
+		if g.bare {
 			return false
 		}
 	}

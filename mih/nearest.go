@@ -173,7 +173,7 @@ func (s *search) visit(ctx context.Context, g *segment) (scan bool, err error) {
 		return false, nil
 	}
 	s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
-	if s.explain.Plan != PlanMemory || g.bare() || s.mayScan && g.costs.between(0, g.split.Len()-1, 1) > g.costs.nearest {
+	if s.explain.Plan != PlanMemory || g.bare || s.mayScan && g.costs.between(0, g.split.Len()-1, 1) > g.costs.nearest {
 		return true, nil
 	}
 	abandoned, err := s.lookUp(ctx, g)
@@ -203,14 +203,14 @@ func (s *search) lookUp(ctx context.Context, g *segment) (abandoned bool, err er
 				return true, nil
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
 		for ; rings < goal; rings++ {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
 			g.lookUp(s)
 		}
-		for p := range s.rings.covered {
-			g.cover(s, p, c.bound, s.takeMore)
+		if abandoned, err := g.cover(ctx, s, c.bound, s.takeMore, s.mayScan); abandoned || err != nil {
+			return abandoned, err
 		}
 	}
 	return false, nil

@@ -179,31 +179,37 @@ func (o bitOrder) applyAll(codes codec.Codes) codec.Codes {
 	return out
 }
 
-// masks returns, for each substring, the bits of a code that make it up: one code
-// after the other.
-func (o bitOrder) masks(s Split) []uint64 {
-	var masks []uint64
-	for j := range s.Len() {
-		mask := codec.NewCode(s.bits)
-		for k := s.starts[j]; k < s.starts[j+1]; k++ {
-			if o == nil {
-				mask.Flip(k)
-			} else {
-				mask.Flip(int(o[k]))
-			}
-		}
-		masks = append(masks, mask...)
-	}
-	return masks
+// A groupMask has the bits of a code that make up a group of substrings, without
+// the words before and after that have none.
+type groupMask struct {
+	first int
+	words []uint64
 }
 
-// pairs joins the masks, of so many words each, of substrings 2p and 2p+1.
-func pairs(masks []uint64, words int) []uint64 {
-	joined := make([]uint64, 0, len(masks)/2)
-	for ; len(masks) > 0; masks = masks[2*words:] {
-		for w := range words {
-			joined = append(joined, masks[w]|masks[words+w])
+// mask returns the mask of bits from to to-1 of what is split.
+func (o bitOrder) mask(q, from, to int) groupMask {
+	mask := codec.NewCode(q)
+	for k := from; k < to; k++ {
+		if o == nil {
+			mask.Flip(k)
+		} else {
+			mask.Flip(int(o[k]))
 		}
 	}
-	return joined
+	first, last := 0, len(mask)
+	for mask[first] == 0 {
+		first++
+	}
+	for mask[last-1] == 0 {
+		last--
+	}
+	return groupMask{first, mask[first:last]}
+}
+
+// distance returns the number of bits of the mask in which two codes differ.
+func (m *groupMask) distance(a, b codec.Code) (d int) {
+	for i, word := range m.words {
+		d += bits.OnesCount64((a[m.first+i] ^ b[m.first+i]) & word)
+	}
+	return d
 }

@@ -66,7 +66,9 @@ func install(t rapid.TB, w *Writer, m, keep int) {
 	if b.made, err = newSegment(ctx, NewSplit(b.t.bits, m), first, b.last, numbers, codes, false); err != nil {
 		t.Fatal(err)
 	}
-	b.made.calibrate()
+	if err := b.made.calibrate(ctx); err != nil {
+		t.Fatal(err)
+	}
 	w.Install(b)
 }
 

@@ -25,6 +25,14 @@ func newReach(bits int, widths []int, radii int) reach {
 		return reach{}
 	}
 	t := reach{found: make([][]float32, radii)}
+	chooseFrom := map[int][]float64{} // width -> the numbers of ways to choose from it
+	for _, w := range widths {
+		if chooseFrom[w] == nil {
+			for e := range w + 1 {
+				chooseFrom[w] = append(chooseFrom[w], choose(w, e))
+			}
+		}
+	}
 	for r := range t.found {
 		// ways[d]: of d bits that differ, those with too many in each group.
 		ways := make([]float64, 1, bits+1)
@@ -35,13 +43,14 @@ func newReach(bits int, widths []int, radii int) reach {
 				covered++
 			}
 			w := widths[p]
+			from := chooseFrom[w]
 			next := make([]float64, len(ways)+w)
 			for d, x := range ways {
 				if x == 0 {
 					continue
 				}
 				for e := covered; e <= w; e++ {
-					next[d+e] += x * choose(w, e)
+					next[d+e] += x * from[e]
 				}
 			}
 			ways = next
@@ -56,7 +65,7 @@ func newReach(bits int, widths []int, radii int) reach {
 }
 
 // bound returns the distance within which there seem to be k results: histogram
-// holds those found by the steps 0 to r, and before all those of other codes,
+// holds those found by r+1 rings, and before all those of other codes,
 // which are complete. It is at most limit.
 func (t *reach) bound(r, k, limit int, histogram, before []int) int {
 	if r >= len(t.found) {

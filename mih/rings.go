@@ -1,5 +1,7 @@
 package mih
 
+import "slices"
+
 // A search of a segment looks substrings up by rings: ring a of a substring is the
 // set of the values at distance exactly a from that of the query.
 //
@@ -41,14 +43,18 @@ type tableRings struct {
 // A ring knows where its buckets end among those of all rings.
 type ring struct{ end, entries int }
 
-// Rough costs of a search, in nanoseconds; they decide which ring comes next,
-// and how the measured time of several is shared out.
+// What makes up the time of a search, roughly, in nanoseconds: which ring comes next
+// is decided by it, and measured time is shared out by it.
 const (
-	lookupCost    = 12
-	candidateCost = 1  // an entry of a bucket: few have to be compared in full
-	entryCost     = .2 // to look at its partner
-	compareCost   = 4  // of a code at a random place
+	lookupCost  = 12
+	entryCost   = .2 // of a bucket: a look at its partner
+	compareCost = 4  // a code at a random place
+	besideCost  = .6 // a code that is beside its entry
 )
+
+// candidateCost is what a ring is expected to cost for each of its entries, before
+// the partners have told how many have to be compared.
+const candidateCost = 1
 
 // A ring is taken without a look at others if its cost is so many times what was
 // guessed, and so many nanoseconds, at most: looking costs something too.
@@ -61,10 +67,7 @@ const (
 func (r *rings) reset(g *segment) {
 	m := g.split.Len()
 	r.covered = append(r.covered[:0], make([]int, g.groups())...)
-	for len(r.tables) < m {
-		r.tables = append(r.tables, tableRings{})
-	}
-	r.tables = r.tables[:m]
+	r.tables = slices.Grow(r.tables[:0], m)[:m] // with the memory of earlier searches
 	for j := range r.tables {
 		t := &r.tables[j]
 		t.done, t.counted = 0, false

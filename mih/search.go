@@ -41,6 +41,7 @@ type Query struct {
 
 	// Weight, if not nil, says how many results a code stands for, in place of
 	// the number of its rows that pass the filter; 0 leaves the code out.
+	// It is also asked about codes that no row carries any more.
 	Weight func(number uint32, distance int) int
 }
 
@@ -68,6 +69,7 @@ type search struct {
 	substrings []uint32   // of that
 	rings      rings      // of the search of that segment
 	entries    []uint32
+	ends       []int // of entries, those of each group of substrings
 	nears      []codec.Near
 	before     []int // histogram when the search of the segment in hand began
 	mayScan    bool  // lookups may be given up
@@ -214,7 +216,7 @@ func (s *search) radius(ctx context.Context, q *Query, r int) error {
 	}
 	for _, g := range s.t.segments {
 		s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
-		scan := plan == PlanScan || g.bare() || q.Plan == PlanAuto && !g.costs.tries(r, g.split.Len())
+		scan := plan == PlanScan || g.bare || q.Plan == PlanAuto && !g.costs.tries(r, g.split.Len())
 		if !scan {
 			var err error
 			if scan, err = s.lookUpAll(ctx, g, r, q.Plan == PlanAuto); err != nil {
@@ -230,26 +232,24 @@ func (s *search) radius(ctx context.Context, q *Query, r int) error {
 	return s.scanTail(ctx, nil, r)
 }
 
-// lookUpAll looks up all rings that radius r takes. With mayScan it looks once,
-// after as many as there are substrings, how full the buckets of this query are, and
-// reports whether a scan is cheaper than what is left.
+// lookUpAll looks up all rings that radius r takes, and compares what they bring.
+// With mayScan it looks twice whether a scan is predicted to be faster than what is
+// left: after as many rings as there are substrings, and before the comparisons.
 func (s *search) lookUpAll(ctx context.Context, g *segment, r int, mayScan bool) (abandoned bool, err error) {
 	s.enter(g)
 	candidates, m := s.explain.Candidates, g.split.Len()
-	for step := 0; step <= r; step++ {
-		if step == m && mayScan && !g.costs.worthGoingOn(m, r, s.explain.Candidates-candidates) {
-			s.explain.Abandoned = true
-			return true, nil
-		}
-		if step%8 == 0 && ctx.Err() != nil {
+	for rings := 0; rings <= r && !abandoned; rings++ {
+		if rings%8 == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
 		}
 		g.lookUp(s)
+		abandoned = mayScan && rings+1 == m && !g.costs.worthGoingOn(m, r, s.explain.Candidates-candidates)
 	}
-	for p := range s.rings.covered {
-		g.cover(s, p, r, nil)
+	if !abandoned {
+		abandoned, err = g.cover(ctx, s, r, nil, mayScan)
 	}
-	return false, nil
+	s.explain.Abandoned = s.explain.Abandoned || abandoned
+	return abandoned, err
 }
 
 // scanTail reads the codes that no segment has yet.

@@ -23,11 +23,12 @@ type segment struct {
 	first, last uint32 // numbers first to last-1
 	split       Split
 	order       bitOrder
-	masks       []uint64    // bits of each group of substrings, codec.Words(q) words for each
+	masks       []groupMask // bits of each group of substrings
 	codes       codec.Codes // by slot
 	numbers     []uint32    // slot -> number
 	slots       []uint32    // number - first -> slot, or noSlot; if sparse, the slots by number
 	sparse      bool
+	bare        bool // without tables: it can only be scanned
 	tables      []bucketTable
 	costs       costs
 	reach       reach
@@ -57,15 +58,14 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 		return nil, fmt.Errorf("%d substrings of %d bits do not come in pairs", split.Len(), q)
 	}
 	g := &segment{
-		first: first, last: last, split: split,
+		first: first, last: last, split: split, bare: bare,
 		codes: codec.NewCodes(q, n), tables: make([]bucketTable, split.Len()),
 	}
 	inHugePages(g.codes.Slice(0, 0))
-	g.allocate(n, bare)
+	g.allocate(n)
 	g.order = findOrder(codes, split)
-	g.masks = g.order.masks(split)
-	if g.paired() {
-		g.masks = pairs(g.masks, codec.Words(q))
+	for p := range g.groups() {
+		g.masks = append(g.masks, g.order.mask(q, split.starts[g.group(p)], split.starts[g.group(p+1)]))
 	}
 	ordered := g.order.applyAll(codes)
 	offsets, order := g.tables[0].offsets, make([]uint32, n)
@@ -123,9 +123,9 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 
 // allocate makes room for everything but the codes, in one piece or two, so that
 // as much of it as possible lies in huge pages.
-func (g *segment) allocate(n int, bare bool) {
+func (g *segment) allocate(n int) {
 	m := g.split.Len()
-	if bare {
+	if g.bare {
 		m = 1
 	}
 	slots := int(g.last - g.first)
@@ -145,7 +145,7 @@ func (g *segment) allocate(n int, bare bool) {
 	var partners []uint16
 	var codes []uint64
 	switch {
-	case bare:
+	case g.bare:
 	case g.paired():
 		partners = inHugePages(make([]uint16, m*n))
 	default:
@@ -224,9 +224,6 @@ func TableBytes(q, n int) int {
 }
 
 func (g *segment) len() int { return g.codes.Len() }
-
-// bare reports whether the segment can only be scanned.
-func (g *segment) bare() bool { return len(g.tables) < g.split.Len() }
 
 // code returns the code with a number, nil if it was gone when the segment was
 // built.

@@ -70,15 +70,6 @@ func (s Split) Of(c codec.Code, j int) uint32 {
 	return uint32(codec.Substring(c, s.starts[j], s.Width(j)))
 }
 
-// step returns the substring in which step r looks, and at which distance.
-func (s Split) step(r int) (j, distance int) { return r % s.Len(), r / s.Len() }
-
-// lookups returns the number of lookups of step r.
-func (s Split) lookups(r int) float64 {
-	j, a := s.step(r)
-	return choose(s.Width(j), a)
-}
-
 // choose returns the number of ways to choose a of n.
 func choose(n, a int) float64 {
 	if a > n {

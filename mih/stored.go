@@ -265,3 +265,12 @@ func without(dst, numbers, seen []uint32) (fresh, all []uint32) {
 	}
 	return dst, append(all, seen...)
 }
+
+// step returns the substring in which step r looks, and at which distance.
+func (s Split) step(r int) (j, distance int) { return r % s.Len(), r / s.Len() }
+
+// lookups returns the number of lookups of step r.
+func (s Split) lookups(r int) float64 {
+	j, a := s.step(r)
+	return choose(s.Width(j), a)
+}

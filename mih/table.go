@@ -298,7 +298,9 @@ func (w *Writer) loadSegment(ctx context.Context, numbers []uint32, codes codec.
 	if err != nil {
 		return err
 	}
-	g.calibrate()
+	if err := g.calibrate(ctx); err != nil {
+		return err
+	}
 	w.t.segments, w.t.tailFirst = []*segment{g}, next
 	return nil
 }

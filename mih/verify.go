@@ -1,32 +1,57 @@
 package mih
 
 import (
-	"math/bits"
+	"context"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
 )
 
 // cover adds to what s has found the codes within bound bits that the rings that
-// have been looked up bring of group p, and that no group has brought before. after,
-// if not nil, is called now and then when that has grown, and returns the bound for
-// what follows.
-func (g *segment) cover(s *search, p, bound int, after func() int) int {
-	covered, target := &s.rings.covered[p], g.target(s, p)
-	switch {
-	case *covered == target:
-	case g.paired():
-		s.entries = s.entries[:0]
-		g.collect(s, 2*p, *covered, target-1)
-		g.collect(s, 2*p+1, *covered, target-1)
-		bound = g.verify(s, bound, after)
-		*covered = target
-	default:
-		for ; *covered < target; *covered++ {
-			bound = g.verifyRing(s, p, *covered, bound, after)
+// have been looked up bring, as far as they are not covered yet. after, if not nil,
+// is called now and then when that has grown, and returns the bound for what follows.
+// With mayScan it reports whether it has given up, before any comparison, because
+// there are so many codes to be compared that a scan is faster.
+func (g *segment) cover(ctx context.Context, s *search, bound int, after func() int, mayScan bool) (abandoned bool, err error) {
+	whole := g.costs.scan
+	if after != nil {
+		whole = g.costs.nearest
+	}
+	s.entries, s.ends = s.entries[:0], s.ends[:0]
+	work := 0.0
+	for p, covered := range s.rings.covered {
+		target := g.target(s, p)
+		if g.paired() && covered < target {
+			g.collect(s, 2*p, covered, target-1)
+			g.collect(s, 2*p+1, covered, target-1)
+			work = compareCost * float64(len(s.entries))
+		} else if !g.paired() {
+			for a := covered; a < target; a++ {
+				work += besideCost * float64(s.rings.tables[p].rings[a].entries)
+			}
+		}
+		s.ends = append(s.ends, len(s.entries))
+		if mayScan && g.costs.pace*work > whole {
+			return true, nil
 		}
 	}
-	return bound
+	begin := 0
+	for p := range s.rings.covered {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		target := g.target(s, p)
+		if g.paired() {
+			bound = g.verify(s, s.entries[begin:s.ends[p]], bound, after)
+			begin = s.ends[p]
+			s.rings.covered[p] = target
+			continue
+		}
+		for ; s.rings.covered[p] < target; s.rings.covered[p]++ {
+			bound = g.verifyRing(s, p, s.rings.covered[p], bound, after)
+		}
+	}
+	return false, nil
 }
 
 // collect appends to the entries of s the slots of the codes that the rings of
@@ -54,18 +79,24 @@ func (g *segment) collect(s *search, j, least, most int) {
 // many each time, before it asks for one: all of the first come through.
 const firstPiece = 32
 
-// verifyRing compares the codes of ring a of substring j of a table that has them
-// beside its entries.
+// verifyRing compares the codes of ring a of a table that has them beside its
+// entries.
 func (g *segment) verifyRing(s *search, j, a, bound int, after func() int) int {
 	t := &g.tables[j]
 	from, to, entries := s.rings.tables[j].ring(a)
 	s.explain.Compared += entries
-	for len(from) > 0 {
+	for piece := firstPiece; len(from) > 0; piece *= 2 {
+		if after == nil || bound < g.codes.Bits() {
+			piece = entries
+		}
 		n, size := 0, 0
-		for n < len(from) && (after == nil || bound < g.codes.Bits() || size < firstPiece) {
+		for n < len(from) && size < piece {
 			size += int(to[n] - from[n])
 			n++
 		}
+		rest := uint32(max(size-piece, 0)) // of the last bucket, for the next piece
+		end := to[n-1]
+		to[n-1] -= rest
 		near := s.nearsFor(size + 8)
 		found := codec.WithinRanges(near, s.query, t.codes, from[:n], to[:n], bound)
 		for _, x := range near[:found] {
@@ -80,20 +111,24 @@ func (g *segment) verifyRing(s *search, j, a, bound int, after func() int) int {
 		if after != nil && found > 0 {
 			bound = after()
 		}
+		if to[n-1] = end; rest > 0 {
+			n--
+			from[n] = end - rest
+		}
 		from, to = from[n:], to[n:]
 	}
 	return bound
 }
 
-// verify compares the codes in the slots that s has collected.
-func (g *segment) verify(s *search, bound int, after func() int) int {
-	s.explain.Compared += len(s.entries)
-	for piece, rest := firstPiece, s.entries; len(rest) > 0; piece *= 2 {
+// verify compares the codes in slots.
+func (g *segment) verify(s *search, slots []uint32, bound int, after func() int) int {
+	s.explain.Compared += len(slots)
+	for piece := firstPiece; len(slots) > 0; piece *= 2 {
 		if after == nil || bound < g.codes.Bits() {
-			piece = len(rest)
+			piece = len(slots)
 		}
-		part := rest[:min(piece, len(rest))]
-		rest = rest[len(part):]
+		part := slots[:min(piece, len(slots))]
+		slots = slots[len(part):]
 		near := s.nearsFor(len(part))
 		found := codec.WithinAt(near, s.query, g.codes.Slice(0, g.len()), part, bound)
 		for _, x := range near[:found] {
@@ -111,31 +146,10 @@ func (g *segment) verify(s *search, bound int, after func() int) int {
 // firstFound reports whether no group has found a code before, as far as they are
 // covered.
 func (g *segment) firstFound(s *search, slot uint32) bool {
-	code, masks := g.codes.At(int(slot)), g.masks
-	switch len(code) {
-	case 1:
-		differ := code[0] ^ s.query[0]
-		for p, covered := range s.rings.covered {
-			if bits.OnesCount64(differ&masks[p]) < covered {
-				return false
-			}
-		}
-	case 2:
-		differ0, differ1 := code[0]^s.query[0], code[1]^s.query[1]
-		for p, covered := range s.rings.covered {
-			if bits.OnesCount64(differ0&masks[2*p])+bits.OnesCount64(differ1&masks[2*p+1]) < covered {
-				return false
-			}
-		}
-	default:
-		for p, covered := range s.rings.covered {
-			d := 0
-			for w, m := range masks[p*len(code):][:len(code)] {
-				d += bits.OnesCount64((code[w] ^ s.query[w]) & m)
-			}
-			if d < covered {
-				return false
-			}
+	code := g.codes.At(int(slot))
+	for p := range g.masks {
+		if covered := s.rings.covered[p]; covered > 0 && g.masks[p].distance(code, s.query) < covered {
+			return false
 		}
 	}
 	return true
