@@ -50,3 +50,47 @@ func TestEachSegmentIsSearchedInItsOwnWay(t *testing.T) {
 		}
 	}
 }
+
+// A query in the middle of a large cluster finds buckets that are full of codes: they
+// are counted and not compared where a scan takes less.
+func TestFullBucketsAreScannedInstead(t *testing.T) {
+	for _, q := range []int{64, 128, 256} {
+		rng := rand.New(rand.NewPCG(3, 4))
+		w, centre := NewWriter(q), codec.NewCode(q)
+		for row := range uint32(20_000) {
+			code := append(codec.Code(nil), centre...)
+			for range q / 8 {
+				code.Flip(rng.IntN(q))
+			}
+			if row%2 == 0 {
+				for i := range code {
+					code[i] = rng.Uint64()
+				}
+			}
+			number, _, err := w.Number(code)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Add(number, row)
+		}
+		install(t, w, q/16, 0)
+		table := w.Publish()
+		c := &table.segments[0].costs
+		*c = costs{scan: 1e3, nearest: 1e3, pace: 1, lookups: make([]float64, q+2), compares: make([]float64, q+2), found: make([]float64, q+2)}
+		for plan, abandoned := range map[Plan]bool{PlanAuto: true, PlanMemory: false} {
+			query := &Query{Code: centre, Plan: plan}
+			var radius, nearest Explain
+			if _, _, err := table.Radius(ctx, query, q/8, nil, &radius); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := table.Nearest(ctx, query, 50, nil, &nearest); err != nil {
+				t.Fatal(err)
+			}
+			for what, e := range map[string]Explain{"radius": radius, "nearest": nearest} {
+				if e.Abandoned != abandoned || abandoned && (e.Compared > 500 || e.Scanned != table.Distinct()) {
+					t.Errorf("%d bits, %v by %v: abandoned %v, %d compared, %d scanned", q, what, plan, e.Abandoned, e.Compared, e.Scanned)
+				}
+			}
+		}
+	}
+}
