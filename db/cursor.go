@@ -15,6 +15,7 @@ import (
 // code. It is what a cursor holds, besides what tells whether it belongs to the
 // query.
 type position struct {
+	byScore  bool // whatever the distance
 	distance int
 	score    float64 // of the code; NaN for a query by code
 	number   uint32  // of the code
@@ -29,7 +30,7 @@ type position struct {
 // (negative), is that one, or comes after it.
 func (p *position) compare(r Run) int {
 	switch {
-	case r.Distance != p.distance:
+	case !p.byScore && r.Distance != p.distance:
 		return r.Distance - p.distance
 	case r.Score > p.score:
 		return -1
@@ -48,11 +49,11 @@ func (p *position) beyond(r Run) bool { return p.compare(r) < 0 }
 
 // weight returns how many items of a code follow the position.
 func (p *position) weight(s *searcher, rows mih.Rows, n uint32, distance int) int {
-	if distance < p.distance {
+	if !p.byScore && distance < p.distance {
 		return 0
 	}
 	w := rows.LenIn(s.filter)
-	if distance > p.distance || w == 0 {
+	if !p.byScore && distance > p.distance || w == 0 {
 		return w
 	}
 	r := Run{Distance: distance, Score: math.NaN(), number: n}
@@ -61,7 +62,7 @@ func (p *position) weight(s *searcher, rows mih.Rows, n uint32, distance int) in
 		if err != nil {
 			return w // whoever reads the run meets the error
 		}
-		r.Score = s.p.score(code)
+		r.Score = s.p.scorer.Score(code)
 	}
 	switch c := p.compare(r); {
 	case c < 0:
@@ -128,6 +129,7 @@ func (s *searcher) position(cursor string) (*position, error) {
 	}
 	b = b[21:]
 	return &position{
+		byScore:  s.byScore,
 		distance: int(binary.LittleEndian.Uint16(b)),
 		score:    math.Float64frombits(binary.LittleEndian.Uint64(b[2:])),
 		number:   binary.LittleEndian.Uint32(b[10:]),

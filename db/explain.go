@@ -79,7 +79,11 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 func (s *searcher) predict(radius int) map[string]float64 {
 	out := map[string]float64{}
 	if t := s.cv.table; t != nil {
-		for plan, ns := range t.Predict(s.query(), radius) {
+		predicted := t.Predict
+		if s.byScore && radius < 0 {
+			predicted = func(q *mih.Query, _ int) map[Plan]float64 { return t.PredictBest(q) }
+		}
+		for plan, ns := range predicted(s.query(), radius) {
 			out[plan.String()] = ns / 1000
 		}
 	}
@@ -89,7 +93,10 @@ func (s *searcher) predict(radius int) map[string]float64 {
 		r = d.Split.Len() - 1
 	}
 	postings, scan := d.PredictRadius(r)
-	out[PlanDisk.String()], out[PlanBlockScan.String()] = postings/1000, scan/1000
+	out[PlanBlockScan.String()] = scan / 1000
+	if !s.byScore || radius >= 0 { // postings find no scores
+		out[PlanDisk.String()] = postings / 1000
+	}
 	return out
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // SearchAll answers queries as Search does, all from the same state of the
-// collection, on all cores. Queries that need a scan share it. The first error
+// collection, on all cores. Queries that need a scan by distance share it. The first error
 // ends it and says which query it is about.
 func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
 	results := make([]*Result, len(queries))
@@ -56,7 +56,7 @@ func (c *Collection) searchGroup(ctx context.Context, v *view, cv *collectionVie
 			return queryError(first+i, err)
 		}
 		searchers[i] = s
-		if mq := s.query(); !s.usesStore(mq, -1) {
+		if mq := s.query(); !s.byScore && !s.usesStore(mq, -1) {
 			shared, asked, k = append(shared, s), append(asked, mq), append(k, s.toFind(q.K))
 		} else if err := s.nearest(ctx, s.toFind(q.K)); err != nil {
 			return queryError(first+i, err)

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // SearchAll gives each query the answer that Search gives it, whatever the others
@@ -72,5 +74,30 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	var bad *QueryError
 	if _, err := c.SearchAll(ctx, queries); !errors.Is(err, ErrNotFound) || !errors.As(err, &bad) || bad.Query != 17 {
 		t.Errorf("a query by a key that is not there: %v", err)
+	}
+}
+
+// The same for queries by vector, in every order.
+func TestSearchAllInEveryOrder(t *testing.T) {
+	_, c := openPairs(t)
+	items := pairs(300, synth.Config{Classes: 6, Noise: 2})
+	for _, it := range items[100:] {
+		it.Labels = nil
+	}
+	putAll(t, c, items)
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}})
+	var queries []Query
+	for i := range 40 {
+		queries = append(queries, Query{From: "text", Vector: items[i].Vectors["text"], Rerank: Rerank(i % 4), Plan: Plan(i % 6), K: 1 + i})
+	}
+	all, err := c.SearchAll(ctx, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range queries {
+		one, err := c.Search(ctx, queries[i])
+		if diff := cmp.Diff(one, all[i]); err != nil || diff != "" {
+			t.Errorf("query %d: %v, %s", i, err, diff)
+		}
 	}
 }

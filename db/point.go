@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
 )
 
 // A point is a query in the terms of a space.
@@ -12,6 +13,10 @@ type point struct {
 	code codec.Code
 	z    []float64 // projection; nil for a query by code
 	unit []float32 // z at length 1, to order the items of one code by; nil: do not
+
+	scorer   *mih.Scorer // of z
+	modality int         // that z comes from
+	vector   []float32   // likewise
 }
 
 // point encodes a query.
@@ -86,14 +91,15 @@ func (s *searcher) project(t int, x []float32) (*point, error) {
 	if !known {
 		return nil, s.cv.unlearned(t)
 	}
-	p := &point{code: codec.NewCode(sp.Bits), z: make([]float64, sp.Bits)}
+	p := &point{z: make([]float64, sp.Bits), modality: t, vector: x}
 	if err := e.Project(p.z, i, x); err != nil {
 		return nil, invalid("encode: %w", err)
 	}
 	if isZero(p.z) {
 		return nil, errFarAway
 	}
-	codec.PackSigns(p.code, p.z)
+	p.scorer = mih.NewScorer(p.z)
+	p.code = p.scorer.Code()
 	sum := 0.0
 	for _, z := range p.z {
 		sum += z * z
@@ -105,17 +111,4 @@ func (s *searcher) project(t int, x []float32) (*point, error) {
 		}
 	}
 	return p, nil
-}
-
-// score returns z . h for a code h.
-func (p *point) score(h codec.Code) float64 {
-	sum := 0.0
-	for j, z := range p.z {
-		if h.Bit(j) {
-			sum += z
-		} else {
-			sum -= z
-		}
-	}
-	return sum
 }

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,13 @@ type Query struct {
 	// K is the number of items that Search returns; 0 means 10.
 	K int
 
+	// Rerank is the order of the answer.
 	Rerank Rerank
+
+	// Window is how many of the first items RerankFeatures puts in order; 0 means
+	// 200, or 2 K if that is more. It is at least K. Each costs the reading of a
+	// vector, some microseconds.
+	Window int
 
 	// After, if not empty, is the cursor of a Result of the same query: the
 	// answer goes on behind it. It says where in the order that answer ended, so
@@ -70,40 +77,56 @@ const (
 	PlanBlockScan = mih.PlanBlockScan // all codes in the store
 )
 
-// Rerank says how items that are equally far are put in order.
+// Rerank is an order of answers. Each of them is the same by every Plan, and all but
+// RerankFeatures can be read on with a cursor.
 type Rerank int
 
 const (
-	// RerankProjection orders the items of one code by the cosine between the
-	// real-valued projection of the query and theirs; then by row. Items that
-	// share a code share every score that the code can give, so without it the
-	// oldest of them would always come first.
+	// RerankProjection orders items by distance, then by the score of their code,
+	// and those of one code by the cosine between the real-valued projection of the
+	// query and theirs; then by row. Items that share a code share every score that
+	// the code can give, so without it the oldest of them would always come first.
 	RerankProjection Rerank = iota
-	// RerankNone orders the items of one code by row.
+	// RerankNone is the same, with the items of one code by row.
 	RerankNone
+	// RerankAsymmetric orders items by the score of their code, over all codes
+	// whatever their distance, and those of one code by the cosine; then by row. It
+	// is exact: no item outside an answer has a better score than one inside. It
+	// finds what is relevant better than distances do, as it knows which bits of the
+	// query are sure. Within a radius it is the order of what lies within. A query
+	// by code has the scores that its distances give it, and so the order of
+	// RerankNone. The postings of PlanDisk do not find scores: it reads all codes.
+	RerankAsymmetric
+	// RerankFeatures takes the first items in the order of RerankProjection, see
+	// Query.Window, and orders them by the squared Euclidean distance between the
+	// vector of the query and theirs of the same modality, the nearest first; those
+	// that lack it come after the others, as they were. What lies behind the window
+	// follows as it was. It is for queries by a vector, or by the key of an item
+	// that has one, of a modality that some item that may be a hit has.
+	//
+	// The squared distance is what the kernels of a model see of features; of vectors
+	// at length 1 it is the order of the cosine. As what comes or goes moves others
+	// into the window or out of it, there are no cursors: ask for more with K.
+	RerankFeatures
 )
 
+var rerankNames = [...]string{"projection", "none", "asymmetric", "features"}
+
 func (r Rerank) String() string {
-	switch r {
-	case RerankProjection:
-		return "projection"
-	case RerankNone:
-		return "none"
+	if r.known() {
+		return rerankNames[r]
 	}
 	return fmt.Sprintf("Rerank(%d)", int(r))
 }
 
+func (r Rerank) known() bool { return r >= 0 && int(r) < len(rerankNames) }
+
 // ParseRerank returns the order of that name.
 func ParseRerank(s string) (Rerank, error) {
-	switch strings.ToLower(s) {
-	case "projection":
-		return RerankProjection, nil
-	case "none":
-		return RerankNone, nil
-	case "asymmetric", "features":
-		return 0, invalid("rerank %q is not built yet: projection and none are", s)
+	if i := slices.Index(rerankNames[:], strings.ToLower(s)); i >= 0 {
+		return Rerank(i), nil
 	}
-	return 0, invalid("unknown rerank %q: projection and none are possible", s)
+	return 0, invalid("unknown rerank %q: projection, none, asymmetric and features are possible", s)
 }
 
 // A Hit is one item of an answer.
@@ -119,7 +142,7 @@ type Hit struct {
 
 // A Result is the answer to a query: items by (distance, -score of the code),
 // and where that is equal, as for a query by code, by the age of the code; the
-// items of one code together, by (-cosine, row).
+// items of one code together, by (-cosine, row). See Rerank for other orders.
 type Result struct {
 	Hits     []Hit
 	Next     string // cursor, for Query.After; empty at the end
@@ -130,8 +153,9 @@ type Result struct {
 
 const defaultK = 10
 
-// Search returns the K nearest items by Hamming distance between codes, exactly:
-// no item outside is nearer than one inside. Fewer come back only when there are
+// Search returns the K nearest items by Hamming distance between codes, or by
+// another order (see Rerank), exactly: no item outside is nearer than one inside.
+// Fewer come back only when there are
 // no more. The time is that of encoding the query, of finding the codes (see
 // Explain), and of the items of the codes that are reached.
 func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
@@ -156,7 +180,8 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 
 // SearchRadius returns all items within radius bits of the query, exactly, in
 // the order of a Result, as runs of items that share a code. Their rows and keys
-// are put in order and read when they are looked at. Close the runs.
+// are put in order and read when they are looked at; for RerankAsymmetric all codes
+// are put in order first. Close the runs.
 func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Runs, error) {
 	if radius < 0 {
 		return nil, invalid("radius %d: 0 or more bits are possible", radius)
@@ -211,6 +236,8 @@ type searcher struct {
 	radius int          // negative: none
 
 	matches []codec.Near // codes by distance
+	scored  []mih.Scored // codes by score, in place of these where that is the order
+	byScore bool         // it is
 	total   int          // items that they have
 	explain *Explain     // to be filled in, if not nil
 
@@ -224,8 +251,10 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	switch {
 	case q.K < 0:
 		return nil, invalid("k = %d: 1 or more are possible", q.K)
-	case q.Rerank != RerankProjection && q.Rerank != RerankNone:
+	case !q.Rerank.known():
 		return nil, invalid("unknown rerank %v", q.Rerank)
+	case q.Window < 0:
+		return nil, invalid("window of %d: 1 or more are possible, 0 is the default", q.Window)
 	case q.Plan > PlanBlockScan:
 		return nil, invalid("unknown plan %d", q.Plan)
 	}
@@ -238,8 +267,16 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 		s.close()
 		return nil, err
 	}
-	if q.Rerank == RerankNone {
+	switch q.Rerank {
+	case RerankNone:
 		s.p.unit = nil
+	case RerankAsymmetric:
+		s.byScore = s.p.z != nil
+	case RerankFeatures:
+		if err := s.checkFeatures(); err != nil {
+			s.close()
+			return nil, err
+		}
 	}
 	if q.After != "" {
 		if s.after, err = s.position(q.After); err != nil {
@@ -348,6 +385,9 @@ func (s *searcher) within(ctx context.Context, r int) (err error) {
 	} else {
 		s.matches, s.total, err = s.cv.table.Radius(ctx, q, r, nil, s.explain.index())
 	}
+	if err == nil && s.byScore {
+		err = s.score(ctx)
+	}
 	s.explain.searched(start)
 	return err
 }
@@ -357,20 +397,32 @@ func (s *searcher) count(ctx context.Context, r int) (int, error) {
 	if q := s.query(); !s.usesStore(q, r) {
 		return s.cv.table.Count(ctx, q, r)
 	}
+	s.byScore = false // nobody looks at the order
 	err := s.within(ctx, r)
 	return s.total, err
 }
 
-// nearest finds the codes that the k nearest items have.
+// nearest finds the codes that the k nearest items have, or those with the best
+// scores.
 func (s *searcher) nearest(ctx context.Context, k int) (err error) {
 	start := time.Now()
-	if q := s.query(); s.usesStore(q, -1) {
-		d := s.storedIndex()
+	q := s.query()
+	inStore := s.usesStore(q, -1)
+	var d *mih.Stored
+	if inStore {
+		d = s.storedIndex()
 		if s.after != nil {
 			s.stored.weigh = func(rows mih.Rows, n uint32, distance int) int { return s.after.weight(s, rows, n, distance) }
 		}
+	}
+	switch {
+	case inStore && s.byScore:
+		s.scored, err = d.Best(ctx, s.p.scorer, k, nil, s.explain.index())
+	case inStore:
 		s.matches, err = d.Nearest(ctx, s.p.code, k, s.storedPlan(), nil, s.explain.index())
-	} else {
+	case s.byScore:
+		s.scored, err = s.cv.table.Best(ctx, q, s.p.scorer, k, nil, s.explain.index())
+	default:
 		s.matches, err = s.cv.table.Nearest(ctx, q, k, nil, s.explain.index())
 	}
 	s.explain.searched(start)

@@ -45,6 +45,8 @@ func TestSearchRefuses(t *testing.T) {
 		"code length":     {Query{Code: make([]byte, 7)}, ErrInvalid, "7 bytes"},
 		"negative k":      {Query{Key: "k1", K: -1}, ErrInvalid, "k = -1"},
 		"unknown rerank":  {Query{Key: "k1", Rerank: 9}, ErrInvalid, "rerank"},
+		"negative rerank": {Query{Key: "k1", Rerank: -1}, ErrInvalid, "rerank"},
+		"negative window": {Query{Key: "k1", Window: -1}, ErrInvalid, "window of -1"},
 		"unknown from id": {Query{Key: "k1", From: "smell"}, ErrInvalid, "smell"},
 	} {
 		_, err := c.Search(ctx, tc.q)
@@ -63,10 +65,13 @@ func TestSearchRefuses(t *testing.T) {
 	if err := c.Put(cctx, &Item{Key: "late"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled put: %v", err)
 	}
-	for _, name := range []string{"asymmetric", "features", "best"} {
-		if _, err := ParseRerank(name); !errors.Is(err, ErrInvalid) {
-			t.Errorf("rerank %q: %v", name, err)
+	for r := RerankProjection; r <= RerankFeatures; r++ {
+		if got, err := ParseRerank(strings.ToUpper(r.String())); got != r || err != nil {
+			t.Errorf("rerank %q: %v, %v", r, got, err)
 		}
+	}
+	if _, err := ParseRerank("best"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "asymmetric") {
+		t.Errorf("rerank best: %v", err)
 	}
 	_ = d
 }
@@ -131,14 +136,20 @@ func BenchmarkSearch(b *testing.B) {
 	putAll(b, c, items)
 	mustTrain(b, c, TrainOptions{})
 	for _, from := range []string{"image", "text"} {
-		b.Run("from="+from, func(b *testing.B) {
-			q := Query{From: from, Vector: items[0].Vectors[from]}
-			for b.Loop() {
-				if _, err := c.Search(ctx, q); err != nil {
-					b.Fatal(err)
-				}
+		for _, order := range []Rerank{RerankProjection, RerankAsymmetric, RerankFeatures} {
+			name := "from=" + from
+			if order != RerankProjection {
+				name += "/" + order.String()
 			}
-		})
+			b.Run(name, func(b *testing.B) {
+				q := Query{From: from, Vector: items[0].Vectors[from], Rerank: order}
+				for b.Loop() {
+					if _, err := c.Search(ctx, q); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

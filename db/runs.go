@@ -7,6 +7,9 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
 )
 
 // Runs is the answer to a search by radius: all items within it, as a sequence of
@@ -134,11 +137,14 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 				return err
 			}
 			defer s.close()
-			for k := 32; ; k *= 4 {
-				if err := s.nearest(ctx, k); err != nil || len(s.matches) == 0 {
+			for k := max(32, s.window()); ; k *= 4 {
+				if err := s.nearest(ctx, k); err != nil {
 					return err
 				}
-				last := s.matches[len(s.matches)-1].Distance()
+				last := s.behind()
+				if last == nil {
+					return nil
+				}
 				for h, err := range s.hits(ctx, math.MaxInt) {
 					if err != nil {
 						return err
@@ -147,8 +153,7 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 						return nil
 					}
 				}
-				// The codes of the last distance were complete.
-				s.after = &position{distance: last, score: math.Inf(-1), number: math.MaxUint32}
+				s.after = last
 			}
 		})
 		if err != nil && !stopped {
@@ -157,11 +162,57 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 	}
 }
 
+// behind returns the place behind all codes that were found, nil if there are none:
+// the codes of the last distance, or of the last score, were complete.
+func (s *searcher) behind() *position {
+	switch {
+	case len(s.scored) > 0:
+		last := s.scored[len(s.scored)-1]
+		return &position{byScore: true, score: last.Score, number: math.MaxUint32}
+	case len(s.matches) > 0:
+		last := s.matches[len(s.matches)-1]
+		return &position{distance: last.Distance(), score: math.Inf(-1), number: math.MaxUint32}
+	}
+	return nil
+}
+
+// score puts the codes that were found in the order of their scores.
+func (s *searcher) score(ctx context.Context) error {
+	if s.cv.table == nil { // codes of one block after the other
+		slices.SortFunc(s.matches, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
+	}
+	s.scored = make([]mih.Scored, len(s.matches))
+	for i, x := range s.matches {
+		if i%4096 == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		code, err := s.codeOf(x.Position())
+		if err != nil {
+			return err
+		}
+		s.scored[i] = mih.Scored{Number: x.Position(), Distance: x.Distance(), Score: s.p.scorer.Score(code)}
+	}
+	s.matches = nil
+	slices.SortFunc(s.scored, mih.Scored.Compare)
+	return nil
+}
+
 // runs yields the codes that were found, behind the cursor, by (distance, -score,
-// number). Scores and order are computed a distance at a time, as nobody may look
-// at the later ones.
+// number) or (-score, number). In the former case scores and order are computed a
+// distance at a time, as nobody may look at the later ones.
 func (s *searcher) runs(ctx context.Context) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
+		for _, x := range s.scored {
+			r := Run{number: x.Number, Distance: x.Distance, Score: x.Score}
+			if s.after != nil && s.after.beyond(r) {
+				continue
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
 		var shell []Run
 		for i := 0; i < len(s.matches); {
 			if err := ctx.Err(); err != nil {
@@ -178,7 +229,7 @@ func (s *searcher) runs(ctx context.Context) iter.Seq2[Run, error] {
 						yield(Run{}, err)
 						return
 					}
-					r.Score = s.p.score(code)
+					r.Score = s.p.scorer.Score(code)
 				}
 				shell = append(shell, r)
 			}
@@ -199,6 +250,14 @@ func (s *searcher) runs(ctx context.Context) iter.Seq2[Run, error] {
 
 // hits yields up to k items in order.
 func (s *searcher) hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
+	if s.window() > 0 && s.after == nil {
+		return s.byFeatures(ctx, k)
+	}
+	return s.byCode(ctx, k)
+}
+
+// byCode yields up to k items in the order of their codes.
+func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		fail := func(err error) { yield(Hit{}, err) }
 		var rows []rankedRow
@@ -252,7 +311,7 @@ func (s *searcher) first(ctx context.Context, k int) (*Result, error) {
 		res.Hits = append(res.Hits, h)
 		run, row = s.lastRun, s.lastRow
 	}
-	if more {
+	if more && s.window() == 0 {
 		var err error
 		if res.Next, err = s.cursor(ctx, run, row); err != nil {
 			return nil, err
@@ -263,8 +322,12 @@ func (s *searcher) first(ctx context.Context, k int) (*Result, error) {
 }
 
 // toFind returns how many items to look for, for the first k and to know whether
-// more follow: one more, where size does not tell.
+// more follow: one more, where size does not tell; or all that are put in order by
+// their features.
 func (s *searcher) toFind(k int) int {
+	if w := s.window(); w > 0 {
+		return max(k, w)
+	}
 	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.cv.coded < s.cv.items) {
 		return k + 1
 	}

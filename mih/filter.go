@@ -33,7 +33,7 @@ func (s *search) filter(ctx context.Context, q *Query, r int) error {
 		if i%scanBlock == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if d := codec.Distance(q.Code, t.Code(n)); d <= r {
+		if d := codec.Distance(s.query, t.Code(n)); d <= r {
 			s.found = append(s.found, codec.NearOf(d, n))
 		}
 	}

@@ -38,7 +38,7 @@ func evalCommand(e *env) *cobra.Command {
 			  precision@N   relevant among the first N
 			  recall@N      the share of all relevant that is among the first N
 			Each stands twice: for the ranking by distance, as search does it, and for
-			the asymmetric one, by score over all codes.
+			the asymmetric one, by score over all codes (search --rerank asymmetric).
 
 			--labels takes what import --labels takes. Give --label-names too if import
 			was given it: labels are compared by name. --truth gives the labels of all

@@ -22,11 +22,12 @@ type searchOptions struct {
 	common
 	from, to                 string
 	vectors, id, code, codes string
-	row, k, radius           int
+	row, k, radius, window   int
 	rerank, after            string
 	explain                  bool
 	where                    whereFlag
 	hasRow, hasK, hasRadius  bool
+	hasWindow                bool
 }
 
 func searchCommand(e *env) *cobra.Command {
@@ -55,8 +56,16 @@ func searchCommand(e *env) *cobra.Command {
 
 			Hits come by distance in bits, then by score: how well the projection of the
 			query agrees with the code, the higher the better; queries by code have none.
-			Items that share a code are put in order by the cosine between projections, or
-			with --rerank none by age.`),
+			--rerank is the order:
+			  projection  this; items that share a code come by the cosine between
+			              projections
+			  none        this; items that share a code come by age
+			  asymmetric  by score, whatever the distance; then by cosine. Exact too, and
+			              it finds what is relevant somewhat better; queries by code have
+			              no scores and come by distance
+			  features    the first --window hits of projection by the distance between
+			              their vectors of --from and that of the query; those that lack
+			              them behind the others. There is no "next".`),
 		Example: example(`
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --id 17 -k 5
@@ -66,6 +75,7 @@ func searchCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
 			o.hasRow, o.hasK, o.hasRadius = f.Changed("row"), f.Changed("k"), f.Changed("radius")
+			o.hasWindow = f.Changed("window")
 			rerank, err := o.check()
 			if err != nil {
 				return err
@@ -87,7 +97,8 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.IntVarP(&o.k, "k", "k", 10, "number `N` of hits; with --radius 10,000 if not given")
 	f.IntVar(&o.radius, "radius", 0, "only items within `R` bits")
-	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of items that share a code: projection or none (asymmetric and features are not built yet)")
+	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of the hits: projection, none, asymmetric or features")
+	f.IntVar(&o.window, "window", 0, "put the first `N` hits in order, with --rerank features; 200, or twice -k, if not given")
 	o.where.register(cmd)
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
@@ -127,8 +138,17 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		o.k = 10_000
 	}
 	rerank, err := db.ParseRerank(o.rerank)
-	if err != nil {
+	switch features := rerank == db.RerankFeatures; {
+	case err != nil:
 		return 0, usageErrorf("--rerank: %s", reason(err.Error()))
+	case o.hasWindow && !features:
+		return 0, usageErrorf("--window is of --rerank features, which is not given")
+	case o.hasWindow && o.window < 1:
+		return 0, usageErrorf("--window %d: 1 or more hits are possible", o.window)
+	case features && o.from == "":
+		return 0, usageErrorf("--rerank features compares vectors: --from NAME is missing, the modality")
+	case features && o.after != "":
+		return 0, usageErrorf("--rerank features has no cursors for --after: ask for more with -k")
 	}
 	return rerank, nil
 }
@@ -159,7 +179,8 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	}
 	first := true
 	answer := func(name queryName, q db.Query) error {
-		q.To, q.Where, q.K, q.Rerank, q.After = o.to, o.where.expr, o.k, rerank, o.after
+		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
+		q.Rerank, q.Window = rerank, o.window
 		r, explain, err := o.run(ctx, c, q)
 		if worded := o.where.wrap(err); worded != err {
 			return worded

@@ -54,6 +54,47 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// The asymmetric order is by score, page by page too, and has the same items.
+func TestSearchAsymmetric(t *testing.T) {
+	f := newFixture(t, 80, true)
+	search := []string{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--row", "5", "--rerank", "asymmetric"}
+	var whole answer
+	mustJSON(t, &whole, append(search, "-k", "80")...)
+	if len(whole.Hits) != 80 {
+		t.Fatalf("%d hits", len(whole.Hits))
+	}
+	for i, h := range whole.Hits[1:] {
+		if *h.Score > *whole.Hits[i].Score {
+			t.Errorf("hit %d has a better score than the one before", i+1)
+		}
+	}
+	at, after := 0, ""
+	for {
+		var page struct {
+			answer
+			Next *string
+		}
+		args := append(search[:len(search):len(search)], "-k", "7")
+		if after != "" {
+			args = append(args, "--after", after)
+		}
+		mustJSON(t, &page, args...)
+		for _, h := range page.Hits {
+			if at >= 80 || h.ID != whole.Hits[at].ID {
+				t.Fatalf("hit %d of the pages is %s", at, h.ID)
+			}
+			at++
+		}
+		if page.Next == nil {
+			break
+		}
+		after = *page.Next
+	}
+	if at != 80 {
+		t.Errorf("%d hits of 80 in the pages", at)
+	}
+}
+
 // An answer without hits is an empty list, not null.
 func TestSearchNothing(t *testing.T) {
 	f := fixture{dir: t.TempDir()}

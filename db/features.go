@@ -1,0 +1,118 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"math"
+	"slices"
+)
+
+// defaultWindow is the least number of items that RerankFeatures puts in order.
+const defaultWindow = 200
+
+// window returns how many of the first items are put in order by their features; 0
+// where that is not the order.
+func (s *searcher) window() int {
+	if s.q.Rerank != RerankFeatures {
+		return 0
+	}
+	k := s.q.K
+	if k == 0 {
+		k = defaultK
+	}
+	if s.q.Window > 0 {
+		return max(s.q.Window, k)
+	}
+	return max(defaultWindow, k, min(k, math.MaxInt/2)*2)
+}
+
+// checkFeatures refuses queries that have no features, or none that an item has.
+func (s *searcher) checkFeatures() error {
+	switch {
+	case s.q.After != "":
+		return invalid("rerank features has no cursors, as items that come or go change which are put in order: ask for more with a larger K")
+	case s.p.vector == nil:
+		return invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
+	}
+	s.p.vector = slices.Clone(s.p.vector) // runs are looked at later
+	having := s.cv.presence[s.p.modality]
+	if s.filter == nil && having.IsEmpty() || s.filter != nil && !s.filter.IsEmpty() && !s.filter.Intersects(having) {
+		return invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
+			s.cv.Modalities[s.p.modality].Name)
+	}
+	return nil
+}
+
+// A featured hit is one with the squared distance of its features from those of
+// the query, infinite where it has none.
+type featured struct {
+	Hit
+	squared float64
+}
+
+// byFeatures yields up to k items, those of the window in the order of their
+// features.
+func (s *searcher) byFeatures(ctx context.Context, k int) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		var window []featured
+		sorted := false
+		// give yields the window, and reports whether more are wanted.
+		give := func() bool {
+			slices.SortStableFunc(window, func(a, b featured) int { return cmp.Compare(a.squared, b.squared) })
+			sorted = true
+			for _, f := range window {
+				if k--; !yield(f.Hit, nil) || k == 0 {
+					return false
+				}
+			}
+			return true
+		}
+		n := s.window()
+		for h, err := range s.byCode(ctx, max(k, n)) {
+			squared := 0.0
+			if err == nil && !sorted {
+				squared, err = s.squaredDistance(h.Row)
+			}
+			if err != nil {
+				yield(Hit{}, err)
+				return
+			}
+			if sorted {
+				if k--; !yield(h, nil) || k == 0 {
+					return
+				}
+				continue
+			}
+			if window = append(window, featured{h, squared}); len(window) == n && !give() {
+				return
+			}
+		}
+		if !sorted {
+			give()
+		}
+	}
+}
+
+// squaredDistance returns how far the features of a row are from those of the query.
+func (s *searcher) squaredDistance(row uint32) (float64, error) {
+	t := s.p.modality
+	if !s.cv.presence[t].Contains(row) {
+		return math.Inf(1), nil
+	}
+	m := s.cv.Modalities[t]
+	x, found, err := readVector(s.v.snap, s.cv.ID, row, t, m.Dim)
+	if err == nil && !found {
+		err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
+	}
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for j, y := range s.p.vector {
+		d := float64(x[j]) - float64(y)
+		sum += d * d
+	}
+	return sum, nil
+}
