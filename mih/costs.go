@@ -25,11 +25,8 @@ type costs struct {
 const (
 	// Every search pays for its surroundings; a plan must not be chosen for less.
 	overhead = 150
-	// Lookups within a radius are begun even where they are predicted to take so
-	// many scans, if the first ones, which tell more about the query, take no more
-	// than that part of one.
-	tryAnyway = 4
-	tryCheap  = .1
+	// Lookups take little if they take that part of a scan.
+	cheap = .15
 
 	// What a search has taken early on, in scans, and how many it may be predicted
 	// to take then.
@@ -87,30 +84,57 @@ func (g *segment) calibrate(ctx context.Context) error {
 	c.lookups, c.compares, c.found = []float64{0}, []float64{0}, []float64{0}
 	for r := 0; r <= g.codes.Bits() && c.between(0, len(c.lookups)-2, 1) < enoughScans*c.scan && time.Now().Before(deadline); r += 1 + r/6 {
 		// Each query is asked once, so that it finds in the caches what searches of
-		// a busy index find. Of the two halves of them, one may be interrupted.
+		// a busy index find. Of the two halves of them, one may be interrupted: what
+		// counts is the faster one, by what it had to do.
 		s.explain.Candidates, s.explain.Probes, s.explain.Compared = 0, 0, 0
-		pace, work := math.Inf(1), 0.0
+		perLookup, pace, lookups, work := math.Inf(1), math.Inf(1), 0.0, 0.0
 		for half := range 2 {
-			began, start := g.work(&s.explain), time.Now()
+			before, beforeWork := float64(s.explain.Probes), g.work(&s.explain)
+			var lookedUp, compared time.Duration
 			for i := half; i < len(queries); i += 2 {
 				s.query, s.collector.found = queries[i], s.collector.found[:0]
-				if _, err := s.lookUpAll(ctx, g, r, false); err != nil {
+				start := time.Now()
+				s.enter(g)
+				for range r + 1 {
+					g.lookUp(s)
+				}
+				middle := time.Now()
+				if _, err := g.cover(ctx, s, r, nil, false); err != nil {
 					return err
 				}
+				lookedUp, compared = lookedUp+middle.Sub(start), compared+time.Since(middle)
 			}
-			took, ended := float64(time.Since(start)), g.work(&s.explain)
-			pace, work = min(pace, took/(ended-began)), ended
+			lookups, work = float64(s.explain.Probes), g.work(&s.explain)
+			perLookup = min(perLookup, float64(lookedUp)/(lookups-before))
+			pace = min(pace, float64(compared)/(work-beforeWork+1))
 		}
 		c.pace = pace
-		took := pace * work / sampleQueries
-		lookups := took * lookupCost * float64(s.explain.Probes) / work
-		c.extend(r, lookups, took-lookups, float64(s.explain.Candidates)/sampleQueries)
+		c.extend(r, perLookup*lookups/sampleQueries, pace*work/sampleQueries, float64(s.explain.Candidates)/sampleQueries)
+	}
+	measured := len(c.lookups)
+	// Beyond, comparisons are known for the mean only to take too long; there may be
+	// few of them to a query that is far from all full buckets.
+	for r := len(c.lookups) - 1; r <= g.codes.Bits() && c.lookups[len(c.lookups)-1] < c.scan && time.Now().Before(deadline); r += 1 + r/6 {
+		best := math.Inf(1)
+		for _, q := range queries[:8] {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			s.query = q
+			start := time.Now()
+			s.enter(g)
+			for range r + 1 {
+				g.lookUp(s)
+			}
+			best = min(best, float64(time.Since(start)))
+		}
+		c.extend(r, best, math.Inf(1), c.found[len(c.found)-1])
 	}
 	widths := make([]int, g.groups())
 	for p := range widths {
 		widths[p] = g.split.starts[g.group(p+1)] - g.split.starts[g.group(p)]
 	}
-	g.reach = newReach(g.codes.Bits(), widths, len(c.lookups))
+	g.reach = newReach(g.codes.Bits(), widths, measured)
 	return nil
 }
 
@@ -120,20 +144,22 @@ func (c *costs) extend(r int, lookups, compares, found float64) {
 	last := len(c.lookups) - 1
 	from := [...]float64{c.lookups[last], c.compares[last], c.found[last]}
 	for i := last + 1; i <= r+1; i++ {
-		share := float64(i-last) / float64(r+1-last)
+		share, between := float64(i-last)/float64(r+1-last), math.Inf(1)
+		if !math.IsInf(compares, 1) {
+			between = from[1] + share*max(compares-from[1], 0)
+		}
 		c.lookups = append(c.lookups, from[0]+share*max(lookups-from[0], 0))
-		c.compares = append(c.compares, from[1]+share*max(compares-from[1], 0))
+		c.compares = append(c.compares, between)
 		c.found = append(c.found, from[2]+share*max(found-from[2], 0))
 	}
 }
 
-// work returns the rough costs of lookups and comparisons.
+// work returns the rough costs of comparisons.
 func (g *segment) work(e *Explain) float64 {
-	lookups := lookupCost * float64(e.Probes)
 	if !g.paired() {
-		return lookups + besideCost*float64(e.Compared)
+		return besideCost * float64(e.Compared)
 	}
-	return lookups + entryCost*float64(e.Candidates) + compareCost*float64(e.Compared)
+	return entryCost*float64(e.Candidates) + compareCost*float64(e.Compared)
 }
 
 // between returns the predicted time that the radii from to to add, to a query whose
@@ -142,7 +168,7 @@ func (c *costs) between(from, to int, share float64) float64 {
 	if to < from {
 		return 0
 	}
-	if to+1 >= len(c.lookups) {
+	if to+1 >= len(c.lookups) || math.IsInf(c.compares[to+1], 1) {
 		return math.Inf(1)
 	}
 	return c.lookups[to+1] - c.lookups[from] + share*(c.compares[to+1]-c.compares[from])
@@ -154,13 +180,20 @@ func (c *costs) share(r, candidates int) float64 {
 	return (float64(candidates) + 1) / (c.found[min(r, len(c.found)-1)] + 1)
 }
 
-// worthGoingOn reports whether the radii from r to end are predicted to take less
-// than a scan, the radius before r having found so many candidates.
+// worthGoingOn reports whether the radii from r to end may take less than a scan, the
+// radius before r having found so many candidates: where the lookups take little,
+// they are made, as they tell how many codes have to be compared.
 func (c *costs) worthGoingOn(r, end, candidates int) bool {
-	return c.between(r, end, c.share(r, candidates)) < c.scan
+	return c.cheap(r, end) || c.between(r, end, c.share(r, candidates)) < c.scan
 }
 
-// worthGoingOnNearest is the same for a k-NN search, of which the end is an estimate.
+// cheap reports whether the lookups of the radii from r to end take little.
+func (c *costs) cheap(r, end int) bool {
+	return end+1 < len(c.lookups) && c.lookups[end+1]-c.lookups[min(r, end+1)] < cheap*c.scan
+}
+
+// worthGoingOnNearest reports whether a k-NN search, whose end is an estimate, is
+// predicted to take less than a scan.
 // As long as it has taken little, it is in doubt in favour of going on, which tells
 // more.
 func (c *costs) worthGoingOnNearest(r, end, candidates int) bool {
@@ -222,19 +255,16 @@ func (t *Table) plan(q *Query, radius int) (Plan, float64) {
 // tries reports whether lookups are worth a try in some segment.
 func (t *Table) tries(radius int) bool {
 	for _, g := range t.segments {
-		if g.costs.tries(radius, g.split.Len()) {
+		if g.costs.tries(radius) {
 			return true
 		}
 	}
 	return false
 }
 
-// tries reports whether lookups up to radius r are worth a try, m of which tell
-// whether to go on.
-func (c *costs) tries(r, m int) bool {
-	all := c.between(0, r, 1)
-	return all < c.scan || all < tryAnyway*c.scan && c.between(0, m-1, 1) < tryCheap*c.scan
-}
+// tries reports whether lookups up to radius r are worth a try, whatever the mean
+// query takes.
+func (c *costs) tries(r int) bool { return c.cheap(0, r) || c.between(0, r, 1) < c.scan }
 
 // Indexed reports whether all segments have their tables in memory.
 func (t *Table) Indexed() bool {

@@ -43,8 +43,8 @@ type tableRings struct {
 // A ring knows where its buckets end among those of all rings.
 type ring struct{ end, entries int }
 
-// What makes up the time of a search, roughly, in nanoseconds: which ring comes next
-// is decided by it, and measured time is shared out by it.
+// What makes up the time of a search, roughly, in nanoseconds. Which ring comes next
+// is decided by it; what a search takes is measured (costs.go).
 const (
 	lookupCost  = 12
 	entryCost   = .2 // of a bucket: a look at its partner

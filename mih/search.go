@@ -216,7 +216,7 @@ func (s *search) radius(ctx context.Context, q *Query, r int) error {
 	}
 	for _, g := range s.t.segments {
 		s.explain.Substrings = append(s.explain.Substrings, g.split.Len())
-		scan := plan == PlanScan || g.bare || q.Plan == PlanAuto && !g.costs.tries(r, g.split.Len())
+		scan := plan == PlanScan || g.bare || q.Plan == PlanAuto && !g.costs.tries(r)
 		if !scan {
 			var err error
 			if scan, err = s.lookUpAll(ctx, g, r, q.Plan == PlanAuto); err != nil {

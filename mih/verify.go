@@ -24,7 +24,7 @@ func (g *segment) cover(ctx context.Context, s *search, bound int, after func() 
 		if g.paired() && covered < target {
 			g.collect(s, 2*p, covered, target-1)
 			g.collect(s, 2*p+1, covered, target-1)
-			work = compareCost * float64(len(s.entries))
+			work = compareCost * float64(len(s.entries)) // the partners have been looked at
 		} else if !g.paired() {
 			for a := covered; a < target; a++ {
 				work += besideCost * float64(s.rings.tables[p].rings[a].entries)
