@@ -68,7 +68,10 @@ func openShared(t testing.TB, set string) *Collection {
 // authorsSettings are those of the authors' experiments.
 func authorsSettings(bits int, seed uint64) TrainOptions {
 	return TrainOptions{Options: model.Options{
-		Bits: bits, Seed: seed, Anchors: 800, Gamma: map[string]float64{"image": 1e-4, "text": 1e-4},
+		Bits: bits, Seed: seed, Anchors: 800,
+		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
+		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+		Gamma:    map[string]float64{"image": 1e-4, "text": 1e-4},
 	}}
 }
 

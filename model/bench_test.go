@@ -77,7 +77,7 @@ var benchShapes = []struct {
 }
 
 func train128(b *testing.B, src *stream, method Method, anchors int) *Result {
-	r, err := Train(b.Context(), src.modalities(), src, Options{Bits: 128, Anchors: anchors, Method: method})
+	r, err := Train(b.Context(), src.modalities(), src, settled(src.modalities(), Options{Bits: 128, Anchors: anchors, Method: method}))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -104,6 +104,36 @@ func BenchmarkTrain(b *testing.B) {
 					}
 				}
 				b.ReportMetric(float64(src.items)*float64(b.N)/b.Elapsed().Seconds(), "items/s")
+			})
+		}
+	}
+}
+
+// BenchmarkTrainChosen is BenchmarkTrain with everything chosen, and with what was
+// chosen given: the difference is what choosing costs.
+//
+//	go test ./model -run '^$' -bench TrainChosen -benchtime 1x -items 20000
+func BenchmarkTrainChosen(b *testing.B) {
+	for _, shape := range benchShapes {
+		src := newStream(*benchItems, 24, shape.dims...)
+		opt := Options{Bits: 128}
+		for _, name := range []string{"chosen", "given"} {
+			b.Run(fmt.Sprintf("%s/%d+%d", name, shape.dims[0], shape.dims[1]), func(b *testing.B) {
+				var r *Result
+				for b.Loop() {
+					var err error
+					if r, err = Train(b.Context(), src.modalities(), src, opt); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(r.Report.Seconds["choose"], "choose-s")
+				b.ReportMetric(r.Report.Seconds["total"], "total-s")
+				given := Options{Bits: 128, Features: map[string]FeatureKind{}, Map: map[string]MapKind{}, Gamma: map[string]float64{}}
+				for name, c := range r.Report.Chosen {
+					given.Features[name], given.Map[name], given.Gamma[name] = c.FeatureMap, c.Map, c.Gamma
+					b.Logf("%s: %v of %v, %d anchors, gamma %g", name, c.Map, c.FeatureMap, c.Anchors, c.Gamma)
+				}
+				opt = given
 			})
 		}
 	}

@@ -14,8 +14,6 @@ var (
 	ErrOneClass = errors.New("only one distinct set of labels")
 	// ErrNotFinite: a vector holds NaN or an infinity.
 	ErrNotFinite = errors.New("not a finite number")
-	// ErrNotBuilt: the option has a name, but this release does not have it.
-	ErrNotBuilt = errors.New("not built yet")
 	// ErrOption: an option has a value that it cannot have.
 	ErrOption = errors.New("invalid option")
 	// ErrMismatch: statistics, model or source do not belong together.

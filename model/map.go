@@ -20,19 +20,25 @@ import (
 // 9 sqrt(sigma) from the anchor.
 //
 // Linear: phi(x) = [x - mean, 1], k = dim+1. The last feature is the intercept.
+//
+// RBF and linear: the features of RBF, then (x - mean) / sqrt(sigma/2), whose
+// squared norm is 1 in the mean, and the intercept.
+//
+// Here x is what is left of a vector by features, which come first.
 type featureMap struct {
-	kind    MapKind
-	dim     int
-	mean    []float64              // over the training items that have the modality
-	sigma   float64                // RBF; 1 where it would be 0, see moments.sigma
-	anchors *dense.Packed[float32] // RBF: k rows of dim, (a - mean) / sqrt(sigma)
+	kind     MapKind
+	dim      int
+	features *features
+	mean     []float64              // over the training items that have the modality
+	sigma    float64                // of RBF; 1 where it would be 0, see moments.sigma
+	anchors  *dense.Packed[float32] // of RBF: k rows of dim, (a - mean) / sqrt(sigma)
 
 	scale float64   // 1 / sqrt(sigma); 1 for linear
 	norms []float32 // |anchor|^2
 }
 
 func linearMap(mean []float64) *featureMap {
-	return &featureMap{kind: MapLinear, dim: len(mean), mean: mean, scale: 1}
+	return &featureMap{kind: MapLinear, dim: len(mean), features: new(features), mean: mean, scale: 1}
 }
 
 // rbfMap takes k anchors as they are in the model, centred and scaled, row by row.
@@ -40,7 +46,7 @@ func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
 	d := len(mean)
 	k := len(anchors) / d
 	f := &featureMap{
-		kind: MapRBF, dim: d, mean: mean, sigma: sigma,
+		kind: MapRBF, dim: d, features: new(features), mean: mean, sigma: sigma,
 		anchors: dense.Pack(dense.Of(k, d, anchors)),
 		scale:   1 / math.Sqrt(sigma),
 		norms:   make([]float32, k),
@@ -51,12 +57,44 @@ func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
 	return f
 }
 
-// size returns k, the number of features.
-func (f *featureMap) size() int {
-	if f.kind == MapLinear {
-		return f.dim + 1
+// newMap takes the moments of features, and of some of them as anchors, which the
+// linear map does not need.
+func newMap(kind MapKind, m *moments, anchors [][]float32) *featureMap {
+	if kind == MapLinear {
+		return linearMap(m.mean)
 	}
-	return len(f.norms)
+	sigma, _ := m.sigma()
+	f := rbfMap(m.mean, sigma, nil) // without anchors yet, but it can centre them
+	centred := make([]float32, len(anchors)*f.dim)
+	for j, x := range anchors {
+		f.centre(centred[j*f.dim:(j+1)*f.dim], x)
+	}
+	f = rbfMap(m.mean, sigma, centred)
+	f.kind = kind
+	return f
+}
+
+// size returns k, the number of features.
+func (f *featureMap) size() int { return f.kind.size(len(f.norms), f.dim) }
+
+// size returns the number of features of such a map of d dimensions.
+func (k MapKind) size(anchors, d int) int {
+	switch k {
+	case MapLinear:
+		return d + 1
+	case MapRBFLinear:
+		return anchors + d + 1
+	}
+	return anchors
+}
+
+// prepare writes the centred features of x to dst.
+func (f *featureMap) prepare(dst, x []float32) {
+	if f.features.kind != FeaturesRaw {
+		f.features.apply(dst, x)
+		x = dst[:len(x)]
+	}
+	f.centre(dst, x)
 }
 
 // centre writes (x - mean) / sqrt(sigma) to dst. Only what is beyond float32
@@ -94,32 +132,43 @@ func (f *featureMap) apply(phi []float32, xs [][]float32, s *mapScratch) {
 	if f.kind == MapLinear {
 		for i, x := range xs {
 			row := phi[i*k : (i+1)*k]
-			f.centre(row[:d], x)
-			for j, v := range row[:d] { // a difference may be beyond float32
-				row[j] = min(max(v, -math.MaxFloat32), math.MaxFloat32)
-			}
-			row[d] = 1
+			f.prepare(row[:d], x)
+			linear(row, row[:d], 1)
 		}
 		return
 	}
+	anchors := len(f.norms)
 	s.grow(min(len(xs), mapRows) * d)
 	for len(xs) > 0 {
 		n := min(len(xs), mapRows)
 		c := dense.Of(n, d, *s)
 		for i, x := range xs[:n] {
-			f.centre(c.Data[i*d:(i+1)*d], x)
+			f.prepare(c.Data[i*d:(i+1)*d], x)
 		}
-		dense.MulNT(dense.Of(n, k, phi), c, f.anchors)
+		dense.MulNT(dense.Matrix[float32]{Rows: n, Cols: anchors, Stride: k, Data: phi}, c, f.anchors)
 		for i := range n {
-			row := phi[i*k : (i+1)*k]
-			if norm := squaredNorm(c.Data[i*d : (i+1)*d]); norm < farAway {
-				dense.Gaussian(row, row, float32(norm), f.norms, 1)
+			x, row := c.Data[i*d:(i+1)*d], phi[i*k:(i+1)*k]
+			rbf := row[:anchors]
+			if norm := squaredNorm(x); norm < farAway {
+				dense.Gaussian(rbf, rbf, float32(norm), f.norms, 1)
 			} else {
-				clear(row)
+				clear(rbf)
+			}
+			if f.kind == MapRBFLinear {
+				linear(row[anchors:], x, math.Sqrt2)
 			}
 		}
 		phi, xs = phi[n*k:], xs[n:]
 	}
+}
+
+// linear writes [scale x, 1] to row, of which x may be a part. A difference from
+// the mean may be beyond float32.
+func linear(row, x []float32, scale float32) {
+	for j, v := range x {
+		row[j] = min(max(scale*v, -math.MaxFloat32), math.MaxFloat32)
+	}
+	row[len(x)] = 1
 }
 
 // applyAll is apply on many goroutines; scratch has one entry for each.
@@ -144,63 +193,6 @@ func squaredNorm(x []float32) float64 {
 		s0 += float64(v) * float64(v)
 	}
 	return (s0 + s1) + (s2 + s3)
-}
-
-// moments accumulates mean and spread of the vectors of a modality in one pass
-// (Welford's update, which loses nothing when the mean is far from zero and
-// gives exactly no spread for a constant).
-type moments struct {
-	n    int
-	mean []float64
-	m2   []float64 // sum of (x - mean)^2, over momentColumns columns each
-}
-
-// momentColumns is how many columns are summed together, by one goroutine.
-const momentColumns = 64
-
-func newMoments(dim int) *moments {
-	return &moments{mean: make([]float64, dim), m2: make([]float64, (dim+momentColumns-1)/momentColumns)}
-}
-
-// add takes vectors. The sums are the same for any number of workers.
-func (m *moments) add(xs [][]float32, workers int) {
-	chunks(workers, len(m.mean), momentColumns, func(_, from, to int) {
-		mean, m2 := m.mean[from:to], &m.m2[from/momentColumns]
-		var s0, s1 float64 // two sums: an addition has to wait for that before it
-		for r, x := range xs {
-			inv := 1 / float64(m.n+r+1)
-			x := x[from:to]
-			mean := mean[:len(x)]
-			for i, v := range x {
-				v := float64(v)
-				d := v - mean[i]
-				e := mean[i] + d*inv
-				mean[i] = e
-				s0, s1 = s1, s0+d*(v-e)
-			}
-		}
-		*m2 += s0 + s1
-	})
-	m.n += len(xs)
-}
-
-// sigma returns the mean squared distance between two vectors, over all n^2
-// ordered pairs: 2 (mean|x|^2 - |mean x|^2), which is twice the mean squared
-// distance from the mean, without a pair being formed.
-//
-// Vectors that are all equal have none; the map then uses 1 and constant is
-// true. Such a modality says nothing about the labels, but the others can
-// still be learned: its features are 1 for that vector and fall to 0 away from
-// it, and the report says that it is constant.
-func (m *moments) sigma() (sigma float64, constant bool) {
-	for _, v := range m.m2 {
-		sigma += v
-	}
-	sigma *= 2 / float64(m.n)
-	if !(sigma > 1e-300) {
-		return 1, true
-	}
-	return sigma, false
 }
 
 // checkVector refuses what is no vector of the modality.

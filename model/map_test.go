@@ -88,7 +88,7 @@ func TestRBFAgainstDefinition(t *testing.T) {
 func TestMapsOfExtremeVectors(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 60, Dims: []int{4, 4}, Seed: 4})
 	modalities := modalitiesOf([]int{4, 4})
-	result, err := Train(t.Context(), modalities, synthetic(data), Options{Map: map[string]MapKind{"text": MapLinear}})
+	result, err := Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{Map: map[string]MapKind{"text": MapLinear}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
-// The body of a model (magic "FDHM", version 0) in the frame that wire.go
+// The body of a model (magic "FDHM", version 1) in the frame that wire.go
 // describes; all numbers little-endian, float64 and float32 as IEEE 754 bits
 // and finite, matrices by rows without gaps:
 //
@@ -23,15 +23,22 @@ import (
 //	          and T times:
 //	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
 //	4         uint32 d: dimension, 1 to 2^24
-//	1         uint8 map: 0 rbf, 1 linear
+//	1         uint8 map: 0 rbf, 1 linear, 2 rbf+linear
+//	1         uint8 features: 0 raw, 1 zscore, 2 hellinger, 3 log, 4 l2,
+//	          5 hellinger-l2; not in version 0, where they are raw
 //	8         float64 gamma, zero or more
-//	8d        float64: the mean of the training vectors
-//	          rbf only:
+//	          zscore only:
+//	8d          float64: the mean of each column of the training vectors
+//	8d          float64: 1 / its standard deviation, more than 0
+//	          log only:
+//	8d          float64: eps of each column, more than 0
+//	8d        float64: the mean of the features of the training vectors
+//	          rbf and rbf+linear only:
 //	8           float64 sigma, more than 0
 //	4           uint32 k: anchors, 1 to 2^15
 //	4kd         float32: anchors, (a - mean) / sqrt(sigma), a row each
-//	8qk       float64: the projection P, a row of k for each bit; k = d+1 <= 2^15
-//	          if linear
+//	8qk       float64: the projection P, a row of k for each bit; k = d+1 if
+//	          linear, and d+1 more than the anchors if rbf+linear, at most 2^15
 //
 // The body of statistics (magic "FDHS", version 0):
 //
@@ -46,7 +53,7 @@ import (
 //	8qk       float64: B, a row of k for each bit
 const (
 	modelMagic        = "FDHM"
-	modelVersion      = 0
+	modelVersion      = 1
 	statisticsMagic   = "FDHS"
 	statisticsVersion = 0
 )
@@ -69,9 +76,12 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 		w.name(mod.Name)
 		w.u32(uint32(mod.Dim))
 		w.u8(uint8(f.kind))
+		w.u8(uint8(f.features.kind))
 		w.f64s(m.gammas[t])
+		w.f64s(f.features.shift...)
+		w.f64s(f.features.scale...)
 		w.f64s(f.mean...)
-		if f.kind == MapRBF {
+		if f.kind != MapLinear {
 			w.f64s(f.sigma)
 			w.u32(uint32(len(f.norms)))
 			w.f32s(f.anchors.Unpack().Data)
@@ -112,19 +122,29 @@ func Unmarshal(b []byte) (*Model, error) {
 		mod := Modality{Name: r.modalityName(names)}
 		mod.Dim = r.count("dimension", 1, maxDim)
 		kind := MapKind(r.u8("map"))
+		var feat features
+		if r.version > 0 {
+			feat.kind = FeatureKind(r.u8("features"))
+		}
 		gamma := r.f64("gamma")
-		if r.err == nil && (kind > MapLinear || gamma < 0) {
-			r.fail("map %d with gamma %g", kind, gamma)
+		if r.err == nil && (kind > MapRBFLinear || feat.kind > FeaturesHellingerL2 || gamma < 0) {
+			r.fail("map %d of features %d with gamma %g", kind, feat.kind, gamma)
+		}
+		switch feat.kind {
+		case FeaturesZScore:
+			feat.shift, feat.scale = r.f64s(mod.Dim, "means"), r.positive(mod.Dim, "deviations")
+		case FeaturesLog:
+			feat.shift = r.positive(mod.Dim, "eps")
 		}
 		mean := r.f64s(mod.Dim, "mean")
 		if r.err != nil {
 			return nil, r.err
 		}
 		f := linearMap(mean)
-		if kind == MapLinear && f.size() > maxFeatures {
+		if kind != MapRBF && f.size() > maxFeatures {
 			return nil, corrupt("a linear map of %d dimensions", mod.Dim)
 		}
-		if kind == MapRBF {
+		if kind != MapLinear {
 			sigma := r.f64("sigma")
 			anchors := r.f32s(r.count("the number of anchors", 1, maxFeatures)*mod.Dim, "anchors")
 			if r.err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
@@ -134,7 +154,12 @@ func Unmarshal(b []byte) (*Model, error) {
 				return nil, r.err
 			}
 			f = rbfMap(mean, sigma, anchors)
+			f.kind = kind
+			if f.size() > maxFeatures {
+				return nil, corrupt("a map of %d features", f.size())
+			}
 		}
+		f.features = &feat
 		m.modalities = append(m.modalities, mod)
 		m.maps = append(m.maps, f)
 		m.gammas = append(m.gammas, gamma)

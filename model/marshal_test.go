@@ -84,7 +84,7 @@ func TestMarshalRoundTrip(t *testing.T) {
 	}
 }
 
-// The frame is pinned: magic, version 0, and the checksum at the end.
+// The frame is pinned: magic, version, and the checksum at the end.
 func TestFrame(t *testing.T) {
 	m, s := marshal(t, small(t))
 	for _, c := range []struct {
@@ -92,7 +92,7 @@ func TestFrame(t *testing.T) {
 		b     []byte
 		read  func([]byte) error
 	}{
-		{"FDHM\x00\x00\x00\x00", m, func(b []byte) error { _, err := Unmarshal(b); return err }},
+		{"FDHM\x01\x00\x00\x00", m, func(b []byte) error { _, err := Unmarshal(b); return err }},
 		{"FDHS\x00\x00\x00\x00", s, func(b []byte) error { _, err := UnmarshalStatistics(b); return err }},
 	} {
 		if string(c.b[:8]) != c.magic {
@@ -111,7 +111,7 @@ func TestFrame(t *testing.T) {
 			var format *FormatError
 			switch err := c.read(bad); {
 			case i == 4 || i == 5:
-				if !errors.As(err, &format) || format.Newest != 0 {
+				if !errors.As(err, &format) || format.Newest != int(c.magic[4]) {
 					t.Fatalf("version changed: %v", err)
 				}
 			case !errors.Is(err, codec.ErrCorrupt):
@@ -122,6 +122,26 @@ func TestFrame(t *testing.T) {
 		if err := c.read(longer); !errors.Is(err, codec.ErrCorrupt) {
 			t.Fatalf("a byte too many: %v", err)
 		}
+	}
+}
+
+// TestModelOfVersion0: such a model has no byte for features, which are raw.
+func TestModelOfVersion0(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3}})
+	r, err := Train(t.Context(), modalitiesOf([]int{3}), synthetic(data), Options{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := marshal(t, r)
+	at := 8 + 4 + 1 + 8 + 4 + 3*4 + 3*8*8 + 4 + 2 + len("image") + 4 + 1
+	old := append(slices.Clone(b[:at]), b[at+1:len(b)-4]...)
+	old[4] = 0
+	m, err := Unmarshal(seal(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := m.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+		t.Errorf("it is not the model of version 1 (%v)", err)
 	}
 }
 
@@ -145,6 +165,19 @@ func FuzzModel(f *testing.F) {
 	b, _ := marshal(f, small(f))
 	f.Add(b)
 	f.Add(b[:100])
+	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
+	for _, rows := range data.Vectors {
+		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(rows) // so that nothing is negative
+	}
+	r, err := Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
+		Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
+		Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	b, _ = marshal(f, r)
+	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = reseal(b)
 		m, err := Unmarshal(b)
@@ -155,7 +188,8 @@ func FuzzModel(f *testing.F) {
 			}
 			return
 		}
-		if again, err := m.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+		again, err := m.MarshalBinary()
+		if old := b[4] == 0; err != nil || !old && !bytes.Equal(again, b) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		e := m.NewEncoder()

@@ -53,6 +53,9 @@ func (m *Model) Gamma(t int) float64 { return m.gammas[t] }
 // Map returns the kind of the map of modality t.
 func (m *Model) Map(t int) MapKind { return m.maps[t].kind }
 
+// FeatureKind returns what is done to vectors of modality t before they are mapped.
+func (m *Model) FeatureKind(t int) FeatureKind { return m.maps[t].features.kind }
+
 // Features returns k, the number of features of the map of modality t.
 func (m *Model) Features(t int) int { return m.maps[t].size() }
 
@@ -142,9 +145,14 @@ func (m *Model) sign() {
 	for t, f := range m.maps {
 		b = append(b[:0], m.modalities[t].Name...)
 		b = append(b, 0, byte(f.kind))
+		if f.features.kind != FeaturesRaw {
+			b = append(b, byte(f.features.kind))
+			b = appendFloats(b, f.features.shift)
+			b = appendFloats(b, f.features.scale)
+		}
 		b = appendFloats(b, f.mean)
 		b = appendFloats(b, []float64{f.sigma})
-		if f.kind == MapRBF {
+		if f.kind != MapLinear {
 			for _, a := range f.anchors.Unpack().Data {
 				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(a))
 			}

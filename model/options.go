@@ -11,15 +11,28 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Defaults of Options.
+// Defaults of Options. Features, map and gamma of a modality are chosen from the
+// training items; where that cannot be, they are FeaturesRaw, MapRBF and
+// DefaultGamma.
 const (
 	DefaultBits    = 64
-	DefaultAnchors = 800
+	DefaultAnchors = 800 // of up to 8,000 items, see DefaultAnchorsOf
 	DefaultSweeps  = 3
 	DefaultGamma   = 1e-2
 	DefaultMu      = 1e-3
 	DefaultDelta   = 1e4
 )
+
+// MaxDefaultAnchors is how many anchors are taken at most, unless more are asked
+// for.
+const MaxDefaultAnchors = 2000
+
+// DefaultAnchorsOf returns how many anchors a map gets for n training items: all
+// of them up to 800, then 800, and from 8,000 items on a tenth of them, up to
+// 2,000.
+func DefaultAnchorsOf(n int) int {
+	return min(n, max(DefaultAnchors, min(n/10, MaxDefaultAnchors)))
+}
 
 // A Modality is one kind of vector that items have.
 type Modality struct {
@@ -62,11 +75,12 @@ func ParseMethod(s string) (Method, error) {
 type MapKind uint8
 
 const (
-	MapRBF    MapKind = iota // phi_j(x) = exp(-|x - a_j|^2 / sigma) for k anchors a_j
-	MapLinear                // phi(x) = [x - mean, 1]
+	MapRBF       MapKind = iota // phi_j(x) = exp(-|x - a_j|^2 / sigma) for k anchors a_j
+	MapLinear                   // phi(x) = [x - mean, 1]
+	MapRBFLinear                // both: [phi(x) of rbf, (x - mean) / sqrt(sigma/2), 1]
 )
 
-var mapNames = []string{"rbf", "linear"}
+var mapNames = []string{"rbf", "linear", "rbf+linear"}
 
 func (k MapKind) String() string { return nameOf(mapNames, int(k), "map") }
 
@@ -79,16 +93,12 @@ func (k *MapKind) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// ParseMapKind returns the map of that name: rbf or linear. For rbf+linear,
-// which the contract names, the error wraps ErrNotBuilt.
+// ParseMapKind returns the map of that name: rbf, linear or rbf+linear.
 func ParseMapKind(s string) (MapKind, error) {
 	if i := slices.Index(mapNames, s); i >= 0 {
 		return MapKind(i), nil
 	}
-	if s == "rbf+linear" {
-		return 0, fmt.Errorf("map %q: %w: use rbf or linear", s, ErrNotBuilt)
-	}
-	return 0, fmt.Errorf("%w: map %q: it is rbf or linear", ErrOption, s)
+	return 0, fmt.Errorf("%w: map %q: it is rbf, linear or rbf+linear", ErrOption, s)
 }
 
 func nameOf(names []string, i int, what string) string {
@@ -103,18 +113,23 @@ func nameOf(names []string, i int, what string) string {
 // even when it is zero.
 type Options struct {
 	Bits    int    // q, the length of a code; 64
-	Anchors int    // k of an RBF map; 0 means min(800, items that have the modality)
+	Anchors int    // k of an RBF map; 0 means DefaultAnchorsOf(items that have the modality)
 	Seed    uint64 // equal seeds, options and data give equal bytes
 	Sweeps  int    // 3; more lowers the objective and, with many labels, retrieval too
 	Method  Method
 
-	Map   map[string]MapKind
-	Gamma map[string]float64 // weight of the ridge; 1e-2
+	// What a modality has no entry for is chosen from the training items, by
+	// cross-validation; see Choice.
+	Features map[string]FeatureKind
+	Map      map[string]MapKind
+	Gamma    map[string]float64 // weight of the ridge
+
 	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; 1e-3
 	Delta float64            // weight of |Y|^2, which keeps Y at the labels; 1e4
 
 	// Progress, if not nil, is called from Train's goroutine after each block
-	// of items; total is 0 while it is not known.
+	// of items, and in phase "choose" after each map that was tried; total is 0
+	// while it is not known.
 	Progress func(phase string, done, total int)
 }
 
@@ -144,6 +159,9 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 		return o, err
 	}
 	var err error
+	if o.Features, err = complete("feature map", modalities, o.Features, FeaturesRaw); err != nil {
+		return o, err
+	}
 	if o.Map, err = complete("map", modalities, o.Map, MapRBF); err != nil {
 		return o, err
 	}
@@ -154,8 +172,11 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 		return o, err
 	}
 	for _, m := range modalities {
+		if k := o.Features[m.Name]; int(k) >= len(featureNames) {
+			return o, fmt.Errorf("%w: %v of modality %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", ErrOption, k, m.Name)
+		}
 		if k := o.Map[m.Name]; int(k) >= len(mapNames) {
-			return o, fmt.Errorf("%w: %v of modality %q: it is rbf or linear", ErrOption, k, m.Name)
+			return o, fmt.Errorf("%w: %v of modality %q: it is rbf, linear or rbf+linear", ErrOption, k, m.Name)
 		}
 		if err := checkWeight("gamma", m.Name, o.Gamma[m.Name]); err != nil {
 			return o, err

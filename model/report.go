@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -16,7 +17,10 @@ type Report struct {
 	Method     Method            `json:"method"`
 	Seed       uint64            `json:"seed"`
 	Chosen     map[string]Chosen `json:"chosen"` // by modality
-	Sweeps     int               `json:"sweeps"`
+	// Choices, by modality, say how features, map and gamma were chosen; a modality
+	// for which the options give all of them has none.
+	Choices map[string]*Choice `json:"choices,omitempty"`
+	Sweeps  int                `json:"sweeps"`
 	// Objective is F after each sweep; for MethodLabels, |H - C Y|^2, since the
 	// rest of F is a constant there.
 	Objective []float64 `json:"objective"`
@@ -25,21 +29,80 @@ type Report struct {
 	BitBalance    float64 `json:"bit_balance"`
 	ConstantBits  int     `json:"constant_bits"` // bits that no training item differs in
 	DistinctCodes int     `json:"distinct_codes"`
-	// Seconds by phase: scan, maps, sweeps, statistics, solve; and the total.
+	// Seconds by phase: scan, choose, maps, sweeps, statistics, solve; and the total.
 	Seconds map[string]float64 `json:"seconds"`
 }
 
 // Chosen is the map of one modality as the training made it.
 type Chosen struct {
-	Map      MapKind `json:"map"`
-	Items    int     `json:"items"`    // training items that have the modality
-	Features int     `json:"features"` // k
-	Anchors  int     `json:"anchors"`  // k for rbf, 0 for linear
-	Sigma    float64 `json:"sigma"`    // 0 for linear
-	Gamma    float64 `json:"gamma"`
-	Mu       float64 `json:"mu"` // not used by MethodLabels
+	Map        MapKind     `json:"map"`
+	FeatureMap FeatureKind `json:"feature_map"`
+	Items      int         `json:"items"`    // training items that have the modality
+	Features   int         `json:"features"` // k
+	Anchors    int         `json:"anchors"`  // 0 for linear
+	Sigma      float64     `json:"sigma"`    // 0 for linear
+	Gamma      float64     `json:"gamma"`
+	Mu         float64     `json:"mu"` // not used by MethodLabels
 	// Constant: all training vectors are equal, so the modality teaches nothing.
 	Constant bool `json:"constant,omitempty"`
+}
+
+// A Choice says how features, map and gamma of a modality were chosen: by
+// cross-validation on a sample of its training items. The criterion is the mean
+// average precision, expected over ties, of the codes that the items of a fold get
+// as queries to the other folds, which have the codes of their labels.
+type Choice struct {
+	// Unfit is not empty where nothing could be compared, and says why. Then what
+	// the options leave open has its default.
+	Unfit   string `json:"unfit,omitempty"`
+	Items   int    `json:"items"` // sampled
+	Folds   int    `json:"folds"`
+	Queries int    `json:"queries"` // items of the sample that the criterion is the mean of
+
+	FeatureMap FeatureKind `json:"feature_map"`
+	Map        MapKind     `json:"map"`
+	Gamma      float64     `json:"gamma"` // refined with more anchors than the comparison has
+	MAP        float64     `json:"map_tie"`
+	StdErr     float64     `json:"stderr"`
+
+	// By how much the choice is better than the best other pair of features and map,
+	// less than nothing where it is the simpler of two about as good, and than the
+	// defaults, FeaturesRaw, MapRBF and DefaultGamma unless another gamma is given; nil
+	// where the options rule them out.
+	OverRunnerUp *Margin `json:"over_runner_up,omitempty"`
+	OverDefault  *Margin `json:"over_default,omitempty"`
+
+	Tried []Tried `json:"tried"` // in their order
+}
+
+// Settings returns, for each pair of features and map that was compared, what was
+// tried with the gamma that was taken for it, in their order.
+func (c *Choice) Settings() []Tried {
+	return slices.DeleteFunc(slices.Clone(c.Tried), func(t Tried) bool { return !t.Best || t.Refined })
+}
+
+// Tried is a setting that was measured.
+type Tried struct {
+	FeatureMap FeatureKind `json:"feature_map"`
+	Map        MapKind     `json:"map"`
+	Anchors    int         `json:"anchors"` // before those of the held-out fold are left out
+	Gamma      float64     `json:"gamma"`
+	MAP        float64     `json:"map_tie"`
+	StdErr     float64     `json:"stderr"` // of MAP, as the mean over queries
+	// Best: of the gammas that were tried with this pair of features and map, and as
+	// many anchors, this one was taken.
+	Best bool `json:"best,omitempty"`
+	// Refined: it was measured when features and map were settled, for gamma.
+	Refined bool `json:"refined,omitempty"`
+}
+
+// A Margin is the difference to a setting, query by query.
+type Margin struct {
+	FeatureMap FeatureKind `json:"feature_map"`
+	Map        MapKind     `json:"map"`
+	Gamma      float64     `json:"gamma"`
+	MAP        float64     `json:"map_tie"` // the difference
+	StdErr     float64     `json:"stderr"`  // of the difference
 }
 
 // judgeCodes fills in what the report says about the codes of the items.

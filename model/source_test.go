@@ -43,3 +43,13 @@ func modalitiesOf(dims []int) []Modality {
 	}
 	return ms
 }
+
+// settled returns the options with nothing left to choose: what they do not give
+// is raw, rbf and 0.01.
+func settled(modalities []Modality, opt Options) Options {
+	full, err := opt.withDefaults(modalities)
+	if err != nil {
+		panic(err)
+	}
+	return full
+}

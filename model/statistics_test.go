@@ -38,7 +38,7 @@ func shard(t testing.TB, m *Model, d *synth.Data) *Statistics {
 func TestShardsMergeToTheWhole(t *testing.T) {
 	dims := []int{7, 4}
 	data := synth.Pairs(synth.Config{Items: 300, Classes: 5, Dims: dims, Missing: .3, LabelsPerItem: 2})
-	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{Bits: 24, Anchors: 130})
+	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), settled(modalitiesOf(dims), Options{Bits: 24, Anchors: 130}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,8 @@ func TestShardsMergeToTheWhole(t *testing.T) {
 
 func TestRefit(t *testing.T) {
 	data := synth.Pairs(synth.Config{})
-	r, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{})
+	modalities := modalitiesOf([]int{8, 5})
+	r, err := Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestRefit(t *testing.T) {
 	if m.Gamma(0) != DefaultGamma || m.Gamma(1) != 3 || m.Fingerprint() != r.Model.Fingerprint() {
 		t.Errorf("gamma %g, %g", m.Gamma(0), m.Gamma(1))
 	}
-	direct, err := Train(t.Context(), modalitiesOf([]int{8, 5}), synthetic(data), Options{Gamma: map[string]float64{"text": 3}})
+	direct, err := Train(t.Context(), modalities, synthetic(data), settled(modalities, Options{Gamma: map[string]float64{"text": 3}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,9 @@ const (
 	streamSigns = iota
 	streamAnchors
 	streamRotations
+	streamChoice // items to choose with; the same in every modality, if complete
+	streamFolds  // their order
+	streamSubset // which of the anchors are kept
 )
 
 // start is where a training starts: what it would draw at random. Tests start
@@ -31,6 +34,7 @@ type start struct {
 	anchors  func(t, k int) func(i int) (place int) // see newSample
 	rotation func(t, k int) []float64               // the first R_t of MethodPaper, k x q
 	seen     func(*solver)                          // after each sweep; may be nil
+	open     []open                                 // by modality: what is to be chosen; nil: nothing
 }
 
 // seeded draws the start from the seed. The anchors of every modality come from
@@ -64,22 +68,27 @@ func seeded(seed uint64, bits int) start {
 // Train learns a model from labelled items. See the package comment for what it
 // computes and Options for the settings.
 //
-// It reads the source twice: once for the labels, the moments and the anchors, and
-// once for the statistics; with MethodJoint or MethodPaper once more and once a
-// sweep. It holds two blocks of 512 items and, an item, 4 bytes
-// (MethodLabels) or 4 + 8c + q/8 (the others), apart from the statistics. Time
-// is n k (k/2 + d + q) multiplications a modality, plus n k (d + 2c) for every
-// sweep of joint and paper, all on GOMAXPROCS cores; the next block is read
-// meanwhile.
+// It reads the source twice: once for the labels, the moments, the anchors and a
+// sample to choose with, and once for the statistics; where features are not raw
+// once more, and with MethodJoint or MethodPaper once more and once a sweep. It
+// holds two blocks of 512 items and, an item, 4 bytes (MethodLabels) or
+// 4 + 8c + q/8 (the others), apart from the statistics and, while it chooses, up to
+// 4,000 vectors of each modality and some hundred MB. Time is n k (k/2 + d + q)
+// multiplications a modality, plus n k (d + 2c) for every sweep of joint and paper,
+// all on GOMAXPROCS cores; the next block is read meanwhile. Choosing takes a second
+// or a few, however many items there are.
 //
 // Equal options and data give a model with equal bytes, on one architecture,
 // whatever GOMAXPROCS is. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error) {
+	undecided := openSettings(opt, modalities)
 	opt, err := opt.withDefaults(modalities)
 	if err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}
-	result, err := train(ctx, slices.Clone(modalities), src, opt, seeded(opt.Seed, opt.Bits))
+	from := seeded(opt.Seed, opt.Bits)
+	from.open = undecided
+	result, err := train(ctx, slices.Clone(modalities), src, opt, from)
 	if err != nil {
 		return nil, fmt.Errorf("training: %w", err)
 	}
@@ -96,7 +105,8 @@ type trainer struct {
 	sets    *labelSets
 	hy      []float64 // H0 Y0'
 	moments []*moments
-	samples []*sample // nil for a linear map
+	samples []*sample       // of anchors; nil for a linear map
+	choices []*choiceSample // nil where there is nothing to choose
 	maps    []*featureMap
 	solver  *solver
 }
@@ -116,7 +126,11 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 		return nil, err
 	}
 	clock.phase("scan")
-	if err := tr.makeMaps(); err != nil {
+	if err := tr.choose(ctx); err != nil {
+		return nil, err
+	}
+	clock.phase("choose")
+	if err := tr.makeMaps(ctx); err != nil {
 		return nil, err
 	}
 	clock.phase("maps")
@@ -151,13 +165,18 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 func (tr *trainer) scan(ctx context.Context) error {
 	for t, m := range tr.reader.modalities {
 		tr.moments = append(tr.moments, newMoments(m.Dim))
+		undecided := tr.undecided(t)
 		var s *sample
-		if tr.opt.Map[m.Name] == MapRBF {
-			// makeMaps refuses more.
-			k := min(cmp.Or(tr.opt.Anchors, DefaultAnchors), maxFeatures+1)
+		if undecided || tr.opt.Map[m.Name] != MapLinear {
+			// makeMaps refuses more, and takes fewer where there are not so many items.
+			k := min(cmp.Or(tr.opt.Anchors, MaxDefaultAnchors), maxFeatures+1)
 			s = newSample(tr.from.anchors(t, k))
 		}
-		tr.samples = append(tr.samples, s)
+		var c *choiceSample
+		if undecided {
+			c = newChoiceSample(rand.New(rand.NewPCG(tr.opt.Seed, streamChoice)), m.Dim)
+		}
+		tr.samples, tr.choices = append(tr.samples, s), append(tr.choices, c)
 	}
 	sets := newSetBuilder(tr.opt.Bits)
 	code := codec.NewCode(tr.opt.Bits)
@@ -170,6 +189,9 @@ func (tr *trainer) scan(ctx context.Context) error {
 			m.add(b.x[t], workerCount())
 			if s := tr.samples[t]; s != nil {
 				s.add(b.x[t])
+			}
+			if c := tr.choices[t]; c != nil {
+				c.add(b, t)
 			}
 		}
 		return nil
@@ -188,42 +210,91 @@ func (tr *trainer) scan(ctx context.Context) error {
 		if tr.moments[t].n == 0 {
 			return &ModalityError{Modality: m.Name, Problem: "is in no training item: train without it, or add vectors"}
 		}
+		if kind := tr.opt.Features[m.Name]; !kind.fits(tr.moments[t]) {
+			return fmt.Errorf("%w: features %v of modality %q: its vectors hold %g, and they need numbers of 0 or more: use raw, zscore or l2",
+				ErrOption, kind, m.Name, tr.moments[t].lowest())
+		}
 	}
 	return nil
 }
 
+// undecided reports whether something of modality t is to be chosen.
+func (tr *trainer) undecided(t int) bool { return tr.from.open != nil && tr.from.open[t].any() }
+
 // makeMaps makes the maps from what the scan has gathered.
-func (tr *trainer) makeMaps() error {
+func (tr *trainer) makeMaps(ctx context.Context) error {
+	prepared, moments, err := tr.prepare(ctx)
+	if err != nil {
+		return err
+	}
 	for t, m := range tr.reader.modalities {
-		mo := tr.moments[t]
-		chosen := Chosen{Map: tr.opt.Map[m.Name], Items: mo.n, Gamma: tr.opt.Gamma[m.Name], Mu: tr.opt.Mu[m.Name]}
+		mo := moments[t]
+		kind := tr.opt.Map[m.Name]
+		chosen := Chosen{FeatureMap: prepared[t].kind, Map: kind, Items: mo.n, Gamma: tr.opt.Gamma[m.Name], Mu: tr.opt.Mu[m.Name]}
 		sigma, constant := mo.sigma()
 		chosen.Constant = constant
-		f := linearMap(mo.mean)
-		chosen.Features = f.size()
-		if chosen.Map == MapRBF {
-			k := cmp.Or(tr.opt.Anchors, min(DefaultAnchors, mo.n))
+		if kind != MapLinear {
+			k := cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(mo.n))
 			if k > mo.n {
 				return &AnchorsError{Modality: m.Name, Anchors: k, Items: mo.n}
 			}
-			chosen.Anchors, chosen.Features, chosen.Sigma = k, k, sigma
+			chosen.Anchors, chosen.Sigma = k, sigma
 		}
+		chosen.Features = kind.size(chosen.Anchors, m.Dim)
 		if err := tr.checkFeatures(m, chosen.Features); err != nil {
 			return err
 		}
-		if chosen.Map == MapRBF {
-			f = rbfMap(mo.mean, sigma, nil) // without anchors yet, but it can centre them
-			anchors := make([]float32, chosen.Anchors*m.Dim)
-			for j, x := range tr.samples[t].ordered() {
-				f.centre(anchors[j*m.Dim:(j+1)*m.Dim], x)
-			}
-			tr.samples[t] = nil
-			f = rbfMap(mo.mean, sigma, anchors)
+		var anchors [][]float32
+		if kind != MapLinear {
+			anchors = tr.drawAnchors(tr.samples[t].ordered(), chosen.Anchors)
+			prepared[t].applyAll(anchors)
 		}
+		tr.samples[t] = nil
+		f := newMap(kind, mo, anchors)
+		f.features = prepared[t]
 		tr.maps = append(tr.maps, f)
 		tr.report.Chosen[m.Name] = chosen
 	}
 	return nil
+}
+
+// drawAnchors returns k of the vectors, in their order: where the number of anchors
+// follows that of the items, the scan did not know it.
+func (tr *trainer) drawAnchors(xs [][]float32, k int) [][]float32 {
+	if len(xs) == k {
+		return xs
+	}
+	s := newSample(reservoir(rand.New(rand.NewPCG(tr.opt.Seed, streamSubset)), k))
+	s.add(xs)
+	return s.ordered()
+}
+
+// prepare returns the features of the modalities and the moments of what they make
+// of the vectors, which takes a pass unless they leave them as they are.
+func (tr *trainer) prepare(ctx context.Context) ([]*features, []*moments, error) {
+	prepared, result := make([]*features, len(tr.moments)), slices.Clone(tr.moments)
+	raw := true
+	for t, m := range tr.reader.modalities {
+		kind := tr.opt.Features[m.Name]
+		prepared[t] = newFeatures(kind, tr.moments[t])
+		if kind != FeaturesRaw {
+			raw = false
+			result[t] = newMoments(m.Dim)
+		}
+	}
+	if raw {
+		return prepared, result, nil
+	}
+	err := tr.reader.blocks(ctx, "moments", nil, func(b *block) error {
+		for t, f := range prepared {
+			if f.kind != FeaturesRaw {
+				f.applyAll(b.x[t])
+				result[t].add(b.x[t], workerCount())
+			}
+		}
+		return nil
+	})
+	return prepared, result, err
 }
 
 // checkFeatures refuses maps on which R_t'R_t = I, or G_t'G_t = I, cannot hold,
@@ -232,17 +303,21 @@ func (tr *trainer) checkFeatures(m Modality, k int) error {
 	if k > maxFeatures {
 		return fmt.Errorf("%w: the map of modality %q has %d features, whose Gram matrix takes 8 k^2 bytes: at most %d, so use fewer anchors, or the rbf map", ErrOption, m.Name, k, maxFeatures)
 	}
-	need := 0
-	switch tr.opt.Method {
-	case MethodJoint:
-		need = len(tr.sets.labels)
-	case MethodPaper:
-		need = tr.opt.Bits
-	}
-	if k < need {
+	if need := tr.need(); k < need {
 		return &FeaturesError{Modality: m.Name, Features: k, Need: need, Method: tr.opt.Method}
 	}
 	return nil
+}
+
+// need returns how many features the method needs.
+func (tr *trainer) need() int {
+	switch tr.opt.Method {
+	case MethodJoint:
+		return len(tr.sets.labels)
+	case MethodPaper:
+		return tr.opt.Bits
+	}
+	return 0
 }
 
 // maxRelaxed bounds Y, which joint and paper hold: 2 GiB.

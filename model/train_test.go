@@ -152,7 +152,7 @@ func TestConstantModalityTeachesNothingAndHarmsNothing(t *testing.T) {
 func TestReport(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: []int{6, 3}, Missing: .3})
 	var phases []string
-	r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), Options{
+	r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), settled(modalitiesOf([]int{6, 3}), Options{
 		Bits: 16, Sweeps: 5, Map: map[string]MapKind{"text": MapLinear},
 		Progress: func(phase string, done, total int) {
 			if done != 90 || total != 90 && phase != "scan" {
@@ -160,7 +160,7 @@ func TestReport(t *testing.T) {
 			}
 			phases = append(phases, phase)
 		},
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestTrainRefuses(t *testing.T) {
 
 func TestTrainCancels(t *testing.T) {
 	data := synthetic(synth.Pairs(synth.Config{Items: 3 * blockItems}))
-	for _, phase := range []string{"scan", "features", "sweep 2", "statistics"} {
+	for _, phase := range []string{"scan", "choose", "features", "sweep 2", "statistics"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		blocks := 0
 		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data, Options{Method: MethodJoint, Anchors: 50, Progress: func(p string, _, _ int) {
@@ -382,12 +382,13 @@ func TestTrainReportsFromItsGoroutine(t *testing.T) {
 		}
 	})
 	// The race detector sees to it that this is one goroutine.
-	_, err := Train(t.Context(), modalitiesOf([]int{8, 5}), counting, Options{Anchors: 20, Progress: func(phase string, done, _ int) {
+	modalities := modalitiesOf([]int{8, 5})
+	_, err := Train(t.Context(), modalities, counting, settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int) {
 		if done != min(last+blockItems, n) || asked > done+blockItems {
 			t.Errorf("%s: %d done after %d, %d asked for", phase, done, last, asked)
 		}
 		last = done
-	}})
+	}}))
 	if err != nil || last != n {
 		t.Errorf("%v, %d of %d done", err, last, n)
 	}
@@ -433,12 +434,17 @@ func TestNames(t *testing.T) {
 			t.Errorf("%v: %v, %v", m, got, err)
 		}
 	}
-	for _, k := range []MapKind{MapRBF, MapLinear} {
+	for _, k := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
 		if got, err := ParseMapKind(k.String()); err != nil || got != k {
 			t.Errorf("%v: %v, %v", k, got, err)
 		}
 	}
-	if _, err := ParseMapKind("rbf+linear"); !errors.Is(err, ErrNotBuilt) {
+	for k := range FeatureKind(len(featureNames)) {
+		if got, err := ParseFeatureKind(k.String()); err != nil || got != k {
+			t.Errorf("%v: %v, %v", k, got, err)
+		}
+	}
+	if _, err := ParseFeatureKind("cosine"); !errors.Is(err, ErrOption) {
 		t.Error(err)
 	}
 	if _, err := ParseMapKind("cubic"); !errors.Is(err, ErrOption) {

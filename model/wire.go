@@ -80,8 +80,9 @@ func (w *wireWriter) finish() []byte {
 // zeros and allocates nothing: slices are made only when their bytes are there,
 // so that memory is bounded by the input.
 type wireReader struct {
-	b   []byte
-	err error
+	version uint16
+	b       []byte
+	err     error
 }
 
 // openFrame checks magic, version and checksum.
@@ -89,8 +90,9 @@ func openFrame(b []byte, what, magic string, newest uint16) (*wireReader, error)
 	if len(b) < frameBytes || string(b[:4]) != magic {
 		return nil, corrupt("these %d bytes are no %s", len(b), what)
 	}
-	if v := binary.LittleEndian.Uint16(b[4:]); v > newest {
-		return nil, &FormatError{What: what, Version: int(v), Newest: int(newest)}
+	version := binary.LittleEndian.Uint16(b[4:])
+	if version > newest {
+		return nil, &FormatError{What: what, Version: int(version), Newest: int(newest)}
 	}
 	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
 	if crc32.Checksum(body, castagnoli) != sum {
@@ -99,7 +101,7 @@ func openFrame(b []byte, what, magic string, newest uint16) (*wireReader, error)
 	if body[6] != 0 || body[7] != 0 {
 		return nil, corrupt("bytes 6 and 7 of the %s are not zero", what)
 	}
-	return &wireReader{b: body[8:]}, nil
+	return &wireReader{version: version, b: body[8:]}, nil
 }
 
 func (r *wireReader) fail(format string, args ...any) {
@@ -183,6 +185,18 @@ func (r *wireReader) f64s(n int, what string) []float64 {
 		x[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
 		if x[i]-x[i] != 0 {
 			r.fail("%s holds %v", what, x[i])
+			return nil
+		}
+	}
+	return x
+}
+
+// positive reads n finite numbers above 0.
+func (r *wireReader) positive(n int, what string) []float64 {
+	x := r.f64s(n, what)
+	for _, v := range x {
+		if !(v > 0) {
+			r.fail("%s holds %v", what, v)
 			return nil
 		}
 	}

@@ -42,10 +42,12 @@ var schema = db.Schema{
 // exactly, which leaves nothing to put those of one code in order by.
 func trainOptions(n int) db.TrainOptions {
 	return db.TrainOptions{Options: model.Options{
-		Bits:    maxLabels,
-		Anchors: n,
-		Seed:    1,
-		Gamma:   map[string]float64{"words": 0.1},
+		Bits:     maxLabels,
+		Anchors:  n,
+		Seed:     1,
+		Features: map[string]model.FeatureKind{"picture": model.FeaturesRaw, "words": model.FeaturesRaw},
+		Map:      map[string]model.MapKind{"picture": model.MapRBF, "words": model.MapRBF},
+		Gamma:    map[string]float64{"picture": model.DefaultGamma, "words": 0.1},
 	}}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"hash/fnv"
 	"slices"
@@ -36,10 +37,8 @@ func TestChoice(t *testing.T) {
 		for k := range folds {
 			learn := slices.Concat(slices.Concat(parts[:k]...), slices.Concat(parts[k+1:]...))
 			slices.Sort(learn)
-			opt := model.Options{Bits: maxLabels, Seed: 1, Anchors: option.anchors, Gamma: map[string]float64{"words": option.gamma}}
-			if opt.Anchors == 0 {
-				opt.Anchors = len(learn)
-			}
+			opt := trainOptions(cmp.Or(option.anchors, len(learn))).Options
+			opt.Gamma["words"] = option.gamma
 			for i, x := range judge(t, d, learn, parts[k], opt) {
 				sum[i] += x / folds
 			}

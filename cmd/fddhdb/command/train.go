@@ -17,16 +17,17 @@ import (
 type trainOptions struct {
 	common
 	db.TrainOptions
-	method           string
-	gamma, mu, kinds namedList
-	activate         bool
+	method                     string
+	gamma, mu, kinds, features namedList
+	activate                   bool
 }
 
 func trainCommand(e *env) *cobra.Command {
 	o := trainOptions{
-		gamma: namedList{kind: "NAME=X"},
-		mu:    namedList{kind: "NAME=X"},
-		kinds: namedList{kind: "NAME=rbf|linear"},
+		gamma:    namedList{kind: "NAME=X"},
+		mu:       namedList{kind: "NAME=X"},
+		kinds:    namedList{kind: "NAME=rbf|linear|rbf+linear"},
+		features: namedList{kind: "NAME=MAP"},
 	}
 	cmd := &cobra.Command{
 		Use:     "train DIR",
@@ -41,10 +42,12 @@ func trainCommand(e *env) *cobra.Command {
 			It learns two things. One is a code for each set of labels: --bits, --sweeps,
 			--seed, --method, and --mu and --delta of the methods joint and paper. The
 			other is a projection for each modality that brings vectors near the codes of
-			their labels: --map says what it starts from, rbf being distances to --anchors
-			vectors drawn from the items and linear the vectors themselves; --gamma is the
-			weight of its ridge. Try gammas from 1e-4 to 1 and keep what eval says is
-			best; they are worth more than all other settings.
+			their labels. What it starts from is chosen for each modality, by
+			cross-validation on the labelled items, and can be given instead. --features
+			says what is done to a vector first: raw, zscore, hellinger, log, l2 or
+			hellinger-l2. --map says what becomes of it: rbf, distances to --anchors vectors
+			drawn from the items, linear, the vector itself, or rbf+linear, both. --gamma is
+			the weight of the ridge. With fewer than 50 items they are raw, rbf and 0.01.
 
 			Training again replaces the codes, and the space that they make up, at once
 			and whole; --activate, which will choose when, is accepted. Until training is
@@ -56,7 +59,7 @@ func trainCommand(e *env) *cobra.Command {
 		Example: example(`
 			fddhdb train wiki.db
 			fddhdb train wiki.db --bits 128 --gamma image=1e-4 --gamma text=1e-4
-			fddhdb train wiki.db --map text=linear --rows 1000`),
+			fddhdb train wiki.db --features text=hellinger --map text=rbf+linear --rows 1000`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd); err != nil {
@@ -86,17 +89,17 @@ func trainCommand(e *env) *cobra.Command {
 	o.register(cmd)
 	f := cmd.Flags()
 	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels")
-	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: %d, or the items if they are fewer", model.DefaultAnchors))
+	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: %d, more from %s items on, all if they are fewer", model.DefaultAnchors, thousands(10*model.DefaultAnchors)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
 	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
 	f.StringVar(&o.method, "method", "auto", "`HOW` those are learned: auto, labels, joint or paper; auto is labels")
-	f.Var(&o.gamma, "gamma", fmt.Sprintf("ridge of a modality (default %g each); repeat it for each", model.DefaultGamma))
-	f.Var(&o.kinds, "map", "map of a modality (default rbf each; rbf+linear is not built yet)")
+	f.Var(&o.features, "features", "features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
+	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
+	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")
 	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", model.DefaultMu))
 	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels")
 	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only (default: all)")
 	f.BoolVar(&o.activate, "activate", false, "make it the active space, as for now every training does")
-	futureFlag(cmd, "features", "NAME=MAP", "map of the features of a modality", "features are used as they are")
 	futureFlag(cmd, "label-embedding", "bool", "allow more labels than bits", "use at least as many bits as labels")
 	cmd.Flags().Var(viewsFlag{}, "views", "codes for all targets together; target is not built yet")
 	return cmd
@@ -147,12 +150,14 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	}
 	o.Map = map[string]model.MapKind{}
 	for _, k := range o.kinds.list {
-		o.Map[k.name], err = model.ParseMapKind(k.value)
-		switch {
-		case errors.Is(err, model.ErrNotBuilt):
-			return usageErrorf("--map %s=%s: %w", k.name, k.value, &notBuiltError{"use rbf or linear"})
-		case err != nil:
-			return usageErrorf("--map %s=%s: rbf and linear are possible", k.name, k.value)
+		if o.Map[k.name], err = model.ParseMapKind(k.value); err != nil {
+			return usageErrorf("--map %s=%s: rbf, linear and rbf+linear are possible", k.name, k.value)
+		}
+	}
+	o.Features = map[string]model.FeatureKind{}
+	for _, k := range o.features.list {
+		if o.Features[k.name], err = model.ParseFeatureKind(k.value); err != nil {
+			return usageErrorf("--features %s=%s: raw, zscore, hellinger, log, l2 and hellinger-l2 are possible", k.name, k.value)
 		}
 	}
 	return nil
@@ -184,16 +189,17 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 			continue
 		}
 		anchors, sigma := "-", "-"
-		if ch.Map == model.MapRBF {
+		if ch.Map != model.MapLinear {
 			anchors, sigma = thousands(ch.Anchors), number(ch.Sigma)
 		}
-		rows = append(rows, []any{m.Name, ch.Map.String(), anchors, number(ch.Gamma), sigma, thousands(ch.Items)})
+		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, number(ch.Gamma), sigma, thousands(ch.Items)})
 		if ch.Constant {
 			e.warnf("all vectors of modality %q are equal, so it teaches nothing", m.Name)
 		}
 	}
-	e.printTable([]column{{"modality", false}, {"map", false}, {"anchors", true}, {"gamma", true}, {"sigma", true}, {"items", true}}, rows)
+	e.printTable([]column{{"modality", false}, {"features", false}, {"map", false}, {"anchors", true}, {"gamma", true}, {"sigma", true}, {"items", true}}, rows)
 	e.printf("\n")
+	e.printChoices(t, s)
 	e.printPairs([][2]string{
 		{"bits", fmt.Sprint(t.Bits)},
 		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},
@@ -203,6 +209,50 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		{"items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))},
 		{"seconds", phases(t.Seconds)},
 	})
+}
+
+// printChoices shows what was tried: for each pair of features and map the best
+// gamma, and how far below the choice it is.
+func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
+	var rows [][]any
+	for _, m := range s.Modalities {
+		choice := t.Choices[m.Name]
+		switch {
+		case choice == nil:
+			continue
+		case choice.Unfit != "":
+			e.printf("nothing is chosen for %s, which gets the defaults: %s\n\n", m.Name, choice.Unfit)
+			continue
+		}
+		for _, best := range choice.Settings() {
+			note := ""
+			if best.FeatureMap == choice.FeatureMap && best.Map == choice.Map {
+				note = "chosen"
+			}
+			rows = append(rows, []any{
+				m.Name, best.FeatureMap.String(), best.Map.String(), number(best.Gamma),
+				fmt.Sprintf("%.4f", best.MAP), fmt.Sprintf("%.4f", best.StdErr), note,
+			})
+		}
+	}
+	if len(rows) > 0 {
+		e.printTable([]column{{"tried", false}, {"features", false}, {"map", false}, {"gamma", true}, {"mAP", true}, {"+-", true}, {"", false}}, rows)
+		e.printf("\n")
+	}
+	for _, m := range s.Modalities {
+		choice := t.Choices[m.Name]
+		if choice == nil || choice.OverDefault == nil {
+			continue
+		}
+		d := choice.OverDefault
+		e.printf("%s: %+.4f +- %.4f against the default (%v, %v, gamma %s)\n", m.Name, d.MAP, d.StdErr, d.FeatureMap, d.Map, number(d.Gamma))
+		if r := choice.OverRunnerUp; r != nil {
+			e.printf("%s: %+.4f +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, r.MAP, r.StdErr, r.FeatureMap, r.Map, number(r.Gamma))
+		}
+	}
+	if len(rows) > 0 {
+		e.printf("\n")
+	}
 }
 
 // phases spells the time of a training, the longest phases first.

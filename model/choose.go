@@ -1,0 +1,447 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Sizes of a choice. They bound its time to seconds and its memory, a modality, to
+// the sample, twice, and some ten matrices of choiceFeatures^2 numbers.
+const (
+	choiceItems    = 4000    // sampled
+	choiceNumbers  = 1 << 26 // of the sampled vectors, at most: 256 MiB
+	choiceFolds    = 5
+	choiceAnchors  = 400  // while maps are compared
+	refineAnchors  = 800  // while gamma is refined
+	choiceFeatures = 1536 // a map with more is not tried
+	minChoiceItems = 50   // fewer say too little
+)
+
+// open says what of a modality's settings is to be chosen.
+type open struct{ features, kind, gamma bool }
+
+// openSettings returns what the options leave open, by modality.
+func openSettings(opt Options, modalities []Modality) []open {
+	var settings []open
+	for _, m := range modalities {
+		_, features := opt.Features[m.Name]
+		_, kind := opt.Map[m.Name]
+		_, gamma := opt.Gamma[m.Name]
+		settings = append(settings, open{!features, !kind, !gamma})
+	}
+	return settings
+}
+
+func (o open) any() bool { return o.features || o.kind || o.gamma }
+
+// A choiceSample is a random sample of the items that have a modality.
+type choiceSample struct {
+	sample
+	items []int // by place: the number of the item
+	next  int   // number of the item that is added
+}
+
+func newChoiceSample(rng *rand.Rand, dim int) *choiceSample {
+	s := &choiceSample{}
+	place := reservoir(rng, max(minChoiceItems, min(choiceItems, choiceNumbers/dim)))
+	s.place = func(i int) int {
+		p := place(i)
+		if p == len(s.items) {
+			s.items = append(s.items, 0)
+		}
+		if p >= 0 {
+			s.items[p] = s.next
+		}
+		return p
+	}
+	return s
+}
+
+func (s *choiceSample) add(b *block, t int) {
+	for r, i := range b.at[t] {
+		s.next = b.first + i
+		s.sample.add(b.x[t][r : r+1])
+	}
+}
+
+// choose settles what the options leave open, from samples of the training items,
+// one modality after the other; see chooser.
+func (tr *trainer) choose(ctx context.Context) error {
+	choosers, err := tr.choosers(ctx)
+	if err != nil {
+		return err
+	}
+	total, done := 0, 0
+	for _, c := range choosers {
+		total += c.steps()
+	}
+	for _, c := range choosers {
+		c.step = func() {
+			done++
+			if p := tr.opt.Progress; p != nil {
+				p("choose", done, total)
+			}
+		}
+		choice, err := c.run(ctx)
+		if err != nil {
+			return err
+		}
+		name := c.modality.Name
+		tr.opt.Features[name], tr.opt.Map[name], tr.opt.Gamma[name] = choice.FeatureMap, choice.Map, choice.Gamma
+		if tr.report.Choices == nil {
+			tr.report.Choices = map[string]*Choice{}
+		}
+		tr.report.Choices[name] = choice
+	}
+	return nil
+}
+
+// choosers returns a chooser for each modality of which something is open.
+func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error) {
+	if !slices.ContainsFunc(tr.from.open, open.any) {
+		return nil, nil
+	}
+	// Codes come from the labels alone: those of MethodLabels stand for those of the
+	// other methods, which they hardly differ from.
+	opt := tr.opt
+	opt.Method = MethodLabels
+	labels := newSolver(opt, nil, tr.sets, slices.Clone(tr.hy))
+	if _, err := labels.run(ctx, nil, opt.Sweeps, nil); err != nil {
+		return nil, err
+	}
+	code := func(set uint32) codec.Code {
+		return labels.codes[int(set)*labels.words : (int(set)+1)*labels.words]
+	}
+	for t, m := range tr.reader.modalities {
+		if !tr.undecided(t) {
+			continue
+		}
+		c := &chooser{
+			modality: m, open: tr.from.open[t], moments: tr.moments[t], q: tr.opt.Bits, need: tr.need(),
+			anchors: cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(tr.moments[t].n)),
+			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name]}, gamma: tr.opt.Gamma[m.Name],
+		}
+		c.sample(tr.choices[t], rand.New(rand.NewPCG(tr.opt.Seed, streamFolds)), tr.sets, code)
+		tr.choices[t] = nil
+		choosers = append(choosers, c)
+	}
+	return choosers, nil
+}
+
+// A setting is a map of features.
+type setting struct {
+	features FeatureKind
+	kind     MapKind
+}
+
+// A chooser chooses features, map and gamma of one modality by cross-validation.
+//
+// The sampled items are in random order, and a fold is a run of them. The codes H
+// of all items are known, so a fold is held out by taking its sums from those of
+// all: P = (B - B_f) (A - A_f + gamma I)^-1, without the features of anchors that
+// lie in the fold, which would know its items. P makes queries of the fold's items,
+// which a judge measures. So a map costs one pass over the sample for all gammas,
+// and a gamma a Cholesky factor for each fold.
+//
+// The criterion is retrieval, because squared error asks for too large a gamma.
+// Features are compared under the rbf map, then the maps with the best features,
+// then gamma is refined with more anchors. What comes later in the lists, which
+// start with the defaults, has to be better by a standard error of the difference:
+// the best of ten settings by a hair is best by chance.
+type chooser struct {
+	modality Modality
+	open     open
+	given    setting // and gamma: what is not open, and the defaults for what is
+	gamma    float64
+	anchors  int // that the model will have
+	need     int // features that the method needs
+	q        int
+	moments  *moments // of all training vectors as they are
+	step     func()   // is called after each map
+
+	xs     [][]float32 // of the sample, as they are
+	bounds []int       // fold f is rows bounds[f] to bounds[f+1]
+	h      []float32   // codes as +-1
+	judge  *judge
+
+	scratch []foldScratch // by worker
+
+	prepared struct { // the features that were used last
+		kind    FeatureKind
+		xs      [][]float32
+		moments *moments
+	}
+	tried []Tried
+}
+
+// sample puts the sampled items in random order and takes their codes.
+func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, code func(set uint32) codec.Code) {
+	n := len(s.kept)
+	order := rng.Perm(n)
+	setOf := make([]uint32, n)
+	c.h = make([]float32, n*c.q)
+	for row, p := range order {
+		c.xs = append(c.xs, s.kept[p].x)
+		setOf[row] = sets.of[s.items[p]]
+		signs(c.h[row*c.q:(row+1)*c.q], code(setOf[row]))
+	}
+	c.scratch = make([]foldScratch, workerCount())
+	for f := range choiceFolds + 1 {
+		c.bounds = append(c.bounds, f*n/choiceFolds)
+	}
+	c.judge = newJudge(setOf, sets, code, c.q, c.bounds)
+}
+
+// unfit says why nothing can be chosen.
+func (c *chooser) unfit() string {
+	if _, constant := c.moments.sigma(); constant {
+		return "all vectors are equal"
+	}
+	if n := len(c.xs); n < minChoiceItems {
+		return fmt.Sprintf("%d training items have it, fewer than %d", n, minChoiceItems)
+	}
+	if k := c.given.kind.size(choiceAnchors, c.modality.Dim); k > choiceFeatures {
+		return fmt.Sprintf("the map that is given has %d features, more than %d", k, choiceFeatures)
+	}
+	if n := c.judge.queryCount(); n < minChoiceItems/2 {
+		return fmt.Sprintf("%d sampled items have a label in common with others, fewer than %d", n, minChoiceItems/2)
+	}
+	return ""
+}
+
+// featureKinds returns the features that are compared, the default first.
+func (c *chooser) featureKinds() (kinds []FeatureKind) {
+	if !c.open.features {
+		return []FeatureKind{c.given.features}
+	}
+	for k := range FeatureKind(len(featureNames)) {
+		if k.fits(c.moments) && !c.redundant(k) {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+// redundant reports whether vectors already have the length, all the same, that
+// the features would give them.
+func (c *chooser) redundant(k FeatureKind) bool {
+	length := squaredNorm
+	switch k {
+	case FeaturesHellingerL2:
+		length = func(x []float32) (sum float64) {
+			for _, v := range x {
+				sum += float64(v)
+			}
+			return sum
+		}
+	case FeaturesL2:
+	default:
+		return false
+	}
+	first := length(c.xs[0])
+	return !slices.ContainsFunc(c.xs, func(x []float32) bool { return !(math.Abs(length(x)-first) <= 1e-4*first) })
+}
+
+// otherMaps returns the maps that are compared with the first.
+func (c *chooser) otherMaps() (kinds []MapKind) {
+	if !c.open.kind {
+		return nil
+	}
+	for _, k := range []MapKind{MapLinear, MapRBFLinear} {
+		if k.size(choiceAnchors, c.modality.Dim) <= choiceFeatures && k.size(c.anchors, c.modality.Dim) >= c.need {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+func (c *chooser) steps() int { return len(c.featureKinds()) + len(c.otherMaps()) + 1 }
+
+// run chooses. Only a cancelled context is an error.
+func (c *chooser) run(ctx context.Context) (*Choice, error) {
+	choice := &Choice{Items: len(c.xs)}
+	choice.FeatureMap, choice.Map, choice.Gamma = c.given.features, c.given.kind, c.gamma
+	if choice.Unfit = c.unfit(); choice.Unfit != "" {
+		for range c.steps() {
+			c.step()
+		}
+		return choice, nil
+	}
+	choice.Folds, choice.Queries = choiceFolds, c.judge.queryCount()
+	var outcomes []*outcome // the best of each setting
+	var fallback *outcome
+	try := func(s setting) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		// First 0.01, the default; then what is best for another setting is not far.
+		place := -4
+		if len(outcomes) > 0 {
+			place = outcomes[0].place
+		}
+		o, first, err := c.search(ctx, c.newTrial(s, choiceAnchors), []int{place, place - 3, place + 3}, 3)
+		if err != nil {
+			return err
+		}
+		if o != nil {
+			outcomes = append(outcomes, o)
+		}
+		if s == (setting{}) {
+			fallback = first
+		}
+		c.step()
+		return nil
+	}
+	for _, k := range c.featureKinds() {
+		if err := try(setting{k, c.given.kind}); err != nil {
+			return nil, err
+		}
+	}
+	if len(outcomes) == 0 {
+		choice.Unfit = "no ridge that was tried gives a stable solution"
+		return choice, nil
+	}
+	best := simplest(outcomes)
+	compared := len(outcomes)
+	for _, k := range c.otherMaps() {
+		if err := try(setting{best.FeatureMap, k}); err != nil {
+			return nil, err
+		}
+	}
+	best = simplest(append([]*outcome{best}, outcomes[compared:]...))
+	var second *outcome
+	for _, o := range outcomes {
+		if o != best && (second == nil || o.MAP > second.MAP) {
+			second = o
+		}
+	}
+	choice.FeatureMap, choice.Map, choice.Gamma = best.FeatureMap, best.Map, best.Gamma
+	choice.MAP, choice.StdErr = best.MAP, best.StdErr
+	choice.OverRunnerUp, choice.OverDefault = best.over(second), best.over(fallback)
+	if c.open.gamma {
+		before := len(c.tried)
+		t := c.newTrial(setting{best.FeatureMap, best.Map}, refineAnchors)
+		o, _, err := c.search(ctx, t, []int{best.place}, 1)
+		if err != nil {
+			return nil, err
+		}
+		if o != nil {
+			choice.Gamma = o.Gamma
+		}
+		for i := range c.tried[before:] {
+			c.tried[before+i].Refined = true
+		}
+	}
+	c.step()
+	choice.Tried = c.tried
+	return choice, nil
+}
+
+// simplest returns the first outcome that is no more than a standard error of the
+// difference worse than the best of all.
+func simplest(outcomes []*outcome) *outcome {
+	best := slices.MaxFunc(outcomes, func(a, b *outcome) int { return cmp.Compare(a.MAP, b.MAP) })
+	for _, o := range outcomes {
+		if m := best.over(o); m.MAP <= m.StdErr {
+			return o
+		}
+	}
+	return best
+}
+
+// An outcome is what a setting gives with one gamma.
+type outcome struct {
+	Tried
+	place      int       // of gamma on the grid
+	precisions []float64 // of the queries
+}
+
+// over returns by how much the outcome is better than another, of equal queries.
+func (o *outcome) over(other *outcome) *Margin {
+	if other == nil {
+		return nil
+	}
+	differences := make([]float64, len(o.precisions))
+	for i, v := range o.precisions {
+		differences[i] = v - other.precisions[i]
+	}
+	m := &Margin{FeatureMap: other.FeatureMap, Map: other.Map, Gamma: other.Gamma}
+	m.MAP, m.StdErr = meanError(differences)
+	return m
+}
+
+// smallPlace is where a ridge gets small against the rounding of float32 features:
+// 1e-4, about that of the sums of 2,000 squares.
+const smallPlace = -8
+
+// improves reports whether the gamma of o is better than that of best. A small one
+// has to be so by half a standard error: gammas that regularise nothing any more
+// differ by chance, and badly for other data.
+func (o *outcome) improves(best *outcome) bool {
+	m := o.over(best)
+	if o.place < min(best.place, smallPlace) {
+		return m.MAP > m.StdErr/2
+	}
+	return m.MAP > 0
+}
+
+// search looks for the best gamma on a grid, where 0 is 1 and two steps are a
+// factor of 10: at the given places, and then from the best of them up and down by
+// steps until both neighbours are no better. So the grid ends nowhere near the
+// best. It returns the best, nil if no gamma has a solution, and the outcome at the
+// first place. Where gamma is given, there is only that.
+func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) (best, first *outcome, err error) {
+	const end = 24 // 1e12 and 1e-12, where nothing is found any more
+	results := map[int]*outcome{}
+	before := len(c.tried)
+	if !c.open.gamma {
+		places = places[:1]
+	}
+	for len(places) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		var gammas []float64
+		for _, p := range places {
+			if c.open.gamma {
+				gammas = append(gammas, t.ridge(p))
+			} else {
+				gammas = append(gammas, c.gamma)
+			}
+		}
+		for i, o := range c.evaluate(t, gammas) {
+			o.place = places[i]
+			results[o.place] = o
+			if o.precisions == nil {
+				continue
+			}
+			if first == nil && places[i] == places[0] {
+				first = o
+			}
+			c.tried = append(c.tried, o.Tried)
+			if best == nil || o.improves(best) {
+				best = o
+			}
+		}
+		places = nil
+		if best == nil || !c.open.gamma {
+			break
+		}
+		for _, p := range []int{best.place - step, best.place + step} {
+			if results[p] == nil && -end <= p && p <= end {
+				places = append(places, p)
+			}
+		}
+	}
+	for i := range c.tried[before:] {
+		tried := &c.tried[before+i]
+		tried.Best = tried.Gamma == best.Gamma
+	}
+	return best, first, nil
+}

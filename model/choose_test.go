@@ -1,0 +1,326 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// chooserOf returns the chooser of the first modality when nothing is given.
+func chooserOf(t testing.TB, modalities []Modality, src Source, opt Options) *chooser {
+	t.Helper()
+	undecided := openSettings(opt, modalities)
+	opt = settled(modalities, opt)
+	tr := &trainer{opt: opt, from: seeded(opt.Seed, opt.Bits), reader: &reader{modalities: modalities, src: src, items: -1}}
+	tr.from.open = undecided
+	if err := tr.scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cs, err := tr.choosers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs[0].step = func() {}
+	return cs[0]
+}
+
+// TestJudgeIsEvaluate: the average precision of a query is that of Evaluate, in
+// the database of the other folds' rows.
+func TestJudgeIsEvaluate(t *testing.T) {
+	const q = 24
+	data := synth.Pairs(synth.Config{Items: 150, Classes: 7, Dims: []int{6}, LabelsPerItem: 3})
+	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: q})
+	// The vectors tell which item a row of the sample is.
+	item := func(row int) int {
+		return slices.IndexFunc(data.Vectors[0], func(x []float32) bool { return slices.Equal(x, c.xs[row]) })
+	}
+	code := func(row int) codec.Code {
+		set := int(c.judge.set[row])
+		return c.judge.codes[set*c.judge.words : (set+1)*c.judge.words]
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for f := range choiceFolds {
+		db := codec.NewCodes(q, 0)
+		var labels [][]uint32
+		for row := range c.xs {
+			if row < c.bounds[f] || row >= c.bounds[f+1] {
+				db.Append(code(row))
+				labels = append(labels, data.Labels[item(row)])
+			}
+		}
+		for _, row := range c.judge.queries[f] {
+			if int(row) < c.bounds[f] || int(row) >= c.bounds[f+1] {
+				t.Fatalf("row %d is a query of fold %d", row, f)
+			}
+			query := codec.Code{code(int(row))[0] ^ rng.Uint64()&rng.Uint64()&(1<<q-1)}
+			queries := codec.NewCodes(q, 0)
+			queries.Append(query)
+			want, err := Evaluate(t.Context(), db, labels, queries, [][]uint32{data.Labels[item(int(row))]}, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.judge.precision(0, f, row, query); !approx(got, want.MAPTie, 1e-12) {
+				t.Fatalf("row %d: %g, want %g", row, got, want.MAPTie)
+			}
+		}
+	}
+}
+
+// TestHeldOutFold: the statistics of a fold are those of the rows and anchors in
+// the others.
+func TestHeldOutFold(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 120, Dims: []int{6}})
+	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: 16})
+	for _, kind := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
+		tt := c.newTrial(setting{FeaturesRaw, kind}, 31)
+		k := tt.phi.Cols
+		for f, fold := range tt.folds {
+			in := func(row int) bool { return row >= c.bounds[f] && row < c.bounds[f+1] }
+			var columns []int
+			for col := range k {
+				anchor := -1
+				if kind != MapLinear && col < 31 { // an rbf feature is largest at its own anchor
+					anchor = 0
+					for row := range c.xs {
+						if tt.phi.Data[row*k+col] > tt.phi.Data[anchor*k+col] {
+							anchor = row
+						}
+					}
+				}
+				if anchor < 0 || !in(anchor) {
+					columns = append(columns, col)
+				}
+			}
+			if fold.a.Cols != len(columns) || kind != MapLinear && len(columns) == k {
+				t.Fatalf("%v, fold %d: %d features of %d, want %d", kind, f, fold.a.Cols, k, len(columns))
+			}
+			for i, ci := range columns {
+				for j, cj := range columns[:i+1] {
+					var sum float64
+					for row := range c.xs {
+						if !in(row) {
+							sum += float64(tt.phi.Data[row*k+ci]) * float64(tt.phi.Data[row*k+cj])
+						}
+					}
+					if got := fold.a.Data[i*len(columns)+j]; !approx(got, sum, 1e-9*max(1, math.Abs(sum))) {
+						t.Fatalf("%v, fold %d: A[%d,%d] is %g, want %g", kind, f, ci, cj, got, sum)
+					}
+				}
+				for bit := range 16 {
+					var sum float64
+					for row := range c.xs {
+						if !in(row) {
+							sum += float64(c.h[row*16+bit]) * float64(tt.phi.Data[row*k+ci])
+						}
+					}
+					if got := fold.b.Data[bit*len(columns)+i]; !approx(got, sum, 1e-9*max(1, math.Abs(sum))) {
+						t.Fatalf("%v, fold %d: B[%d,%d] is %g, want %g", kind, f, bit, ci, got, sum)
+					}
+				}
+			}
+		}
+	}
+}
+
+// made returns items of some classes whose vectors f makes.
+func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *memory {
+	rng := rand.New(rand.NewPCG(5, 6))
+	m := &memory{vectors: make([][][]float32, 1)}
+	for i := range n {
+		m.vectors[0] = append(m.vectors[0], f(rng, i%classes))
+		m.labels = append(m.labels, []uint32{uint32(i % classes)})
+	}
+	return m
+}
+
+// TestChooses: of data made so that one thing helps, that is chosen.
+func TestChooses(t *testing.T) {
+	train := func(d int, m *memory, opt Options) *Choice {
+		t.Helper()
+		opt.Bits, opt.Anchors = 16, 60
+		r, err := Train(t.Context(), modalitiesOf([]int{d}), m, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, ch := r.Report.Choices["image"], r.Report.Chosen["image"]
+		if ch.FeatureMap != c.FeatureMap || ch.Map != c.Map || ch.Gamma != c.Gamma || r.Model.Gamma(0) != c.Gamma ||
+			r.Model.FeatureKind(0) != c.FeatureMap || r.Model.Map(0) != c.Map {
+			t.Errorf("chosen %+v, but the model has %+v", c, ch)
+		}
+		return c
+	}
+	// A class is a direction, and lengths differ by factors of thousands.
+	directions := made(500, 4, func(rng *rand.Rand, class int) []float32 {
+		x := make([]float32, 6)
+		length := math.Exp(3 * rng.NormFloat64())
+		for j := range x {
+			x[j] = float32(length * (math.Cos(float64(class*7+3*j)) + .3*rng.NormFloat64()))
+		}
+		return x
+	})
+	if c := train(6, directions, Options{}); c.FeatureMap != FeaturesL2 || c.OverDefault.MAP < .1 || c.OverDefault.StdErr <= 0 {
+		t.Errorf("directions: %v by %+v", c.FeatureMap, c.OverDefault)
+	}
+	// The columns that tell the class are small, and one that does not is large.
+	scales := made(500, 4, func(rng *rand.Rand, class int) []float32 {
+		x := make([]float32, 4)
+		x[class%3] += .01
+		for j := range x {
+			x[j] += float32(.003 * rng.NormFloat64())
+		}
+		x[3] = float32(50 * rng.NormFloat64())
+		return x
+	})
+	if c := train(4, scales, Options{}); c.FeatureMap != FeaturesZScore || c.OverDefault.MAP < .1 {
+		t.Errorf("scales: %v by %+v", c.FeatureMap, c.OverDefault)
+	}
+	// Two classes in the corners of a square, which no plane parts.
+	corners := made(500, 4, func(rng *rand.Rand, corner int) []float32 {
+		return []float32{float32(corner&1)*2 - 1 + float32(.2*rng.NormFloat64()), float32(corner>>1)*2 - 1 + float32(.2*rng.NormFloat64())}
+	})
+	for i, l := range corners.labels {
+		corners.labels[i] = []uint32{l[0]&1 ^ l[0]>>1}
+	}
+	if c := train(2, corners, Options{}); c.Map != MapRBF || c.FeatureMap != FeaturesRaw {
+		t.Errorf("corners: %v of %v", c.Map, c.FeatureMap)
+	}
+	// Many weak columns and few anchors.
+	planes := made(900, 4, func(rng *rand.Rand, class int) []float32 {
+		x := make([]float32, 100)
+		for j := range x {
+			x[j] = float32(.35*math.Cos(float64(class*31+j*j)) + rng.NormFloat64())
+		}
+		return x
+	})
+	if c := train(100, planes, Options{}); c.Map == MapRBF {
+		t.Errorf("planes: %v", c.Map)
+	}
+	// What is given is not compared.
+	given := Options{Map: map[string]MapKind{"image": MapRBF}, Gamma: map[string]float64{"image": .25}}
+	c := train(6, directions, given)
+	if c.FeatureMap != FeaturesL2 || c.Gamma != .25 {
+		t.Errorf("given rbf and 0.25: %+v", c)
+	}
+	for _, tried := range c.Tried {
+		if tried.Map != MapRBF || tried.Gamma != .25 {
+			t.Errorf("given rbf and 0.25, tried %+v", tried)
+		}
+	}
+	c = train(6, directions, Options{Features: map[string]FeatureKind{"image": FeaturesZScore}})
+	if c.FeatureMap != FeaturesZScore || c.OverDefault != nil {
+		t.Errorf("given zscore: %+v", c)
+	}
+	// The best gamma has neighbours that are no better.
+	for i, s := range c.Settings() {
+		var lower, higher bool
+		for _, tried := range c.Tried {
+			if tried.Map == s.Map && !tried.Refined {
+				lower, higher = lower || tried.Gamma < s.Gamma, higher || tried.Gamma > s.Gamma
+			}
+		}
+		if !lower || !higher {
+			t.Errorf("setting %d: %+v is at the edge of the grid", i, s)
+		}
+	}
+}
+
+func TestChoiceIsDeterministic(t *testing.T) {
+	dims := []int{9, 5}
+	src := synthetic(synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3, Noise: 2}))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var first map[string]*Choice
+	var model []byte
+	for _, procs := range []int{1, 2, 5} {
+		runtime.GOMAXPROCS(procs)
+		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 40, Anchors: 90, Seed: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := marshal(t, r)
+		if first == nil {
+			first, model = r.Report.Choices, b
+		}
+		if d := cmp.Diff(first, r.Report.Choices); d != "" || string(model) != string(b) {
+			t.Errorf("%d processors: other choices or another model\n%s", procs, d)
+		}
+	}
+}
+
+// TestGivenSettingsAreThoseOfBefore: what was the default before anything was
+// chosen is had by giving it.
+func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
+	dims := []int{9, 5}
+	modalities := modalitiesOf(dims)
+	src := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: dims, Seed: 9}))
+	opt := settled(modalities, Options{Anchors: 200, Seed: 5})
+	given, err := Train(t.Context(), modalities, src, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := train(t.Context(), modalities, src, opt, seeded(5, 64)) // which never chooses
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := marshal(t, given)
+	b, _ := marshal(t, plain)
+	if string(a) != string(b) || given.Report.Choices != nil {
+		t.Errorf("another model, or choices: %v", given.Report.Choices)
+	}
+}
+
+func TestNothingToChooseFrom(t *testing.T) {
+	few := made(minChoiceItems-1, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
+	alone := made(60, 60, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
+	constant := made(60, 3, func(*rand.Rand, int) []float32 { return []float32{1, 2} })
+	for _, c := range []struct {
+		src  *memory
+		says string
+	}{{few, "49 training items"}, {alone, "0 sampled items"}, {constant, "all vectors are equal"}} {
+		r, err := Train(t.Context(), modalitiesOf([]int{2}), c.src, Options{Map: map[string]MapKind{"image": MapLinear}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		choice, chosen := r.Report.Choices["image"], r.Report.Chosen["image"]
+		if !strings.Contains(choice.Unfit, c.says) || len(choice.Tried) != 0 {
+			t.Errorf("%+v, want it to say %q", choice, c.says)
+		}
+		if chosen.FeatureMap != FeaturesRaw || chosen.Map != MapLinear || chosen.Gamma != DefaultGamma {
+			t.Errorf("%s: %+v", c.says, chosen)
+		}
+	}
+}
+
+// TestLargeMapsAreNotTried: what they would cost is not a small multiple of
+// anything.
+func TestLargeMapsAreNotTried(t *testing.T) {
+	const d = choiceFeatures
+	src := made(60, 3, func(rng *rand.Rand, class int) []float32 {
+		x := make([]float32, d)
+		x[class] = 1 + rng.Float32()
+		return x
+	})
+	c := chooserOf(t, modalitiesOf([]int{d}), src, Options{Bits: 8})
+	if maps := c.otherMaps(); len(maps) != 0 {
+		t.Errorf("%v", maps)
+	}
+	c = chooserOf(t, modalitiesOf([]int{d}), src, Options{Bits: 8, Map: map[string]MapKind{"image": MapLinear}})
+	if why := c.unfit(); !strings.Contains(why, "1537 features") {
+		t.Errorf("%q", why)
+	}
+}
+
+func TestDefaultAnchors(t *testing.T) {
+	for n, want := range map[int]int{1: 1, 799: 799, 801: 800, 8000: 800, 12_000: 1200, 20_000: 2000, 1 << 30: 2000} {
+		if got := DefaultAnchorsOf(n); got != want {
+			t.Errorf("%d items: %d anchors, want %d", n, got, want)
+		}
+	}
+}

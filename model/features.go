@@ -1,0 +1,136 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// FeatureKind is what is done to a vector before the map of its modality sees it:
+// in training, in queries and for stored items alike.
+type FeatureKind uint8
+
+const (
+	FeaturesRaw         FeatureKind = iota // x
+	FeaturesZScore                         // (x_j - mean_j) / deviation_j, by column
+	FeaturesHellinger                      // sqrt(x_j); below 0 counts as 0
+	FeaturesLog                            // log(x_j + eps_j), eps_j a thousandth of the column's deviation; below 0 counts as 0
+	FeaturesL2                             // x / |x|; a zero vector stays
+	FeaturesHellingerL2                    // hellinger, then l2
+)
+
+var featureNames = []string{"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"}
+
+func (k FeatureKind) String() string { return nameOf(featureNames, int(k), "features") }
+
+// MarshalText writes the name, so that reports show it.
+func (k FeatureKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the name.
+func (k *FeatureKind) UnmarshalText(b []byte) (err error) {
+	*k, err = ParseFeatureKind(string(b))
+	return err
+}
+
+// ParseFeatureKind returns the features of that name: raw, zscore, hellinger, log,
+// l2 or hellinger-l2.
+func ParseFeatureKind(s string) (FeatureKind, error) {
+	if i := slices.Index(featureNames, s); i >= 0 {
+		return FeatureKind(i), nil
+	}
+	return 0, fmt.Errorf("%w: features %q: they are raw, zscore, hellinger, log, l2 or hellinger-l2", ErrOption, s)
+}
+
+// fits reports whether the features are defined for the training vectors: square
+// roots and logarithms are not where a number is negative.
+func (k FeatureKind) fits(m *moments) bool {
+	switch k {
+	case FeaturesHellinger, FeaturesLog, FeaturesHellingerL2:
+		return m.lowest() >= 0
+	}
+	return true
+}
+
+// logScale is eps of FeaturesLog in deviations of the column: small against what
+// the column holds, but large enough for zeros not to become outliers.
+const logScale = 1e-3
+
+// features are a FeatureKind with what it took from the training vectors. They
+// are immutable.
+type features struct {
+	kind  FeatureKind
+	shift []float64 // mean of zscore, eps of log
+	scale []float64 // zscore: 1 / deviation
+}
+
+// newFeatures takes the moments of the vectors as they are. A constant column has
+// deviation 1.
+func newFeatures(kind FeatureKind, m *moments) *features {
+	f := &features{kind: kind}
+	switch kind {
+	case FeaturesZScore:
+		f.shift, f.scale = m.mean, make([]float64, len(m.mean))
+		for j := range f.scale {
+			f.scale[j] = 1 / m.deviation(j)
+		}
+	case FeaturesLog:
+		f.shift = make([]float64, len(m.mean))
+		for j := range f.shift {
+			f.shift[j] = logScale * m.deviation(j)
+		}
+	}
+	return f
+}
+
+// apply writes the features of x to dst, which is as long and may be x. They are
+// finite.
+func (f *features) apply(dst, x []float32) {
+	dst = dst[:len(x)]
+	switch f.kind {
+	case FeaturesRaw:
+		copy(dst, x)
+	case FeaturesZScore:
+		for j, v := range x {
+			z := (float64(v) - f.shift[j]) * f.scale[j]
+			dst[j] = float32(min(max(z, -math.MaxFloat32), math.MaxFloat32))
+		}
+	case FeaturesHellinger:
+		for j, v := range x {
+			dst[j] = float32(math.Sqrt(float64(max(v, 0))))
+		}
+	case FeaturesLog:
+		for j, v := range x {
+			dst[j] = float32(math.Log(float64(max(v, 0)) + f.shift[j]))
+		}
+	case FeaturesL2:
+		normalise(dst, x)
+	case FeaturesHellingerL2:
+		for j, v := range x {
+			dst[j] = float32(math.Sqrt(float64(max(v, 0))))
+		}
+		normalise(dst, dst)
+	}
+}
+
+// applyAll replaces the vectors by their features, on many goroutines.
+func (f *features) applyAll(xs [][]float32) {
+	if f.kind == FeaturesRaw {
+		return
+	}
+	chunks(workerCount(), len(xs), mapRows, func(_, from, to int) {
+		for _, x := range xs[from:to] {
+			f.apply(x, x)
+		}
+	})
+}
+
+// normalise writes x / |x| to dst.
+func normalise(dst, x []float32) {
+	norm := math.Sqrt(squaredNorm(x))
+	if norm == 0 {
+		norm = 1
+	}
+	for j, v := range x {
+		dst[j] = float32(float64(v) / norm)
+	}
+}

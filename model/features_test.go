@@ -1,0 +1,211 @@
+package model
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// positives are vectors without negative numbers, with a column of zeros, a
+// constant one and a zero vector.
+func positives(n int) [][]float32 {
+	rng := rand.New(rand.NewPCG(3, 4))
+	rows := make([][]float32, n)
+	for i := range rows {
+		rows[i] = []float32{rng.Float32(), 100 * rng.Float32() * rng.Float32(), 0, 7, 1e-6 * rng.Float32()}
+	}
+	rows[n/2] = make([]float32, 5)
+	rows[n/2][3] = 7
+	return rows
+}
+
+func TestFeaturesAgainstDefinition(t *testing.T) {
+	rows := positives(40)
+	column := func(j int) (mean, deviation float64) {
+		for _, x := range rows {
+			mean += float64(x[j]) / float64(len(rows))
+		}
+		for _, x := range rows {
+			deviation += (float64(x[j]) - mean) * (float64(x[j]) - mean) / float64(len(rows))
+		}
+		if deviation < 1e-20 { // rounding of the mean
+			return mean, 1
+		}
+		return mean, math.Sqrt(deviation)
+	}
+	norm := func(x []float64) []float64 {
+		var sum float64
+		for _, v := range x {
+			sum += v * v
+		}
+		for i := range x {
+			if sum > 0 {
+				x[i] /= math.Sqrt(sum)
+			}
+		}
+		return x
+	}
+	each := func(x []float32, f func(j int, v float64) float64) []float64 {
+		y := make([]float64, len(x))
+		for j, v := range x {
+			y[j] = f(j, float64(v))
+		}
+		return y
+	}
+	same := func(_ int, v float64) float64 { return v }
+	root := func(_ int, v float64) float64 { return math.Sqrt(v) }
+	for kind, definition := range map[FeatureKind]func(x []float32) []float64{
+		FeaturesRaw: func(x []float32) []float64 { return each(x, same) },
+		FeaturesZScore: func(x []float32) []float64 {
+			return each(x, func(j int, v float64) float64 {
+				mean, deviation := column(j)
+				return (v - mean) / deviation
+			})
+		},
+		FeaturesHellinger: func(x []float32) []float64 { return each(x, root) },
+		FeaturesLog: func(x []float32) []float64 {
+			return each(x, func(j int, v float64) float64 {
+				_, deviation := column(j)
+				return math.Log(v + deviation/1000)
+			})
+		},
+		FeaturesL2:          func(x []float32) []float64 { return norm(each(x, same)) },
+		FeaturesHellingerL2: func(x []float32) []float64 { return norm(each(x, root)) },
+	} {
+		f := newFeatures(kind, momentsOf(rows))
+		for _, x := range append(rows, make([]float32, 5)) {
+			got := make([]float32, len(x))
+			f.apply(got, x)
+			for j, want := range definition(x) {
+				if !approx(float64(got[j]), want, 1e-6*max(1, math.Abs(want))) {
+					t.Fatalf("%v of %v: %v, want %g at %d", kind, x, got, want, j)
+				}
+			}
+			in := slices.Clone(x)
+			f.apply(in, in)
+			if !slices.Equal(in, got) {
+				t.Fatalf("%v in place: %v, want %v", kind, in, got)
+			}
+		}
+		for _, x := range [][]float32{
+			{math.MaxFloat32, -math.MaxFloat32, 1e30, -1e30, -math.MaxFloat32}, {math.SmallestNonzeroFloat32, 0, 0, 0, 0}, {-1, -1, -1, -1, -1},
+		} {
+			got := make([]float32, len(x))
+			f.apply(got, x)
+			for _, v := range got {
+				if v-v != 0 {
+					t.Errorf("%v of %v: %v", kind, x, got)
+				}
+			}
+		}
+	}
+}
+
+// TestFeaturesAreThoseOfTraining: a model maps a vector as a model of the features
+// themselves does, and knows how after it was stored.
+func TestFeaturesAreThoseOfTraining(t *testing.T) {
+	rows := positives(60)
+	labels := make([][]uint32, len(rows))
+	for i := range labels {
+		labels[i] = []uint32{uint32(i % 3)}
+	}
+	modalities := modalitiesOf([]int{5})
+	for kind := range FeatureKind(len(featureNames)) {
+		for mk := range MapKind(len(mapNames)) {
+			r, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{rows}, labels: labels}, Options{
+				Bits: 8, Features: map[string]FeatureKind{"image": kind}, Map: map[string]MapKind{"image": mk}, Gamma: map[string]float64{"image": .01},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Model.FeatureKind(0) != kind || r.Model.Map(0) != mk || r.Report.Choices != nil {
+				t.Errorf("%v, %v: %v, %v, %v", kind, mk, r.Model.FeatureKind(0), r.Model.Map(0), r.Report.Choices)
+			}
+			done := make([][]float32, len(rows))
+			f := newFeatures(kind, momentsOf(rows))
+			for i, x := range rows {
+				done[i] = make([]float32, len(x))
+				f.apply(done[i], x)
+			}
+			of, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels}, Options{
+				Bits: 8, Features: map[string]FeatureKind{"image": FeaturesRaw}, Map: map[string]MapKind{"image": mk}, Gamma: map[string]float64{"image": .01},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := marshal(t, r)
+			stored, err := Unmarshal(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range rows {
+				z, want, again := make([]float64, 8), make([]float64, 8), make([]float64, 8)
+				if err := errors.Join(r.Model.NewEncoder().Project(z, 0, rows[i]), of.Model.NewEncoder().Project(want, 0, done[i]),
+					stored.NewEncoder().Project(again, 0, rows[i])); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(z, want) || !slices.Equal(z, again) {
+					t.Fatalf("%v, %v: %v, %v after it was stored, want %v", kind, mk, z, again, want)
+				}
+			}
+		}
+	}
+}
+
+func TestFeaturesNeedPositiveNumbers(t *testing.T) {
+	rows := positives(60)
+	rows[9][1] = -.5
+	labels := make([][]uint32, len(rows))
+	for i := range labels {
+		labels[i] = []uint32{uint32(i % 3)}
+	}
+	src := &memory{vectors: [][][]float32{rows}, labels: labels}
+	for _, kind := range []FeatureKind{FeaturesHellinger, FeaturesLog, FeaturesHellingerL2} {
+		_, err := Train(t.Context(), modalitiesOf([]int{5}), src, Options{Features: map[string]FeatureKind{"image": kind}})
+		if !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "-0.5") {
+			t.Errorf("%v of -0.5: %v", kind, err)
+		}
+	}
+	r, err := Train(t.Context(), modalitiesOf([]int{5}), src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tried := range r.Report.Choices["image"].Tried {
+		switch tried.FeatureMap {
+		case FeaturesHellinger, FeaturesLog, FeaturesHellingerL2:
+			t.Errorf("tried %+v", tried)
+		}
+	}
+}
+
+// TestRBFLinear: both maps side by side, the linear one in units of sqrt(sigma/2).
+func TestRBFLinear(t *testing.T) {
+	rows := positives(50)
+	mo := momentsOf(rows)
+	sigma, _ := mo.sigma()
+	rbf, both := newMap(MapRBF, mo, rows[:20]), newMap(MapRBFLinear, mo, rows[:20])
+	want, got := make([]float32, 50*20), make([]float32, 50*26)
+	rbf.apply(want, rows, new(mapScratch))
+	both.apply(got, rows, new(mapScratch))
+	for i, x := range rows {
+		row := got[26*i : 26*i+26]
+		if !slices.Equal(row[:20], want[20*i:20*i+20]) || row[25] != 1 {
+			t.Fatalf("row %d: %v, want %v and the intercept", i, row, want[20*i:20*i+20])
+		}
+		for j, v := range x {
+			if w := (float64(v) - mo.mean[j]) / math.Sqrt(sigma/2); !approx(float64(row[20+j]), w, 1e-5) {
+				t.Fatalf("row %d, column %d: %g, want %g", i, j, row[20+j], w)
+			}
+		}
+	}
+	far := make([]float32, 26)
+	both.apply(far, [][]float32{{math.MaxFloat32, -math.MaxFloat32, 1, 1, 1}}, new(mapScratch))
+	for _, v := range far {
+		if v-v != 0 {
+			t.Fatalf("%v", far)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package model
+
+import (
+	"math"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// judgePairs bounds how many pairs of a query and a label set a judgement looks
+// at: a fraction of a second. Where there are many label sets, queries are left
+// out.
+const judgePairs = 4 << 20
+
+// A judge measures the codes that a projection gives to sampled items, whose
+// labels are known: each is a query, and the codes of the labels of all sampled
+// items in other folds are the database. A label set has one code, so the database
+// is as small as there are label sets, with counts.
+type judge struct {
+	q, words int
+	set      []int32    // by row of the sample: its label set, 0 to sets-1
+	codes    []uint64   // by label set
+	counts   [][]int32  // by fold and label set: the rows in other folds
+	relevant [][]bool   // by two label sets: whether they have a label in common
+	queries  [][]int32  // by fold: the rows in it that are relevant to others
+	harmonic []float64  // see database
+	scratch  []judgment // by worker
+}
+
+// judgment is the memory of one goroutine.
+type judgment struct {
+	dist []uint16
+	ties []tie
+}
+
+// newJudge takes the label set of each row of the sample, and the sets with their
+// codes; fold f is the rows bounds[f] to bounds[f+1].
+func newJudge(setOf []uint32, all *labelSets, code func(set uint32) codec.Code, bits int, bounds []int) *judge {
+	j := &judge{q: bits, words: codec.Words(bits), harmonic: make([]float64, len(setOf)+1)}
+	for i := range setOf {
+		j.harmonic[i+1] = j.harmonic[i] + 1/float64(i+1)
+	}
+	number := map[uint32]int32{}
+	having := make([][]int32, len(all.labels)) // by label: the sets that hold it
+	var labels [][]int32
+	for _, s := range setOf {
+		n, ok := number[s]
+		if !ok {
+			n = int32(len(labels))
+			number[s] = n
+			labels = append(labels, all.sets[s])
+			j.codes = append(j.codes, code(s)...)
+			for _, l := range all.sets[s] {
+				having[l] = append(having[l], n)
+			}
+		}
+		j.set = append(j.set, n)
+	}
+	for _, set := range labels {
+		row := make([]bool, len(labels))
+		for _, l := range set {
+			for _, other := range having[l] {
+				row[other] = true
+			}
+		}
+		j.relevant = append(j.relevant, row)
+	}
+	folds := len(bounds) - 1
+	limit := max(1, judgePairs/len(labels)/folds)
+	for f := range folds {
+		counts := make([]int32, len(labels))
+		for row, s := range j.set {
+			if row < bounds[f] || row >= bounds[f+1] {
+				counts[s]++
+			}
+		}
+		var queries []int32
+		for row := bounds[f]; row < bounds[f+1] && len(queries) < limit; row++ {
+			for s, relevant := range j.relevant[j.set[row]] {
+				if relevant && counts[s] > 0 {
+					queries = append(queries, int32(row))
+					break
+				}
+			}
+		}
+		j.counts, j.queries = append(j.counts, counts), append(j.queries, queries)
+	}
+	for range workerCount() {
+		j.scratch = append(j.scratch, judgment{dist: make([]uint16, len(labels)), ties: make([]tie, bits+1)})
+	}
+	return j
+}
+
+// queryCount returns how many average precisions a judgement has.
+func (j *judge) queryCount() (n int) {
+	for _, q := range j.queries {
+		n += len(q)
+	}
+	return n
+}
+
+// precision returns the average precision of the code of a row of a fold, expected
+// over all orders of ties.
+func (j *judge) precision(worker, fold int, row int32, code codec.Code) float64 {
+	s := &j.scratch[worker]
+	clear(s.ties)
+	codec.Distances(s.dist, code, j.codes)
+	counts, relevant := j.counts[fold], j.relevant[j.set[row]]
+	for set, d := range s.dist {
+		s.ties[d].rows += counts[set]
+		if relevant[set] {
+			s.ties[d].relevant += counts[set]
+		}
+	}
+	var rows, found int32
+	var sum float64
+	for i := range s.ties {
+		t := &s.ties[i]
+		t.before, t.relevantBefore = rows, found
+		sum += t.expectation(j.harmonic)
+		rows += t.rows
+		found += t.relevant
+	}
+	return sum / float64(found)
+}
+
+// meanError returns the mean and its standard error.
+func meanError(x []float64) (mean, stderr float64) {
+	for _, v := range x {
+		mean += v
+	}
+	n := float64(len(x))
+	mean /= n
+	for _, v := range x {
+		stderr += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(stderr / n / max(n-1, 1))
+}
