@@ -37,14 +37,15 @@ type Evaluation struct {
 type Retrieval struct {
 	From, To string
 
-	Hamming    model.Metrics // ranked by distance, then row
+	Hamming    model.Metrics // ranked by distance, then row; with the curve by radius
 	Asymmetric model.Metrics // ranked by -z.h, then row
 }
 
 // Evaluate measures every ordered pair of modalities, from those that have
 // queries to the others, over the items that have a code and the target
 // modality. In a collection of one modality the pair is that with itself. The
-// time is that of a full ranking of the collection a query.
+// time is that of a full ranking of the collection a query; the curves of the metrics
+// add nothing that can be measured.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
 	if e.Top == 0 {
 		e.Top = 50

@@ -41,6 +41,30 @@ func meanAveragePrecision(queries [][]byte, queryLabels [][]string, codes [][]by
 	return sum / float64(len(queries))
 }
 
+// withinRadius returns precision and recall of all pairs within a radius.
+func withinRadius(queries [][]byte, queryLabels [][]string, codes [][]byte, labels [][]string, radius int) (precision, recall float64) {
+	var within, good, relevant float64
+	for i, q := range queries {
+		for j, c := range codes {
+			dist := 0
+			for b := range c {
+				dist += bits.OnesCount8(c[b] ^ q[b])
+			}
+			match := slices.ContainsFunc(labels[j], func(l string) bool { return slices.Contains(queryLabels[i], l) })
+			if match {
+				relevant++
+			}
+			if dist <= radius {
+				within++
+				if match {
+					good++
+				}
+			}
+		}
+	}
+	return good / within, good / relevant
+}
+
 func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 	_, c := openPairs(t)
 	all := pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
@@ -88,6 +112,15 @@ func TestEvaluateAgreesWithTheDefinition(t *testing.T) {
 		want := meanAveragePrecision(queryCodes, e.Labels, codes, labels)
 		if math.Abs(r.Hamming.MAP-want) > 1e-12 || r.Hamming.Database != len(codes) || r.Hamming.Queries != 60 {
 			t.Errorf("%s->%s: %+v, want mAP %g over %d", r.From, r.To, r.Hamming, want, len(codes))
+		}
+		within2, recall2 := withinRadius(queryCodes, e.Labels, codes, labels, 2)
+		if p := r.Hamming.ByRadius[2]; len(r.Hamming.ByRadius) != 33 || math.Abs(p.Precision-within2) > 1e-12 || math.Abs(p.Recall-recall2) > 1e-12 {
+			t.Errorf("%s->%s: %+v, want %g, %g", r.From, r.To, p, within2, recall2)
+		}
+		for _, m := range []model.Metrics{r.Hamming, r.Asymmetric} {
+			if len(m.ByTop) != 5 || m.ByTop[4].K != 100 || m.ByTop[4].Precision < .4 {
+				t.Errorf("%s->%s: %+v", r.From, r.To, m.ByTop)
+			}
 		}
 		if r.Hamming.MAP < .4 || r.Asymmetric.MAP < .4 {
 			t.Errorf("%s->%s: %+v", r.From, r.To, r)

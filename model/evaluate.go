@@ -23,13 +23,19 @@ type Metrics struct {
 	Top         int
 	Queries     int
 	Database    int
+
+	// Curves, which cost next to nothing beside the rest; nil without queries or
+	// without a database.
+	ByTop    []TopPoint    // for K = 1, 10, 20, 50, 100, 200, 500, 1000, at most Database
+	ByRadius []RadiusPoint // for each radius from 0 to the bits of the codes; of Evaluate only
 }
 
 // Evaluate ranks the database by (Hamming distance, row) for each query.
 // Labels are sorted and distinct, one set a code; an item or query without
 // labels is relevant to nothing. Cost: a distance for each query and distinct
 // code, and a few nanoseconds for each query and row; queries in parallel, with
-// the same result to the last bit whatever GOMAXPROCS is. The error wraps
+// the same result to the last bit whatever GOMAXPROCS is. Memory: a few bytes a
+// row and 100 a query, whatever the length of the codes. The error wraps
 // ErrMismatch where lengths differ, and is ctx.Err() soon after a cancellation.
 func Evaluate(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries codec.Codes, queryLabels [][]uint32, top int) (Metrics, error) {
 	if queries.Len() > 0 && db.Len() > 0 && queries.Bits() != db.Bits() {
@@ -38,7 +44,7 @@ func Evaluate(ctx context.Context, db codec.Codes, dbLabels [][]uint32, queries 
 	if queries.Len() != len(queryLabels) {
 		return Metrics{}, fmt.Errorf("evaluating: %w: %d queries with %d sets of labels", ErrMismatch, queries.Len(), len(queryLabels))
 	}
-	return evaluate(ctx, db, dbLabels, queryLabels, top, func(d *database) ranker {
+	return evaluate(ctx, db, dbLabels, queryLabels, top, db.Bits()+1, func(d *database) ranker {
 		dist := make([]uint16, d.distinct.Len())
 		return func(query int, rank []int32) int {
 			codec.Distances(dist, queries.At(query), d.distinct.Slice(0, len(dist)))
@@ -68,7 +74,7 @@ func EvaluateAsymmetric(ctx context.Context, db codec.Codes, dbLabels [][]uint32
 			}
 		}
 	}
-	return evaluate(ctx, db, dbLabels, queryLabels, top, func(d *database) ranker {
+	return evaluate(ctx, db, dbLabels, queryLabels, top, 0, func(d *database) ranker {
 		s := newScorer(d.distinct)
 		return func(query int, rank []int32) int { return s.rank(z[query], rank) }
 	})
@@ -80,9 +86,14 @@ func EvaluateAsymmetric(ctx context.Context, db codec.Codes, dbLabels [][]uint32
 type ranker func(query int, rank []int32) int
 
 // figures are the metrics of one query.
-type figures struct{ ap, apTie, apAt, precision, recall float64 }
+type figures struct {
+	ap, apTie, apAt, precision, recall float64
+	topPrecision                       [len(topKs)]float64
+}
 
-func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uint32, top int, newRanker func(*database) ranker) (m Metrics, err error) {
+// evaluate counts by radius as well if radii, the number of them, is not 0; tie i
+// of the ranker is then distance i.
+func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uint32, top, radii int, newRanker func(*database) ranker) (m Metrics, err error) {
 	defer guard(&err, "evaluating")
 	if db.Len() != len(dbLabels) {
 		return m, fmt.Errorf("evaluating: %w: %d codes with %d sets of labels", ErrMismatch, db.Len(), len(dbLabels))
@@ -109,7 +120,7 @@ func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uin
 		}
 		w := workers[worker]
 		if w == nil {
-			w = newWalker(d, newRanker(d))
+			w = newWalker(d, newRanker(d), radii)
 			workers[worker] = w
 		}
 		results[q] = w.query(q, queryLabels[q], top)
@@ -123,6 +134,10 @@ func evaluate(ctx context.Context, db codec.Codes, dbLabels, queryLabels [][]uin
 		m.MAPAt += f.apAt / float64(n)
 		m.PrecisionAt += f.precision / float64(n)
 		m.RecallAt += f.recall / float64(n)
+	}
+	m.ByTop = topPoints(results, db.Len())
+	if radii > 0 {
+		m.ByRadius = radiusPoints(workers, radii, n)
 	}
 	return m, nil
 }
@@ -192,10 +207,14 @@ type walker struct {
 	tieOf    []int32 // by distinct code
 	relevant []bool  // by label set
 	ties     []tie
+	radii    []pairs // by radius, over the queries so far
 }
 
-func newWalker(d *database, r ranker) *walker {
-	return &walker{database: d, rank: r, tieOf: make([]int32, d.distinct.Len()), relevant: make([]bool, d.sets)}
+func newWalker(d *database, r ranker, radii int) *walker {
+	return &walker{
+		database: d, rank: r, radii: make([]pairs, radii),
+		tieOf: make([]int32, d.distinct.Len()), relevant: make([]bool, d.sets),
+	}
 }
 
 // query ranks without sorting rows: it counts the rows and the relevant rows of
@@ -221,6 +240,7 @@ func (w *walker) query(query int, labels []uint32, top int) (f figures) {
 			t.relevant++
 		}
 	}
+	w.addRadii()
 	var rows, relevant int32
 	for i := range w.ties {
 		t := &w.ties[i]
@@ -232,6 +252,7 @@ func (w *walker) query(query int, labels []uint32, top int) (f figures) {
 	if relevant == 0 {
 		return figures{}
 	}
+	w.expectedTop(&f.topPrecision)
 	var inTop int32
 	for row, c := range w.codeOf {
 		t := &w.ties[w.tieOf[c]]

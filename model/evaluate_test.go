@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -225,7 +226,7 @@ func TestEvaluateIsTheSameOnAnyMachine(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	one, _ := Evaluate(t.Context(), e.db, e.dbLabels, e.queries, e.queryLabels, 50)
 	runtime.GOMAXPROCS(5)
-	if five, _ := Evaluate(t.Context(), e.db, e.dbLabels, e.queries, e.queryLabels, 50); five != one {
+	if five, _ := Evaluate(t.Context(), e.db, e.dbLabels, e.queries, e.queryLabels, 50); !reflect.DeepEqual(five, one) {
 		t.Fatalf("%+v on five, %+v on one", five, one)
 	}
 }

@@ -26,6 +26,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
 	"internal/dense":      {nil, []string{sys}},
 	"internal/synth":      {nil, nil},
+	"internal/traintime":  {[]string{"codec", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
 	"examples/quickstart": {[]string{"db", "db/internal/where", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
 }
 

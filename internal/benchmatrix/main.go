@@ -17,7 +17,7 @@
 // The file of results has a JSON object a line: set, bits, n and kind, and the fields of
 // fddhdb bench --json; or, where op is "store", what importing and storing the set took.
 //
-// It is a module of its own because of the plotting library.
+// It is a module of its own from when nothing else needed the plotting library.
 package main
 
 import (

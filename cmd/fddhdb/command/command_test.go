@@ -116,7 +116,7 @@ func TestContract(t *testing.T) {
 		"count":       "collection json where limit",
 		"train":       "collection json bits anchors seed sweeps method gamma features map mu delta rows label-embedding views activate",
 		"search":      "collection json space from to vectors row id code codes k radius where rerank window after explain",
-		"eval":        "collection json space vectors labels truth where top plot",
+		"eval":        "collection json space vectors labels truth where top curves plot",
 		"encode":      "collection json space from vectors out",
 		"export":      "collection json space codes ids labels label-names vectors items where",
 		"stats":       "collection json",

@@ -15,6 +15,8 @@ type evalOptions struct {
 	vectors              namedList
 	labels, names, truth string
 	top                  int
+	curves               bool
+	plot                 string
 	where                whereFlag
 }
 
@@ -44,10 +46,16 @@ func evalCommand(e *env) *cobra.Command {
 			was given it: labels are compared by name. --truth gives the labels of all
 			items of the database, in database order, for scoring only: for a database
 			that was not told the labels of all of them. --where ranks only the items that
-			match.`),
+			match.
+
+			--plot draws, for each pair of modalities, precision against recall of all
+			items within each radius, and precision of the first K, K from 1 to 1000.
+			--curves gives these as numbers, with --json; docs/EVALUATION.md explains them.`),
 		Example: example(`
 			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
-			    --labels query_labels.npy`),
+			    --labels query_labels.npy
+			fddhdb eval wiki.db --vectors text=query_text.npy --labels query_labels.npy \
+			    --plot wiki.svg --json > wiki.json`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -57,6 +65,11 @@ func evalCommand(e *env) *cobra.Command {
 				return usageErrorf("eval needs the labels of the queries: --labels FILE")
 			case o.top < 1:
 				return usageErrorf("--top %d: 1 or more are possible", o.top)
+			case o.curves && !o.json:
+				return usageErrorf("--curves are numbers for --json; --plot FILE.svg draws them")
+			}
+			if err := checkPlot(o.plot); err != nil {
+				return err
 			}
 			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				stats, err := c.Stats()
@@ -74,6 +87,14 @@ func evalCommand(e *env) *cobra.Command {
 				if matching == 0 && o.where.given() {
 					return failuref("--where: no item matches")
 				}
+				var files outFiles
+				defer files.discard()
+				var figure *outFile
+				if o.plot != "" {
+					if figure, err = files.create(o.plot); err != nil {
+						return err
+					}
+				}
 				bar := e.newProgress()
 				defer bar.end()
 				q, err := o.read(c, bar)
@@ -86,8 +107,16 @@ func evalCommand(e *env) *cobra.Command {
 				if err != nil {
 					return o.where.wrap(err)
 				}
+				if figure != nil {
+					if err := writePlot(figure, o.plot, found); err != nil {
+						return err
+					}
+					if err := files.commit(); err != nil {
+						return err
+					}
+				}
 				if o.json {
-					return e.printJSON(newEvalJSON(found))
+					return e.printJSON(newEvalJSON(found, o.curves || figure != nil))
 				}
 				e.printEvaluation(found, o.top)
 				return nil
@@ -103,7 +132,8 @@ func evalCommand(e *env) *cobra.Command {
 	f.StringVar(&o.truth, "truth", "", "labels of the items of the database, a `FILE`.npy or text")
 	f.IntVar(&o.top, "top", 50, "the `N` of the figures at N")
 	o.where.register(cmd)
-	futureFlag(cmd, "plot", "FILE.svg", "draw precision against recall", "")
+	f.BoolVar(&o.curves, "curves", false, "with --json: the points of the curves, too (--plot implies it)")
+	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg or .png")
 	return cmd
 }
 
@@ -234,17 +264,44 @@ type evalJSON struct {
 	Top             int     `json:"top"`
 	Queries         int     `json:"queries"`
 	Database        int     `json:"database"`
+
+	PRRadius     []radiusJSON `json:"pr_radius,omitempty"`
+	PrecisionTop []topJSON    `json:"precision_top,omitempty"`
 }
 
-func newEvalJSON(found []db.Retrieval) map[string]evalJSON {
+// radiusJSON is a model.RadiusPoint.
+type radiusJSON struct {
+	Radius    int     `json:"radius"`
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	Retrieved float64 `json:"retrieved"`
+}
+
+// topJSON is a model.TopPoint of both orders.
+type topJSON struct {
+	K          int     `json:"k"`
+	Hamming    float64 `json:"hamming"`
+	Asymmetric float64 `json:"asymmetric"`
+}
+
+func newEvalJSON(found []db.Retrieval, curves bool) map[string]evalJSON {
 	out := map[string]evalJSON{}
 	for _, r := range found {
 		h, a := r.Hamming, r.Asymmetric
-		out[r.From+"->"+r.To] = evalJSON{
+		j := evalJSON{
 			MAP: h.MAP, MAPTie: h.MAPTie, MAPAt: h.MAPAt, PrecisionAt: h.PrecisionAt, RecallAt: h.RecallAt,
 			MAPAsym: a.MAP, MAPTieAsym: a.MAPTie, MAPAtAsym: a.MAPAt, PrecisionAtAsym: a.PrecisionAt, RecallAtAsym: a.RecallAt,
 			Top: h.Top, Queries: h.Queries, Database: h.Database,
 		}
+		if curves {
+			for _, p := range h.ByRadius {
+				j.PRRadius = append(j.PRRadius, radiusJSON(p))
+			}
+			for i, p := range h.ByTop {
+				j.PrecisionTop = append(j.PrecisionTop, topJSON{p.K, p.Precision, a.ByTop[i].Precision})
+			}
+		}
+		out[r.From+"->"+r.To] = j
 	}
 	return out
 }

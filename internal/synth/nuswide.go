@@ -1,0 +1,325 @@
+package synth
+
+import (
+	"fmt"
+	"math"
+)
+
+// The shape of NUS-WIDE as cross-modal hashing uses it: pictures as bags of 500
+// visual words, their tags as bags of 1,000 words, the 10 most frequent concepts
+// as labels, and about 184,000 pairs.
+const (
+	NUSWideItems  = 184_000
+	NUSWideImage  = 500  // dimensions, dense
+	NUSWideText   = 1000 // dimensions, sparse
+	NUSWideLabels = 10
+
+	// NUSWideLeastWords and NUSWideMostWords bound the words of a text.
+	NUSWideLeastWords = 20
+	NUSWideMostWords  = 50
+)
+
+// DefaultNUSWideNoise leaves mAP well above chance and well below 1.
+const DefaultNUSWideNoise = 0.8
+
+// NUSWide makes data of the shape of NUS-WIDE, any number of items of it. An
+// item depends on the seed, the noise and its number alone, so that any part can
+// be made anywhere, in any order, and twice: to the last bit on one architecture.
+//
+// Labels come from three latent factors, which make some of them go together
+// (clouds with sky) and others avoid each other, and from thresholds that make
+// their frequencies fall from .42 to .06; every item has at least one. Each label
+// is a topic: a distribution over visual words and one over words. An item mixes
+// the topics of its labels with one background topic and with two of twenty
+// nuisance topics that say nothing of the labels but are the same in both
+// modalities, as a subject without a concept of its own is. Noise is the share of
+// the mixture that is not of the labels; it varies from item to item.
+//
+// The picture is the mixture, each visual word times an exponentially distributed
+// deviation, scaled to the sum 1. The text is drawn word by word from the mixture until
+// it has 20 to 50 different words; its numbers are counts.
+//
+// All methods are safe for concurrent use. Making the features of an item takes
+// a few microseconds.
+type NUSWide struct {
+	seed  uint64
+	noise float64
+
+	visual [topics][NUSWideImage]float32 // distributions
+	words  [topics][quantiles]uint16     // the inverse of the distribution function
+}
+
+const (
+	background = NUSWideLabels
+	nuisance   = NUSWideLabels + 1 // the first of them
+	nuisances  = 20
+	topics     = nuisance + nuisances
+
+	quantiles = 1 << 14 // of the tables that a random word is looked up in
+)
+
+// NewNUSWide returns the generator of a seed. Noise is from 0, which leaves
+// nothing but the labels, to 1, which leaves no trace of them.
+func NewNUSWide(seed uint64, noise float64) (*NUSWide, error) {
+	if !(noise >= 0 && noise <= 1) {
+		return nil, fmt.Errorf("synth: noise %v: from 0 to 1 is possible", noise)
+	}
+	g := &NUSWide{seed: seed, noise: noise}
+	for t := range topics {
+		r := newDraws(seed, uint64(t), 't')
+		// Log-normal weights: a topic prefers some visual words, if not as clearly as
+		// its words.
+		sum := 0.0
+		var weights [NUSWideImage]float64
+		for j := range weights {
+			weights[j] = math.Exp(.6 * r.normal())
+			sum += weights[j]
+		}
+		for j, w := range weights {
+			g.visual[t][j] = float32(w / sum)
+		}
+		g.words[t] = zipf(r)
+	}
+	return g, nil
+}
+
+// zipf returns the quantiles of a distribution over words that gives the i-th of
+// them, in an order of its own, a weight of 1/(i+5).
+func zipf(r *draws) (table [quantiles]uint16) {
+	var order [NUSWideText]uint16
+	sum := 0.0
+	for i := range order {
+		order[i] = uint16(i)
+		sum += 1 / float64(i+5)
+	}
+	for i := len(order) - 1; i > 0; i-- {
+		j := r.below(i + 1)
+		order[i], order[j] = order[j], order[i]
+	}
+	word, reached := 0, 1/5./sum
+	for q := range table {
+		for word < len(order)-1 && (float64(q)+.5)/quantiles > reached {
+			word++
+			reached += 1 / float64(word+5) / sum
+		}
+		table[q] = order[word]
+	}
+	return table
+}
+
+// labelModel says when an item has a label: when the weighted factors and a
+// normal deviation of its own, which make up variance 1, are above a threshold.
+// Draws without any label, three in ten, are repeated, which raises all frequencies.
+var labelModel = [NUSWideLabels]struct {
+	factors   [3]float64 // outdoors, water, people
+	threshold float64
+}{
+	{[3]float64{.8, .2, -.1}, .55}, // sky
+	{[3]float64{.8, .3, -.2}, .85},
+	{[3]float64{-.2, -.2, .7}, .90},
+	{[3]float64{.3, .8, -.1}, 1.10},
+	{[3]float64{-.1, .1, -.6}, 1.15},
+	{[3]float64{.5, -.3, -.3}, 1.30},
+	{[3]float64{.3, -.5, .4}, 1.40},
+	{[3]float64{-.5, -.4, .3}, 1.55},
+	{[3]float64{.3, -.1, -.6}, 1.65},
+	{[3]float64{.3, .8, -.2}, 1.75}, // lake
+}
+
+// AppendLabels appends the labels of item i, ascending, to dst: one to ten of 0
+// to 9.
+func (g *NUSWide) AppendLabels(dst []uint32, i int) []uint32 {
+	r := newDraws(g.seed, uint64(i), 'l')
+	for n := len(dst); len(dst) == n; {
+		var factors [3]float64
+		for k := range factors {
+			factors[k] = r.normal()
+		}
+		for l, m := range labelModel {
+			x, own := 0.0, 1.0
+			for k, w := range m.factors {
+				x += w * factors[k]
+				own -= w * w
+			}
+			if x+math.Sqrt(own)*r.normal() > m.threshold {
+				dst = append(dst, uint32(l))
+			}
+		}
+	}
+	return dst
+}
+
+// A mixture is what an item is about: topics and their shares, which add up to 1.
+// The first of them are the labels.
+type mixture struct {
+	n      int
+	topics [NUSWideLabels + 3]int
+	shares [NUSWideLabels + 3]float64
+}
+
+func (m *mixture) add(topic int, share float64) {
+	m.topics[m.n], m.shares[m.n] = topic, share
+	m.n++
+}
+
+func (g *NUSWide) mixture(i int) (m mixture) {
+	var room [NUSWideLabels]uint32
+	labels := g.AppendLabels(room[:0], i)
+	r := newDraws(g.seed, uint64(i), 'm')
+	// An item is clearer or less clear than the average: a power of the noise
+	// keeps 0 and 1 what they are.
+	noise := math.Pow(g.noise, math.Exp(.5*r.normal()))
+	for _, l := range labels {
+		m.add(int(l), (1-noise)/float64(len(labels)))
+	}
+	m.add(background, noise/2)
+	first := r.below(nuisances)
+	second := (first + 1 + r.below(nuisances-1)) % nuisances
+	share := r.uniform()
+	m.add(nuisance+first, noise/2*share)
+	m.add(nuisance+second, noise/2*(1-share))
+	return m
+}
+
+// Image writes the picture of item i to dst, which has NUSWideImage numbers: none
+// is negative, and they add up to 1.
+func (g *NUSWide) Image(dst []float32, i int) {
+	m := g.mixture(i)
+	dst = dst[:NUSWideImage]
+	clear(dst)
+	for k := range m.n {
+		share := float32(m.shares[k])
+		for j, v := range &g.visual[m.topics[k]] {
+			dst[j] += share * v
+		}
+	}
+	r := newDraws(g.seed, uint64(i), 'i')
+	var sum float32
+	for j := 0; j < len(dst); j += 5 { // five draws of 12 bits in a word
+		bits := r.next()
+		for k := j; k < j+5; k++ {
+			dst[k] *= deviations[bits&0xfff]
+			sum += dst[k]
+			bits >>= 12
+		}
+	}
+	for j := range dst {
+		dst[j] *= 1 / sum
+	}
+}
+
+// AppendText appends the text of item i: the numbers of 20 to 50 words, ascending,
+// and how often each occurs.
+func (g *NUSWide) AppendText(words []uint32, counts []float32, i int) ([]uint32, []float32) {
+	var bag [NUSWideText]uint16
+	g.bag(&bag, i)
+	for w, c := range bag {
+		if c > 0 {
+			words = append(words, uint32(w))
+			counts = append(counts, float32(c))
+		}
+	}
+	return words, counts
+}
+
+// Text writes the text of item i to dst, which has NUSWideText numbers.
+func (g *NUSWide) Text(dst []float32, i int) {
+	var bag [NUSWideText]uint16
+	g.bag(&bag, i)
+	for w, c := range bag {
+		dst[w] = float32(c)
+	}
+}
+
+func (g *NUSWide) bag(bag *[NUSWideText]uint16, i int) {
+	m := g.mixture(i)
+	r := newDraws(g.seed, uint64(i), 'w')
+	missing := NUSWideLeastWords + r.below(NUSWideMostWords-NUSWideLeastWords+1)
+	for missing > 0 {
+		u, topic := r.uniform(), 0
+		for u >= m.shares[topic] && topic < m.n-1 {
+			u -= m.shares[topic]
+			topic++
+		}
+		word := g.words[m.topics[topic]][r.below(quantiles)]
+		if bag[word] == 0 {
+			missing--
+		}
+		bag[word]++
+	}
+}
+
+// A CSR holds sparse rows: row i has the numbers Values[Starts[i]:Starts[i+1]] at
+// the columns Columns[Starts[i]:Starts[i+1]], which ascend.
+type CSR struct {
+	Cols    int
+	Starts  []int // one more than there are rows
+	Columns []uint32
+	Values  []float32
+}
+
+// Texts returns the texts of the items from to to-1.
+func (g *NUSWide) Texts(from, to int) *CSR {
+	c := &CSR{Cols: NUSWideText, Starts: []int{0}}
+	for i := from; i < to; i++ {
+		c.Columns, c.Values = g.AppendText(c.Columns, c.Values, i)
+		c.Starts = append(c.Starts, len(c.Columns))
+	}
+	return c
+}
+
+// Data returns the items from to to-1 in memory, with dense texts: 6,000 bytes an
+// item. The first modality is the picture.
+func (g *NUSWide) Data(from, to int) *Data {
+	d := &Data{Vectors: make([][][]float32, 2)}
+	for i := from; i < to; i++ {
+		image, text := make([]float32, NUSWideImage), make([]float32, NUSWideText)
+		g.Image(image, i)
+		g.Text(text, i)
+		d.Vectors[0] = append(d.Vectors[0], image)
+		d.Vectors[1] = append(d.Vectors[1], text)
+		d.Labels = append(d.Labels, g.AppendLabels(nil, i))
+	}
+	return d
+}
+
+// draws are random numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), whose
+// state is one word, so that every item can have its own for every purpose.
+type draws struct{ state uint64 }
+
+const golden = 0x9e3779b97f4a7c15
+
+func newDraws(seed, item uint64, purpose byte) *draws {
+	return &draws{mix(mix(seed+uint64(purpose)*golden) ^ item*golden)}
+}
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func (r *draws) next() uint64 {
+	r.state += golden
+	return mix(r.state)
+}
+
+// uniform returns a number from 0 to below 1.
+func (r *draws) uniform() float64 { return float64(r.next()>>11) / (1 << 53) }
+
+// below returns a number from 0 to n-1, n being far below 2^32.
+func (r *draws) below(n int) int { return int(r.next() >> 32 * uint64(n) >> 32) }
+
+// normal returns one of 4,096 quantiles of the normal distribution.
+func (r *draws) normal() float64 { return normals[r.next()>>52] }
+
+// normals are quantiles of the normal distribution, deviations those of the
+// exponential distribution.
+var normals, deviations = func() (normals [4096]float64, deviations [4096]float32) {
+	for i := range normals {
+		u := (float64(i) + .5) / 4096
+		normals[i] = math.Sqrt2 * math.Erfinv(2*u-1)
+		deviations[i] = float32(-math.Log(u))
+	}
+	return normals, deviations
+}()

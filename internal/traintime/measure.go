@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A config says what is trained on.
+type config struct {
+	Items, Bits, Anchors, Queries int
+	Seed                          uint64
+	Noise                         float64
+	Method                        model.Method
+}
+
+// A result is what a training took, and what it is worth.
+type result struct {
+	Items     int
+	Seconds   map[string]float64 // by phase
+	Making    float64            // seconds, of the total
+	PeakMiB   float64            // of the process, after training
+	ImageText float64            // mAP
+	TextImage float64
+	Chance    float64
+}
+
+// measure trains and evaluates.
+func measure(ctx context.Context, c config) (*result, error) {
+	g, err := synth.NewNUSWide(c.Seed, c.Noise)
+	if err != nil {
+		return nil, err
+	}
+	src := &source{g: g, items: c.Items}
+	trained, err := model.Train(ctx, []model.Modality{
+		{Name: "image", Dim: synth.NUSWideImage},
+		{Name: "text", Dim: synth.NUSWideText},
+	}, src, model.Options{
+		Bits: c.Bits, Anchors: c.Anchors, Seed: c.Seed, Method: c.Method,
+		// Given, so that nothing is chosen by trying: one training is measured.
+		Map:   map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+		Gamma: map[string]float64{"image": 1e-2, "text": 1e-2},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &result{
+		Items:   c.Items,
+		Seconds: trained.Report.Seconds,
+		Making:  src.making.Seconds(),
+		PeakMiB: float64(peakMemory()) / (1 << 20),
+	}
+	return r, r.evaluate(ctx, g, trained.Model, c)
+}
+
+// evaluate ranks the training items, under the codes of their labels, for the
+// items that follow them.
+func (r *result) evaluate(ctx context.Context, g *synth.NUSWide, m *model.Model, c config) error {
+	if c.Queries == 0 {
+		return nil
+	}
+	items, labels := codec.NewCodes(m.Bits(), 0), make([][]uint32, c.Items)
+	code := codec.NewCode(m.Bits())
+	for i := range labels {
+		labels[i] = g.AppendLabels(nil, i)
+		m.LabelCode(code, labels[i])
+		items.Append(code)
+	}
+	data := g.Data(c.Items, c.Items+c.Queries)
+	e := m.NewEncoder()
+	for t, rows := range data.Vectors {
+		z := make([]float64, len(rows)*m.Bits())
+		if err := e.ProjectAll(z, t, rows); err != nil {
+			return err
+		}
+		queries := codec.NewCodes(m.Bits(), 0)
+		for i := range rows {
+			codec.PackSigns(code, z[i*m.Bits():(i+1)*m.Bits()])
+			queries.Append(code)
+		}
+		found, err := model.Evaluate(ctx, items, labels, queries, data.Labels, 50)
+		if err != nil {
+			return err
+		}
+		if t == 0 {
+			r.ImageText = found.MAP
+		} else {
+			r.TextImage = found.MAP
+		}
+		r.Chance = found.ByRadius[m.Bits()].Precision
+	}
+	return nil
+}
+
+// row writes the result as a row of a table.
+func (r *result) row(w io.Writer) {
+	s := r.Seconds
+	fmt.Fprintf(w, "| %d | %.2f | %.2f | %.3f | %.2f | %.2f | %.2f | %.0f |", r.Items,
+		s["total"], s["scan"], s["sweeps"], s["statistics"], s["solve"], r.Making, r.PeakMiB)
+	if r.Chance == 0 { // no queries
+		fmt.Fprintln(w, " | | |")
+		return
+	}
+	fmt.Fprintf(w, " %.3f | %.3f | %.3f |\n", r.ImageText, r.TextImage, r.Chance)
+}
+
+// A source makes items as they are read.
+type source struct {
+	g      *synth.NUSWide
+	items  int
+	making time.Duration
+}
+
+func (s *source) Examples(context.Context) iter.Seq2[model.Example, error] {
+	return func(yield func(model.Example, error) bool) {
+		ex := model.Example{Vectors: [][]float32{make([]float32, synth.NUSWideImage), make([]float32, synth.NUSWideText)}}
+		for i := range s.items {
+			start := time.Now()
+			s.g.Image(ex.Vectors[0], i)
+			s.g.Text(ex.Vectors[1], i)
+			ex.Labels = s.g.AppendLabels(ex.Labels[:0], i)
+			s.making += time.Since(start)
+			if !yield(ex, nil) {
+				return
+			}
+		}
+	}
+}
+
+// peakMemory returns the most bytes that the process has had in memory, or, where
+// the system does not tell, what the Go runtime has obtained from it.
+func peakMemory() uint64 {
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		var kib uint64
+		if _, rest, ok := strings.Cut(string(status), "VmHWM:"); ok {
+			if _, err := fmt.Sscan(rest, &kib); err == nil {
+				return kib << 10
+			}
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Sys
+}
