@@ -193,9 +193,8 @@ func (c *costs) cheap(r, end int) bool {
 }
 
 // worthGoingOnNearest reports whether a k-NN search, whose end is an estimate, is
-// predicted to take less than a scan.
-// As long as it has taken little, it is in doubt in favour of going on, which tells
-// more.
+// predicted to take less than a scan. As long as it has taken little, it is in doubt
+// in favour of going on, which tells more.
 func (c *costs) worthGoingOnNearest(r, end, candidates int) bool {
 	share, scan := c.share(r, candidates), c.nearest
 	if c.between(0, r-1, share) < early*scan {

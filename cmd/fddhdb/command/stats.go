@@ -17,13 +17,18 @@ func statsCommand(e *env) *cobra.Command {
 		Long: prose(`
 			Stats prints figures about a database and its collections, or with
 			--collection about that one: items, labels, codes, and the bytes that they
-			take on disk and in memory.`),
+			take on disk and in memory, for which all codes are loaded: some seconds for
+			ten million.`),
 		Example: example(`
 			fddhdb stats wiki.db
 			fddhdb stats wiki.db --collection main --json`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.withDB(args[0], func(d *db.DB) error {
+				// What is in memory is known when it is there.
+				if err := d.WaitForIndex(cmd.Context()); err != nil {
+					return err
+				}
 				if cmd.Flags().Changed("collection") {
 					return e.collectionStats(d, &o)
 				}
