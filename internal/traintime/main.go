@@ -4,6 +4,8 @@
 //	go run ./internal/traintime
 //	go run ./internal/traintime -n 1000,184000 -method joint -anchors 400
 //
+//	go run ./internal/traintime -n 184000 -peer python3
+//
 // Each number of items has a process of its own, so that its peak of memory is that
 // of nothing else. Items are made as training reads them, once a pass, by the
 // goroutine that reads: that time is part of the total and stands beside it. The
@@ -51,6 +53,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	f.IntVar(&c.Queries, "queries", 1000, "items to measure retrieval with")
 	f.Uint64Var(&c.Seed, "seed", 0, "seed of the data and the training")
 	f.Float64Var(&c.Noise, "noise", synth.DefaultNUSWideNoise, "noise of the data, 0 to 1")
+	python := f.String("peer", "", "compare with numpy, run by this Python; items are in memory")
+	rounds := f.Int("rounds", 3, "with -peer: runs of each side in turns, of which medians are printed")
 	one := f.Bool("one", false, "measure in this process and print JSON; -n is one number")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -59,7 +63,13 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if c.Method, err = model.ParseMethod(*method); err != nil {
 		return err
 	}
-	if !*one {
+	if *rounds < 1 {
+		return fmt.Errorf("-rounds %d: 1 or more are possible", *rounds)
+	}
+	if *python != "" {
+		fmt.Fprintln(stdout, "| items | seconds | scan | statistics | numpy | moments | kernel | gram | solve | ratio |")
+		fmt.Fprintln(stdout, "|---|---|---|---|---|---|---|---|---|---|")
+	} else if !*one {
 		fmt.Fprintf(stdout, "%d bits, %d anchors, method %v, noise %v, %d cores\n\n", c.Bits, c.Anchors, c.Method, c.Noise, runtime.GOMAXPROCS(0))
 		fmt.Fprintln(stdout, "| items | seconds | scan | sweeps | statistics | solve | making items | peak, MiB | mAP image to text | text to image | chance |")
 		fmt.Fprintln(stdout, "|---|---|---|---|---|---|---|---|---|---|---|")
@@ -67,6 +77,14 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	for _, s := range strings.Split(*sizes, ",") {
 		if c.Items, err = strconv.Atoi(s); err != nil || c.Items < 1 {
 			return fmt.Errorf("-n %q: numbers of items with commas between them are expected", *sizes)
+		}
+		if *python != "" {
+			r, err := compare(ctx, c, *python, *rounds)
+			if err != nil {
+				return err
+			}
+			r.row(stdout)
+			continue
 		}
 		if *one {
 			r, err := measure(ctx, c)

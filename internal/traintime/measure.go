@@ -41,15 +41,7 @@ func measure(ctx context.Context, c config) (*result, error) {
 		return nil, err
 	}
 	src := &source{g: g, items: c.Items}
-	trained, err := model.Train(ctx, []model.Modality{
-		{Name: "image", Dim: synth.NUSWideImage},
-		{Name: "text", Dim: synth.NUSWideText},
-	}, src, model.Options{
-		Bits: c.Bits, Anchors: c.Anchors, Seed: c.Seed, Method: c.Method,
-		// Given, so that nothing is chosen by trying: one training is measured.
-		Map:   map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
-		Gamma: map[string]float64{"image": 1e-2, "text": 1e-2},
-	})
+	trained, err := c.train(ctx, src)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +52,23 @@ func measure(ctx context.Context, c config) (*result, error) {
 		PeakMiB: float64(peakMemory()) / (1 << 20),
 	}
 	return r, r.evaluate(ctx, g, trained.Model, c)
+}
+
+// gamma is the ridge of both modalities.
+const gamma = 1e-2
+
+// train trains with everything given, so that nothing is chosen by trying: it is one
+// training that is measured.
+func (c config) train(ctx context.Context, src model.Source) (*model.Result, error) {
+	return model.Train(ctx, []model.Modality{
+		{Name: "image", Dim: synth.NUSWideImage},
+		{Name: "text", Dim: synth.NUSWideText},
+	}, src, model.Options{
+		Bits: c.Bits, Anchors: c.Anchors, Seed: c.Seed, Method: c.Method,
+		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
+		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+		Gamma:    map[string]float64{"image": gamma, "text": gamma},
+	})
 }
 
 // evaluate ranks the training items, under the codes of their labels, for the

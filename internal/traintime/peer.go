@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+//go:embed peer.py
+var peerProgram []byte
+
+// A comparison is the time of our training and of the same arithmetic with numpy, by
+// step, in seconds: the medians of some rounds, taken in turns.
+type comparison struct {
+	Items int
+	Ours  map[string]float64
+	Peer  map[string]float64
+}
+
+// compare takes the time of both sides on the same items, which are in memory.
+func compare(ctx context.Context, c config, python string, rounds int) (*comparison, error) {
+	g, err := synth.NewNUSWide(c.Seed, c.Noise)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "traintime")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	data := g.Data(0, c.Items)
+	if err := writePeerFiles(dir, data); err != nil {
+		return nil, err
+	}
+	var ours, theirs []map[string]float64
+	for range rounds {
+		out, err := exec.CommandContext(ctx, python, filepath.Join(dir, "peer.py"), dir,
+			strconv.Itoa(c.Bits), strconv.Itoa(c.Anchors), strconv.FormatFloat(gamma, 'g', -1, 64)).Output()
+		if err != nil {
+			if failed, ok := err.(*exec.ExitError); ok {
+				err = fmt.Errorf("%w: %s", err, failed.Stderr)
+			}
+			return nil, err
+		}
+		seconds := map[string]float64{}
+		if err := json.Unmarshal(out, &seconds); err != nil {
+			return nil, err
+		}
+		theirs = append(theirs, seconds)
+		trained, err := c.train(ctx, memorySource{data})
+		if err != nil {
+			return nil, err
+		}
+		ours = append(ours, trained.Report.Seconds)
+	}
+	return &comparison{c.Items, medians(ours), medians(theirs)}, nil
+}
+
+// writePeerFiles writes what peer.py reads, and peer.py.
+func writePeerFiles(dir string, data *synth.Data) error {
+	labels := make([][]float32, len(data.Labels))
+	for i, set := range data.Labels {
+		labels[i] = make([]float32, synth.NUSWideLabels)
+		for _, l := range set {
+			labels[i][l] = 1
+		}
+	}
+	for name, rows := range map[string][][]float32{"image": data.Vectors[0], "text": data.Vectors[1], "labels": labels} {
+		if err := writeMatrix(filepath.Join(dir, name+".npy"), rows); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "peer.py"), peerProgram, 0o600)
+}
+
+func writeMatrix(path string, rows [][]float32) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+	}()
+	w, err := vecfile.NewWriter[float32](f, len(rows), len(rows[0]))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// medians returns the median of each step.
+func medians(rounds []map[string]float64) map[string]float64 {
+	m := map[string]float64{}
+	for step := range rounds[0] {
+		var all []float64
+		for _, r := range rounds {
+			all = append(all, r[step])
+		}
+		slices.Sort(all)
+		m[step] = all[len(all)/2]
+	}
+	return m
+}
+
+// row writes the comparison as a row of a table.
+func (c *comparison) row(w io.Writer) {
+	o, p := c.Ours, c.Peer
+	fmt.Fprintf(w, "| %d | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", c.Items,
+		o["total"], o["scan"], o["statistics"], p["total"], p["moments"], p["kernel"], p["gram"], p["solve"], o["total"]/p["total"])
+}
+
+// A memorySource holds its items.
+type memorySource struct{ data *synth.Data }
+
+func (s memorySource) Examples(context.Context) iter.Seq2[model.Example, error] {
+	return func(yield func(model.Example, error) bool) {
+		ex := model.Example{Vectors: make([][]float32, len(s.data.Vectors))}
+		for i := range s.data.Labels {
+			for t := range ex.Vectors {
+				ex.Vectors[t] = s.data.Vectors[t][i]
+			}
+			ex.Labels = s.data.Labels[i]
+			if !yield(ex, nil) {
+				return
+			}
+		}
+	}
+}
