@@ -99,6 +99,30 @@ func TestScores(t *testing.T) {
 	}
 }
 
+// The weights do not depend on the size of the numbers, as far as float64 goes.
+func TestScorerOfAnySize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	z := make([]float64, 64)
+	for b := range z {
+		z[b] = float64(rng.IntN(1<<20) - 1<<19)
+	}
+	want := NewScorer(z)
+	for _, e := range []int{-1074, -1000, -30, 31, 900, 1004} {
+		scaled := make([]float64, len(z))
+		for b, v := range z {
+			scaled[b] = math.Ldexp(v, e)
+		}
+		got := NewScorer(scaled)
+		if !slices.Equal(got.weights, want.weights) || got.total != want.total || !slices.Equal(got.code, want.code) {
+			t.Errorf("times 2^%d: other weights", e)
+		}
+		h := codec.Code{rng.Uint64()}
+		if g, w := got.Score(h), math.Ldexp(want.Score(h), e); g != w {
+			t.Errorf("times 2^%d: score %g, want %g", e, g, w)
+		}
+	}
+}
+
 // bestOf is the answer by definition: all codes that pass the filter, those with the
 // score of the k-th row or a better one.
 func (o *oracle) bestOf(z []float64, k int, by *Scorer, filter *roaring.Bitmap) []Scored {

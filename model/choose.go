@@ -7,8 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"github.com/fddhdb/fddhdb/codec"
 )
 
 // Sizes of a choice. They bound its time to seconds and its memory, a modality, to
@@ -16,9 +14,9 @@ import (
 const (
 	choiceItems    = 4000    // sampled
 	choiceNumbers  = 1 << 26 // of the sampled vectors, at most: 256 MiB
-	choiceFolds    = 5
+	choiceFolds    = 3
 	choiceAnchors  = 400  // while maps are compared
-	refineAnchors  = 800  // while gamma is refined
+	refineAnchors  = 600  // while gamma is refined
 	choiceFeatures = 1536 // a map with more is not tried
 	minChoiceItems = 50   // fewer say too little
 )
@@ -99,6 +97,7 @@ func (tr *trainer) choose(ctx context.Context) error {
 		}
 		tr.report.Choices[name] = choice
 	}
+	tr.chooseStart(choosers)
 	return nil
 }
 
@@ -107,16 +106,9 @@ func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error
 	if !slices.ContainsFunc(tr.from.open, open.any) {
 		return nil, nil
 	}
-	// Codes come from the labels alone: those of MethodLabels stand for those of the
-	// other methods, which they hardly differ from.
-	opt := tr.opt
-	opt.Method = MethodLabels
-	labels := newSolver(opt, nil, tr.sets, slices.Clone(tr.hy))
-	if _, err := labels.run(ctx, nil, opt.Sweeps, nil); err != nil {
+	starts, err := tr.solveStarts(ctx)
+	if err != nil {
 		return nil, err
-	}
-	code := func(set uint32) codec.Code {
-		return labels.codes[int(set)*labels.words : (int(set)+1)*labels.words]
 	}
 	for t, m := range tr.reader.modalities {
 		if !tr.undecided(t) {
@@ -127,7 +119,7 @@ func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error
 			anchors: cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(tr.moments[t].n)),
 			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name]}, gamma: tr.opt.Gamma[m.Name],
 		}
-		c.sample(tr.choices[t], rand.New(rand.NewPCG(tr.opt.Seed, streamFolds)), tr.sets, code)
+		c.sample(tr.choices[t], rand.New(rand.NewPCG(tr.opt.Seed, streamFolds)), tr.sets, starts)
 		tr.choices[t] = nil
 		choosers = append(choosers, c)
 	}
@@ -151,7 +143,8 @@ type setting struct {
 //
 // The criterion is retrieval, because squared error asks for too large a gamma.
 // Features are compared under the rbf map, then the maps with the best features,
-// then gamma is refined with more anchors. What comes later in the lists, which
+// then gamma is refined with more anchors, and then the starts of C are compared
+// (see startCodes). What comes later in the lists, which
 // start with the defaults, has to be better by a standard error of the difference:
 // the best of ten settings by a hair is best by chance.
 type chooser struct {
@@ -167,8 +160,10 @@ type chooser struct {
 
 	xs     [][]float32 // of the sample, as they are
 	bounds []int       // fold f is rows bounds[f] to bounds[f+1]
-	h      []float32   // codes as +-1
-	judge  *judge
+	h      []float32   // codes as +-1, of the first start
+	judge  *judge      // of these
+	starts []startCodes
+	merits []float64 // of the starts; nil if there is nothing to compare them with
 
 	scratch []foldScratch // by worker
 
@@ -180,8 +175,9 @@ type chooser struct {
 	tried []Tried
 }
 
-// sample puts the sampled items in random order and takes their codes.
-func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, code func(set uint32) codec.Code) {
+// sample puts the sampled items in random order and takes their codes, from the
+// solvers of the starts.
+func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, starts []*solver) {
 	n := len(s.kept)
 	order := rng.Perm(n)
 	setOf := make([]uint32, n)
@@ -189,13 +185,14 @@ func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, code 
 	for row, p := range order {
 		c.xs = append(c.xs, s.kept[p].x)
 		setOf[row] = sets.of[s.items[p]]
-		signs(c.h[row*c.q:(row+1)*c.q], code(setOf[row]))
+		signs(c.h[row*c.q:(row+1)*c.q], starts[0].setCode(setOf[row]))
 	}
 	c.scratch = make([]foldScratch, workerCount())
 	for f := range choiceFolds + 1 {
 		c.bounds = append(c.bounds, f*n/choiceFolds)
 	}
-	c.judge = newJudge(setOf, sets, code, c.q, c.bounds)
+	c.judge = newJudge(setOf, sets, starts[0].setCode, c.q, c.bounds)
+	c.addStarts(setOf, starts)
 }
 
 // unfit says why nothing can be chosen.
@@ -281,11 +278,16 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 			return err
 		}
 		// First 0.01, the default; then what is best for another setting is not far.
-		place := -4
+		// Features of one map are compared with the same gamma: where it is best hardly
+		// depends on them, and all their sums are of numbers up to 1.
+		places, step := []int{-4, -7, -1}, 3
 		if len(outcomes) > 0 {
-			place = outcomes[0].place
+			p := outcomes[0].place
+			if places = []int{p, p - 3, p + 3}; s.kind == outcomes[0].Map {
+				places, step = places[:1], 0
+			}
 		}
-		o, first, err := c.search(ctx, c.newTrial(s, choiceAnchors), []int{place, place - 3, place + 3}, 3)
+		o, first, err := c.search(ctx, c.newTrial(s, choiceAnchors), places, step)
 		if err != nil {
 			return err
 		}
@@ -337,6 +339,9 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 		for i := range c.tried[before:] {
 			c.tried[before+i].Refined = true
 		}
+		c.judgeStarts(t, choice.Gamma)
+	} else {
+		c.judgeStarts(c.newTrial(setting{best.FeatureMap, best.Map}, refineAnchors), choice.Gamma)
 	}
 	c.step()
 	choice.Tried = c.tried
@@ -395,7 +400,8 @@ func (o *outcome) improves(best *outcome) bool {
 // factor of 10: at the given places, and then from the best of them up and down by
 // steps until both neighbours are no better. So the grid ends nowhere near the
 // best. It returns the best, nil if no gamma has a solution, and the outcome at the
-// first place. Where gamma is given, there is only that.
+// first place. Where gamma is given, there is only that; with a step of 0, there are
+// only the given places.
 func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) (best, first *outcome, err error) {
 	const end = 24 // 1e12 and 1e-12, where nothing is found any more
 	results := map[int]*outcome{}
@@ -430,7 +436,7 @@ func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) 
 			}
 		}
 		places = nil
-		if best == nil || !c.open.gamma {
+		if best == nil || !c.open.gamma || step == 0 {
 			break
 		}
 		for _, p := range []int{best.place - step, best.place + step} {

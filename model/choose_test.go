@@ -81,6 +81,12 @@ func TestHeldOutFold(t *testing.T) {
 	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: 16})
 	for _, kind := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
 		tt := c.newTrial(setting{FeaturesRaw, kind}, 31)
+		ofSets := make([]foldSums, choiceFolds)
+		if !tt.sets {
+			t.Fatal("4 label sets are solved for as 16 bits")
+		}
+		copy(ofSets, tt.folds)
+		c.aim(tt, false)
 		k := tt.phi.Cols
 		for f, fold := range tt.folds {
 			in := func(row int) bool { return row >= c.bounds[f] && row < c.bounds[f+1] }
@@ -123,6 +129,17 @@ func TestHeldOutFold(t *testing.T) {
 					}
 					if got := fold.b.Data[bit*len(columns)+i]; !approx(got, sum, 1e-9*max(1, math.Abs(sum))) {
 						t.Fatalf("%v, fold %d: B[%d,%d] is %g, want %g", kind, f, bit, ci, got, sum)
+					}
+				}
+				for set := range 4 {
+					var sum float64
+					for row := range c.xs {
+						if !in(row) && int(c.judge.set[row]) == set {
+							sum += float64(tt.phi.Data[row*k+ci])
+						}
+					}
+					if got := ofSets[f].b.Data[set*len(columns)+i]; !approx(got, sum, 1e-9*max(1, math.Abs(sum))) {
+						t.Fatalf("%v, fold %d: B of set %d, feature %d is %g, want %g", kind, f, set, ci, got, sum)
 					}
 				}
 			}

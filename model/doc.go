@@ -34,9 +34,12 @@
 // chosen from a sample of the training items, by cross-validation with retrieval as
 // the criterion: a fold's items are queries, their codes come from projections
 // learned on the other folds, and what they are ranked against are the codes of
-// the labels of the other folds' items ([Choice]). It takes seconds at most,
+// the labels of the other folds' items ([Choice]). Then C is chosen by the same
+// criterion, in the mean over the modalities, among those to which up to 48 random
+// starts lead ([StartChoice]). It takes seconds at most,
 // however many items there are. [Report] has all that was tried, and by what margin
-// the choice won. With fewer than 50 items nothing is chosen.
+// the choice won. With fewer than 50 items nothing is chosen, nor where the options
+// give everything: then there is the one start of the seed.
 //
 // # Use
 //

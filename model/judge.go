@@ -29,7 +29,7 @@ type judge struct {
 // judgment is the memory of one goroutine.
 type judgment struct {
 	dist []uint16
-	ties []tie
+	ties []tie // by distance; without rows between judgements
 }
 
 // newJudge takes the label set of each row of the sample, and the sets with their
@@ -102,23 +102,29 @@ func (j *judge) queryCount() (n int) {
 // over all orders of ties.
 func (j *judge) precision(worker, fold int, row int32, code codec.Code) float64 {
 	s := &j.scratch[worker]
-	clear(s.ties)
 	codec.Distances(s.dist, code, j.codes)
 	counts, relevant := j.counts[fold], j.relevant[j.set[row]]
+	nearest, farthest := len(s.ties), 0
 	for set, d := range s.dist {
-		s.ties[d].rows += counts[set]
+		t := &s.ties[d]
+		t.rows += counts[set]
 		if relevant[set] {
-			s.ties[d].relevant += counts[set]
+			t.relevant += counts[set]
 		}
+		nearest, farthest = min(nearest, int(d)), max(farthest, int(d))
 	}
 	var rows, found int32
 	var sum float64
-	for i := range s.ties {
+	for i := nearest; i <= farthest; i++ {
 		t := &s.ties[i]
+		if t.rows == 0 {
+			continue
+		}
 		t.before, t.relevantBefore = rows, found
 		sum += t.expectation(j.harmonic)
 		rows += t.rows
 		found += t.relevant
+		*t = tie{}
 	}
 	return sum / float64(found)
 }

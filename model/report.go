@@ -20,7 +20,9 @@ type Report struct {
 	// Choices, by modality, say how features, map and gamma were chosen; a modality
 	// for which the options give all of them has none.
 	Choices map[string]*Choice `json:"choices,omitempty"`
-	Sweeps  int                `json:"sweeps"`
+	// Start says which random start of C was taken; nil where there was none to choose.
+	Start  *StartChoice `json:"start,omitempty"`
+	Sweeps int          `json:"sweeps"`
 	// Objective is F after each sweep; for MethodLabels, |H - C Y|^2, since the
 	// rest of F is a constant there.
 	Objective []float64 `json:"objective"`
@@ -73,6 +75,14 @@ type Choice struct {
 	OverDefault  *Margin `json:"over_default,omitempty"`
 
 	Tried []Tried `json:"tried"` // in their order
+}
+
+// A StartChoice says from which random start the codes were learned: of all that
+// were tried, the one under whose codes the held-out items of the [Choice] retrieve
+// best, with what was chosen for each modality.
+type StartChoice struct {
+	Chosen int       `json:"chosen"`  // 0 is the start of a training that chooses nothing
+	MAP    []float64 `json:"map_tie"` // by start, the mean over the modalities that were chosen for
 }
 
 // Settings returns, for each pair of features and map that was compared, what was

@@ -217,6 +217,12 @@ func (s *solver) code(i int) codec.Code {
 	return s.codes[i*s.words : (i+1)*s.words]
 }
 
+// setCode returns the code that a label set has after the last sweep of
+// MethodLabels.
+func (s *solver) setCode(set uint32) codec.Code {
+	return s.codes[int(set)*s.words : (int(set)+1)*s.words]
+}
+
 // signs writes the code as +-1.
 func signs(dst []float32, code []uint64) {
 	for j := range dst {

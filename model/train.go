@@ -25,6 +25,7 @@ const (
 	streamChoice // items to choose with; the same in every modality, if complete
 	streamFolds  // their order
 	streamSubset // which of the anchors are kept
+	streamStarts // other starts of C
 )
 
 // start is where a training starts: what it would draw at random. Tests start
@@ -103,7 +104,8 @@ type trainer struct {
 	report Report
 
 	sets    *labelSets
-	hy      []float64 // H0 Y0'
+	hy      []float64   // H0 Y0'
+	starts  [][]float64 // what hy may be, itself first
 	moments []*moments
 	samples []*sample       // of anchors; nil for a linear map
 	choices []*choiceSample // nil where there is nothing to choose

@@ -18,11 +18,14 @@ type trial struct {
 	anchors int
 	unit    float64 // of gamma
 	phi     dense.Matrix[float32]
+	sets    bool // B is that of the label sets
 	folds   []foldSums
 }
 
 // foldSums are A and B of the items outside of a fold, without the features of the
-// anchors in the fold.
+// anchors in the fold. B has a row for each bit of the codes, or for each label set
+// of the sample: codes are a linear function of which set an item has, so what is
+// solved for the sets serves the codes of every start.
 type foldSums struct {
 	a, b     dense.Matrix[float64]
 	from, to int // the features that are left out
@@ -51,23 +54,19 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 	k, workers := f.size(), workerCount()
 	t.phi = dense.Of(len(xs), k, make([]float32, len(xs)*k))
 	f.applyAll(t.phi.Data, xs, make([]mapScratch, workers))
-	h := dense.Of(len(xs), c.q, c.h)
 
 	// The sums of all folds, then those of all without one.
-	a, b := dense.Of(k, k, make([]float64, k*k)), dense.Of(c.q, k, make([]float64, c.q*k))
-	var as, bs []dense.Matrix[float64]
+	a := dense.Of(k, k, make([]float64, k*k))
+	var as []dense.Matrix[float64]
 	for fold := range choiceFolds {
-		from, to := c.bounds[fold], c.bounds[fold+1]
-		af, bf := dense.Of(k, k, make([]float64, k*k)), dense.Of(c.q, k, make([]float64, c.q*k))
-		dense.AddGram(af, t.phi.Slice(from, to), workers)
-		dense.AddTN(bf, h.Slice(from, to), t.phi.Slice(from, to), workers)
+		af := dense.Of(k, k, make([]float64, k*k))
+		dense.AddGram(af, t.phi.Slice(c.bounds[fold], c.bounds[fold+1]), workers)
 		floats.Add(a.Data, af.Data)
-		floats.Add(b.Data, bf.Data)
-		as, bs = append(as, af), append(bs, bf)
+		as = append(as, af)
 	}
 	for fold := range choiceFolds {
 		first, end := c.bounds[fold], c.bounds[fold+1]
-		af, bf := as[fold], bs[fold]
+		af := as[fold]
 		var out foldSums
 		for _, row := range rows {
 			if row < first {
@@ -78,30 +77,57 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 			}
 		}
 		rest := k - (out.to - out.from)
-		out.a, out.b = dense.Of(rest, rest, make([]float64, rest*rest)), dense.Of(c.q, rest, make([]float64, c.q*rest))
-		subtract := func(dst, x, y []float64, columns int) {
-			i := 0
-			for col := range columns {
-				if col < out.from || col >= out.to {
-					dst[i] = x[col] - y[col]
-					i++
-				}
-			}
-		}
+		out.a = dense.Of(rest, rest, make([]float64, rest*rest))
 		i := 0
 		for row := range k {
 			if row < out.from || row >= out.to {
-				subtract(out.a.Data[i*rest:], a.Data[row*k:], af.Data[row*k:], row+1)
+				out.subtract(out.a.Data[i*rest:], a.Data[row*k:], af.Data[row*k:], row+1)
 				i++
 			}
 		}
-		for bit := range c.q {
-			subtract(out.b.Data[bit*rest:], b.Data[bit*k:], bf.Data[bit*k:], k)
-		}
-		as[fold], bs[fold] = dense.Matrix[float64]{}, dense.Matrix[float64]{} // large
+		as[fold] = dense.Matrix[float64]{} // large
 		t.folds = append(t.folds, out)
 	}
+	c.aim(t, len(c.judge.counts[0]) <= c.q)
 	return t
+}
+
+// subtract writes x - y to dst without the features that are left out.
+func (s *foldSums) subtract(dst, x, y []float64, columns int) {
+	i := 0
+	for col := range columns {
+		if col < s.from || col >= s.to {
+			dst[i] = x[col] - y[col]
+			i++
+		}
+	}
+}
+
+// aim gives the trial its B: of codes, or of label sets.
+func (c *chooser) aim(t *trial, sets bool) {
+	t.sets = sets
+	targets := dense.Of(t.phi.Rows, c.q, c.h)
+	if sets {
+		targets = c.indicators()
+	}
+	k, r, workers := t.phi.Cols, targets.Cols, workerCount()
+	b := dense.Of(r, k, make([]float64, r*k))
+	var bs []dense.Matrix[float64]
+	for fold := range choiceFolds {
+		from, to := c.bounds[fold], c.bounds[fold+1]
+		bf := dense.Of(r, k, make([]float64, r*k))
+		dense.AddTN(bf, targets.Slice(from, to), t.phi.Slice(from, to), workers)
+		floats.Add(b.Data, bf.Data)
+		bs = append(bs, bf)
+	}
+	for fold := range t.folds {
+		out := &t.folds[fold]
+		rest := out.a.Cols
+		out.b = dense.Of(r, rest, make([]float64, r*rest))
+		for row := range r {
+			out.subtract(out.b.Data[row*rest:], b.Data[row*k:], bs[fold].Data[row*k:], k)
+		}
+	}
 }
 
 // prepare returns the features of the sample and their moments.
@@ -139,7 +165,11 @@ func (c *chooser) evaluate(t *trial, gammas []float64) []*outcome {
 	}
 	parallel(workerCount(), len(stable), func(worker, i int) {
 		g, f := i/choiceFolds, i%choiceFolds
-		stable[i] = c.judgeFold(t, f, gammas[g], worker, outcomes[g].precisions[first[f]:])
+		precisions := outcomes[g].precisions[first[f]:]
+		starts := c.comparing(t)
+		stable[i] = c.judgeFold(t, f, gammas[g], worker, starts, func(_, query int, precision float64) {
+			precisions[query] += precision / float64(starts)
+		})
 	})
 	for i, o := range outcomes {
 		for f := range choiceFolds {
@@ -155,13 +185,14 @@ func (c *chooser) evaluate(t *trial, gammas []float64) []*outcome {
 }
 
 // foldScratch is the memory of one goroutine.
-type foldScratch struct{ l, solved, p, z []float64 }
+type foldScratch struct{ l, solved, p, u, z []float64 }
 
-// judgeFold writes the average precision of each query of the fold, and reports
+// judgeFold calls judged with the average precision of each query of the fold, by
+// its place among these, under the codes of the first so many starts. It reports
 // whether gamma gives a projection.
-func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker int, precisions []float64) bool {
+func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts int, judged func(start, query int, precision float64)) bool {
 	sums, s := t.folds[fold], &c.scratch[worker]
-	rest, k := sums.a.Cols, t.phi.Cols
+	rest, k, r := sums.a.Cols, t.phi.Cols, sums.b.Rows
 	s.l = append(s.l[:0], sums.a.Data...)
 	l := dense.Of(rest, rest, s.l)
 	for i := range rest {
@@ -171,13 +202,13 @@ func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker int, preci
 		return false
 	}
 	s.solved = append(s.solved[:0], sums.b.Data...)
-	solved := dense.Of(c.q, rest, s.solved)
+	solved := dense.Of(r, rest, s.solved)
 	dense.CholeskySolve(solved, l, 1)
-	s.p = slices.Grow(s.p[:0], c.q*k)[:c.q*k]
+	s.p = slices.Grow(s.p[:0], r*k)[:r*k]
 	clear(s.p) // zeros for what is left out
-	p := dense.Of(c.q, k, s.p)
-	for bit := range c.q {
-		row, full := solved.Data[bit*rest:(bit+1)*rest], p.Data[bit*k:(bit+1)*k]
+	p := dense.Of(r, k, s.p)
+	for i := range r {
+		row, full := solved.Data[i*rest:(i+1)*rest], p.Data[i*k:(i+1)*k]
 		copy(full, row[:sums.from])
 		copy(full[sums.to:], row[sums.from:])
 	}
@@ -187,21 +218,33 @@ func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker int, preci
 		}
 	}
 	packed := dense.Pack(p)
+	s.u = slices.Grow(s.u[:0], mapRows*r)[:mapRows*r]
 	s.z = slices.Grow(s.z[:0], mapRows*c.q)[:mapRows*c.q]
-	z := s.z
 	code := codec.NewCode(c.q)
 	queries := c.judge.queries[fold]
-	for len(queries) > 0 {
+	for done := 0; done < len(queries); {
 		// Queries are nearly all rows of the fold, in their order: project runs.
-		from := int(queries[0])
+		from := int(queries[done])
 		to := min(from+mapRows, c.bounds[fold+1])
-		dense.MulNT(dense.Of(to-from, c.q, z), t.phi.Slice(from, to), packed)
-		for len(queries) > 0 && int(queries[0]) < to {
-			i := int(queries[0]) - from
-			codec.PackSigns(code, z[i*c.q:(i+1)*c.q])
-			precisions[0] = c.judge.precision(worker, fold, queries[0], code)
-			queries, precisions = queries[1:], precisions[1:]
+		end := done
+		for end < len(queries) && int(queries[end]) < to {
+			end++
 		}
+		u := dense.Of(to-from, r, s.u)
+		dense.MulNT(u, t.phi.Slice(from, to), packed)
+		for start := range starts {
+			z := s.u
+			if t.sets {
+				z = s.z
+				dense.MulNT(dense.Of(to-from, c.q, z), u, c.starts[start].signs)
+			}
+			for query := done; query < end; query++ {
+				i := int(queries[query]) - from
+				codec.PackSigns(code, z[i*c.q:(i+1)*c.q])
+				judged(start, query, c.starts[start].judge.precision(worker, fold, queries[query], code))
+			}
+		}
+		done = end
 	}
 	return true
 }

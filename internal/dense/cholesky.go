@@ -3,14 +3,14 @@ package dense
 import "math"
 
 // cholBlock is how many columns of a factor are computed at a time: whole panels.
-const cholBlock = 96
+const cholBlock = 48
 
 // cholRows is how many rows of a block of columns one goroutine takes.
 const cholRows = 32
 
 // Cholesky replaces a, k x k, symmetric and given by its lower triangle, by the
 // factor L of a = L L': lower triangular, with a positive diagonal. Above the
-// diagonal a may hold anything, and holds nothing of use afterwards. It reports
+// diagonal a may hold anything; afterwards it holds what CholeskySolve needs. It reports
 // false when a is not positive definite, or so little that rounding decides: when
 // no more is left of a number of the diagonal than k times its rounding. Then a is
 // half done.
@@ -38,7 +38,11 @@ func Cholesky(a Matrix[float64], workers int) bool {
 		if !factor(diagonal, scale[:diagonal.Rows], float64(k)*0x1p-53) {
 			return false
 		}
-		inverse := Pack(invert(diagonal))
+		invert(diagonal)
+		if end == k {
+			break
+		}
+		inverse := Pack(inverted(diagonal))
 		eachRows(a.Slice(end, k), workers, func(rows Matrix[float64]) {
 			subtractProduct(rows, j, end, 0, j, left)
 			multiply(rows, j, end, inverse)
@@ -62,7 +66,7 @@ func CholeskySolve(x, l Matrix[float64], workers int) {
 	for j := 0; j < k; j += cholBlock { // y L' = b
 		end := min(j+cholBlock, k)
 		left := Pack(l.Slice(j, end).columns(0, j))
-		inverse := Pack(invert(l.Slice(j, end).columns(j, end)))
+		inverse := Pack(inverted(l.Slice(j, end).columns(j, end)))
 		eachRows(x, workers, func(rows Matrix[float64]) {
 			subtractProduct(rows, j, end, 0, j, left)
 			multiply(rows, j, end, inverse)
@@ -71,7 +75,7 @@ func CholeskySolve(x, l Matrix[float64], workers int) {
 	for j := (k - 1) / cholBlock * cholBlock; j >= 0; j -= cholBlock { // x L = y
 		end := min(j+cholBlock, k)
 		below := PackTransposed(l.Slice(end, k).columns(j, end))
-		inverse := PackTransposed(invert(l.Slice(j, end).columns(j, end)))
+		inverse := PackTransposed(inverted(l.Slice(j, end).columns(j, end)))
 		eachRows(x, workers, func(rows Matrix[float64]) {
 			subtractProduct(rows, j, end, end, k, below)
 			multiply(rows, j, end, inverse)
@@ -142,11 +146,12 @@ func factor(a Matrix[float64], scale []float64, eps float64) bool {
 	return true
 }
 
-// invert returns the inverse of a lower triangular matrix.
-func invert(l Matrix[float64]) Matrix[float64] {
-	n := l.Rows
-	inv := Of(n, n, make([]float64, n*n))
-	for i := range n {
+// invert writes the inverse of a lower triangular matrix, transposed, above its
+// diagonal; that of the diagonal is not written.
+func invert(l Matrix[float64]) {
+	var room [cholBlock * cholBlock]float64
+	inv := Of(l.Rows, l.Rows, room[:])
+	for i := range l.Rows {
 		// Row i of L times the inverse is that of the identity.
 		row, dst := l.row(i), inv.row(i)
 		for p, v := range row[:i] {
@@ -157,6 +162,22 @@ func invert(l Matrix[float64]) Matrix[float64] {
 		dst[i] = 1
 		for j := range i + 1 {
 			dst[j] /= row[i]
+		}
+		for j, v := range dst[:i] {
+			l.row(j)[i] = v
+		}
+	}
+}
+
+// inverted returns the inverse that invert has written.
+func inverted(l Matrix[float64]) Matrix[float64] {
+	n := l.Rows
+	inv := Of(n, n, make([]float64, n*n))
+	for i := range n {
+		row := l.row(i)
+		inv.Data[i*n+i] = 1 / row[i]
+		for j, v := range row[i+1:] {
+			inv.Data[(i+1+j)*n+i] = v
 		}
 	}
 	return inv

@@ -250,6 +250,9 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 			e.printf("%s: %+.4f +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, r.MAP, r.StdErr, r.FeatureMap, r.Map, number(r.Gamma))
 		}
 	}
+	if st := t.Start; st != nil {
+		e.printf("codes: start %d of %d, mAP %.4f against %.4f of the first\n", st.Chosen+1, len(st.MAP), st.MAP[st.Chosen], st.MAP[0])
+	}
 	if len(rows) > 0 {
 		e.printf("\n")
 	}

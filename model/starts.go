@@ -1,0 +1,172 @@
+package model
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/fddhdb/fddhdb/internal/dense"
+)
+
+// The random start H0 decides which orthonormal basis C the solver ends at, and
+// with it how well the bits can be told from the features: between starts, mAP
+// varies about as much as between good settings. Neither the objective nor the
+// distances of the codes say which start is good, but held-out retrieval does.
+// And that is cheap to ask: codes are a linear function of which label set an item
+// has, so once the projections are solved for the sets, a start costs a product of
+// queries x sets x bits.
+const (
+	mostStarts   = 48
+	searchStarts = 2       // whose mean is the criterion for settings
+	startWork    = 1 << 30 // multiplications that all starts may take, roughly
+	mostTargets  = 512     // label sets to solve for
+)
+
+// startCodes are the codes of one start.
+type startCodes struct {
+	judge *judge
+	signs *dense.Packed[float64] // as +-1: q rows of a number for each label set of the judge
+}
+
+// solveStarts returns solvers after their sweeps, one for each start. Codes come
+// from the labels alone: those of MethodLabels stand for those of the other methods,
+// which they hardly differ from.
+func (tr *trainer) solveStarts(ctx context.Context) ([]*solver, error) {
+	opt := tr.opt
+	opt.Method = MethodLabels
+	tr.starts = tr.drawStarts()
+	var solvers []*solver
+	for _, hy := range tr.starts {
+		s := newSolver(opt, nil, tr.sets, slices.Clone(hy))
+		if _, err := s.run(ctx, nil, opt.Sweeps, nil); err != nil {
+			return nil, err
+		}
+		solvers = append(solvers, s)
+	}
+	return solvers, nil
+}
+
+// drawStarts returns H0 Y0' of the scan, and for other H0 a random matrix with rows
+// of the same size.
+func (tr *trainer) drawStarts() [][]float64 {
+	c, q := len(tr.sets.labels), tr.opt.Bits
+	items := make([]float64, c) // by label
+	members := 0
+	for i, set := range tr.sets.sets {
+		members += len(set)
+		for _, l := range set {
+			items[l] += float64(tr.sets.counts[i])
+		}
+	}
+	// A sweep is a decomposition, some 20 c^2 q, and a product of sets and labels.
+	work := tr.opt.Sweeps * (20*c*c*q + 2*members*q)
+	starts := [][]float64{tr.hy}
+	rng := rand.New(rand.NewPCG(tr.opt.Seed, streamStarts))
+	for range min(mostStarts, startWork/work) - 1 {
+		hy := make([]float64, 0, c*q)
+		for _, n := range items {
+			for range q {
+				hy = append(hy, math.Sqrt(n)*rng.NormFloat64())
+			}
+		}
+		starts = append(starts, hy)
+	}
+	return starts
+}
+
+// addStarts takes the codes of the solvers.
+func (c *chooser) addStarts(setOf []uint32, solvers []*solver) {
+	r := len(c.judge.counts[0])
+	of := make([]uint32, r) // by label set of the judge
+	for row, set := range c.judge.set {
+		of[set] = setOf[row]
+	}
+	work := c.judge.queryCount() * r * c.q
+	for i := range solvers {
+		if i > 0 && (r > mostTargets || i*work > startWork) {
+			break
+		}
+		j := *c.judge
+		j.codes = nil
+		h, signed := dense.Of(r, c.q, make([]float64, r*c.q)), make([]float32, c.q)
+		for set, s := range of {
+			j.codes = append(j.codes, solvers[i].setCode(s)...)
+			signs(signed, solvers[i].setCode(s))
+			for b, v := range signed {
+				h.Data[set*c.q+b] = float64(v)
+			}
+		}
+		c.starts = append(c.starts, startCodes{&j, dense.PackTransposed(h)})
+	}
+}
+
+// comparing returns how many starts are judged while settings are compared.
+func (c *chooser) comparing(t *trial) int {
+	if t.sets {
+		return min(searchStarts, len(c.starts))
+	}
+	return 1
+}
+
+// indicators returns a row for each item of the sample, with 1 at its label set.
+func (c *chooser) indicators() dense.Matrix[float32] {
+	r := len(c.judge.counts[0])
+	x := dense.Of(len(c.judge.set), r, make([]float32, len(c.judge.set)*r))
+	for row, set := range c.judge.set {
+		x.Data[row*r+int(set)] = 1
+	}
+	return x
+}
+
+// judgeStarts measures the starts under the settings that were chosen.
+func (c *chooser) judgeStarts(t *trial, gamma float64) {
+	n := len(c.starts)
+	if n < 2 {
+		return
+	}
+	if !t.sets {
+		c.aim(t, true)
+	}
+	sums, stable := make([][]float64, choiceFolds), make([]bool, choiceFolds)
+	parallel(workerCount(), choiceFolds, func(worker, f int) {
+		sums[f] = make([]float64, n)
+		stable[f] = c.judgeFold(t, f, gamma, worker, n, func(start, _ int, precision float64) {
+			sums[f][start] += precision
+		})
+	})
+	if slices.Contains(stable, false) {
+		return
+	}
+	c.merits = make([]float64, n)
+	for _, s := range sums {
+		floats.AddScaled(c.merits, 1/float64(c.judge.queryCount()), s)
+	}
+}
+
+// chooseStart begins the solver where held-out items retrieve best, in the mean over
+// the modalities; the first of equals.
+func (tr *trainer) chooseStart(choosers []*chooser) {
+	var merits []float64
+	judged := 0.0
+	for _, c := range choosers {
+		switch {
+		case c.merits == nil:
+			continue
+		case merits == nil:
+			merits = make([]float64, len(tr.starts))
+		}
+		merits = merits[:min(len(merits), len(c.merits))] // as many as all have judged
+		floats.Add(merits, c.merits[:len(merits)])
+		judged++
+	}
+	if len(merits) < 2 {
+		return
+	}
+	floats.Scale(1/judged, merits)
+	best := floats.MaxIdx(merits)
+	tr.hy = tr.starts[best]
+	tr.report.Start = &StartChoice{Chosen: best, MAP: merits}
+}

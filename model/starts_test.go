@@ -1,0 +1,116 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// TestStartsAreJudgedByTheirCodes: what is solved for the label sets gives the
+// figures that the codes of each start give when they are solved for themselves.
+func TestStartsAreJudgedByTheirCodes(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 400, Classes: 5, Dims: []int{7}, LabelsPerItem: 2, Noise: 1.5})
+	c := chooserOf(t, modalitiesOf([]int{7}), synthetic(data), Options{Bits: 24})
+	if len(c.starts) != mostStarts {
+		t.Fatalf("%d starts", len(c.starts))
+	}
+	tt := c.newTrial(setting{FeaturesRaw, MapRBF}, 60)
+	c.judgeStarts(tt, .01)
+	got := c.merits
+	different := false
+	for start, s := range c.starts {
+		for row, set := range c.judge.set {
+			signs(c.h[row*c.q:(row+1)*c.q], s.judge.codes[int(set)*s.judge.words:][:s.judge.words])
+		}
+		c.aim(tt, false)
+		sum := 0.0
+		first := c.starts[0]
+		c.starts[0] = s
+		for f := range choiceFolds {
+			if !c.judgeFold(tt, f, .01, 0, 1, func(_, _ int, precision float64) { sum += precision }) {
+				t.Fatal("no solution")
+			}
+		}
+		c.starts[0] = first
+		// A projection of nearly nothing may get another sign.
+		if want := sum / float64(c.judge.queryCount()); !approx(got[start], want, 1e-3) {
+			t.Errorf("start %d: %g, want %g", start, got[start], want)
+		}
+		different = different || got[start] != got[0]
+	}
+	if !different {
+		t.Error("all starts are as good")
+	}
+}
+
+// TestBestStartIsTaken: training goes on from the start with the largest merit, and
+// says so.
+func TestBestStartIsTaken(t *testing.T) {
+	dims := []int{7, 4}
+	data := synthetic(synth.Pairs(synth.Config{Items: 500, Classes: 6, Dims: dims, Noise: 1.5}))
+	r, err := Train(t.Context(), modalitiesOf(dims), data, Options{Bits: 16, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Report.Start
+	if s == nil || len(s.MAP) != mostStarts || s.MAP[s.Chosen] != slices.Max(s.MAP) {
+		t.Fatalf("%+v", s)
+	}
+	// The codes are those of the solver that begins there.
+	tr := &trainer{opt: settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}), from: seeded(3, 16), reader: &reader{modalities: modalitiesOf(dims), src: data, items: -1}}
+	if err := tr.scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	solvers, err := tr.solveStarts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := codec.NewCode(16)
+	for set, columns := range tr.sets.sets {
+		var labels []uint32
+		for _, l := range columns {
+			labels = append(labels, tr.sets.labels[l])
+		}
+		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, solvers[s.Chosen].setCode(uint32(set))) {
+			t.Fatalf("labels %v: code %x", labels, got)
+		}
+	}
+	// Nothing to choose: the start is that of the seed.
+	given, err := Train(t.Context(), modalitiesOf(dims), data, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given.Report.Start != nil {
+		t.Errorf("nothing is open, and yet %+v", given.Report.Start)
+	}
+}
+
+// TestNothingIsLearnedFromTheFold: vectors that say nothing of the labels, but each
+// of which is an anchor of its own, retrieve no better than chance.
+func TestNothingIsLearnedFromTheFold(t *testing.T) {
+	src := made(400, 2, func(rng *rand.Rand, _ int) []float32 {
+		x := make([]float32, 30)
+		for j := range x {
+			x[j] = float32(rng.NormFloat64())
+		}
+		return x
+	})
+	c := chooserOf(t, modalitiesOf([]int{30}), src, Options{Bits: 16})
+	// Half of the queries find the half that is relevant first, the others last.
+	chance := (1 + 1 - math.Ln2) / 2
+	for _, kind := range []MapKind{MapRBF, MapLinear, MapRBFLinear} {
+		for _, sets := range []bool{false, true} {
+			tt := c.newTrial(setting{FeaturesRaw, kind}, 400)
+			c.aim(tt, sets)
+			for _, o := range c.evaluate(tt, []float64{1e-4, 1}) {
+				if o.precisions == nil || !approx(o.MAP, chance, 4*o.StdErr) {
+					t.Errorf("%v, gamma %g: %.3f +- %.3f, want %.3f", kind, o.Gamma, o.MAP, o.StdErr, chance)
+				}
+			}
+		}
+	}
+}
