@@ -298,9 +298,14 @@ func TestNothingToChooseFrom(t *testing.T) {
 	alone := made(60, 60, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
 	constant := made(60, 3, func(*rand.Rand, int) []float32 { return []float32{1, 2} })
 	for _, c := range []struct {
-		src  *memory
-		says string
-	}{{few, "49 training items"}, {alone, "0 sampled items"}, {constant, "all vectors are equal"}} {
+		src   *memory
+		says  string
+		gamma float64
+	}{
+		{few, "49 training items", defaultLinearGamma(sigmaOf(few))},
+		{alone, "0 sampled items", defaultLinearGamma(sigmaOf(alone))},
+		{constant, "all vectors are equal", DefaultGamma},
+	} {
 		r, err := Train(t.Context(), modalitiesOf([]int{2}), c.src, Options{Map: map[string]MapKind{"image": MapLinear}})
 		if err != nil {
 			t.Fatal(err)
@@ -309,10 +314,15 @@ func TestNothingToChooseFrom(t *testing.T) {
 		if !strings.Contains(choice.Unfit, c.says) || len(choice.Tried) != 0 {
 			t.Errorf("%+v, want it to say %q", choice, c.says)
 		}
-		if chosen.FeatureMap != FeaturesRaw || chosen.Map != MapLinear || chosen.Gamma != DefaultGamma {
+		if chosen.FeatureMap != FeaturesRaw || chosen.Map != MapLinear || chosen.Gamma != c.gamma || choice.Gamma != c.gamma {
 			t.Errorf("%s: %+v", c.says, chosen)
 		}
 	}
+}
+
+func sigmaOf(m *memory) float64 {
+	sigma, _ := momentsOf(m.vectors[0]).sigma()
+	return sigma
 }
 
 // TestLargeMapsAreNotTried: what they would cost is not a small multiple of

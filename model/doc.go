@@ -83,7 +83,8 @@
 //
 // # Caveats
 //
-//   - c labels need at least c bits.
+//   - c labels need at least c bits, or label embedding ([Options].LabelEmbedding,
+//     method labels), which costs some retrieval; [Embedding] says how much.
 //   - More sweeps lower the objective, but with many labels retrieval suffers
 //     and bits become constant; the report shows balance and constant bits.
 //   - All items of one label set share one code, so a ranking by distance has

@@ -3,6 +3,8 @@ package model
 import (
 	"errors"
 	"fmt"
+
+	"github.com/fddhdb/fddhdb/codec"
 )
 
 // What training cannot start from. Errors returned wrap these or are one of
@@ -31,12 +33,20 @@ func (e *DimensionError) Error() string {
 }
 
 // A BitsError is a training with more labels than bits: C'C = I needs a
-// dimension of the code space for each label.
-type BitsError struct{ Bits, Labels int }
+// dimension of the code space for each label, unless labels are embedded. Limit is
+// how many there may be: Bits, or more with Options.LabelEmbedding.
+type BitsError struct{ Bits, Labels, Limit int }
 
 func (e *BitsError) Error() string {
-	return fmt.Sprintf("%d labels do not fit in codes of %d bits: use at least %d bits, or fewer labels",
-		e.Labels, e.Bits, (e.Labels+7)/8*8)
+	if e.Limit > e.Bits {
+		return fmt.Sprintf("%d labels are too many for codes of %d bits, even embedded: use at most %d labels", e.Labels, e.Bits, e.Limit)
+	}
+	if bits := (e.Labels + 7) / 8 * 8; bits <= codec.MaxBits {
+		return fmt.Sprintf("%d labels do not fit in codes of %d bits: use at least %d bits, fewer labels, or label embedding (LabelEmbedding, --label-embedding), which costs some retrieval",
+			e.Labels, e.Bits, bits)
+	}
+	return fmt.Sprintf("%d labels do not fit in codes of %d bits, nor in any of at most %d: use fewer labels, or label embedding (LabelEmbedding, --label-embedding), which costs some retrieval",
+		e.Labels, e.Bits, codec.MaxBits)
 }
 
 // An AnchorsError is a request for more anchors than there are vectors to draw
@@ -74,15 +84,16 @@ type ModalityError struct {
 func (e *ModalityError) Error() string { return fmt.Sprintf("modality %q %s", e.Modality, e.Problem) }
 
 // A SingularError is a ridge regression without a stable solution: the Gram
-// matrix plus Gamma I is not positive definite in 53 bits.
+// matrix plus Gamma I is not positive definite in 53 bits. With Enough, a millionth
+// of the mean of its diagonal, it is.
 type SingularError struct {
-	Modality string
-	Gamma    float64
+	Modality      string
+	Gamma, Enough float64
 }
 
 func (e *SingularError) Error() string {
-	return fmt.Sprintf("the Gram matrix of modality %q with gamma %g is not positive definite: use a larger gamma, such as 0.01",
-		e.Modality, e.Gamma)
+	return fmt.Sprintf("the Gram matrix of modality %q with gamma %g is not positive definite: use a larger gamma, such as %.2g",
+		e.Modality, e.Gamma, e.Enough)
 }
 
 // A FormatError is a model or statistics written by a newer release.

@@ -15,6 +15,8 @@ type labelSets struct {
 	sets   [][]int32 // the columns of each set, ascending; in order of appearance
 	counts []int     // items that have the set
 	of     []uint32  // by item: its set; 4 bytes an item
+
+	embedding *embedding // of more labels than bits; else nil
 }
 
 // known returns the columns of those labels that are known, ascending if the
@@ -33,6 +35,7 @@ func appendKnown(dst []int32, known, labels []uint32) []int32 {
 // known only at the end.
 type setBuilder struct {
 	bits   int
+	limit  int // of the labels
 	index  map[string]uint32
 	keys   [][]uint32
 	counts []int
@@ -42,7 +45,7 @@ type setBuilder struct {
 }
 
 func newSetBuilder(bits int) *setBuilder {
-	return &setBuilder{bits: bits, index: map[string]uint32{}, hy: map[uint32][]float64{}}
+	return &setBuilder{bits: bits, limit: bits, index: map[string]uint32{}, hy: map[uint32][]float64{}}
 }
 
 // add takes the labels of the next item and the code that it starts with.
@@ -52,7 +55,7 @@ func (s *setBuilder) add(labels []uint32, code []uint64) {
 		s.key = binary.LittleEndian.AppendUint32(s.key, l)
 		sum, ok := s.hy[l]
 		if !ok {
-			if len(s.hy) < s.bits { // else finish refuses: only count
+			if len(s.hy) < s.limit { // else finish refuses: only count
 				sum = make([]float64, s.bits)
 			}
 			s.hy[l] = sum
@@ -82,8 +85,8 @@ func (s *setBuilder) finish() (*labelSets, []float64, error) {
 		return nil, nil, fmt.Errorf("%w: all %d training items have the same labels, so they would all get the same code: label items of at least two kinds", ErrOneClass, len(s.of))
 	}
 	labels := slices.Sorted(maps.Keys(s.hy))
-	if len(labels) > s.bits {
-		return nil, nil, &BitsError{Bits: s.bits, Labels: len(labels)}
+	if len(labels) > s.limit {
+		return nil, nil, &BitsError{Bits: s.bits, Labels: len(labels), Limit: s.limit}
 	}
 	sets := &labelSets{labels: labels, counts: s.counts, of: s.of}
 	for _, k := range s.keys {

@@ -166,6 +166,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 	d.y = mat.DenseCopyOf(d.label)
 	d.h = mat.NewDense(q, n, nil)
 	from := seeded(s.opt.Seed, q)
+	from.ties = nil // what is compared starts from H0 Y0' as it is
 	code := codec.NewCode(q)
 	for i := range n {
 		from.signs(code)
@@ -175,6 +176,7 @@ func solveBoth(t testing.TB, cfg synth.Config, opt Options) *solved {
 	}
 	s.h, s.y = append(s.h, d.h), append(s.y, d.y)
 	from = seeded(s.opt.Seed, q)
+	from.ties = nil // what is compared starts from H0 Y0' as it is
 	rotation := from.rotation
 	from.rotation = func(t, k int) []float64 {
 		r := rotation(t, k)

@@ -16,7 +16,7 @@ import (
 //	4         uint32 q: bits, a multiple of 8 from 8 to 4096
 //	1         uint8 method: 1 labels, 2 joint, 3 paper
 //	8         uint64 seed
-//	4         uint32 c: labels, 1 to q
+//	4         uint32 c: labels, 1 to 2^20
 //	4c        uint32 each: the labels, ascending, distinct
 //	8cq       float64: C, a row of q for each label
 //	4         uint32 T: modalities, 1 to 1024
@@ -105,7 +105,7 @@ func Unmarshal(b []byte) (*Model, error) {
 		r.fail("method %d", m.method)
 	}
 	m.seed = r.u64("seed")
-	c := r.count("the number of labels", 1, m.bits)
+	c := r.count("the number of labels", 1, maxLabels)
 	for i := range c {
 		l := r.u32("labels")
 		if r.err != nil {

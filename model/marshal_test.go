@@ -178,6 +178,13 @@ func FuzzModel(f *testing.F) {
 	}
 	b, _ = marshal(f, r)
 	f.Add(b)
+	r, err = Train(f.Context(), modalitiesOf([]int{48, 24}), synthetic(synth.ManyLabels{Items: 40, Labels: 12}.Make()),
+		Options{Bits: 8, Anchors: 5, LabelEmbedding: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	b, _ = marshal(f, r)
+	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = reseal(b)
 		m, err := Unmarshal(b)
@@ -228,4 +235,27 @@ func FuzzStatistics(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestClaimedLabelsTakeNoMemory: what the bytes say of the number of labels costs
+// nothing before the labels are there.
+func TestClaimedLabelsTakeNoMemory(t *testing.T) {
+	for _, labels := range []uint32{maxLabels, maxLabels + 1, 1<<32 - 1} {
+		w := newWireWriter(modelMagic, 1)
+		w.u32(4096)
+		w.u8(uint8(MethodLabels))
+		w.u64(0)
+		w.u32(labels)
+		for l := range uint32(1000) {
+			w.u32(l)
+		}
+		b := w.finish()
+		var err error
+		if n := testing.AllocsPerRun(10, func() { _, err = Unmarshal(b) }); n > 100 {
+			t.Errorf("%d labels: %g allocations", labels, n)
+		}
+		if !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("%d labels: %v", labels, err)
+		}
+	}
 }

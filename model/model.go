@@ -100,6 +100,11 @@ func (m *Model) LabelCode(dst codec.Code, labels []uint32) bool {
 // that it names; m is left as it was. The codes of labels do not change. The
 // error wraps ErrMismatch, or is a *SingularError or *ModalityError.
 func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, err error) {
+	return m.refit(s, gamma, make([]*float64, len(m.maps)))
+}
+
+// refit is Refit; see Statistics.solve for the conditions, by modality.
+func (m *Model) refit(s *Statistics, gamma map[string]float64, conditions []*float64) (refit *Model, err error) {
 	defer guard(&err, "refitting the projections")
 	if s.fingerprint != m.fingerprint || s.bits != m.bits || len(s.parts) != len(m.maps) {
 		return nil, fmt.Errorf("%w: the statistics belong to another model: use those made with this model's maps", ErrMismatch)
@@ -123,7 +128,7 @@ func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, er
 	}
 	next.p = nil
 	for t, f := range m.maps {
-		p, err := s.Solve(t, next.gammas[t])
+		p, err := s.solve(t, next.gammas[t], conditions[t])
 		if err != nil {
 			return nil, err
 		}

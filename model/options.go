@@ -13,7 +13,8 @@ import (
 
 // Defaults of Options. Features, map and gamma of a modality are chosen from the
 // training items; where that cannot be, they are FeaturesRaw, MapRBF and
-// DefaultGamma.
+// DefaultGamma, which for a linear map counts in the mean squared distance from the
+// mean.
 const (
 	DefaultBits    = 64
 	DefaultAnchors = 800 // of up to 8,000 items, see DefaultAnchorsOf
@@ -117,6 +118,11 @@ type Options struct {
 	Seed    uint64 // equal seeds, options and data give equal bytes
 	Sweeps  int    // 3; more lowers the objective and, with many labels, retrieval too
 	Method  Method
+
+	// LabelEmbedding allows more labels than bits, with MethodLabels: they are mapped
+	// into as many dimensions as there are bits, which costs some retrieval; see
+	// Embedding. Up to as many labels as bits it changes nothing.
+	LabelEmbedding bool
 
 	// What a modality has no entry for is chosen from the training items, by
 	// cross-validation; see Choice.

@@ -31,6 +31,13 @@ type Report struct {
 	BitBalance    float64 `json:"bit_balance"`
 	ConstantBits  int     `json:"constant_bits"` // bits that no training item differs in
 	DistinctCodes int     `json:"distinct_codes"`
+	// SharedLabels counts the labels whose code, as that of the label alone, is the
+	// code of another label too: codes do not tell such labels apart.
+	SharedLabels int `json:"shared_labels"`
+	// Everywhere counts the labels that all training items have.
+	Everywhere int `json:"labels_everywhere,omitempty"`
+	// Embedding is nil unless there were more labels than bits.
+	Embedding *Embedding `json:"embedding,omitempty"`
 	// Seconds by phase: scan, choose, maps, sweeps, statistics, solve; and the total.
 	Seconds map[string]float64 `json:"seconds"`
 }
@@ -45,6 +52,9 @@ type Chosen struct {
 	Sigma      float64     `json:"sigma"`    // 0 for linear
 	Gamma      float64     `json:"gamma"`
 	Mu         float64     `json:"mu"` // not used by MethodLabels
+	// Condition is an estimate, from below, of the condition number in the 1-norm of
+	// A + gamma I, from its Cholesky factor. See ConditionLimit.
+	Condition float64 `json:"condition"`
 	// Constant: all training vectors are equal, so the modality teaches nothing.
 	Constant bool `json:"constant,omitempty"`
 }

@@ -149,7 +149,11 @@ func (s *solver) stepC() error {
 		}
 		s.r0 = nil
 	}
-	if err := polar(s.cm, target, s.c, s.q, false); err != nil {
+	step := func() error { return polar(s.cm, target, s.c, s.q, false) }
+	if e := s.sets.embedding; e != nil {
+		step = func() error { return e.polar(s.cm, target, s.q, s.workers) }
+	}
+	if err := step(); err != nil {
 		return fmt.Errorf("the step for C: %w", err)
 	}
 	for t, f := range s.maps {

@@ -116,6 +116,12 @@ func (s *Statistics) Clone() *Statistics {
 // rows, on GOMAXPROCS goroutines) and copies A; the result is bitwise the same
 // whatever GOMAXPROCS is. The error is a *SingularError when gamma is too small for A.
 func (s *Statistics) Solve(t int, gamma float64) (p []float64, err error) {
+	return s.solve(t, gamma, nil)
+}
+
+// solve is Solve; condition, if not nil, becomes an estimate of the condition number
+// of A_t + gamma I.
+func (s *Statistics) solve(t int, gamma float64, condition *float64) (p []float64, err error) {
 	defer guard(&err, "solving for a projection")
 	if t < 0 || t >= len(s.parts) {
 		return nil, fmt.Errorf("%w: the statistics have %d modalities, not number %d", ErrMismatch, len(s.parts), t)
@@ -130,15 +136,30 @@ func (s *Statistics) Solve(t int, gamma float64) (p []float64, err error) {
 		copy(a.Data[i*k:], part.a[i*k:i*k+i+1])
 		a.Data[i*k+i] += gamma
 	}
+	var norm float64
+	if condition != nil {
+		norm = gramNorm(a) // of what Cholesky replaces
+	}
 	if !dense.Cholesky(a, workers) {
-		return nil, &SingularError{Modality: part.name, Gamma: gamma}
+		return nil, part.singular(gamma)
+	}
+	if condition != nil {
+		*condition = norm * inverseNorm(a, workers)
 	}
 	p = slices.Clone(part.b)
 	dense.CholeskySolve(dense.Of(s.bits, k, p), a, workers)
 	for _, v := range p {
 		if v-v != 0 {
-			return nil, &SingularError{Modality: part.name, Gamma: gamma}
+			return nil, part.singular(gamma)
 		}
 	}
 	return p, nil
+}
+
+func (p *part) singular(gamma float64) error {
+	var trace float64
+	for i := range p.k {
+		trace += p.a[i*p.k+i] / float64(p.k)
+	}
+	return &SingularError{Modality: p.name, Gamma: gamma, Enough: 1e-6 * trace}
 }

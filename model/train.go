@@ -26,6 +26,10 @@ const (
 	streamFolds  // their order
 	streamSubset // which of the anchors are kept
 	streamStarts // other starts of C
+	streamEmbedding
+	streamSketch  // of the features of a label's items
+	streamParting // of labels that share a code
+	streamTies    // of H0 Y'
 )
 
 // start is where a training starts: what it would draw at random. Tests start
@@ -36,6 +40,9 @@ type start struct {
 	rotation func(t, k int) []float64               // the first R_t of MethodPaper, k x q
 	seen     func(*solver)                          // after each sweep; may be nil
 	open     []open                                 // by modality: what is to be chosen; nil: nothing
+
+	ties            *rand.Rand // for breakTies; may be nil
+	randomEmbedding bool       // of the labels, to compare with
 }
 
 // seeded draws the start from the seed. The anchors of every modality come from
@@ -45,6 +52,7 @@ func seeded(seed uint64, bits int) start {
 	signs := rand.New(rand.NewPCG(seed, streamSigns))
 	rotations := rand.New(rand.NewPCG(seed, streamRotations))
 	return start{
+		ties: rand.New(rand.NewPCG(seed, streamTies)),
 		signs: func(dst codec.Code) {
 			for i := range dst {
 				dst[i] = signs.Uint64()
@@ -71,7 +79,8 @@ func seeded(seed uint64, bits int) start {
 //
 // It reads the source twice: once for the labels, the moments, the anchors and a
 // sample to choose with, and once for the statistics; where features are not raw
-// once more, and with MethodJoint or MethodPaper once more and once a sweep. It
+// once more, with MethodJoint or MethodPaper once more and once a sweep, and where
+// labels are embedded once more. It
 // holds two blocks of 512 items and, an item, 4 bytes (MethodLabels) or
 // 4 + 8c + q/8 (the others), apart from the statistics and, while it chooses, up to
 // 4,000 vectors of each modality and some hundred MB. Time is n k (k/2 + d + q)
@@ -136,6 +145,12 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 		return nil, err
 	}
 	clock.phase("maps")
+	if tr.sets.embedding != nil && !tr.from.randomEmbedding {
+		if err := tr.embed(ctx); err != nil {
+			return nil, err
+		}
+		clock.phase("embedding")
+	}
 	if err := tr.solve(ctx); err != nil {
 		return nil, err
 	}
@@ -154,7 +169,7 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 		return nil, err
 	}
 	clock.phase("statistics")
-	if m, err = m.Refit(stats, nil); err != nil {
+	if m, err = tr.project(m, stats); err != nil {
 		return nil, err
 	}
 	clock.phase("solve")
@@ -181,6 +196,9 @@ func (tr *trainer) scan(ctx context.Context) error {
 		tr.samples, tr.choices = append(tr.samples, s), append(tr.choices, c)
 	}
 	sets := newSetBuilder(tr.opt.Bits)
+	if tr.opt.LabelEmbedding {
+		sets.limit = embeddingLabels(tr.opt.Bits)
+	}
 	code := codec.NewCode(tr.opt.Bits)
 	err := tr.reader.blocks(ctx, "scan", nil, func(b *block) error {
 		for i := range b.n {
@@ -202,6 +220,12 @@ func (tr *trainer) scan(ctx context.Context) error {
 		return err
 	}
 	if tr.sets, tr.hy, err = sets.finish(); err != nil {
+		return err
+	}
+	if tr.from.ties != nil {
+		breakTies(tr.hy, tr.from.ties)
+	}
+	if err := tr.checkEmbedding(); err != nil {
 		return err
 	}
 	tr.reader.items = len(tr.sets.of)
@@ -235,6 +259,10 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 		chosen := Chosen{FeatureMap: prepared[t].kind, Map: kind, Items: mo.n, Gamma: tr.opt.Gamma[m.Name], Mu: tr.opt.Mu[m.Name]}
 		sigma, constant := mo.sigma()
 		chosen.Constant = constant
+		if kind == MapLinear && !constant && tr.gammaIsDefault(t) {
+			chosen.Gamma = defaultLinearGamma(sigma)
+			tr.setGamma(m.Name, chosen.Gamma)
+		}
 		if kind != MapLinear {
 			k := cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(mo.n))
 			if k > mo.n {
@@ -330,17 +358,31 @@ func (tr *trainer) solve(ctx context.Context) error {
 		return fmt.Errorf("%w: method %v holds a number for each of %d items and %d labels, at most %d in all: use the method labels, or fewer items",
 			ErrOption, tr.opt.Method, n, c, maxRelaxed)
 	}
-	s := newSolver(tr.opt, tr.reader.modalities, tr.sets, tr.hy)
-	if s.method != MethodLabels {
-		s.useMaps(tr.maps, tr.from.rotation)
+	hy := tr.hy
+	if tr.sets.embedding != nil {
+		hy = slices.Clone(hy) // to start from again
 	}
-	var err error
-	if tr.report.Objective, err = s.run(ctx, tr.reader, tr.opt.Sweeps, tr.from.seen); err != nil {
+	s, err := tr.solveOnce(ctx, hy)
+	if tr.sets.embedding != nil && err == nil {
+		s, err = tr.partLabels(ctx, s)
+	}
+	if err != nil {
 		return err
 	}
 	tr.solver = s
 	tr.report.judgeCodes(s)
+	tr.report.judgeLabels(s)
 	return nil
+}
+
+// solveOnce does the sweeps; hy is H0 Y0', of which nothing is left.
+func (tr *trainer) solveOnce(ctx context.Context, hy []float64) (s *solver, err error) {
+	s = newSolver(tr.opt, tr.reader.modalities, tr.sets, hy)
+	if s.method != MethodLabels {
+		s.useMaps(tr.maps, tr.from.rotation)
+	}
+	tr.report.Objective, err = s.run(ctx, tr.reader, tr.opt.Sweeps, tr.from.seen)
+	return s, err
 }
 
 // statistics is the last pass: A_t and B_t = H phi_t' with the H of the solver.

@@ -249,8 +249,11 @@ func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts in
 	return true
 }
 
-// ridge returns the gamma at a place of the grid, in digits that can be typed.
-func (t *trial) ridge(place int) float64 {
-	g, _ := strconv.ParseFloat(strconv.FormatFloat(math.Pow(10, float64(place)/2)*t.unit, 'g', 3, 64), 64)
-	return g
+// ridge returns the gamma at a place of the grid.
+func (t *trial) ridge(place int) float64 { return digits(math.Pow(10, float64(place)/2) * t.unit) }
+
+// digits returns x in digits that can be typed.
+func digits(x float64) float64 {
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	return x
 }

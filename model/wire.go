@@ -15,6 +15,7 @@ const (
 	maxModalities = 1 << 10
 	maxName       = 1 << 10
 	maxDim        = 1 << 24
+	maxLabels     = 1 << 20
 	maxFeatures   = 1 << 15 // A then takes 8 GiB; more would exhaust the memory instead of failing
 )
 

@@ -49,13 +49,21 @@ func trainCommand(e *env) *cobra.Command {
 			drawn from the items, linear, the vector itself, or rbf+linear, both. --gamma is
 			the weight of the ridge. With fewer than 50 items they are raw, rbf and 0.01.
 
+			Each label needs a bit. With more labels than bits training is refused, unless
+			--label-embedding is given: labels whose items look alike then get codes that
+			are near to each other. What that costs is printed: with the code of each label
+			alone as a query, the mAP of the items under the codes of their labels, 1 if
+			nothing were lost.
+
 			Training again replaces the codes, and the space that they make up, at once
 			and whole; --activate, which will choose when, is accepted. Until training is
 			done everything stays as it was, also if it fails or is interrupted.
 
 			Of what it prints: bit balance is 0 where every bit splits the items in
 			halves and 1 where all bits are constant; constant bits tell nothing apart;
-			distinct codes are usually few, one for each set of labels.`),
+			distinct codes are usually few, one for each set of labels. Condition is an
+			estimate of how ill-conditioned the regression of a modality is; from 1e+12 on
+			there is a warning.`),
 		Example: example(`
 			fddhdb train wiki.db
 			fddhdb train wiki.db --bits 128 --gamma image=1e-4 --gamma text=1e-4
@@ -74,6 +82,9 @@ func trainCommand(e *env) *cobra.Command {
 				if err != nil {
 					return trainError(err)
 				}
+				for _, w := range t.Warnings() {
+					e.warnf("%s", w)
+				}
 				if o.json {
 					return e.printJSON(t)
 				}
@@ -88,7 +99,7 @@ func trainCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	f := cmd.Flags()
-	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels")
+	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given")
 	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: %d, more from %s items on, all if they are fewer", model.DefaultAnchors, thousands(10*model.DefaultAnchors)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
 	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
@@ -100,7 +111,7 @@ func trainCommand(e *env) *cobra.Command {
 	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels")
 	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only (default: all)")
 	f.BoolVar(&o.activate, "activate", false, "make it the active space, as for now every training does")
-	futureFlag(cmd, "label-embedding", "bool", "allow more labels than bits", "use at least as many bits as labels")
+	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
 	cmd.Flags().Var(viewsFlag{}, "views", "codes for all targets together; target is not built yet")
 	return cmd
 }
@@ -192,19 +203,17 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		if ch.Map != model.MapLinear {
 			anchors, sigma = thousands(ch.Anchors), number(ch.Sigma)
 		}
-		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, number(ch.Gamma), sigma, thousands(ch.Items)})
-		if ch.Constant {
-			e.warnf("all vectors of modality %q are equal, so it teaches nothing", m.Name)
-		}
+		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, number(ch.Gamma), sigma, fmt.Sprintf("%.1g", ch.Condition), thousands(ch.Items)})
 	}
-	e.printTable([]column{{"modality", false}, {"features", false}, {"map", false}, {"anchors", true}, {"gamma", true}, {"sigma", true}, {"items", true}}, rows)
+	e.printTable([]column{{"modality", false}, {"features", false}, {"map", false}, {"anchors", true}, {"gamma", true}, {"sigma", true}, {"condition", true}, {"items", true}}, rows)
 	e.printf("\n")
 	e.printChoices(t, s)
+	e.printEmbedding(t)
 	e.printPairs([][2]string{
 		{"bits", fmt.Sprint(t.Bits)},
 		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},
 		{"bit balance", fmt.Sprintf("%.3f", t.BitBalance)},
-		{"constant bits", fmt.Sprint(t.ConstantBits)},
+		{"constant bits", constantBits(t)},
 		{"distinct codes", fmt.Sprintf("%s of the labels, %s of all items", thousands(t.DistinctCodes), thousands(s.DistinctCodes))},
 		{"items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))},
 		{"seconds", phases(t.Seconds)},

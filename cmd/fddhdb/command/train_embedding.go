@@ -1,0 +1,35 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// printEmbedding says what label embedding did, or that there was no need for it.
+func (e *env) printEmbedding(t *db.Training) {
+	m := t.Embedding
+	if m == nil {
+		return
+	}
+	of := ""
+	if m.Judged < t.Labels {
+		of = fmt.Sprintf(", measured of %s", plural(m.Judged, "label", "labels"))
+	}
+	e.printf("%s embedded in %s%s\n\n", plural(t.Labels, "label", "labels"), plural(m.Dims, "dimension", "dimensions"), of)
+	e.printPairs([][2]string{
+		{"label mAP", fmt.Sprintf("%.4f, least %.4f; 1 if nothing were lost", m.MAP, m.MAPLeast)},
+		{"least distance", fmt.Sprintf("%d bits between the codes of two labels", m.LeastDistance)},
+		{"coherence", fmt.Sprintf("%.3f", m.Coherence)},
+	})
+	e.printf("\n")
+}
+
+// constantBits says how many there are, and whether that is no wonder.
+func constantBits(t *db.Training) string {
+	n := t.ConstantBits
+	if n == 0 || n > t.LikelyConstantBits() { // then there is a warning
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d, as likely with %s: fewer bits would do", n, plural(t.LabelSets, "set of labels", "sets of labels"))
+}

@@ -1,0 +1,240 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fddhdb/fddhdb/internal/dense"
+)
+
+// maxEmbedded bounds the numbers of C where there are more labels than bits:
+// 256 MiB, and a few times that while training.
+const maxEmbedded = 1 << 25
+
+// maxEmbeddingDims bounds r, and with it the time of the decompositions.
+const maxEmbeddingDims = 512
+
+// What an embedding is made of; docs/EVALUATION.md has the measurements.
+const (
+	embeddingMeans = .9   // share of the means in the square of a vector's length
+	embeddingRidge = 3e-3 // of whitening, in the largest eigenvalue
+	embeddingWidth = 256  // dimensions of a sketch, at least
+)
+
+// embeddingLabels returns how many labels an embedding takes.
+func embeddingLabels(bits int) int { return min(maxLabels, maxEmbedded/bits) }
+
+// An embedding maps more labels than bits, c, into r <= q dimensions: E, c x r, has
+// a vector of length 1 for each label, and a label set is the sum of its labels'. C
+// is orthonormal in the r dimensions, and what the model keeps for the labels is
+// E C, c x q, so that nothing that uses it knows of the embedding.
+//
+// With c > r vectors some must be near to others. Which ones decides about
+// retrieval: E brings labels near whose items look alike, since a projection confuses
+// their codes anyway, and keeps others apart. A label's vector is the mean of
+// the features of its items, all modalities together, whitened over the labels
+// (with a ridge), so that what most labels have in common does not count; and to
+// a small part it is random, so that no two labels, however alike, have the same.
+// Projections that see the whole label Gram (PCA) leave out rare labels, and frames
+// of low coherence were no better than random ones.
+type embedding struct {
+	e dense.Matrix[float64]
+}
+
+// randomEmbedding is what there is before the features are known.
+func randomEmbedding(labels, bits int, seed uint64) *embedding {
+	rng := rand.New(rand.NewPCG(seed, streamEmbedding))
+	r := min(bits, maxEmbeddingDims)
+	e := &embedding{dense.Of(labels, r, make([]float64, labels*r))}
+	for i := range e.e.Data {
+		e.e.Data[i] = rng.NormFloat64()
+	}
+	for l := range labels {
+		normalise64(e.label(l), 1)
+	}
+	return e
+}
+
+func (e *embedding) label(l int) []float64 {
+	r := e.e.Cols
+	return e.e.Data[l*r : (l+1)*r]
+}
+
+// normalise64 gives x a length, unless it is zero.
+func normalise64(x []float64, length float64) {
+	// Without overflow, whatever the scale.
+	largest := 0.0
+	for _, v := range x {
+		largest = max(largest, math.Abs(v))
+	}
+	if largest == 0 {
+		return
+	}
+	floats.Scale(1/largest, x)
+	floats.Scale(length/math.Sqrt(floats.Dot(x, x)), x)
+}
+
+// polar writes E C to cm, c x q, with the C = polar(E' H Y') that is the step for C
+// where Y is the embedded labels.
+func (e *embedding) polar(cm, hy []float64, q, workers int) error {
+	c, r := e.e.Rows, e.e.Cols
+	step := dense.Of(r, q, make([]float64, r*q))
+	dense.AddTN(step, e.e, dense.Of(c, q, hy), workers)
+	if err := polar(step.Data, step.Data, r, q, false); err != nil {
+		return err
+	}
+	packed := dense.PackTransposed(step)
+	product := dense.Of(c, q, cm)
+	chunks(workers, c, mapRows, func(_, from, to int) {
+		dense.MulNT(product.Slice(from, to), e.e.Slice(from, to), packed)
+	})
+	return nil
+}
+
+// embed replaces the random embedding by that of the features, in one pass.
+func (tr *trainer) embed(ctx context.Context) error {
+	s := newSketches(tr.maps, tr.sets, tr.opt)
+	if err := tr.reader.blocks(ctx, "embedding", tr.maps, s.add); err != nil {
+		return err
+	}
+	return s.finish(tr.sets.embedding)
+}
+
+// sketches sum up the features of the items of each label. A sketch is a random
+// projection: with so many dimensions, distances of means are kept well enough.
+type sketches struct {
+	maps    []*featureMap
+	sets    *labelSets
+	width   int
+	workers int
+	random  []*dense.Packed[float64] // by modality: width x k
+	sums    [][]float64              // by modality: c x width
+	counts  [][]float64              // by modality and label: items
+	total   [][]float64              // by modality: over items
+	items   []float64
+	z       dense.Matrix[float64]
+}
+
+func newSketches(maps []*featureMap, sets *labelSets, opt Options) *sketches {
+	c := len(sets.labels)
+	s := &sketches{maps: maps, sets: sets, width: max(embeddingWidth, 2*min(opt.Bits, maxEmbeddingDims)), workers: workerCount()}
+	rng := rand.New(rand.NewPCG(opt.Seed, streamSketch))
+	for _, f := range maps {
+		k := f.size()
+		random := dense.Of(s.width, k, make([]float64, s.width*k))
+		for i := range random.Data {
+			random.Data[i] = rng.NormFloat64()
+		}
+		s.random = append(s.random, dense.Pack(random))
+		s.sums = append(s.sums, make([]float64, c*s.width))
+		s.counts = append(s.counts, make([]float64, c))
+		s.total = append(s.total, make([]float64, s.width))
+	}
+	s.items = make([]float64, len(maps))
+	s.z = dense.Of(blockItems, s.width, make([]float64, blockItems*s.width))
+	return s
+}
+
+func (s *sketches) add(b *block) error {
+	for t, f := range s.maps {
+		rows := b.rows(t)
+		phi := dense.Of(rows, f.size(), b.phi[t])
+		chunks(s.workers, rows, mapRows, func(_, from, to int) {
+			dense.MulNT(s.z.Slice(from, to), phi.Slice(from, to), s.random[t])
+		})
+		for r, i := range b.at[t] {
+			z := s.z.Data[r*s.width : (r+1)*s.width]
+			floats.Add(s.total[t], z)
+			for _, l := range s.sets.sets[s.sets.of[b.first+i]] {
+				floats.Add(s.sums[t][int(l)*s.width:(int(l)+1)*s.width], z)
+				s.counts[t][l]++
+			}
+		}
+		s.items[t] += float64(rows)
+	}
+	return nil
+}
+
+// finish mixes the whitened means into the random embedding.
+func (s *sketches) finish(e *embedding) error {
+	c, r, w := e.e.Rows, e.e.Cols, s.width
+	means := dense.Of(c, w, make([]float64, c*w))
+	for t, sums := range s.sums {
+		// The difference to the mean of all items; each modality in its own unit.
+		floats.Scale(1/s.items[t], s.total[t])
+		var square float64
+		for l, n := range s.counts[t] {
+			if row := sums[l*w : (l+1)*w]; n > 0 {
+				floats.Scale(1/n, row)
+				floats.Sub(row, s.total[t])
+				square += floats.Dot(row, row)
+			}
+		}
+		if scale := 1 / math.Sqrt(square/float64(c)); !math.IsInf(scale, 0) && scale > 0 {
+			floats.AddScaled(means.Data, scale, sums)
+		}
+	}
+	gram := dense.Of(w, w, make([]float64, w*w))
+	dense.AddGram(gram, means, s.workers)
+	symmetric := mat.NewSymDense(w, nil)
+	for i := range w {
+		for j := range i + 1 {
+			symmetric.SetSym(j, i, gram.Data[i*w+j])
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(symmetric, true) {
+		return errors.New("the eigenvalues of the labels' means did not converge")
+	}
+	values := eigen.Values(nil) // ascending
+	largest := values[w-1]
+	if !(largest > 0) {
+		return nil // no modality tells the labels apart
+	}
+	var vectors mat.Dense
+	eigen.VectorsTo(&vectors)
+	whiten := dense.Of(r, w, make([]float64, r*w))
+	for j := range r {
+		v := values[w-1-j]
+		if v <= 0 {
+			break
+		}
+		scale := 1 / math.Sqrt(v+embeddingRidge*largest)
+		for i := range w {
+			whiten.Data[j*w+i] = vectors.At(i, w-1-j) * scale
+		}
+	}
+	packed := dense.Pack(whiten)
+	chunks(s.workers, c, mapRows, func(_, from, to int) {
+		z := dense.Of(to-from, r, make([]float64, (to-from)*r))
+		dense.MulNT(z, means.Slice(from, to), packed)
+		for l := from; l < to; l++ {
+			mean := z.Data[(l-from)*r : (l-from+1)*r]
+			normalise64(mean, math.Sqrt(embeddingMeans))
+			v := e.label(l)
+			floats.Scale(math.Sqrt(1-embeddingMeans), v)
+			floats.Add(v, mean)
+			normalise64(v, 1)
+		}
+	})
+	return nil
+}
+
+// checkEmbedding decides on the embedding when the labels are known.
+func (tr *trainer) checkEmbedding() error {
+	c := len(tr.sets.labels)
+	if c <= tr.opt.Bits {
+		return nil
+	}
+	if tr.opt.Method != MethodLabels {
+		return fmt.Errorf("%w: label embedding: method %v relaxes each of the %d labels by itself, in codes of %d bits: use the method labels", ErrOption, tr.opt.Method, c, tr.opt.Bits)
+	}
+	tr.sets.embedding = randomEmbedding(c, tr.opt.Bits, tr.opt.Seed)
+	return nil
+}

@@ -1,0 +1,229 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// hardCase draws a small data set with some of what makes data hard, and options.
+func hardCase(rng *rand.Rand) (*synth.Data, []Modality, Options) {
+	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
+	chance := func(p float64) bool { return rng.Float64() < p }
+	n := pick(2, 3, 5, 10, 20, 49, 50, 51, 60)
+	c := 1 + rng.IntN(pick(2, 4, 12, 30))
+	var dims []int
+	for range 1 + rng.IntN(3) {
+		dims = append(dims, pick(1, 2, 5, 9))
+	}
+	data := synth.Pairs(synth.Config{
+		Items: n, Classes: c, Dims: dims, LabelsPerItem: 1 + rng.IntN(3),
+		Missing: float64(pick(0, 0, 1, 5, 9)) / 10, Seed: rng.Uint64(),
+	})
+	if chance(.1) { // nearly all of one class
+		for i := 1; i < n; i++ {
+			data.Labels[i] = []uint32{7}
+		}
+	}
+	if chance(.1) { // a label on every item
+		for i, labels := range data.Labels {
+			data.Labels[i] = append(slices.Clone(labels), 1000)
+		}
+	}
+	if chance(.1) { // all sets distinct, and never a label twice
+		for i := range n {
+			data.Labels[i] = []uint32{uint32(i)}
+		}
+	}
+	if chance(.1) { // equal items
+		for i := n / 2; i < n; i++ {
+			for t := range dims {
+				data.Vectors[t][i] = data.Vectors[t][0]
+			}
+		}
+	}
+	for t, d := range dims {
+		if chance(.05) {
+			for i := 1 + rng.IntN(2); i < n; i++ { // almost nobody has it
+				data.Vectors[t][i] = nil
+			}
+		}
+		scale := make([]float32, d)
+		base := float32(1)
+		if chance(.3) {
+			base = []float32{1e30, 3e37, 1e-30, 1e-44, 0}[rng.IntN(5)]
+		}
+		for j := range scale {
+			scale[j] = base
+			if base == 1 && chance(.2) {
+				scale[j] = []float32{1e-12, 1e12, 0}[rng.IntN(3)]
+			}
+		}
+		shift := float32(0)
+		if chance(.1) {
+			shift = []float32{1e-20, 1, 1e6, 1e38}[rng.IntN(4)]
+		}
+		positive, zeros := chance(.3), chance(.1)
+		for i, x := range data.Vectors[t] {
+			if x == nil {
+				continue
+			}
+			x = slices.Clone(x)
+			for j := range x {
+				if positive {
+					x[j] = max(x[j], -x[j])
+				}
+				x[j] = x[j]*scale[j] + shift
+				if zeros && rng.IntN(10) > 0 {
+					x[j] = 0
+				}
+				x[j] = min(max(x[j], -math.MaxFloat32), math.MaxFloat32)
+			}
+			data.Vectors[t][i] = x
+		}
+	}
+	opt := Options{
+		Bits: pick(8, 16, 64), Seed: rng.Uint64(), LabelEmbedding: chance(.7),
+		Method: Method(pick(0, 1, 1, 2, 3)), Map: map[string]MapKind{}, Features: map[string]FeatureKind{},
+	}
+	if chance(.2) {
+		opt.Anchors = 1 + rng.IntN(n)
+	}
+	modalities := modalitiesOf(dims)
+	for _, m := range modalities {
+		if chance(.5) {
+			opt.Map[m.Name] = MapKind(rng.IntN(3))
+		}
+		if chance(.5) {
+			opt.Features[m.Name] = FeatureKind(rng.IntN(len(featureNames)))
+		}
+	}
+	return data, modalities, opt
+}
+
+// refusable reports whether the error is one that says what to do about data or
+// options like these.
+func refusable(err error) bool {
+	var bits *BitsError
+	var features *FeaturesError
+	var modality *ModalityError
+	var anchors *AnchorsError
+	return errors.Is(err, ErrOneClass) || errors.Is(err, ErrOption) || errors.As(err, &bits) ||
+		errors.As(err, &features) || errors.As(err, &modality) || errors.As(err, &anchors)
+}
+
+// checkHard trains twice and checks what must be true whatever the data. It returns
+// nil where the training was refused for good reason.
+func checkHard(t *testing.T, data *synth.Data, modalities []Modality, opt Options) *Result {
+	t.Helper()
+	r, err := Train(t.Context(), modalities, synthetic(data), opt)
+	if err != nil {
+		if !refusable(err) {
+			t.Errorf("%v", err)
+		}
+		return nil
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	again, err := Train(t.Context(), modalities, synthetic(data), opt)
+	if err != nil {
+		t.Errorf("the second time: %v", err)
+		return nil
+	}
+	m, s := marshal(t, r)
+	m2, s2 := marshal(t, again)
+	if !bytes.Equal(m, m2) || !bytes.Equal(s, s2) {
+		t.Error("another number of processors gives other bytes")
+	}
+	// Reading refuses what is not finite.
+	if _, err := Unmarshal(m); err != nil {
+		t.Errorf("model: %v", err)
+	}
+	if _, err := UnmarshalStatistics(s); err != nil {
+		t.Errorf("statistics: %v", err)
+	}
+	if _, err := json.Marshal(r.Report); err != nil {
+		t.Errorf("report: %v", err)
+	}
+	e, z := r.Model.NewEncoder(), make([]float64, opt.Bits)
+	for v, mod := range modalities {
+		xs := [][]float32{make([]float32, mod.Dim)}
+		for _, scale := range []float32{1, -1e30, 1e38, 1e-38} {
+			xs = append(xs, slices.Repeat([]float32{scale}, mod.Dim))
+		}
+		for _, x := range append(xs, data.Vectors[v]...) {
+			if x == nil {
+				continue
+			}
+			if err := e.Project(z, v, x); err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(z, func(v float64) bool { return v-v != 0 }) {
+				t.Fatalf("modality %d: %g has the projection %g", v, x, z)
+			}
+		}
+	}
+	checkReportedCodes(t, data, r)
+	return r
+}
+
+// checkReportedCodes: what the report says of the labels' codes is so.
+func checkReportedCodes(t *testing.T, data *synth.Data, r *Result) {
+	t.Helper()
+	q := r.Model.Bits()
+	code := codec.NewCode(q)
+	if r.Report.Method == MethodLabels {
+		distinct := map[string]bool{}
+		constant := codec.NewCode(q)
+		var first codec.Code
+		for _, labels := range data.Labels {
+			r.Model.LabelCode(code, labels)
+			distinct[string(code.AppendBytes(nil, q))] = true
+			if first == nil {
+				first = slices.Clone(code)
+			}
+			for w := range code {
+				constant[w] |= code[w] ^ first[w]
+			}
+		}
+		same := 0
+		for j := range q {
+			if !constant.Bit(j) {
+				same++
+			}
+		}
+		if len(distinct) != r.Report.DistinctCodes || same != r.Report.ConstantBits {
+			t.Errorf("%d codes, %d constant bits, but the report says %d and %d", len(distinct), same, r.Report.DistinctCodes, r.Report.ConstantBits)
+		}
+		if len(distinct) < 2 {
+			t.Errorf("one code for %d label sets", r.Report.LabelSets)
+		}
+	}
+}
+
+func TestHardDataAtRandom(t *testing.T) {
+	for seed := range uint64(hardCases) {
+		data, modalities, opt := hardCase(rand.New(rand.NewPCG(seed, 0)))
+		checkHard(t, data, modalities, opt)
+		if t.Failed() {
+			t.Fatalf("seed %d: %d items, %v, %+v", seed, data.Items(), modalities, opt)
+		}
+	}
+}
+
+const hardCases = 150
+
+func FuzzHardData(f *testing.F) {
+	f.Add(uint64(1 << 40))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		data, modalities, opt := hardCase(rand.New(rand.NewPCG(seed, 0)))
+		checkHard(t, data, modalities, opt)
+	})
+}

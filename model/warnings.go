@@ -1,0 +1,55 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Warnings returns what the user of the model should know of before relying on it, and
+// what to do about it, a sentence each; nil where there is nothing.
+func (r *Report) Warnings() (warnings []string) {
+	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	if r.Everywhere > 0 {
+		warn("%s on every training item, so that by labels everything is relevant to everything: leave such labels out",
+			count(r.Everywhere, "label is", "labels are"))
+	}
+	if n := r.ConstantBits; n > r.LikelyConstantBits() {
+		warn("%d of %d bits are the same in all training items and tell nothing apart: use fewer sweeps, another seed, or fewer bits", n, r.Bits)
+	}
+	if n := r.SharedLabels; n > 0 {
+		warn("%d of %d labels have the code of another label too, so that searches do not tell them apart: use more bits, or another seed", n, r.Labels)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Chosen)) {
+		ch := r.Chosen[name]
+		if ch.Constant {
+			warn("all vectors of modality %q are equal, so it teaches nothing", name)
+		}
+		if ch.Condition > ConditionLimit {
+			remedy := "a larger gamma"
+			if ch.FeatureMap == FeaturesRaw || ch.FeatureMap == FeaturesHellinger {
+				remedy += ", or the features zscore,"
+			}
+			warn("the projection of modality %q is solved from an ill-conditioned matrix (%.1g, gamma %.3g), and rounding shows in it: %s would help", name, ch.Condition, ch.Gamma, remedy)
+		}
+	}
+	return warnings
+}
+
+// LikelyConstantBits returns how many constant bits are no surprise: with S sets of
+// labels a random bit is the same in all of them with probability 2^(1-S). Codes
+// of two classes agree in half of the bits, as C'C = I makes them. It is three standard
+// deviations above the expectation.
+func (r *Report) LikelyConstantBits() int {
+	p := math.Ldexp(1, 1-min(r.LabelSets, 64))
+	q := float64(r.Bits)
+	return int(q*p + 3*math.Sqrt(q*p*(1-p)))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
