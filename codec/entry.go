@@ -17,7 +17,7 @@ type Provenance uint16
 
 const (
 	ProvenanceLabels   Provenance = 1   // sgn(C y)
-	ProvenanceFused    Provenance = 2   // signs of the sum of its projections
+	ProvenanceFused    Provenance = 2   // signs of its fused projections
 	ProvenanceGiven    Provenance = 3   // brought by the user
 	ProvenanceModality Provenance = 256 // plus t: signs of the projection of modality t
 )

@@ -24,8 +24,9 @@ type Item struct {
 	Code []byte
 
 	// CodeFrom says, in items that the database returns, where the code comes
-	// from: "labels", "fused" (the sum of the projections of its features),
-	// "given", or empty where there is no code.
+	// from: "labels", "fused" (the projections of its features, as the model fuses
+	// them), the name of a modality (the only one that the model lets count of
+	// several), "given", or empty where there is no code.
 	CodeFrom string
 
 	// Labels is a set of strings; empty means unlabelled.

@@ -42,7 +42,7 @@ func TestAsymmetricOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, z, err := c.Encode(map[string][]float32{"image": q.Vector})
+		_, z, err := c.EncodeQuery("image", q.Vector)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,7 +118,7 @@ func newSpace(d spaceDescriptor, m *model.Model, modalities []int) *space {
 		s.encoders.New = func() any {
 			return &encoder{
 				Encoder: m.NewEncoder(), modalities: modalities,
-				z: make([]float64, d.Bits), sum: make([]float64, d.Bits),
+				fused: make([]float64, d.Bits), total: make([]float64, d.Bits),
 			}
 		}
 	}
@@ -195,9 +195,11 @@ func (s *space) projectionBytes() int {
 // encoder is scratch memory for the projections of one goroutine.
 type encoder struct {
 	*model.Encoder
-	modalities []int // of the collection, by modality of the model
-	z, sum     []float64
-	zs, sums   []float64 // of encodeRun items; nil before the first of them
+	modalities []int       // of the collection, by modality of the model
+	zs         []float64   // of the items of project, by modality
+	parts      [][]float64 // of item i and modality t of the model: i len(modalities) + t; nil where there is none
+	fused      []float64
+	total      []float64
 }
 
 // An encoding is the code of an item in one space.
@@ -205,7 +207,7 @@ type encoding struct {
 	space      *space
 	code       codec.Code // nil: the item has neither features nor a label that the model knows
 	from       codec.Provenance
-	projection []byte // nil: no features
+	projection []byte // the sum of the projections; nil: no features
 }
 
 // position returns the modality of the model that a modality of the collection is.
@@ -214,62 +216,64 @@ func (e *encoder) position(t int) (int, bool) {
 	return i, i >= 0
 }
 
-// fuse returns the sum of the projections of the features that are there, in
-// scratch memory, and whether it says anything: where there are no features that the
-// model knows, or they are so far from all that it has learned from that nothing is
-// left of the kernel, the sum is zero and has no signs.
-func (e *encoder) fuse(vectors [][]float32) (sum []float64, any bool, err error) {
-	clear(e.sum)
-	for i, t := range e.modalities {
-		if t >= len(vectors) || vectors[t] == nil {
-			continue
-		}
-		if err := e.Project(e.z, i, vectors[t]); err != nil {
-			return nil, false, err
-		}
-		for j, z := range e.z {
-			e.sum[j] += z
-		}
-	}
-	return e.sum, !isZero(e.sum), nil
-}
+// sharedView is the view of the model that codes of all targets belong to.
+const sharedView = 0
 
-// fuseAll is fuse for up to encodeRun items, with the same numbers for each. at is
-// the item of an error.
-func (e *encoder) fuseAll(items [][][]float32) (sums []float64, at int, err error) {
-	q := e.Model().Bits()
-	if e.zs == nil {
-		e.zs, e.sums = make([]float64, encodeRun*q), make([]float64, encodeRun*q)
+// project makes the projections of the features of items that the model knows, by
+// modality of the collection. at is the item of an error.
+func (e *encoder) project(items [][][]float32) (at int, err error) {
+	q, n := e.Model().Bits(), len(e.modalities)
+	if need := len(items) * n * q; len(e.zs) < need {
+		e.zs, e.parts = make([]float64, need), make([][]float64, len(items)*n)
 	}
-	sums = e.sums[:len(items)*q]
-	clear(sums)
+	clear(e.parts)
 	for i, t := range e.modalities {
 		var xs [encodeRun][]float32
 		var of [encodeRun]int
-		n := 0
+		have := 0
 		for j, vectors := range items {
 			if t < len(vectors) && vectors[t] != nil {
-				xs[n], of[n] = vectors[t], j
-				n++
+				xs[have], of[have] = vectors[t], j
+				have++
 			}
 		}
-		zs := e.zs[:n*q]
-		if err := e.ProjectAll(zs, i, xs[:n]); err != nil {
-			for j, x := range xs[:n] { // which of them is it?
-				if err := e.Project(e.z, i, x); err != nil {
-					return nil, of[j], err
+		zs := e.zs[i*len(items)*q:][:have*q]
+		if err := e.ProjectAll(zs, i, xs[:have]); err != nil {
+			for j, x := range xs[:have] { // which of them is it?
+				if err := e.Project(e.fused, i, x); err != nil {
+					return of[j], err
 				}
 			}
-			return nil, 0, err
+			return 0, err
 		}
-		for j := range n {
-			sum := sums[of[j]*q:][:q]
-			for b, z := range zs[j*q:][:q] {
-				sum[b] += z
-			}
+		for j := range have {
+			e.parts[of[j]*n+i] = zs[j*q : (j+1)*q]
 		}
 	}
-	return sums, 0, nil
+	return 0, nil
+}
+
+// fuse returns what an item of project, without labels, is stored as in a view, in
+// scratch memory (model.Fuse), and the modality of the model that made it alone
+// because of the weights, else -1. Where the item has no features that the model
+// knows, or they are so far from all that it has learned from that nothing is left of
+// the kernel, that is zero and has no signs.
+func (e *encoder) fuse(item, view int) (z []float64, only int) {
+	n := len(e.modalities)
+	only = e.Model().Fuse(e.fused, view, e.parts[item*n:(item+1)*n])
+	return e.fused, only
+}
+
+// sum returns the sum of the projections of an item of project, in scratch memory.
+func (e *encoder) sum(item int) []float64 {
+	clear(e.total)
+	n := len(e.modalities)
+	for _, z := range e.parts[item*n : (item+1)*n] {
+		for j, v := range z {
+			e.total[j] += v
+		}
+	}
+	return e.total
 }
 
 func isZero(z []float64) bool {
@@ -277,28 +281,30 @@ func isZero(z []float64) bool {
 }
 
 // encode gives an item its code: sgn(C y) where a label is known, else the signs
-// of its fused projection, if that says anything. given is the code that an item of a codes-only
-// collection brings.
+// of its fused projection, if that says anything. given is the code that an item of a
+// codes-only collection brings.
 func (s *space) encode(vectors [][]float32, labelIDs []uint32, given codec.Code) (encoding, error) {
 	if s.model == nil {
 		return encoding{space: s, code: given, from: codec.ProvenanceGiven}, nil
 	}
 	e := s.encoders.Get().(*encoder)
 	defer s.encoders.Put(e)
-	z, hasFeatures, err := e.fuse(vectors)
-	if err != nil {
+	if _, err := e.project([][][]float32{vectors}); err != nil {
 		return encoding{space: s}, err
 	}
-	return s.encoding(z, hasFeatures, labelIDs), nil
+	return s.encoding(e, 0, labelIDs), nil
 }
 
-// encoding is encode where the fused projection is known.
-func (s *space) encoding(z []float64, hasFeatures bool, labelIDs []uint32) encoding {
+// encoding is encode for an item that the encoder has projected.
+func (s *space) encoding(e *encoder, item int, labelIDs []uint32) encoding {
 	enc := encoding{space: s}
 	code := codec.NewCode(s.Bits)
-	if hasFeatures {
-		enc.projection = codec.AppendProjection(make([]byte, 0, s.projectionBytes()), z)
+	if z, only := e.fuse(item, sharedView); !isZero(z) {
+		enc.projection = codec.AppendProjection(make([]byte, 0, s.projectionBytes()), e.sum(item))
 		enc.code, enc.from = codec.PackSigns(code, z), codec.ProvenanceFused
+		if only >= 0 {
+			enc.from = codec.ProvenanceModality + codec.Provenance(s.modalities[only])
+		}
 	}
 	if s.model.LabelCode(code, labelIDs) {
 		enc.code, enc.from = code, codec.ProvenanceLabels
@@ -323,13 +329,11 @@ func (s *space) encodeAll(ctx context.Context, encs []encoding, item func(i int)
 		for i := from; i < to; i++ {
 			vectors[i-from], labelIDs[i-from] = item(i)
 		}
-		sums, at, err := e.fuseAll(vectors[:to-from])
-		if err != nil {
+		if at, err := e.project(vectors[:to-from]); err != nil {
 			return failed(from+at, err)
 		}
 		for i := from; i < to; i++ {
-			sum := sums[(i-from)*s.Bits:][:s.Bits]
-			encs[i] = s.encoding(sum, !isZero(sum), labelIDs[i-from])
+			encs[i] = s.encoding(e, i-from, labelIDs[i-from])
 		}
 		return nil
 	})

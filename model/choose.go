@@ -41,23 +41,15 @@ func (o open) any() bool { return o.features || o.kind || o.gamma }
 // A choiceSample is a random sample of the items that have a modality.
 type choiceSample struct {
 	sample
-	items []int // by place: the number of the item
-	next  int   // number of the item that is added
+	bottom *bottomSample
+	next   int // number of the item that is added
 }
 
 func newChoiceSample(rng *rand.Rand, dim int) *choiceSample {
-	s := &choiceSample{}
-	place := reservoir(rng, max(minChoiceItems, min(choiceItems, choiceNumbers/dim)))
-	s.place = func(i int) int {
-		p := place(i)
-		if p == len(s.items) {
-			s.items = append(s.items, 0)
-		}
-		if p >= 0 {
-			s.items[p] = s.next
-		}
-		return p
-	}
+	s := &choiceSample{bottom: &bottomSample{
+		k: uint64(max(minChoiceItems, min(choiceItems, choiceNumbers/dim))), seed: rng.Uint64(),
+	}}
+	s.place = func(int) int { return s.bottom.add(s.next) }
 	return s
 }
 
@@ -68,50 +60,80 @@ func (s *choiceSample) add(b *block, t int) {
 	}
 }
 
-// choose settles what the options leave open, from samples of the training items,
-// one modality after the other; see chooser.
+// choose settles what the options leave open, from samples of the training items:
+// of one modality after the other, see chooser, and then how they are fused, see
+// fuser.
 func (tr *trainer) choose(ctx context.Context) error {
+	if !tr.measures() {
+		tr.fusions = tr.givenFusions()
+		tr.report.Fusion = tr.fusionReport("")
+	}
 	choosers, err := tr.choosers(ctx)
 	if err != nil {
 		return err
 	}
 	total, done := 0, 0
-	for _, c := range choosers {
-		total += c.steps()
+	step := func() {
+		done++
+		if p := tr.opt.Progress; p != nil {
+			p("choose", done, total)
+		}
 	}
 	for _, c := range choosers {
-		c.step = func() {
-			done++
-			if p := tr.opt.Progress; p != nil {
-				p("choose", done, total)
-			}
+		c.step = step
+		if c.open.any() {
+			total += c.steps()
 		}
-		choice, err := c.run(ctx)
-		if err != nil {
+	}
+	var f *fuser
+	if tr.measures() {
+		f = tr.newFuser(choosers)
+		f.step = step
+		total += f.steps()
+	}
+	for _, c := range choosers {
+		if c.open.any() {
+			choice, err := c.run(ctx)
+			if err != nil {
+				return err
+			}
+			name := c.modality.Name
+			tr.opt.Features[name], tr.opt.Map[name], tr.opt.Gamma[name] = choice.FeatureMap, choice.Map, choice.Gamma
+			if tr.report.Choices == nil {
+				tr.report.Choices = map[string]*Choice{}
+			}
+			tr.report.Choices[name] = choice
+			c.given, c.gamma = setting{choice.FeatureMap, choice.Map}, choice.Gamma
+		}
+		if f != nil {
+			f.prepare(c)
+		}
+		c.xs, c.prepared.xs = nil, nil // large
+	}
+	start := tr.chooseStart(choosers)
+	if f == nil {
+		return nil
+	}
+	for t, c := range choosers {
+		if err := f.take(ctx, t, c, tr.solvers[start]); err != nil {
 			return err
 		}
-		name := c.modality.Name
-		tr.opt.Features[name], tr.opt.Map[name], tr.opt.Gamma[name] = choice.FeatureMap, choice.Map, choice.Gamma
-		if tr.report.Choices == nil {
-			tr.report.Choices = map[string]*Choice{}
-		}
-		tr.report.Choices[name] = choice
+		*c = chooser{} // its matrices are large
 	}
-	tr.chooseStart(choosers)
-	return nil
+	tr.solvers = nil
+	return f.run(ctx, tr)
 }
 
 // choosers returns a chooser for each modality of which something is open.
 func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error) {
-	if !slices.ContainsFunc(tr.from.open, open.any) {
+	if !slices.ContainsFunc(tr.from.open, open.any) && !tr.measures() {
 		return nil, nil
 	}
-	starts, err := tr.solveStarts(ctx)
-	if err != nil {
+	if err := tr.solveStarts(ctx); err != nil {
 		return nil, err
 	}
 	for t, m := range tr.reader.modalities {
-		if !tr.undecided(t) {
+		if tr.choices[t] == nil {
 			continue
 		}
 		c := &chooser{
@@ -119,7 +141,7 @@ func (tr *trainer) choosers(ctx context.Context) (choosers []*chooser, err error
 			anchors: cmp.Or(tr.opt.Anchors, DefaultAnchorsOf(tr.moments[t].n)),
 			given:   setting{tr.opt.Features[m.Name], tr.opt.Map[m.Name]}, gamma: tr.opt.Gamma[m.Name],
 		}
-		c.sample(tr.choices[t], rand.New(rand.NewPCG(tr.opt.Seed, streamFolds)), tr.sets, starts)
+		c.sample(tr.choices[t], rand.New(rand.NewPCG(tr.opt.Seed, streamFolds)), tr.sets, tr.solvers)
 		tr.choices[t] = nil
 		choosers = append(choosers, c)
 	}
@@ -159,9 +181,12 @@ type chooser struct {
 	step     func()   // is called after each map
 
 	xs     [][]float32 // of the sample, as they are
-	bounds []int       // fold f is rows bounds[f] to bounds[f+1]
-	h      []float32   // codes as +-1, of the first start
-	judge  *judge      // of these
+	items  []int       // their numbers
+	bottom *bottomSample
+	setOf  []uint32  // their label sets
+	bounds []int     // fold f is rows bounds[f] to bounds[f+1]
+	h      []float32 // codes as +-1, of the first start, and when all is chosen of that which was
+	judge  *judge    // of the first start
 	starts []startCodes
 	merits []float64 // of the starts; nil if there is nothing to compare them with
 
@@ -172,7 +197,8 @@ type chooser struct {
 		xs      [][]float32
 		moments *moments
 	}
-	tried []Tried
+	tried   []Tried
+	refined *trial // of what was chosen, with more anchors
 }
 
 // sample puts the sampled items in random order and takes their codes, from the
@@ -180,19 +206,29 @@ type chooser struct {
 func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, starts []*solver) {
 	n := len(s.kept)
 	order := rng.Perm(n)
+	items := s.bottom.items()
+	c.bottom = s.bottom
 	setOf := make([]uint32, n)
 	c.h = make([]float32, n*c.q)
 	for row, p := range order {
-		c.xs = append(c.xs, s.kept[p].x)
-		setOf[row] = sets.of[s.items[p]]
-		signs(c.h[row*c.q:(row+1)*c.q], starts[0].setCode(setOf[row]))
+		c.xs, c.items = append(c.xs, s.kept[p].x), append(c.items, items[p])
+		setOf[row] = sets.of[items[p]]
 	}
+	c.setOf = setOf
+	c.takeCodes(starts[0])
 	c.scratch = make([]foldScratch, workerCount())
 	for f := range choiceFolds + 1 {
 		c.bounds = append(c.bounds, f*n/choiceFolds)
 	}
 	c.judge = newJudge(setOf, sets, starts[0].setCode, c.q, c.bounds)
 	c.addStarts(setOf, starts)
+}
+
+// takeCodes makes the codes of the sample those of a solver.
+func (c *chooser) takeCodes(s *solver) {
+	for row, set := range c.setOf {
+		signs(c.h[row*c.q:(row+1)*c.q], s.setCode(set))
+	}
 }
 
 // unfit says why nothing can be chosen.
@@ -326,10 +362,10 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	choice.FeatureMap, choice.Map, choice.Gamma = best.FeatureMap, best.Map, best.Gamma
 	choice.MAP, choice.StdErr = best.MAP, best.StdErr
 	choice.OverRunnerUp, choice.OverDefault = best.over(second), best.over(fallback)
+	c.refined = c.newTrial(setting{best.FeatureMap, best.Map}, refineAnchors)
 	if c.open.gamma {
 		before := len(c.tried)
-		t := c.newTrial(setting{best.FeatureMap, best.Map}, refineAnchors)
-		o, _, err := c.search(ctx, t, []int{best.place}, 1)
+		o, _, err := c.search(ctx, c.refined, []int{best.place}, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -339,10 +375,8 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 		for i := range c.tried[before:] {
 			c.tried[before+i].Refined = true
 		}
-		c.judgeStarts(t, choice.Gamma)
-	} else {
-		c.judgeStarts(c.newTrial(setting{best.FeatureMap, best.Map}, refineAnchors), choice.Gamma)
 	}
+	c.judgeStarts(c.refined, choice.Gamma)
 	c.step()
 	choice.Tried = c.tried
 	return choice, nil

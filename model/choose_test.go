@@ -253,7 +253,7 @@ func TestChoiceIsDeterministic(t *testing.T) {
 	dims := []int{9, 5}
 	src := synthetic(synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3, Noise: 2}))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	var first map[string]*Choice
+	var first *Report
 	var model []byte
 	for _, procs := range []int{1, 2, 5} {
 		runtime.GOMAXPROCS(procs)
@@ -263,9 +263,12 @@ func TestChoiceIsDeterministic(t *testing.T) {
 		}
 		b, _ := marshal(t, r)
 		if first == nil {
-			first, model = r.Report.Choices, b
+			first, model = &r.Report, b
 		}
-		if d := cmp.Diff(first, r.Report.Choices); d != "" || string(model) != string(b) {
+		if first.Fusion.Unfit != "" {
+			t.Fatal(first.Fusion.Unfit)
+		}
+		if d := cmp.Diff(first.Choices, r.Report.Choices) + cmp.Diff(first.Fusion, r.Report.Fusion); d != "" || string(model) != string(b) {
 			t.Errorf("%d processors: other choices or another model\n%s", procs, d)
 		}
 	}

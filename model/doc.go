@@ -41,11 +41,16 @@
 // the choice won. With fewer than 50 items nothing is chosen, nor where the options
 // give everything: then there is the one start of the seed.
 //
+// Then it is measured how the projections of an item without labels best make its
+// code ([FusionChoice]): their sum, a weighted sum or one of them alone, with or
+// without the mean code. [Model.Fuse] does what was chosen.
+//
 // # Use
 //
 // [Train] reads a [Source] twice or a few times and returns a [Model], its
 // [Statistics] and a [Report]. [Model.LabelCode], [Encoder.Project] and, for many
-// vectors, [Encoder.ProjectAll] encode; [Evaluate] measures rankings. The example
+// vectors, [Encoder.ProjectAll] encode, and [Model.Fuse] makes the projections of an
+// item into one; [Evaluate] measures rankings. The example
 // of the package is the whole flow.
 //
 // Stored forms are [Model.MarshalBinary] and [Statistics.MarshalBinary]; the

@@ -35,39 +35,16 @@ type judgment struct {
 // newJudge takes the label set of each row of the sample, and the sets with their
 // codes; fold f is the rows bounds[f] to bounds[f+1].
 func newJudge(setOf []uint32, all *labelSets, code func(set uint32) codec.Code, bits int, bounds []int) *judge {
-	j := &judge{q: bits, words: codec.Words(bits), harmonic: make([]float64, len(setOf)+1)}
-	for i := range setOf {
-		j.harmonic[i+1] = j.harmonic[i] + 1/float64(i+1)
-	}
-	number := map[uint32]int32{}
-	having := make([][]int32, len(all.labels)) // by label: the sets that hold it
-	var labels [][]int32
-	for _, s := range setOf {
-		n, ok := number[s]
-		if !ok {
-			n = int32(len(labels))
-			number[s] = n
-			labels = append(labels, all.sets[s])
-			j.codes = append(j.codes, code(s)...)
-			for _, l := range all.sets[s] {
-				having[l] = append(having[l], n)
-			}
-		}
-		j.set = append(j.set, n)
-	}
-	for _, set := range labels {
-		row := make([]bool, len(labels))
-		for _, l := range set {
-			for _, other := range having[l] {
-				row[other] = true
-			}
-		}
-		j.relevant = append(j.relevant, row)
+	j := &judge{q: bits, words: codec.Words(bits), harmonic: harmonicNumbers(len(setOf))}
+	var sets []uint32
+	j.set, sets, j.relevant = relevantSets(setOf, all)
+	for _, s := range sets {
+		j.codes = append(j.codes, code(s)...)
 	}
 	folds := len(bounds) - 1
-	limit := max(1, judgePairs/len(labels)/folds)
+	limit := max(1, judgePairs/len(sets)/folds)
 	for f := range folds {
-		counts := make([]int32, len(labels))
+		counts := make([]int32, len(sets))
 		for row, s := range j.set {
 			if row < bounds[f] || row >= bounds[f+1] {
 				counts[s]++
@@ -85,9 +62,48 @@ func newJudge(setOf []uint32, all *labelSets, code func(set uint32) codec.Code, 
 		j.counts, j.queries = append(j.counts, counts), append(j.queries, queries)
 	}
 	for range workerCount() {
-		j.scratch = append(j.scratch, judgment{dist: make([]uint16, len(labels)), ties: make([]tie, bits+1)})
+		j.scratch = append(j.scratch, judgment{dist: make([]uint16, len(sets)), ties: make([]tie, bits+1)})
 	}
 	return j
+}
+
+// harmonicNumbers returns 1 + 1/2 + ... + 1/i for i from 0 to n.
+func harmonicNumbers(n int) []float64 {
+	h := make([]float64, n+1)
+	for i := range n {
+		h[i+1] = h[i] + 1/float64(i+1)
+	}
+	return h
+}
+
+// relevantSets numbers the label sets of sampled rows by first appearance. It returns
+// the number of each row, the sets, and by two of them whether they have a label in
+// common.
+func relevantSets(setOf []uint32, all *labelSets) (of []int32, sets []uint32, relevant [][]bool) {
+	number := map[uint32]int32{}
+	having := make([][]int32, len(all.labels)) // by label: the sets that hold it
+	for _, s := range setOf {
+		n, ok := number[s]
+		if !ok {
+			n = int32(len(sets))
+			number[s] = n
+			sets = append(sets, s)
+			for _, l := range all.sets[s] {
+				having[l] = append(having[l], n)
+			}
+		}
+		of = append(of, n)
+	}
+	for _, s := range sets {
+		row := make([]bool, len(sets))
+		for _, l := range all.sets[s] {
+			for _, other := range having[l] {
+				row[other] = true
+			}
+		}
+		relevant = append(relevant, row)
+	}
+	return of, sets, relevant
 }
 
 // queryCount returns how many average precisions a judgement has.
@@ -113,18 +129,25 @@ func (j *judge) precision(worker, fold int, row int32, code codec.Code) float64 
 		}
 		nearest, farthest = min(nearest, int(d)), max(farthest, int(d))
 	}
+	ties := s.ties[nearest : farthest+1]
+	defer clear(ties)
+	return expectedPrecision(ties, j.harmonic)
+}
+
+// expectedPrecision returns the average precision, expected over all orders of ties,
+// of a ranking whose ties are counted; some row of them is relevant.
+func expectedPrecision(ties []tie, harmonic []float64) float64 {
 	var rows, found int32
 	var sum float64
-	for i := nearest; i <= farthest; i++ {
-		t := &s.ties[i]
+	for i := range ties {
+		t := &ties[i]
 		if t.rows == 0 {
 			continue
 		}
 		t.before, t.relevantBefore = rows, found
-		sum += t.expectation(j.harmonic)
+		sum += t.expectation(harmonic)
 		rows += t.rows
 		found += t.relevant
-		*t = tie{}
 	}
 	return sum / float64(found)
 }

@@ -2,13 +2,14 @@ package model
 
 import (
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
-// The body of a model (magic "FDHM", version 1) in the frame that wire.go
+// The body of a model (magic "FDHM", version 2) in the frame that wire.go
 // describes; all numbers little-endian, float64 and float32 as IEEE 754 bits
 // and finite, matrices by rows without gaps:
 //
@@ -16,6 +17,7 @@ import (
 //	4         uint32 q: bits, a multiple of 8 from 8 to 4096
 //	1         uint8 method: 1 labels, 2 joint, 3 paper
 //	8         uint64 seed
+//	1         uint8 views: 0 shared, 1 target; V is 1 or T. Not before version 2
 //	4         uint32 c: labels, 1 to 2^20
 //	4c        uint32 each: the labels, ascending, distinct
 //	8cq       float64: C, a row of q for each label
@@ -39,6 +41,11 @@ import (
 //	4kd         float32: anchors, (a - mean) / sqrt(sigma), a row each
 //	8qk       float64: the projection P, a row of k for each bit; k = d+1 if
 //	          linear, and d+1 more than the anchors if rbf+linear, at most 2^15
+//	          and, not before version 2, where they are ones and zeros:
+//	8VT       float64: the weights of each view, a row of T, zero or more and not all
+//	          zero
+//	8V        float64: the centre of each view, 0 to 1
+//	8q        float64: the mean code of the training items, -1 to 1 each
 //
 // The body of statistics (magic "FDHS", version 0):
 //
@@ -53,7 +60,7 @@ import (
 //	8qk       float64: B, a row of k for each bit
 const (
 	modelMagic        = "FDHM"
-	modelVersion      = 1
+	modelVersion      = 2
 	statisticsMagic   = "FDHS"
 	statisticsVersion = 0
 )
@@ -65,6 +72,7 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 	w.u32(uint32(m.bits))
 	w.u8(uint8(m.method))
 	w.u64(m.seed)
+	w.u8(uint8(m.views))
 	w.u32(uint32(len(m.labels)))
 	for _, l := range m.labels {
 		w.u32(l)
@@ -88,6 +96,13 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 		}
 		w.f64s(m.p[t].Unpack().Data...)
 	}
+	for _, f := range m.fusions {
+		w.f64s(f.weights...)
+	}
+	for _, f := range m.fusions {
+		w.f64s(f.centre)
+	}
+	w.f64s(m.mean...)
 	return w.finish(), nil
 }
 
@@ -105,6 +120,12 @@ func Unmarshal(b []byte) (*Model, error) {
 		r.fail("method %d", m.method)
 	}
 	m.seed = r.u64("seed")
+	if r.version >= 2 {
+		m.views = Views(r.u8("views"))
+		if r.err == nil && m.views > ViewsTarget {
+			r.fail("views %d", m.views)
+		}
+	}
 	c := r.count("the number of labels", 1, maxLabels)
 	for i := range c {
 		l := r.u32("labels")
@@ -169,11 +190,43 @@ func Unmarshal(b []byte) (*Model, error) {
 		}
 		m.p = append(m.p, dense.Pack(dense.Of(m.bits, f.size(), p)))
 	}
+	r.fusions(m)
 	if err := r.close(); err != nil {
 		return nil, err
 	}
 	m.sign()
 	return m, nil
+}
+
+// fusions reads how the views fuse projections.
+func (r *wireReader) fusions(m *Model) {
+	if r.version < 2 {
+		m.fusions = []fusion{{weights: slices.Repeat([]float64{1}, len(m.modalities))}}
+		m.mean = make([]float64, m.bits)
+		return
+	}
+	views := m.views.count(len(m.modalities))
+	for view := range views {
+		w := r.f64s(len(m.modalities), "weights")
+		if r.err == nil && (slices.Min(w) < 0 || slices.Max(w) == 0) {
+			r.fail("the weights of view %d are %v", view, w)
+		}
+		if r.err != nil {
+			return
+		}
+		m.fusions = append(m.fusions, fusion{weights: w})
+	}
+	for view := range views {
+		c := r.f64("centre")
+		if r.err == nil && !(c >= 0 && c <= 1) {
+			r.fail("the centre of view %d is %g", view, c)
+		}
+		m.fusions[view].centre = c
+	}
+	m.mean = r.f64s(m.bits, "the mean code")
+	if r.err == nil && (slices.Min(m.mean) < -1 || slices.Max(m.mean) > 1) {
+		r.fail("the mean code is not from -1 to 1")
+	}
 }
 
 // MarshalBinary returns the binary form of the statistics: for each modality

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 	"slices"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestMarshalRoundTrip(t *testing.T) {
 	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
 		r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), Options{
 			Bits: 24, Method: method, Seed: 1 << 60, Gamma: map[string]float64{"text": .5},
-			Anchors: 30,
+			Anchors: 30, Views: ViewsTarget,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +46,13 @@ func TestMarshalRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for v := range dims {
+			if !slices.Equal(m.Weights(v), r.Model.Weights(v)) || m.Centre(v) != r.Model.Centre(v) {
+				t.Errorf("%v: view %d: weights %v and centre %g came back as %v and %g", method, v, r.Model.Weights(v), r.Model.Centre(v), m.Weights(v), m.Centre(v))
+			}
+		}
 		for _, c := range [][2]any{
+			{m.Views(), ViewsTarget},
 			{m.Bits(), r.Model.Bits()}, {m.Method(), method}, {m.Seed(), uint64(1 << 60)}, {m.Gamma(1), .5}, {m.Map(2), r.Model.Map(2)},
 			{m.Fingerprint(), r.Model.Fingerprint()},
 		} {
@@ -92,7 +99,7 @@ func TestFrame(t *testing.T) {
 		b     []byte
 		read  func([]byte) error
 	}{
-		{"FDHM\x01\x00\x00\x00", m, func(b []byte) error { _, err := Unmarshal(b); return err }},
+		{"FDHM\x02\x00\x00\x00", m, func(b []byte) error { _, err := Unmarshal(b); return err }},
 		{"FDHS\x00\x00\x00\x00", s, func(b []byte) error { _, err := UnmarshalStatistics(b); return err }},
 	} {
 		if string(c.b[:8]) != c.magic {
@@ -125,23 +132,60 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestModelOfVersion0: such a model has no byte for features, which are raw.
-func TestModelOfVersion0(t *testing.T) {
+// TestModelsOfBefore: a model of version 1 knows nothing of views, which are one, and
+// sums projections; one of version 0 has no byte for features either, which are raw.
+func TestModelsOfBefore(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3}})
 	r, err := Train(t.Context(), modalitiesOf([]int{3}), synthetic(data), Options{Bits: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b, _ := marshal(t, r)
+	const views = 8 + 4 + 1 + 8 // where the byte is
+	mean := b[len(b)-4-8*8 : len(b)-4]
+	clear(mean) // is not in old models
+	b = seal(b[:len(b)-4])
+	one := slices.Delete(slices.Clone(b[:len(b)-4-8*(1+1+8)]), views, views+1)
+	one[4] = 1
 	at := 8 + 4 + 1 + 8 + 4 + 3*4 + 3*8*8 + 4 + 2 + len("image") + 4 + 1
-	old := append(slices.Clone(b[:at]), b[at+1:len(b)-4]...)
-	old[4] = 0
-	m, err := Unmarshal(seal(old))
-	if err != nil {
-		t.Fatal(err)
+	zero := slices.Delete(slices.Clone(one), at, at+1)
+	zero[4] = 0
+	for version, old := range [][]byte{zero, one} {
+		m, err := Unmarshal(seal(old))
+		if err != nil {
+			t.Fatalf("version %d: %v", version, err)
+		}
+		if m.Views() != ViewsShared || !slices.Equal(m.Weights(0), []float64{1}) || m.Centre(0) != 0 {
+			t.Errorf("version %d: %v views, weights %v, centre %g", version, m.Views(), m.Weights(0), m.Centre(0))
+		}
+		if again, err := m.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
+			t.Errorf("it is not the model that version %d had (%v)", version, err)
+		}
 	}
-	if again, err := m.MarshalBinary(); err != nil || !bytes.Equal(again, b) {
-		t.Errorf("it is not the model of version 1 (%v)", err)
+}
+
+// TestBadFusions: what no training makes is refused.
+func TestBadFusions(t *testing.T) {
+	r := small(t)
+	m := r.Model
+	for name, spoil := range map[string]func(m *Model){
+		"negative":     func(m *Model) { m.fusions[0].weights[1] = -1 },
+		"all zero":     func(m *Model) { clear(m.fusions[0].weights) },
+		"centre":       func(m *Model) { m.fusions[0].centre = 1.5 },
+		"mean":         func(m *Model) { m.mean[3] = -2 },
+		"views":        func(m *Model) { m.views = 2 },
+		"not a number": func(m *Model) { m.fusions[0].weights[0] = math.NaN() },
+	} {
+		bad := *m
+		bad.fusions, bad.mean = []fusion{{weights: m.Weights(0)}}, slices.Clone(m.mean)
+		spoil(&bad)
+		b, err := bad.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Unmarshal(b); !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -196,7 +240,7 @@ func FuzzModel(f *testing.F) {
 			return
 		}
 		again, err := m.MarshalBinary()
-		if old := b[4] == 0; err != nil || !old && !bytes.Equal(again, b) {
+		if old := b[4] < 2; err != nil || !old && !bytes.Equal(again, b) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		e := m.NewEncoder()

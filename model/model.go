@@ -28,6 +28,9 @@ type Model struct {
 	maps       []*featureMap
 	gammas     []float64
 	p          []*dense.Packed[float64] // q x k each
+	views      Views
+	fusions    []fusion  // by view
+	mean       []float64 // the mean code of the training items
 
 	fingerprint uint64
 }

@@ -130,11 +130,16 @@ type Options struct {
 	Map      map[string]MapKind
 	Gamma    map[string]float64 // weight of the ridge
 
+	// Views are the codes that an unlabelled item has, Fusion is what makes them; the
+	// zero values are one code, and what the training items say makes the best.
+	Views  Views
+	Fusion Fusion
+
 	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; 1e-3
 	Delta float64            // weight of |Y|^2, which keeps Y at the labels; 1e4
 
 	// Progress, if not nil, is called from Train's goroutine after each block
-	// of items, and in phase "choose" after each map that was tried; total is 0
+	// of items, and in phase "choose" after each map and each fusion that was tried; total is 0
 	// while it is not known.
 	Progress func(phase string, done, total int)
 }
@@ -162,6 +167,9 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 		return o, err
 	}
 	if err := checkModalities(modalities); err != nil {
+		return o, err
+	}
+	if err := o.Fusion.check(o.Views, modalities); err != nil {
 		return o, err
 	}
 	var err error

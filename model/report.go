@@ -21,8 +21,10 @@ type Report struct {
 	// for which the options give all of them has none.
 	Choices map[string]*Choice `json:"choices,omitempty"`
 	// Start says which random start of C was taken; nil where there was none to choose.
-	Start  *StartChoice `json:"start,omitempty"`
-	Sweeps int          `json:"sweeps"`
+	Start *StartChoice `json:"start,omitempty"`
+	// Fusion says how the codes of unlabelled items are made, and how that was chosen.
+	Fusion *FusionChoice `json:"fusion,omitempty"`
+	Sweeps int           `json:"sweeps"`
 	// Objective is F after each sweep; for MethodLabels, |H - C Y|^2, since the
 	// rest of F is a constant there.
 	Objective []float64 `json:"objective"`

@@ -227,6 +227,22 @@ func (s *solver) setCode(set uint32) codec.Code {
 	return s.codes[int(set)*s.words : (int(set)+1)*s.words]
 }
 
+// meanCode returns the mean over the items of their codes as +-1.
+func (s *solver) meanCode() []float64 {
+	mean := make([]float64, s.q)
+	for i := range len(s.codes) / s.words {
+		count := 1.0
+		if s.method == MethodLabels {
+			count = float64(s.sets.counts[i])
+		}
+		addSigns(mean, s.codes[i*s.words:(i+1)*s.words], count) // exact
+	}
+	for j := range mean {
+		mean[j] /= float64(len(s.sets.of))
+	}
+	return mean
+}
+
 // signs writes the code as +-1.
 func signs(dst []float32, code []uint64) {
 	for j := range dst {

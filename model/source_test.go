@@ -45,11 +45,14 @@ func modalitiesOf(dims []int) []Modality {
 }
 
 // settled returns the options with nothing left to choose: what they do not give
-// is raw, rbf and 0.01.
+// is raw, rbf, 0.01 and the sum.
 func settled(modalities []Modality, opt Options) Options {
 	full, err := opt.withDefaults(modalities)
 	if err != nil {
 		panic(err)
+	}
+	if full.Fusion.Rule == FusionAuto {
+		full.Fusion.Rule = FusionSum
 	}
 	return full
 }

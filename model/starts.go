@@ -31,22 +31,24 @@ type startCodes struct {
 	signs *dense.Packed[float64] // as +-1: q rows of a number for each label set of the judge
 }
 
-// solveStarts returns solvers after their sweeps, one for each start. Codes come
+// solveStarts makes solvers after their sweeps, one for each start. Codes come
 // from the labels alone: those of MethodLabels stand for those of the other methods,
 // which they hardly differ from.
-func (tr *trainer) solveStarts(ctx context.Context) ([]*solver, error) {
+func (tr *trainer) solveStarts(ctx context.Context) error {
 	opt := tr.opt
 	opt.Method = MethodLabels
-	tr.starts = tr.drawStarts()
-	var solvers []*solver
+	tr.starts = [][]float64{tr.hy}
+	if slices.ContainsFunc(tr.from.open, open.any) {
+		tr.starts = tr.drawStarts()
+	}
 	for _, hy := range tr.starts {
 		s := newSolver(opt, nil, tr.sets, slices.Clone(hy))
 		if _, err := s.run(ctx, nil, opt.Sweeps, nil); err != nil {
-			return nil, err
+			return err
 		}
-		solvers = append(solvers, s)
+		tr.solvers = append(tr.solvers, s)
 	}
-	return solvers, nil
+	return nil
 }
 
 // drawStarts returns H0 Y0' of the scan, and for other H0 a random matrix with rows
@@ -147,8 +149,8 @@ func (c *chooser) judgeStarts(t *trial, gamma float64) {
 }
 
 // chooseStart begins the solver where held-out items retrieve best, in the mean over
-// the modalities; the first of equals.
-func (tr *trainer) chooseStart(choosers []*chooser) {
+// the modalities; the first of equals. It returns which start that is.
+func (tr *trainer) chooseStart(choosers []*chooser) int {
 	var merits []float64
 	judged := 0.0
 	for _, c := range choosers {
@@ -163,10 +165,11 @@ func (tr *trainer) chooseStart(choosers []*chooser) {
 		judged++
 	}
 	if len(merits) < 2 {
-		return
+		return 0
 	}
 	floats.Scale(1/judged, merits)
 	best := floats.MaxIdx(merits)
 	tr.hy = tr.starts[best]
 	tr.report.Start = &StartChoice{Chosen: best, MAP: merits}
+	return best
 }

@@ -115,11 +115,13 @@ type trainer struct {
 	sets    *labelSets
 	hy      []float64   // H0 Y0'
 	starts  [][]float64 // what hy may be, itself first
+	solvers []*solver   // of the starts, while there is something to choose
 	moments []*moments
 	samples []*sample       // of anchors; nil for a linear map
 	choices []*choiceSample // nil where there is nothing to choose
 	maps    []*featureMap
 	solver  *solver
+	fusions []fusion // by view
 }
 
 func train(ctx context.Context, modalities []Modality, src Source, opt Options, from start) (_ *Result, err error) {
@@ -159,6 +161,7 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 		bits: opt.Bits, method: opt.Method, seed: opt.Seed,
 		labels: tr.sets.labels, c: tr.solver.cm,
 		modalities: modalities, maps: tr.maps,
+		views: opt.Views, fusions: tr.fusions, mean: tr.solver.meanCode(),
 	}
 	for _, mod := range modalities {
 		m.gammas = append(m.gammas, opt.Gamma[mod.Name])
@@ -190,7 +193,7 @@ func (tr *trainer) scan(ctx context.Context) error {
 			s = newSample(tr.from.anchors(t, k))
 		}
 		var c *choiceSample
-		if undecided {
+		if undecided || tr.measures() {
 			c = newChoiceSample(rand.New(rand.NewPCG(tr.opt.Seed, streamChoice)), m.Dim)
 		}
 		tr.samples, tr.choices = append(tr.samples, s), append(tr.choices, c)

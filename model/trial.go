@@ -187,11 +187,10 @@ func (c *chooser) evaluate(t *trial, gammas []float64) []*outcome {
 // foldScratch is the memory of one goroutine.
 type foldScratch struct{ l, solved, p, u, z []float64 }
 
-// judgeFold calls judged with the average precision of each query of the fold, by
-// its place among these, under the codes of the first so many starts. It reports
-// whether gamma gives a projection.
-func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts int, judged func(start, query int, precision float64)) bool {
-	sums, s := t.folds[fold], &c.scratch[worker]
+// foldProjection returns the projection, in scratch memory, that is learned from the
+// items outside of the fold, and whether gamma gives one.
+func (c *chooser) foldProjection(t *trial, fold int, gamma float64, s *foldScratch) (p dense.Matrix[float64], ok bool) {
+	sums := t.folds[fold]
 	rest, k, r := sums.a.Cols, t.phi.Cols, sums.b.Rows
 	s.l = append(s.l[:0], sums.a.Data...)
 	l := dense.Of(rest, rest, s.l)
@@ -199,24 +198,32 @@ func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts in
 		l.Data[i*rest+i] += gamma
 	}
 	if !dense.Cholesky(l, 1) {
-		return false
+		return p, false
 	}
 	s.solved = append(s.solved[:0], sums.b.Data...)
 	solved := dense.Of(r, rest, s.solved)
 	dense.CholeskySolve(solved, l, 1)
 	s.p = slices.Grow(s.p[:0], r*k)[:r*k]
 	clear(s.p) // zeros for what is left out
-	p := dense.Of(r, k, s.p)
+	p = dense.Of(r, k, s.p)
 	for i := range r {
 		row, full := solved.Data[i*rest:(i+1)*rest], p.Data[i*k:(i+1)*k]
 		copy(full, row[:sums.from])
 		copy(full[sums.to:], row[sums.from:])
 	}
-	for _, v := range p.Data {
-		if v-v != 0 {
-			return false
-		}
+	return p, !slices.ContainsFunc(p.Data, func(v float64) bool { return v-v != 0 })
+}
+
+// judgeFold calls judged with the average precision of each query of the fold, by
+// its place among these, under the codes of the first so many starts. It reports
+// whether gamma gives a projection.
+func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts int, judged func(start, query int, precision float64)) bool {
+	s := &c.scratch[worker]
+	p, ok := c.foldProjection(t, fold, gamma, s)
+	if !ok {
+		return false
 	}
+	r := p.Rows
 	packed := dense.Pack(p)
 	s.u = slices.Grow(s.u[:0], mapRows*r)[:mapRows*r]
 	s.z = slices.Grow(s.z[:0], mapRows*c.q)[:mapRows*c.q]
@@ -247,6 +254,33 @@ func (c *chooser) judgeFold(t *trial, fold int, gamma float64, worker, starts in
 		done = end
 	}
 	return true
+}
+
+// heldOut returns the projections of all rows of the sample to the codes that the
+// chooser has now, each learned without its fold: q numbers a row, and whether there
+// are any with this gamma.
+func (c *chooser) heldOut(t *trial, gamma float64) (z []float32, ok bool) {
+	c.aim(t, false)
+	z = make([]float32, t.phi.Rows*c.q)
+	stable := make([]bool, choiceFolds)
+	parallel(len(c.scratch), choiceFolds, func(worker, f int) {
+		s := &c.scratch[worker]
+		p, ok := c.foldProjection(t, f, gamma, s)
+		if !ok {
+			return
+		}
+		stable[f] = true
+		packed := dense.Pack(p)
+		s.z = slices.Grow(s.z[:0], mapRows*c.q)[:mapRows*c.q]
+		for from := c.bounds[f]; from < c.bounds[f+1]; from += mapRows {
+			to := min(from+mapRows, c.bounds[f+1])
+			dense.MulNT(dense.Of(to-from, c.q, s.z), t.phi.Slice(from, to), packed)
+			for i, v := range s.z[:(to-from)*c.q] {
+				z[from*c.q+i] = float32(v)
+			}
+		}
+	})
+	return z, !slices.Contains(stable, false)
 }
 
 // ridge returns the gamma at a place of the grid.

@@ -27,8 +27,9 @@ func encodeCommand(e *env) *cobra.Command {
 			uint8, a row a vector and bits/8 columns, bit j of a code being bit j mod 8 of
 			byte j/8, as numpy.packbits(..., bitorder='little') packs them.
 
-			With several --vectors NAME=FILE, row i of all files is one item, and its code
-			the one that it would get if it were stored without labels.`),
+			With --vectors NAME=FILE instead, once or several times, row i of all files is
+			one item, and its code the one that it would get if it were stored without
+			labels.`),
 		Example: example(`
 			fddhdb encode wiki.db --from text --vectors query_text.npy --out codes.npy
 			fddhdb encode wiki.db --vectors image=query_image.npy \
@@ -48,7 +49,7 @@ func encodeCommand(e *env) *cobra.Command {
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				bar := e.newProgress()
 				defer bar.end()
-				codes, bits, err := encodeFiles(cmd.Context(), c, list, out, bar)
+				codes, bits, err := encodeFiles(cmd.Context(), c, from, list, out, bar)
 				bar.end()
 				if err != nil {
 					return err
@@ -105,8 +106,9 @@ func checkNPY(flag, path string) error {
 // encodeRows is how many rows are encoded between two looks at the file.
 const encodeRows = 1024
 
-// encodeFiles encodes row i of all files together and writes the codes.
-func encodeFiles(ctx context.Context, c *db.Collection, list []named, out string, bar *progress) (rows, bits int, err error) {
+// encodeFiles encodes row i of all files together, or of the only one as a query by
+// modality from, if that is given, and writes the codes.
+func encodeFiles(ctx context.Context, c *db.Collection, from string, list []named, out string, bar *progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return 0, 0, err
@@ -158,7 +160,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, list []named, out string
 		if err != nil {
 			return 0, 0, err
 		}
-		codes, err := encodeBlock(ctx, c, paths(sources), done, block)
+		codes, err := encodeBlock(ctx, c, from, paths(sources), done, block)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -202,7 +204,7 @@ func readBlock(sources []source, n int) ([]map[string][]float32, error) {
 
 // encodeBlock encodes the rows from first on of the files named, on all cores; the
 // codes stand one after the other.
-func encodeBlock(ctx context.Context, c *db.Collection, files string, first int, block []map[string][]float32) ([]byte, error) {
+func encodeBlock(ctx context.Context, c *db.Collection, from, files string, first int, block []map[string][]float32) ([]byte, error) {
 	codes := make([][]byte, len(block))
 	errs := make([]error, len(block))
 	var next atomic.Int64
@@ -214,7 +216,11 @@ func encodeBlock(ctx context.Context, c *db.Collection, files string, first int,
 				if i >= len(block) || ctx.Err() != nil {
 					return
 				}
-				codes[i], _, errs[i] = c.Encode(block[i])
+				if from != "" {
+					codes[i], _, errs[i] = c.EncodeQuery(from, block[i][from])
+				} else {
+					codes[i], _, errs[i] = c.Encode(block[i])
+				}
 			}
 		})
 	}

@@ -18,7 +18,8 @@ func getCommand(e *env) *cobra.Command {
 		Long: prose(`
 			Get prints the items with these keys, with --json one a line and with all
 			their vectors. The code is that of the active space, in hexadecimal; code_from
-			says what it was made from: labels, fused (all its vectors), or given.
+			says what it was made from: labels, fused (its vectors), a modality (its vector of
+			that alone), or given.
 
 			If a key has no item, the others are printed, and the exit code is 1.`),
 		Example: example(`

@@ -17,7 +17,7 @@ import (
 type trainOptions struct {
 	common
 	db.TrainOptions
-	method                     string
+	method, fusion             string
 	gamma, mu, kinds, features namedList
 	activate                   bool
 }
@@ -54,6 +54,12 @@ func trainCommand(e *env) *cobra.Command {
 			are near to each other. What that costs is printed: with the code of each label
 			alone as a query, the mAP of the items under the codes of their labels, 1 if
 			nothing were lost.
+
+			How the code of an item without labels is made of the projections of its vectors
+			is measured, too, on labelled items whose labels are left out: their sum, a
+			weighted sum or one of them alone, with or without what all codes have in common.
+			--fusion gives it instead: sum, or the name of a modality, which then makes the
+			codes alone wherever an item has it.
 
 			Training again replaces the codes, and the space that they make up, at once
 			and whole; --activate, which will choose when, is accepted. Until training is
@@ -109,6 +115,7 @@ func trainCommand(e *env) *cobra.Command {
 	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")
 	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", model.DefaultMu))
 	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels")
+	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum, target (needs --views target) or the name of a modality")
 	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only (default: all)")
 	f.BoolVar(&o.activate, "activate", false, "make it the active space, as for now every training does")
 	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
@@ -152,6 +159,9 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	}
 	if o.Method, err = model.ParseMethod(o.method); err != nil {
 		return usageErrorf("--method %q: auto, labels, joint and paper are possible", o.method)
+	}
+	if o.Fusion, err = model.ParseFusion(o.fusion); err != nil {
+		return usageErrorf("--fusion %q: auto, sum, target and the name of a modality are possible", o.fusion)
 	}
 	if o.Gamma, err = o.gamma.floats("--gamma"); err != nil {
 		return err
@@ -209,6 +219,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	e.printf("\n")
 	e.printChoices(t, s)
 	e.printEmbedding(t)
+	e.printFusion(t, s)
 	e.printPairs([][2]string{
 		{"bits", fmt.Sprint(t.Bits)},
 		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},

@@ -1,0 +1,113 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// printFusion shows what makes the codes of items without labels, and what else was
+// tried.
+func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
+	f := t.Fusion
+	if f == nil {
+		return
+	}
+	var modalities []string // that the model knows, in their order
+	for _, m := range s.Modalities {
+		if _, learned := t.Chosen[m.Name]; learned {
+			modalities = append(modalities, m.Name)
+		}
+	}
+	if f.Unfit != "" && len(modalities) > 1 {
+		e.printf("nothing is measured of items without labels: %s\n\n", f.Unfit)
+	}
+	for _, v := range f.ByView {
+		of := ""
+		if v.Target != "" {
+			of = " as targets of modality " + v.Target
+		}
+		if len(modalities) > 1 {
+			e.printf("items without labels get their codes%s from %s\n\n", of, fusionFormula(v.FusionTried, modalities))
+		}
+		if len(v.Tried) == 0 {
+			continue
+		}
+		var rows [][]any
+		var directions []string
+		columns := []column{{"tried" + of, false}, {"centre", true}}
+		for _, from := range modalities {
+			for _, to := range modalities {
+				if d := from + "->" + to; hasKey(v.Directions, d) {
+					directions = append(directions, d)
+				}
+			}
+		}
+		if len(directions) <= maxDirections {
+			for _, d := range directions {
+				columns = append(columns, column{d, true})
+			}
+		}
+		for _, tried := range v.Tried {
+			note := ""
+			if tried.Name == v.Name && tried.Centre == v.Centre {
+				note = "chosen"
+			}
+			row := []any{fusionName(tried.Name, modalities), number(tried.Centre)}
+			if len(directions) <= maxDirections {
+				for _, d := range directions {
+					row = append(row, fmt.Sprintf("%.4f", tried.Directions[d]))
+				}
+			}
+			rows = append(rows, append(row, fmt.Sprintf("%.4f", tried.MAP), fmt.Sprintf("%.4f", tried.StdErr), note))
+		}
+		e.printTable(append(columns, column{"mAP", true}, column{"+-", true}, column{"", false}), rows)
+		e.printf("\n%+.4f +- %.4f against the sum", v.OverSum.MAP, v.OverSum.StdErr)
+		if r := v.OverRunnerUp; r != nil {
+			e.printf(", %+.4f +- %.4f against the best other (%s, centre %s)", r.MAP, r.StdErr, fusionName(r.Name, modalities), number(r.Centre))
+		}
+		e.printf("\n\n")
+	}
+}
+
+// maxDirections is how many directions have columns of their own.
+const maxDirections = 6
+
+func hasKey(m map[string]float64, key string) bool {
+	_, ok := m[key]
+	return ok
+}
+
+// fusionName names what was tried; a modality is taken alone.
+func fusionName(name string, modalities []string) string {
+	if slices.Contains(modalities, name) {
+		return "only " + name
+	}
+	return name
+}
+
+// fusionFormula spells a fusion: 0.26 image + text, less half of the mean code.
+func fusionFormula(f model.FusionTried, modalities []string) string {
+	var terms []string
+	for _, m := range modalities {
+		switch w := f.Weights[m]; w {
+		case 0:
+		case 1:
+			terms = append(terms, m)
+		default:
+			terms = append(terms, number(w)+" "+m)
+		}
+	}
+	formula := strings.Join(terms, " + ")
+	switch f.Centre {
+	case 0:
+	case 1:
+		formula += ", less the mean code of each"
+	default:
+		formula += fmt.Sprintf(", less %s times the mean code of each", number(f.Centre))
+	}
+	return formula
+}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// A bottomSample keeps those k of the items that pass by which have the least random
+// keys: a random sample. The key is that of the item, so samples of several
+// modalities hold the same items as far as they can, and below the limits of all of
+// them no item is missing (Cohen and Kaplan, "Summarizing data using bottom-k
+// sketches", PODC 2007).
+type bottomSample struct {
+	k, seed uint64
+	kept    []keyed // a heap, the greatest key first
+	dropped bool
+}
+
+type keyed struct {
+	key   uint64
+	item  int
+	place int
+}
+
+// key is a random number of the item (SplitMix64).
+func (s *bottomSample) key(item int) uint64 {
+	z := s.seed + (uint64(item)+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// add returns the place at which the item is kept, of an item that goes or the next
+// one, and -1 where it is not.
+func (s *bottomSample) add(item int) int {
+	e := keyed{key: s.key(item), item: item, place: len(s.kept)}
+	if uint64(len(s.kept)) < s.k {
+		heap.Push(s, e)
+		return e.place
+	}
+	s.dropped = true
+	if e.key >= s.kept[0].key {
+		return -1
+	}
+	e.place = s.kept[0].place
+	s.kept[0] = e
+	heap.Fix(s, 0)
+	return e.place
+}
+
+// limit returns the key up to which all items are kept.
+func (s *bottomSample) limit() uint64 {
+	if !s.dropped {
+		return math.MaxUint64
+	}
+	return s.kept[0].key
+}
+
+// items returns the kept items by place.
+func (s *bottomSample) items() []int {
+	items := make([]int, len(s.kept))
+	for _, e := range s.kept {
+		items[e.place] = e.item
+	}
+	return items
+}
+
+// ofAll returns at most n items of several samples of equal seed, all of those with
+// the least keys, so that every one of them is in each sample whose modality it has.
+func ofAll(samples []*bottomSample, n int) []int {
+	limit := uint64(math.MaxUint64)
+	var all []keyed
+	for _, s := range samples {
+		limit = min(limit, s.limit())
+		all = append(all, s.kept...)
+	}
+	slices.SortFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.item, b.item)) })
+	var items []int
+	for i, e := range all {
+		if e.key > limit || len(items) == n {
+			break
+		}
+		if i == 0 || e.item != all[i-1].item {
+			items = append(items, e.item)
+		}
+	}
+	return items
+}
+
+// Len, Less, Swap, Push and Pop are for container/heap.
+
+func (s *bottomSample) Len() int           { return len(s.kept) }
+func (s *bottomSample) Less(i, j int) bool { return s.kept[i].key > s.kept[j].key }
+func (s *bottomSample) Swap(i, j int)      { s.kept[i], s.kept[j] = s.kept[j], s.kept[i] }
+func (s *bottomSample) Push(x any)         { s.kept = append(s.kept, x.(keyed)) }
+func (s *bottomSample) Pop() any {
+	last := len(s.kept) - 1
+	e := s.kept[last]
+	s.kept = s.kept[:last]
+	return e
+}

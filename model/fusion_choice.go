@@ -1,0 +1,593 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Sizes of the choice of a fusion.
+const (
+	fusionPairs         = 1 << 28 // pairs of a query and an item that are looked at, at most: about a second
+	maxFusionModalities = 16      // more are not measured: directions grow with the square
+)
+
+// fusionCentres are the shares of the mean code that are tried.
+var fusionCentres = []float64{0, .5, 1}
+
+// A FusionChoice says what makes the code of an unlabelled item, and how that was
+// chosen: by the mean average precision, expected over ties, of sampled training
+// items as queries by one modality among the others, which have the codes that they
+// would have without labels. All codes come from projections that were learned
+// without the item.
+type FusionChoice struct {
+	Views Views `json:"views"`
+	// Unfit is not empty where nothing could be compared, and says why. Then it is the
+	// sum.
+	Unfit   string       `json:"unfit,omitempty"`
+	Items   int          `json:"items,omitempty"`   // sampled
+	Several int          `json:"several,omitempty"` // of these, items with several modalities
+	Queries int          `json:"queries,omitempty"` // measured, over all directions and views
+	ByView  []ViewFusion `json:"by_view"`           // one, or one for each target modality
+}
+
+// A ViewFusion is what makes the codes of a view.
+type ViewFusion struct {
+	Target string `json:"target,omitempty"` // the modality, for ViewsTarget
+	FusionTried
+	// By how much it is better than the plain sum, and than the best of the others, less
+	// than nothing where it is the simpler of two about as good; nil where nothing was
+	// compared.
+	OverSum      *FusionMargin `json:"over_sum,omitempty"`
+	OverRunnerUp *FusionMargin `json:"over_runner_up,omitempty"`
+	Tried        []FusionTried `json:"tried,omitempty"` // the simplest first
+}
+
+// FusionTried is a way to fuse projections that was measured. See Model.Fuse.
+type FusionTried struct {
+	// Name is sum, regression (the weights of a regression of the codes of the labels on
+	// the projections), tempered (the square roots of these), or a modality, which is
+	// taken alone.
+	Name    string             `json:"name"`
+	Centre  float64            `json:"centre"`
+	Weights map[string]float64 `json:"weights"`
+	MAP     float64            `json:"map_tie,omitempty"` // mean over the directions
+	StdErr  float64            `json:"stderr,omitempty"`
+	// Directions has the figure of each direction, FROM->TO.
+	Directions map[string]float64 `json:"directions,omitempty"`
+}
+
+// A FusionMargin is the difference to another way, query by query.
+type FusionMargin struct {
+	Name   string  `json:"name"`
+	Centre float64 `json:"centre"`
+	MAP    float64 `json:"map_tie"` // the difference
+	StdErr float64 `json:"stderr"`  // of the difference
+}
+
+// measures reports whether the fusion is to be measured, if it can be.
+func (tr *trainer) measures() bool {
+	return tr.opt.Fusion.Rule == FusionAuto && tr.from.open != nil && tr.unmeasured() == ""
+}
+
+// unmeasured says what about the modalities leaves nothing to measure.
+func (tr *trainer) unmeasured() string {
+	switch n := len(tr.reader.modalities); {
+	case n == 1:
+		return "there is one modality only"
+	case n > maxFusionModalities:
+		return fmt.Sprintf("there are %d modalities, more than %d", n, maxFusionModalities)
+	}
+	return ""
+}
+
+// givenFusions returns what the options say, and the sum where they say nothing.
+func (tr *trainer) givenFusions() (all []fusion) {
+	for v := range tr.opt.Views.count(len(tr.reader.modalities)) {
+		all = append(all, tr.opt.Fusion.given(v, tr.reader.modalities))
+	}
+	return all
+}
+
+// fusionReport is the report of fusions that were not measured.
+func (tr *trainer) fusionReport(unfit string) *FusionChoice {
+	choice := &FusionChoice{Views: tr.opt.Views, Unfit: unfit}
+	if tr.opt.Fusion.Rule == FusionAuto {
+		choice.Unfit = cmp.Or(unfit, tr.unmeasured())
+	}
+	for v, f := range tr.fusions {
+		view := ViewFusion{FusionTried: FusionTried{Name: tr.opt.Fusion.String(), Weights: byName(f.weights, tr.reader.modalities)}}
+		if tr.opt.Views == ViewsTarget {
+			view.Target = tr.reader.modalities[v].Name
+		}
+		switch tr.opt.Fusion.Rule {
+		case FusionAuto:
+			view.Name = FusionSum.name()
+		case FusionTarget:
+			view.Name = view.Target
+		}
+		choice.ByView = append(choice.ByView, view)
+	}
+	return choice
+}
+
+func (r FusionRule) name() string { return nameOf(fusionNames, int(r), "fusion") }
+
+func byName(weights []float64, modalities []Modality) map[string]float64 {
+	m := map[string]float64{}
+	for t, w := range weights {
+		m[modalities[t].Name] = w
+	}
+	return m
+}
+
+// A fuser chooses the fusions from the projections that the choosers make of their
+// samples.
+//
+// An item's projections are learned without its fold, as a query and as an item of
+// the database alike. What is tried: weights 1; the weights of the regression of
+// the codes of the labels on the projections, which the measure of squared error
+// asks for, and their square roots, half of the way there; and each modality alone;
+// each with none, half and all of the mean code taken off. Ridge regressions shrink
+// towards the mean, and where there is little to tell an item by, the signs are
+// those of the mean code.
+//
+// What comes later has to be better by a standard error of the difference.
+type fuser struct {
+	modalities []Modality
+	views      Views
+	q, words   int
+	items      []int // by row: the number of the item
+	row        map[int]int
+	z          [][]float32 // by modality: q numbers a row; nil where there are no projections
+	has        [][]bool    // by modality and row
+	unfit      string
+	step       func()
+
+	set      []int32
+	relevant [][]bool
+	harmonic []float64
+	h        []float32 // by row, the code of its labels
+	mean     []float64
+}
+
+func (tr *trainer) newFuser(choosers []*chooser) *fuser {
+	f := &fuser{modalities: tr.reader.modalities, views: tr.opt.Views, q: tr.opt.Bits, words: codec.Words(tr.opt.Bits), row: map[int]int{}}
+	var samples []*bottomSample
+	for _, c := range choosers {
+		samples = append(samples, c.bottom)
+	}
+	T := len(f.modalities)
+	f.items = ofAll(samples, max(minChoiceItems, min(choiceItems, choiceNumbers/f.q/T)))
+	f.h = make([]float32, len(f.items)*f.q)
+	for i, item := range f.items {
+		f.row[item] = i
+	}
+	var setOf []uint32
+	for _, item := range f.items {
+		setOf = append(setOf, tr.sets.of[item])
+	}
+	f.set, _, f.relevant = relevantSets(setOf, tr.sets)
+	f.harmonic = harmonicNumbers(len(f.items))
+	return f
+}
+
+// directions returns the ordered pairs of modalities that a view serves.
+func (f *fuser) directions(view int) (pairs [][2]int) {
+	for from := range f.modalities {
+		for to := range f.modalities {
+			if from != to && (f.views == ViewsShared || to == view) {
+				pairs = append(pairs, [2]int{from, to})
+			}
+		}
+	}
+	return pairs
+}
+
+func (f *fuser) steps() int { return len(f.modalities) + f.views.count(len(f.modalities)) }
+
+// prepare makes the trial of a chooser with the settings that it has, where gamma was
+// not refined with it.
+func (f *fuser) prepare(c *chooser) {
+	name := c.modality.Name
+	switch k := c.given.kind.size(choiceAnchors, c.modality.Dim); {
+	case f.unfit != "":
+	case len(c.xs) < minChoiceItems:
+		f.unfit = fmt.Sprintf("%d training items have modality %q, fewer than %d", len(c.xs), name, minChoiceItems)
+	case k > choiceFeatures:
+		f.unfit = fmt.Sprintf("the map of modality %q has %d features, more than %d", name, k, choiceFeatures)
+	case c.refined == nil:
+		c.refined = c.newTrial(c.given, refineAnchors)
+	}
+}
+
+// take makes the projections of the sample of modality t, to the codes of a solver,
+// with the settings that the chooser has.
+func (f *fuser) take(ctx context.Context, t int, c *chooser, s *solver) error {
+	defer f.step()
+	f.z, f.has = append(f.z, nil), append(f.has, make([]bool, len(f.items)))
+	if f.unfit != "" {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.takeCodes(s)
+	name := c.modality.Name
+	z, ok := c.heldOut(c.refined, c.gamma)
+	if !ok {
+		f.unfit = fmt.Sprintf("gamma %g of modality %q gives no stable solution on the sample", c.gamma, name)
+		return nil
+	}
+	f.z[t] = make([]float32, len(f.items)*f.q)
+	for r, item := range c.items {
+		if i, ok := f.row[item]; ok {
+			f.has[t][i] = true
+			copy(f.z[t][i*f.q:(i+1)*f.q], z[r*f.q:])
+			copy(f.h[i*f.q:(i+1)*f.q], c.h[r*f.q:])
+		}
+	}
+	return nil
+}
+
+// several counts the items with several modalities.
+func (f *fuser) several() (n int) {
+	for i := range f.items {
+		have := 0
+		for t := range f.has {
+			if f.has[t][i] {
+				have++
+			}
+		}
+		if have > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// run chooses, and tells the trainer. Only a cancelled context is an error.
+func (f *fuser) run(ctx context.Context, tr *trainer) error {
+	several := f.several()
+	if f.unfit == "" && several < minChoiceItems {
+		f.unfit = fmt.Sprintf("%d sampled items have several modalities, fewer than %d", several, minChoiceItems)
+	}
+	if f.unfit != "" {
+		tr.fusions = tr.givenFusions()
+		tr.report.Fusion = tr.fusionReport(f.unfit)
+		for range f.views.count(len(f.modalities)) {
+			f.step()
+		}
+		return nil
+	}
+	f.mean = make([]float64, f.q)
+	for i := range f.items {
+		for j := range f.mean {
+			f.mean[j] += float64(f.h[i*f.q+j]) / float64(len(f.items))
+		}
+	}
+	choice := &FusionChoice{Views: f.views, Items: len(f.items), Several: several}
+	candidates := f.candidates()
+	for view := range f.views.count(len(f.modalities)) {
+		outcomes, err := f.measure(ctx, view, candidates)
+		if err != nil {
+			return err
+		}
+		best := simplestFusion(outcomes)
+		var second *fusionOutcome
+		for _, o := range outcomes {
+			if o != best && (second == nil || o.MAP > second.MAP) {
+				second = o
+			}
+		}
+		v := ViewFusion{FusionTried: best.FusionTried, OverSum: best.over(outcomes[0]), OverRunnerUp: best.over(second)}
+		if f.views == ViewsTarget {
+			v.Target = f.modalities[view].Name
+		}
+		for _, o := range outcomes {
+			v.Tried = append(v.Tried, o.FusionTried)
+		}
+		for _, p := range best.precisions {
+			choice.Queries += len(p)
+		}
+		choice.ByView = append(choice.ByView, v)
+		tr.fusions = append(tr.fusions, best.fusion)
+		f.step()
+	}
+	tr.report.Fusion = choice
+	return nil
+}
+
+// A fusionOutcome is what a fusion gives in a view.
+type fusionOutcome struct {
+	FusionTried
+	fusion
+	precisions [][]float64 // of the queries, by direction
+}
+
+// candidates returns what is tried, the simplest first.
+func (f *fuser) candidates() (all []fusionOutcome) {
+	add := func(name string, weights []float64) {
+		for _, c := range fusionCentres {
+			all = append(all, fusionOutcome{
+				FusionTried: FusionTried{Name: name, Centre: c, Weights: byName(weights, f.modalities)},
+				fusion:      fusion{weights: weights, centre: c},
+			})
+		}
+	}
+	T := len(f.modalities)
+	add(FusionSum.name(), slices.Repeat([]float64{1}, T))
+	if w := f.regression(); w != nil {
+		roots := make([]float64, T)
+		for t, v := range w {
+			roots[t] = math.Sqrt(v)
+		}
+		add("tempered", tidy(roots))
+		add("regression", tidy(w))
+	}
+	for t := range T {
+		w := make([]float64, T)
+		w[t] = 1
+		add(f.modalities[t].Name, w)
+	}
+	return all
+}
+
+// tidy scales weights to 1 at most, in digits that can be typed.
+func tidy(w []float64) []float64 {
+	w = slices.Clone(w)
+	most := slices.Max(w)
+	for t, v := range w {
+		w[t], _ = strconv.ParseFloat(strconv.FormatFloat(v/most, 'g', 3, 64), 64)
+	}
+	return w
+}
+
+// regression returns the weights, none of them negative, with which the projections
+// come nearest to the codes of the labels: the least mean of |h - sum of w_t z_t|^2,
+// from the means of z_t z_u and z_t h over the items that have both. nil where
+// there are none.
+func (f *fuser) regression() []float64 {
+	T := len(f.modalities)
+	a, b := mat.NewSymDense(T, nil), make([]float64, T)
+	for t := range T {
+		for u := t; u < T; u++ {
+			var zz, zh, n float64
+			for i := range f.items {
+				if !f.has[t][i] || !f.has[u][i] {
+					continue
+				}
+				n++
+				x, y, h := f.z[t][i*f.q:(i+1)*f.q], f.z[u][i*f.q:(i+1)*f.q], f.h[i*f.q:(i+1)*f.q]
+				for j, v := range x {
+					zz += float64(v) * float64(y[j])
+					zh += float64(v) * float64(h[j])
+				}
+			}
+			if n > 0 {
+				a.SetSym(t, u, zz/n)
+			}
+			if t == u && n > 0 {
+				b[t] = zh / n
+			}
+		}
+	}
+	w := make([]float64, T)
+	left := make([]int, T) // the modalities whose weight is not 0
+	for t := range left {
+		left[t] = t
+	}
+	for len(left) > 0 {
+		sub, rhs := mat.NewSymDense(len(left), nil), mat.NewVecDense(len(left), nil)
+		for i, t := range left {
+			rhs.SetVec(i, b[t])
+			for j, u := range left[i:] {
+				sub.SetSym(i, i+j, a.At(t, u))
+			}
+		}
+		var c mat.Cholesky
+		var x mat.VecDense
+		if !c.Factorize(sub) || c.SolveVecTo(&x, rhs) != nil {
+			return nil
+		}
+		least := 0
+		for i := range left {
+			if x.AtVec(i) < x.AtVec(least) {
+				least = i
+			}
+		}
+		if x.AtVec(least) >= 0 {
+			for i, t := range left {
+				w[t] = x.AtVec(i)
+			}
+			break
+		}
+		left = slices.Delete(left, least, least+1)
+	}
+	if !(slices.Max(w) > 0) || math.IsInf(slices.Max(w), 0) {
+		return nil
+	}
+	return w
+}
+
+// measure returns what the candidates give in a view.
+func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcome) ([]*fusionOutcome, error) {
+	directions := f.directions(view)
+	all := 0
+	for v := range f.views.count(len(f.modalities)) {
+		all += len(f.directions(v))
+	}
+	limit := max(1, fusionPairs/max(1, len(f.items))/len(candidates)/all)
+	queries := make([][]int, len(directions)) // rows
+	database := make([][]int, len(directions))
+	for d, pair := range directions {
+		counts := make([]int32, len(f.relevant))
+		for i := range f.items {
+			if f.has[pair[1]][i] {
+				database[d] = append(database[d], i)
+				counts[f.set[i]]++
+			}
+		}
+		for i := 0; i < len(f.items) && len(queries[d]) < limit; i++ {
+			if f.has[pair[0]][i] && f.relevantOthers(i, f.has[pair[1]][i], counts) {
+				queries[d] = append(queries[d], i)
+			}
+		}
+	}
+	codes := make([]uint64, len(f.items)*f.words)
+	scratch := make([]fusionScratch, workerCount())
+	for w := range scratch {
+		scratch[w] = fusionScratch{z: make([]float64, f.q), dist: make([]uint16, len(f.items)), ties: make([]tie, f.q+1)}
+	}
+	queryCodes := make([][]uint64, len(f.modalities))
+	for _, pair := range directions {
+		if from := pair[0]; queryCodes[from] == nil {
+			alone := make([]float64, len(f.modalities))
+			alone[from] = 1
+			queryCodes[from] = make([]uint64, len(codes))
+			f.encode(queryCodes[from], fusion{weights: alone}, scratch)
+		}
+	}
+	var outcomes []*fusionOutcome
+	for _, candidate := range candidates {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		o := candidate
+		o.Directions = map[string]float64{}
+		f.encode(codes, o.fusion, scratch)
+		var variance float64
+		for d, pair := range directions {
+			from, to := pair[0], pair[1]
+			precisions := make([]float64, len(queries[d]))
+			chunks(len(scratch), len(precisions), 16, func(worker, first, end int) {
+				s := &scratch[worker]
+				for k := first; k < end; k++ {
+					i := queries[d][k]
+					precisions[k] = f.precision(s, i, queryCodes[from][i*f.words:(i+1)*f.words], codes, database[d])
+				}
+			})
+			o.precisions = append(o.precisions, precisions)
+			if len(precisions) == 0 {
+				continue
+			}
+			mean, stderr := meanError(precisions)
+			o.MAP += mean
+			variance += stderr * stderr
+			o.Directions[f.modalities[from].Name+"->"+f.modalities[to].Name] = mean
+		}
+		if n := float64(len(o.Directions)); n > 0 {
+			o.MAP, o.StdErr = o.MAP/n, math.Sqrt(variance)/n
+		}
+		outcomes = append(outcomes, &o)
+	}
+	return outcomes, nil
+}
+
+// relevantOthers reports whether another row than i is relevant to it. counts are by
+// label set; counted says whether row i is in them.
+func (f *fuser) relevantOthers(i int, counted bool, counts []int32) bool {
+	for s, relevant := range f.relevant[f.set[i]] {
+		n := counts[s]
+		if counted && int32(s) == f.set[i] {
+			n--
+		}
+		if relevant && n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fusionScratch is the memory of one goroutine.
+type fusionScratch struct {
+	z    []float64
+	dist []uint16
+	ties []tie
+}
+
+// encode writes the codes of all rows.
+func (f *fuser) encode(codes []uint64, how fusion, scratch []fusionScratch) {
+	m := &Model{fusions: []fusion{how}, mean: f.mean}
+	chunks(len(scratch), len(f.items), 64, func(worker, from, to int) {
+		s := &scratch[worker]
+		z := make([][]float64, len(f.modalities))
+		room := make([]float64, len(f.modalities)*f.q)
+		for i := from; i < to; i++ {
+			for t := range f.modalities {
+				z[t] = nil
+				if f.has[t][i] {
+					z[t] = room[t*f.q : (t+1)*f.q]
+					for j, v := range f.z[t][i*f.q : (i+1)*f.q] {
+						z[t][j] = float64(v)
+					}
+				}
+			}
+			m.Fuse(s.z, 0, z)
+			codec.PackSigns(codes[i*f.words:(i+1)*f.words], s.z)
+		}
+	})
+}
+
+// precision returns the average precision of row i with a code among the other rows
+// of the database, expected over all orders of ties.
+func (f *fuser) precision(s *fusionScratch, i int, code, codes []uint64, database []int) float64 {
+	clear(s.ties)
+	relevant := f.relevant[f.set[i]]
+	codec.Distances(s.dist, code, codes)
+	for _, row := range database {
+		if row == i {
+			continue
+		}
+		t := &s.ties[s.dist[row]]
+		t.rows++
+		if relevant[f.set[row]] {
+			t.relevant++
+		}
+	}
+	return expectedPrecision(s.ties, f.harmonic)
+}
+
+// over returns by how much the outcome is better than another, of equal queries.
+func (o *fusionOutcome) over(other *fusionOutcome) *FusionMargin {
+	if other == nil {
+		return nil
+	}
+	m := &FusionMargin{Name: other.Name, Centre: other.Centre}
+	n, variance := 0.0, 0.0
+	for d, p := range o.precisions {
+		if len(p) == 0 {
+			continue
+		}
+		differences := make([]float64, len(p))
+		for i, v := range p {
+			differences[i] = v - other.precisions[d][i]
+		}
+		mean, stderr := meanError(differences)
+		m.MAP += mean
+		variance += stderr * stderr
+		n++
+	}
+	if n > 0 {
+		m.MAP, m.StdErr = m.MAP/n, math.Sqrt(variance)/n
+	}
+	return m
+}
+
+// simplestFusion is simplest for fusions.
+func simplestFusion(outcomes []*fusionOutcome) *fusionOutcome {
+	best := slices.MaxFunc(outcomes, func(a, b *fusionOutcome) int { return cmp.Compare(a.MAP, b.MAP) })
+	for _, o := range outcomes {
+		if m := best.over(o); m.MAP <= m.StdErr {
+			return o
+		}
+	}
+	return best
+}

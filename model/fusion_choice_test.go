@@ -1,0 +1,347 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// fuserOf returns a fuser of made projections: those of modality t are the codes of
+// three classes times scale[t], and noise; every fifth item lacks modality 1.
+func fuserOf(views Views, n int, scale, noise []float64) *fuser {
+	const q = 16
+	rng := rand.New(rand.NewPCG(3, 1))
+	f := &fuser{modalities: modalitiesOf(make([]int, len(scale))), views: views, q: q, words: 1, step: func() {}, mean: make([]float64, q)}
+	codes := make([]float32, 3*q)
+	for i := range codes {
+		codes[i] = float32(rng.IntN(2)*2 - 1)
+	}
+	sets := &labelSets{labels: []uint32{0, 1, 2}, sets: [][]int32{{0}, {1}, {2}}}
+	var setOf []uint32
+	f.z, f.has = make([][]float32, len(scale)), make([][]bool, len(scale))
+	for i := range n {
+		f.items = append(f.items, i)
+		setOf = append(setOf, uint32(i%3))
+		h := codes[i%3*q:][:q]
+		f.h = append(f.h, h...)
+		for t := range scale {
+			f.has[t] = append(f.has[t], t != 1 || i%5 > 0)
+			for _, v := range h {
+				f.z[t] = append(f.z[t], float32(scale[t]*float64(v)+noise[t]*rng.NormFloat64()))
+			}
+		}
+		for j, v := range h {
+			f.mean[j] += float64(v) / float64(n)
+		}
+	}
+	f.set, _, f.relevant = relevantSets(setOf, sets)
+	f.harmonic = harmonicNumbers(n)
+	return f
+}
+
+// TestFusionMeasureIsEvaluate: what is measured is what Evaluate finds when an item
+// is taken out and asks the others.
+func TestFusionMeasureIsEvaluate(t *testing.T) {
+	for _, views := range []Views{ViewsShared, ViewsTarget} {
+		f := fuserOf(views, 60, []float64{.5, .5, .1}, []float64{1, 1.5, 1})
+		candidates := f.candidates()
+		if len(candidates) != 6*len(fusionCentres) {
+			t.Fatalf("%d candidates", len(candidates))
+		}
+		for view := range views.count(3) {
+			outcomes, err := f.measure(t.Context(), view, candidates)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range outcomes {
+				m := &Model{fusions: []fusion{o.fusion}, mean: f.mean}
+				z := func(i int, t int) []float64 {
+					if !f.has[t][i] {
+						return nil
+					}
+					var z []float64
+					for _, v := range f.z[t][i*f.q : (i+1)*f.q] {
+						z = append(z, float64(v))
+					}
+					return z
+				}
+				total, directions := 0.0, 0
+				for from := range 3 {
+					for to := range 3 {
+						if from == to || views == ViewsTarget && to != view {
+							continue
+						}
+						sum, queries := 0.0, 0.0
+						for i := range f.items {
+							if !f.has[from][i] {
+								continue
+							}
+							db, query := codec.NewCodes(f.q, 0), codec.NewCodes(f.q, 0)
+							var labels [][]uint32
+							code := codec.NewCode(f.q)
+							for j := range f.items {
+								if j != i && f.has[to][j] {
+									dst := make([]float64, f.q)
+									m.Fuse(dst, 0, [][]float64{z(j, 0), z(j, 1), z(j, 2)})
+									db.Append(codec.PackSigns(code, dst))
+									labels = append(labels, []uint32{uint32(f.set[j])})
+								}
+							}
+							query.Append(codec.PackSigns(code, z(i, from)))
+							e, err := Evaluate(t.Context(), db, labels, query, [][]uint32{{uint32(f.set[i])}}, 1)
+							if err != nil {
+								t.Fatal(err)
+							}
+							sum += e.MAPTie
+							queries++
+						}
+						name := f.modalities[from].Name + "->" + f.modalities[to].Name
+						if got := o.Directions[name]; !approx(got, sum/queries, 1e-12) {
+							t.Fatalf("%v, %s centre %g, %s: %g, want %g", views, o.Name, o.Centre, name, got, sum/queries)
+						}
+						total += sum / queries
+						directions++
+					}
+				}
+				if len(o.Directions) != directions || !approx(o.MAP, total/float64(directions), 1e-12) {
+					t.Errorf("%v, %s: %d directions of %d, mean %g", views, o.Name, len(o.Directions), directions, o.MAP)
+				}
+			}
+		}
+	}
+}
+
+// TestRegression: the weights solve the normal equations, and where one would be
+// negative it is left out.
+func TestRegression(t *testing.T) {
+	f := fuserOf(ViewsShared, 200, []float64{.9, .3}, []float64{.5, .5})
+	f.has[1] = slices.Repeat([]bool{true}, len(f.items))
+	var x mat.Dense
+	rows := make([]float64, 0, 2*len(f.h))
+	h := mat.NewVecDense(len(f.h), nil)
+	for i, v := range f.h {
+		rows = append(rows, float64(f.z[0][i]), float64(f.z[1][i]))
+		h.SetVec(i, float64(v))
+	}
+	if err := x.Solve(mat.NewDense(len(f.h), 2, rows), h); err != nil {
+		t.Fatal(err)
+	}
+	w := f.regression()
+	for m := range w {
+		if !approx(w[m], x.At(m, 0), 1e-9) {
+			t.Errorf("weight %d is %g, want %g", m, w[m], x.At(m, 0))
+		}
+	}
+	for i, v := range f.z[0] { // the second is against the first, and says nothing else
+		f.z[1][i] = -v
+	}
+	if w := f.regression(); w != nil && (w[1] != 0 || w[0] <= 0) {
+		t.Errorf("weights %v", w)
+	}
+	f = fuserOf(ViewsShared, 200, []float64{.9, -.5}, []float64{.5, .5})
+	if w := f.regression(); w[1] != 0 || w[0] <= 0 {
+		t.Errorf("weights %v where the second is against the codes", w)
+	}
+}
+
+// TestHeldOutProjections: what a row gets is what a ridge regression over the rows
+// and anchors of the other folds gives it.
+func TestHeldOutProjections(t *testing.T) {
+	data := synth.Pairs(synth.Config{Items: 90, Dims: []int{6}})
+	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: 16})
+	tt := c.newTrial(setting{FeaturesRaw, MapRBFLinear}, 20)
+	const gamma = .03
+	z, ok := c.heldOut(tt, gamma)
+	if !ok {
+		t.Fatal("not stable")
+	}
+	for f, sums := range tt.folds {
+		k := sums.a.Cols
+		a, b := mat.NewDense(k, k, nil), mat.NewDense(k, 16, nil)
+		for i := range k {
+			for j := range i + 1 {
+				a.Set(i, j, sums.a.Data[i*k+j])
+				a.Set(j, i, sums.a.Data[i*k+j])
+			}
+			a.Set(i, i, a.At(i, i)+gamma)
+			for bit := range 16 {
+				b.Set(i, bit, sums.b.Data[bit*k+i])
+			}
+		}
+		var p mat.Dense
+		if err := p.Solve(a, b); err != nil {
+			t.Fatal(err)
+		}
+		for row := c.bounds[f]; row < c.bounds[f+1]; row++ {
+			phi := slices.Clone(tt.phi.Data[row*tt.phi.Cols : (row+1)*tt.phi.Cols])
+			phi = slices.Delete(phi, sums.from, sums.to)
+			for bit := range 16 {
+				want := 0.0
+				for i, v := range phi {
+					want += float64(v) * p.At(i, bit)
+				}
+				if got := float64(z[row*16+bit]); !approx(got, want, 1e-5) {
+					t.Fatalf("fold %d, row %d, bit %d: %g, want %g", f, row, bit, got, want)
+				}
+			}
+		}
+	}
+}
+
+// noisy returns pairs of which one modality is noise.
+func noisy(items int) *synth.Data {
+	d := synth.Pairs(synth.Config{Items: items, Classes: 5, Dims: []int{12, 8}, Noise: 1.2})
+	rng := rand.New(rand.NewPCG(8, 9))
+	for _, x := range d.Vectors[0] {
+		for j := range x {
+			x[j] = float32(rng.NormFloat64())
+		}
+	}
+	return d
+}
+
+// TestNoiseIsNotFused: where one modality says nothing, codes come from the other,
+// also if all settings are given, and for each target.
+func TestNoiseIsNotFused(t *testing.T) {
+	modalities := modalitiesOf([]int{12, 8})
+	src := synthetic(noisy(400))
+	for _, views := range []Views{ViewsShared, ViewsTarget} {
+		opt := settled(modalities, Options{Bits: 32, Views: views})
+		opt.Gamma["image"] = 1e-4 // so that the noise is loud
+		opt.Fusion = Fusion{}
+		done, of := 0, 0
+		opt.Progress = func(phase string, now, total int) {
+			if phase == "choose" {
+				if now != done+1 {
+					t.Errorf("%d follows %d", now, done)
+				}
+				done, of = now, total
+			}
+		}
+		r, err := Train(t.Context(), modalities, src, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Report.Fusion
+		if r.Report.Choices != nil || f.Unfit != "" || f.Items != 400 || f.Several != 400 || len(f.ByView) != views.count(2) {
+			t.Fatalf("%v: %+v", views, f)
+		}
+		if done != of || done == 0 {
+			t.Errorf("progress ends at %d of %d", done, of)
+		}
+		for v, view := range f.ByView {
+			if w := r.Model.Weights(v); w[0] > .3*w[1] || view.OverSum.MAP < 3*view.OverSum.StdErr || view.OverSum.MAP < .03 {
+				t.Errorf("%v, view %d: weights %v, over the sum %+v", views, v, w, view.OverSum)
+			}
+			if want := []string{"image->text", "text->image"}[1-v:]; views == ViewsTarget && (len(view.Directions) != 1 || view.Directions[want[0]] == 0 || view.Target != modalities[v].Name) {
+				t.Errorf("view %d serves %v", v, view.Directions)
+			}
+			if view.Tried[0].Name != "sum" || view.Tried[0].Centre != 0 || !approx(view.MAP-view.Tried[0].MAP, view.OverSum.MAP, 1e-12) {
+				t.Errorf("%+v is not the margin over %+v", view.OverSum, view.Tried[0])
+			}
+		}
+	}
+}
+
+// TestSumIsKept: of equals the simplest is taken.
+func TestSumIsKept(t *testing.T) {
+	f := fuserOf(ViewsShared, 200, []float64{1, 1}, []float64{.1, .1}) // nothing is ever wrong
+	outcomes, err := f.measure(t.Context(), 0, f.candidates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if best := simplestFusion(outcomes); best != outcomes[0] || best.MAP != 1 || best.Name != "sum" {
+		t.Errorf("%+v", best.FusionTried)
+	}
+}
+
+func TestFusionIsNotMeasured(t *testing.T) {
+	apart := synth.Pairs(synth.Config{Items: 200, Dims: []int{6, 4}})
+	for i := range apart.Labels { // only 30 items have both
+		if i >= 30 {
+			apart.Vectors[i%2][i] = nil
+		}
+	}
+	few := synth.Pairs(synth.Config{Items: 40, Dims: []int{6, 4}})
+	rare := synth.Pairs(synth.Config{Items: 200, Dims: []int{6, 4}})
+	for i := range rare.Labels {
+		if i >= 20 {
+			rare.Vectors[1][i] = nil
+		}
+	}
+	many := synth.Pairs(synth.Config{Items: 60, Dims: slices.Repeat([]int{2}, maxFusionModalities+1)})
+	var manyModalities []Modality
+	for i := range many.Vectors {
+		manyModalities = append(manyModalities, Modality{Name: string(rune('a' + i)), Dim: 2})
+	}
+	one := synth.Pairs(synth.Config{Items: 80, Dims: []int{6}})
+	two := modalitiesOf([]int{6, 4})
+	for _, c := range []struct {
+		modalities []Modality
+		data       *synth.Data
+		says       string
+	}{
+		{two, apart, "30 sampled items have several modalities"},
+		{two, few, "40 training items have modality"},
+		{two, rare, "20 training items have modality"},
+		{manyModalities, many, "17 modalities"},
+		{two[:1], one, "one modality"},
+	} {
+		r, err := Train(t.Context(), c.modalities, synthetic(c.data), Options{Bits: 16, Anchors: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Report.Fusion
+		if !strings.Contains(f.Unfit, c.says) || f.ByView[0].Name != "sum" || len(f.ByView[0].Tried) > 0 {
+			t.Errorf("%+v, want it to say %q", f, c.says)
+		}
+		if w := r.Model.Weights(0); slices.Min(w) != 1 || slices.Max(w) != 1 || r.Model.Centre(0) != 0 {
+			t.Errorf("%s: weights %v", c.says, w)
+		}
+	}
+}
+
+func TestFusionIsCancelled(t *testing.T) {
+	modalities := modalitiesOf([]int{12, 8})
+	for stop := range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		opt := settled(modalities, Options{Bits: 32})
+		opt.Fusion = Fusion{}
+		opt.Progress = func(phase string, done, _ int) {
+			if phase == "choose" && done == stop || phase == "scan" && stop == 0 {
+				cancel()
+			}
+		}
+		if _, err := Train(ctx, modalities, synthetic(noisy(200)), opt); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled after %d steps: %v", stop, err)
+		}
+		cancel()
+	}
+}
+
+// TestConstantModality: it teaches nothing, and does no harm.
+func TestConstantModality(t *testing.T) {
+	d := noisy(200)
+	for _, x := range d.Vectors[0] {
+		for j := range x {
+			x[j] = 1
+		}
+	}
+	r, err := Train(t.Context(), modalitiesOf([]int{12, 8}), synthetic(d), Options{Bits: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Report.Fusion; f.Unfit != "" {
+		t.Fatal(f.Unfit)
+	} else if v := f.ByView[0]; v.MAP < v.Tried[0].MAP-v.OverSum.StdErr {
+		t.Errorf("%+v", v)
+	}
+}
