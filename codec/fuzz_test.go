@@ -221,3 +221,26 @@ func FuzzMerge(f *testing.F) {
 		}
 	})
 }
+
+func FuzzSparseFeatures(f *testing.F) {
+	f.Add(uint16(10), AppendSparseFeatures(nil, nil, nil))
+	f.Add(uint16(500), AppendSparseFeatures(nil, []uint32{0, 7, 300, 499}, []float32{1, -2, 3, 1e-40}))
+	f.Fuzz(func(t *testing.T, dim uint16, b []byte) {
+		index, value, err := AppendDecodedSparse(nil, nil, int(dim), b)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for e, j := range index {
+			if j >= uint32(dim) || e > 0 && j <= index[e-1] || value[e] == 0 || value[e]-value[e] != 0 {
+				t.Fatalf("%v %v", index, value)
+			}
+		}
+		again, values, err := AppendDecodedSparse(nil, nil, int(dim), AppendSparseFeatures(nil, index, value))
+		if err != nil || !slices.Equal(again, index) || !slices.Equal(values, value) {
+			t.Fatalf("%v %v became %v %v (%v)", index, value, again, values, err)
+		}
+	})
+}

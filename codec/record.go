@@ -148,39 +148,6 @@ func DecodeItemRecord(b []byte) (*ItemRecord, error) {
 	return rec, nil
 }
 
-// A feature record is the vector of one modality of an item.
-//
-//	byte  1: dense
-//	      float32 LE, one a dimension
-const featuresDense = 1
-
-// AppendFeatures appends the encoded vector.
-func AppendFeatures(dst []byte, x []float32) []byte {
-	dst = append(slices.Grow(dst, 1+4*len(x)), featuresDense)
-	for _, v := range x {
-		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
-	}
-	return dst
-}
-
-// DecodeFeatures reads a feature record of len(x) dimensions into x. The error
-// wraps ErrCorrupt.
-func DecodeFeatures(x []float32, b []byte) error {
-	if len(b) == 0 || b[0] != featuresDense {
-		return fmt.Errorf("%w: features: unknown form", ErrCorrupt)
-	}
-	if len(b) != 1+4*len(x) {
-		return fmt.Errorf("%w: features: %d bytes for %d dimensions", ErrCorrupt, len(b), len(x))
-	}
-	for i := range x {
-		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[1+4*i:]))
-		if v := float64(x[i]); math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("%w: features: dimension %d is %g", ErrCorrupt, i, v)
-		}
-	}
-	return nil
-}
-
 // Counters are the numbers of a collection that only grow, and how much it has.
 //
 //	byte     2

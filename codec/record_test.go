@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,6 +74,62 @@ func TestCountersRoundTrip(t *testing.T) {
 			if _, err := DecodeCounters(b[:cut]); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%d of %d bytes: %v", cut, len(b), err)
 			}
+		}
+	}
+}
+
+func TestSparseFeaturesRoundTrip(t *testing.T) {
+	for _, c := range []struct {
+		index []uint32
+		value []float32
+		bytes int
+	}{
+		{nil, nil, 2},
+		{[]uint32{0}, []float32{-1}, 7},
+		{[]uint32{0, 1, 127, 300, 1 << 20}, []float32{1, -0.5, math.MaxFloat32, math.SmallestNonzeroFloat32, 7}, 2 + 1 + 1 + 1 + 2 + 3 + 20},
+		{[]uint32{math.MaxUint32 - 1, math.MaxUint32}, []float32{1, 2}, 2 + 5 + 1 + 8},
+	} {
+		dim := 1
+		if n := len(c.index); n > 0 {
+			dim = int(c.index[n-1]) + 1
+		}
+		b := AppendSparseFeatures([]byte{9}, c.index, c.value)[1:]
+		if len(b) != c.bytes {
+			t.Errorf("%d values take %d bytes, not %d", len(c.index), len(b), c.bytes)
+		}
+		index, value, err := AppendDecodedSparse(nil, nil, dim, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(index, c.index) || !slices.Equal(value, c.value) {
+			t.Errorf("%v %v, want %v %v", index, value, c.index, c.value)
+		}
+		for cut := range b {
+			if _, _, err := AppendDecodedSparse(nil, nil, dim, b[:cut]); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%d of %d bytes: %v", cut, len(b), err)
+			}
+		}
+		for _, bad := range [][]byte{append(slices.Clone(b), 0), AppendFeatures(nil, c.value)} {
+			if _, _, err := AppendDecodedSparse(nil, nil, dim, bad); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%x: %v", bad, err)
+			}
+		}
+		if _, _, err := AppendDecodedSparse(nil, nil, dim-1, b); len(c.index) > 0 && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("an index beyond the dimensions: %v", err)
+		}
+		if err := DecodeFeatures(make([]float32, 1), b); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("as a dense vector: %v", err)
+		}
+	}
+	for name, b := range map[string][]byte{
+		"NaN":            AppendSparseFeatures(nil, []uint32{1}, []float32{float32(math.NaN())}),
+		"zero":           AppendSparseFeatures(nil, []uint32{1}, []float32{0}),
+		"an index twice": AppendSparseFeatures(nil, []uint32{3, 3}, []float32{1, 1}),
+		"descending":     AppendSparseFeatures(nil, []uint32{3, 2}, []float32{1, 1}),
+		"many":           {2, 255, 255, 255, 255, 15},
+	} {
+		if _, _, err := AppendDecodedSparse(nil, nil, 10, b); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // bulkItems is the number of items from which on a batch that only puts new items
@@ -51,7 +52,7 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 	}
 	return true, c.read(func(_ *view, cv *collectionView) error {
 		k := b.bulk
-		if plain := len(item.Vectors)+len(item.Labels)+len(item.Fields)+len(item.Payload) == 0; plain &&
+		if plain := len(item.Vectors)+len(item.Sparse)+len(item.Labels)+len(item.Fields)+len(item.Payload) == 0; plain &&
 			cv.codesOnly() && len(item.Code) == codec.Bytes(cv.Bits) && checkKey(item.Key) == nil {
 			k.scratch.SetBytes(item.Code)
 			k.add(item.Key, k.scratch, nil)
@@ -201,7 +202,7 @@ func (k *bulk) encode(ctx context.Context) error {
 func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(i int) []uint32) error {
 	k.encs = make([]encoding, k.n)
 	return s.encodeAll(ctx, k.encs,
-		func(i int) ([][]float32, []uint32) { return k.extras(i).vectors, labelIDs(i) },
+		func(i int) ([]model.Vector, []uint32) { return k.extras(i).vectors, labelIDs(i) },
 		func(i int, err error) error {
 			return itemError(k.extras(i).key, fmt.Errorf("fddhdb: encode: %w", err))
 		})

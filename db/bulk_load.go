@@ -200,7 +200,7 @@ func (l *bulkLoad) collectPresence() {
 			continue
 		}
 		for t, x := range it.vectors {
-			if x != nil {
+			if x.Present() {
 				l.presence[t].Add(l.firstRow + uint32(i))
 			}
 		}

@@ -78,10 +78,10 @@ func (l *bulkLoad) writeFeatures(t *tableStream) error {
 	var value []byte
 	for i := range l.b.more {
 		for m, x := range l.b.extras(i).vectors {
-			if x == nil {
+			if !x.Present() {
 				continue
 			}
-			value = codec.AppendFeatures(value[:0], x)
+			value = appendVector(value[:0], x)
 			if err := t.set(codec.FeatureKey(l.s.ID, l.row(i), uint16(m)), value); err != nil {
 				return err
 			}

@@ -15,7 +15,10 @@ import (
 type Evaluation struct {
 	// Queries holds the features of the queries by modality: as many rows each,
 	// and row i of every modality belonging to query i.
+	// Sparse holds those that come as sparse vectors; a modality is in one of the
+	// two, whichever form it is of.
 	Queries map[string][][]float32
+	Sparse  map[string][]Sparse
 
 	// Labels holds the labels of each query. An item is relevant to a query if
 	// they have a label in common.
@@ -56,18 +59,13 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
-	if len(e.Queries) == 0 {
+	if len(e.Queries)+len(e.Sparse) == 0 {
 		return nil, invalid("no queries to evaluate")
 	}
 	var out []Retrieval
 	err := c.read(func(v *view, cv *collectionView) error {
-		for name, vectors := range e.Queries {
-			if _, err := cv.modality(name); err != nil {
-				return err
-			}
-			if len(vectors) != len(e.Labels) {
-				return invalid("%d queries of modality %q, labels of %d", len(vectors), name, len(e.Labels))
-			}
+		if err := e.check(cv); err != nil {
+			return err
 		}
 		if cv.space == nil {
 			return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
@@ -83,11 +81,17 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 		}
 		queryLabels := ids.sets(e.Labels)
 		for from, m := range cv.Modalities {
-			vectors, ok := e.Queries[m.Name]
-			if !ok {
+			dense, isDense := e.Queries[m.Name]
+			sparse, isSparse := e.Sparse[m.Name]
+			if !isDense && !isSparse {
 				continue
 			}
-			z, codes, err := cv.projectAll(ctx, v, from, vectors)
+			z, codes, err := cv.projectAll(ctx, v, from, len(e.Labels), func(i int) (model.Vector, error) {
+				if isSparse {
+					return cv.vector(from, nil, &sparse[i])
+				}
+				return cv.vector(from, dense[i], nil)
+			})
 			if err != nil {
 				return err
 			}
@@ -109,6 +113,33 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 		return nil
 	})
 	return out, err
+}
+
+// check holds the queries against the collection and the labels.
+func (e *Evaluation) check(cv *collectionView) error {
+	check := func(name string, queries int) error {
+		if _, err := cv.modality(name); err != nil {
+			return err
+		}
+		if queries != len(e.Labels) {
+			return invalid("%d queries of modality %q, labels of %d", queries, name, len(e.Labels))
+		}
+		return nil
+	}
+	for name, vectors := range e.Queries {
+		if err := check(name, len(vectors)); err != nil {
+			return err
+		}
+	}
+	for name, vectors := range e.Sparse {
+		if err := check(name, len(vectors)); err != nil {
+			return err
+		}
+		if _, both := e.Queries[name]; both {
+			return invalid("modality %q: there are dense and sparse queries of it", name)
+		}
+	}
+	return nil
 }
 
 // labelIDs numbers the names of labels, those of the collection as it does and
@@ -215,14 +246,14 @@ func (e *evaluated) having(cv *collectionView, modality int) (codec.Codes, [][]u
 	return codes, labels
 }
 
-// projectAll encodes queries of one modality.
-func (cv *collectionView) projectAll(ctx context.Context, v *view, t int, vectors [][]float32) ([][]float64, codec.Codes, error) {
-	points := make([]*point, len(vectors))
+// projectAll encodes n queries of one modality.
+func (cv *collectionView) projectAll(ctx context.Context, v *view, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
+	points := make([]*point, n)
 	s := searcher{v: v, cv: cv}
-	err := parallel(ctx, len(vectors), func(i int) error {
-		err := cv.checkVector(t, vectors[i])
+	err := parallel(ctx, n, func(i int) error {
+		x, err := query(i)
 		if err == nil {
-			points[i], err = s.project(t, vectors[i])
+			points[i], err = s.project(t, x)
 		}
 		if err != nil {
 			err = fmt.Errorf("%w (query %d)", err, i)

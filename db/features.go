@@ -33,10 +33,10 @@ func (s *searcher) checkFeatures() error {
 	switch {
 	case s.q.After != "":
 		return invalid("rerank features has no cursors, as items that come or go change which are put in order: ask for more with a larger K")
-	case s.p.vector == nil:
+	case !s.p.vector.Present():
 		return invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}
-	s.p.vector = slices.Clone(s.p.vector) // runs are looked at later
+	s.p.vector = cloneVector(s.p.vector) // runs are looked at later
 	having := s.cv.presence[s.p.modality]
 	if s.filter == nil && having.IsEmpty() || s.filter != nil && !s.filter.IsEmpty() && !s.filter.Intersects(having) {
 		return invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
@@ -102,17 +102,12 @@ func (s *searcher) squaredDistance(row uint32) (float64, error) {
 		return math.Inf(1), nil
 	}
 	m := s.cv.Modalities[t]
-	x, found, err := readVector(s.v.snap, s.cv.ID, row, t, m.Dim)
+	x, found, err := readVector(s.v.snap, s.cv.ID, row, t, m)
 	if err == nil && !found {
 		err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 	}
 	if err != nil {
 		return 0, err
 	}
-	sum := 0.0
-	for j, y := range s.p.vector {
-		d := float64(x[j]) - float64(y)
-		sum += d * d
-	}
-	return sum, nil
+	return squaredDistance(x, s.p.vector), nil
 }

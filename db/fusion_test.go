@@ -18,7 +18,7 @@ func itemProjections(t *testing.T, c *Collection, it *Item) (z [][]float64) {
 	for _, m := range pairsSchema.Modalities {
 		var p []float64
 		if x := it.Vectors[m.Name]; x != nil {
-			_, q, err := c.EncodeQuery(m.Name, x)
+			_, q, err := c.EncodeQuery(Query{From: m.Name, Vector: x})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 					if stored.CodeFrom != from {
 						t.Errorf("item %d has its code from %q, want %q", i, stored.CodeFrom, from)
 					}
-					if encoded, _, err := c.Encode(it.Vectors); err != nil || !slices.Equal(encoded, code) {
+					if encoded, _, err := c.Encode(it); err != nil || !slices.Equal(encoded, code) {
 						t.Errorf("item %d would get %x (%v), and has %x", i, encoded, err, code)
 					}
 				}

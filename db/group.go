@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // A change is one item to put, merge or delete.
@@ -349,20 +350,20 @@ func (g *group) put(s *collectionState, ch *change) error {
 	s.touched(row)
 
 	for t := range s.presence {
-		var x []float32
+		var x model.Vector
 		if it.vectors != nil {
 			x = it.vectors[t]
 		}
 		key := codec.FeatureKey(s.ID, row, uint16(t))
-		if x != nil {
-			err = g.batch.Set(key, codec.AppendFeatures(nil, x), nil)
+		if x.Present() {
+			err = g.batch.Set(key, appendVector(nil, x), nil)
 		} else if s.presence[t].b.Contains(row) {
 			err = g.batch.Delete(key, nil)
 		}
 		if err != nil {
 			return err
 		}
-		g.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, x != nil)
+		g.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, x.Present())
 	}
 
 	ids, err := g.labelIDs(s, it.labels)
@@ -428,9 +429,9 @@ func (g *group) stored(s *collectionState, row uint32) (*checked, error) {
 			continue
 		}
 		if it.vectors == nil {
-			it.vectors = make([][]float32, len(s.Modalities))
+			it.vectors = make([]model.Vector, len(s.Modalities))
 		}
-		x, found, err := readVector(g.c.store, s.ID, row, t, m.Dim)
+		x, found, err := readVector(g.c.store, s.ID, row, t, m)
 		if err == nil && !found {
 			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // An Item is what a collection stores under a key. Putting one copies what it
@@ -15,8 +16,11 @@ type Item struct {
 	// next decimal number of the collection's own counter that is not in use.
 	Key string
 
-	// Vectors holds features by modality; an item may lack any of them.
+	// Vectors and Sparse hold features by modality, dense and sparse; an item may
+	// lack any of them. Either takes vectors of any modality, each in one of them.
+	// Items that the database returns have those of sparse modalities in Sparse.
 	Vectors map[string][]float32
+	Sparse  map[string]Sparse
 
 	// Code is the binary code, bits/8 bytes, bit j being bit j mod 8 of byte
 	// j/8. Items of a codes-only collection bring it; in a learned one it is
@@ -43,9 +47,9 @@ type Item struct {
 // own, safe to keep.
 type checked struct {
 	key     string
-	vectors [][]float32 // by modality; nil where absent
-	code    codec.Code  // codes-only; nil where absent
-	labels  []string    // distinct
+	vectors []model.Vector // by modality, in its form; the zero Vector where absent
+	code    codec.Code     // codes-only; nil where absent
+	labels  []string       // distinct
 	fields  []codec.Field
 	payload []byte
 }
@@ -57,7 +61,7 @@ const itemBytes = 64
 func (it *checked) bytes() int {
 	n := itemBytes + len(it.key) + len(it.payload) + 8*len(it.code)
 	for _, v := range it.vectors {
-		n += 4 * len(v)
+		n += 4 * (len(v.Index) + len(v.Value))
 	}
 	for _, l := range it.labels {
 		n += 16 + len(l)
@@ -76,10 +80,10 @@ func (it *checked) over(old *checked, modalities int) *checked {
 	if it.vectors != nil {
 		out.vectors = slices.Clone(old.vectors)
 		if out.vectors == nil {
-			out.vectors = make([][]float32, modalities)
+			out.vectors = make([]model.Vector, modalities)
 		}
 		for t, x := range it.vectors {
-			if x != nil {
+			if x.Present() {
 				out.vectors[t] = x
 			}
 		}
@@ -132,18 +136,30 @@ func (d *descriptor) check(it *Item, partial bool) (*checked, error) {
 	fail := func(err error) (*checked, error) {
 		return nil, itemError(it.Key, err)
 	}
-	if len(it.Vectors) > 0 {
-		c.vectors = make([][]float32, len(d.Modalities))
+	if len(it.Vectors)+len(it.Sparse) > 0 {
+		c.vectors = make([]model.Vector, len(d.Modalities))
 	}
-	for name, x := range it.Vectors {
+	add := func(name string, dense []float32, sparse *Sparse) error {
 		t, err := d.modality(name)
 		if err != nil {
+			return err
+		}
+		if c.vectors[t].Present() {
+			return invalid("modality %q: there is a dense and a sparse vector of it", name)
+		}
+		v, err := d.vector(t, dense, sparse)
+		c.vectors[t] = cloneVector(v)
+		return err
+	}
+	for name, x := range it.Vectors {
+		if err := add(name, x, nil); err != nil {
 			return fail(err)
 		}
-		if err := d.checkVector(t, x); err != nil {
+	}
+	for name, x := range it.Sparse {
+		if err := add(name, nil, &x); err != nil {
 			return fail(err)
 		}
-		c.vectors[t] = slices.Clone(x)
 	}
 	switch {
 	case !d.codesOnly():
@@ -205,20 +221,6 @@ func (e *ItemError) Error() string { return e.Err.Error() + " (item " + e.Key + 
 
 // Unwrap returns the error itself.
 func (e *ItemError) Unwrap() error { return e.Err }
-
-// checkVector checks the length of a vector and that its values are finite.
-func (d *descriptor) checkVector(t int, x []float32) error {
-	m := d.Modalities[t]
-	if len(x) != m.Dim {
-		return &DimensionError{Modality: m.Name, Got: len(x), Want: m.Dim}
-	}
-	for i, v := range x {
-		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return invalid("modality %q: dimension %d is %g", m.Name, i, f)
-		}
-	}
-	return nil
-}
 
 func (f *Field) checkValue(v any) (any, error) {
 	ok := false

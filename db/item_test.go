@@ -250,21 +250,21 @@ func TestSchemaRefuses(t *testing.T) {
 	d, _ := openPairs(t)
 	for name, s := range map[string]Schema{
 		"nothing":        {},
-		"both":           {Bits: 8, Modalities: []Modality{{"a", 1}}},
+		"both":           {Bits: 8, Modalities: []Modality{{Name: "a", Dim: 1}}},
 		"bits":           {Bits: 12},
-		"no dimension":   {Modalities: []Modality{{"a", 0}}},
-		"a name twice":   {Modalities: []Modality{{"a", 1}, {"a", 2}}},
-		"field as well":  {Modalities: []Modality{{"a", 1}}, Fields: []Field{{"a", Int, false}}},
-		"empty name":     {Modalities: []Modality{{"", 1}}},
-		"name with =":    {Modalities: []Modality{{"a=b", 1}}},
-		"type of field":  {Modalities: []Modality{{"a", 1}}, Fields: []Field{{"f", "date", false}}},
-		"starts with 1":  {Modalities: []Modality{{"1a", 1}}},
+		"no dimension":   {Modalities: []Modality{{Name: "a", Dim: 0}}},
+		"a name twice":   {Modalities: []Modality{{Name: "a", Dim: 1}, {Name: "a", Dim: 2}}},
+		"field as well":  {Modalities: []Modality{{Name: "a", Dim: 1}}, Fields: []Field{{"a", Int, false}}},
+		"empty name":     {Modalities: []Modality{{Name: "", Dim: 1}}},
+		"name with =":    {Modalities: []Modality{{Name: "a=b", Dim: 1}}},
+		"type of field":  {Modalities: []Modality{{Name: "a", Dim: 1}}, Fields: []Field{{"f", "date", false}}},
+		"starts with 1":  {Modalities: []Modality{{Name: "1a", Dim: 1}}},
 		"many":           {Modalities: make([]Modality, MaxModalities+1)},
 		"negative bits":  {Bits: -8},
-		"too many dims":  {Modalities: []Modality{{"a", MaxDim + 1}}},
-		"name too long":  {Modalities: []Modality{{strings.Repeat("a", MaxNameBytes+1), 1}}},
+		"too many dims":  {Modalities: []Modality{{Name: "a", Dim: MaxDim + 1}}},
+		"name too long":  {Modalities: []Modality{{Name: strings.Repeat("a", MaxNameBytes+1), Dim: 1}}},
 		"field no name":  {Bits: 8, Fields: []Field{{"", Int, false}}},
-		"not UTF-8 name": {Modalities: []Modality{{"\xff", 1}}},
+		"not UTF-8 name": {Modalities: []Modality{{Name: "\xff", Dim: 1}}},
 	} {
 		if _, err := d.CreateCollection(ctx, "other", s); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)

@@ -117,6 +117,38 @@ func TestRandomOperationsAgainstTheOracle(t *testing.T) {
 	}
 }
 
+// sparseOrDense returns an item with its text in either form.
+func sparseOrDense(t *rapid.T, it *Item) *Item {
+	x, ok := it.Vectors["text"]
+	if !ok || rapid.Bool().Draw(t, "dense") {
+		return it
+	}
+	out, s := *it, Sparse{}
+	out.Vectors = maps.Clone(it.Vectors)
+	delete(out.Vectors, "text")
+	for j, v := range x {
+		if v != 0 || rapid.Bool().Draw(t, "zero") {
+			s.Index, s.Value = append(s.Index, uint32(j)), append(s.Value, v)
+		}
+	}
+	out.Sparse = map[string]Sparse{"text": s}
+	return &out
+}
+
+// dense returns an item of the database with all vectors dense, as the oracle has it.
+func dense(it *Item) *Item {
+	if x, ok := it.Sparse["text"]; ok {
+		out := *it
+		out.Vectors, out.Sparse = maps.Clone(it.Vectors), nil
+		if out.Vectors == nil {
+			out.Vectors = map[string][]float32{}
+		}
+		out.Vectors["text"] = expand(model.Vector(x), pairsSchema.Modalities[1].Dim)
+		return &out
+	}
+	return it
+}
+
 func checkRandomOperations(t *rapid.T, codesOnly bool) {
 	opts := &Options{FS: vfs.NewMem()}
 	d, err := Open("db", opts)
@@ -127,6 +159,9 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 	schema := pairsSchema
 	if codesOnly {
 		schema.Modalities, schema.Bits = nil, 16
+	} else {
+		schema.Modalities = slices.Clone(schema.Modalities)
+		schema.Modalities[1].Sparse = rapid.Bool().Draw(t, "sparse")
 	}
 	c, err := d.CreateCollection(ctx, "main", schema)
 	if err != nil {
@@ -138,13 +173,13 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 		switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
 		case op <= 2:
 			it := drawItem(t, codesOnly, false)
-			if err := c.Put(ctx, it); err != nil {
+			if err := c.Put(ctx, sparseOrDense(t, it)); err != nil {
 				t.Fatal(err)
 			}
 			o.put(it)
 		case op == 3:
 			it := drawItem(t, codesOnly, true)
-			err := c.Merge(ctx, it)
+			err := c.Merge(ctx, sparseOrDense(t, it))
 			if codesOnly && it.Code == nil && o.items[it.Key] == nil {
 				if err == nil {
 					t.Fatal("a new item without code was merged")
@@ -170,10 +205,10 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 					b.Delete(c, it.Key)
 					o.delete(it.Key)
 				case 1:
-					b.Merge(c, it)
+					b.Merge(c, sparseOrDense(t, it))
 					o.merge(it)
 				default:
-					b.Put(c, it)
+					b.Put(c, sparseOrDense(t, it))
 					o.put(it)
 				}
 			}
@@ -208,7 +243,7 @@ func checkAgainst(t *rapid.T, c *Collection, o *oracle, trained bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		items = append(items, it)
+		items = append(items, dense(it))
 	}
 	if n, err := c.Count(); err != nil || n != len(o.order) || len(items) != n {
 		t.Fatalf("%d items counted, %d yielded, %d expected: %v", n, len(items), len(o.order), err)
@@ -225,7 +260,7 @@ func checkAgainst(t *rapid.T, c *Collection, o *oracle, trained bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := gocmp.Diff(it, got); diff != "" {
+		if diff := gocmp.Diff(it, dense(got)); diff != "" {
 			t.Fatal(diff)
 		}
 	}
@@ -246,7 +281,7 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 	if len(stats.Modalities) > 0 && rapid.Bool().Draw(t, "byVector") {
 		q.From, q.Code = "text", nil
 		q.Vector = []float32{1, 0, float32(rapid.IntRange(-2, 2).Draw(t, "x")), 1, 0}
-		if _, z, err = c.EncodeQuery("text", q.Vector); err != nil {
+		if _, z, err = c.EncodeQuery(Query{From: "text", Vector: q.Vector}); err != nil {
 			// No labelled item had text, or all had the same: then searches say so, too.
 			if _, serr := c.Search(ctx, q); serr == nil || serr.Error() != err.Error() {
 				t.Fatalf("encode says %v, search %v", err, serr)
@@ -259,7 +294,7 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 	}
 	code := q.Code
 	if z != nil {
-		code, _, _ = c.EncodeQuery("text", q.Vector)
+		code, _, _ = c.EncodeQuery(Query{From: "text", Vector: q.Vector})
 	}
 	distance := func(it *Item) int {
 		n := 0

@@ -49,7 +49,7 @@ func openPairs(t testing.TB) (*DB, *Collection) {
 }
 
 var pairsSchema = Schema{
-	Modalities: []Modality{{"image", 8}, {"text", 5}},
+	Modalities: []Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}},
 	Fields:     []Field{{"year", Int, true}, {"title", String, false}, {"price", Float, false}, {"new", Bool, false}},
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/mih"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // A point is a query in the terms of a space.
@@ -14,16 +15,16 @@ type point struct {
 	z    []float64 // projection; nil for a query by code
 	unit []float32 // z at length 1, to order the items of one code by; nil: do not
 
-	scorer   *mih.Scorer // of z
-	modality int         // that z comes from
-	vector   []float32   // likewise
+	scorer   *mih.Scorer  // of z
+	modality int          // that z comes from
+	vector   model.Vector // likewise, in the form of the modality
 }
 
 // point encodes a query.
 func (s *searcher) point(q Query) (*point, error) {
 	cv := s.cv
 	given := 0
-	for _, is := range []bool{q.Vector != nil, q.Key != "", q.Code != nil} {
+	for _, is := range []bool{q.Vector != nil, q.Sparse != nil, q.Key != "", q.Code != nil} {
 		if is {
 			given++
 		}
@@ -33,18 +34,19 @@ func (s *searcher) point(q Query) (*point, error) {
 		return nil, invalid("a query starts from one of a vector, a key and a code; %d are given", given)
 	case cv.space == nil:
 		return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
-	case q.Vector != nil:
+	case q.Vector != nil || q.Sparse != nil:
 		if q.From == "" {
 			return nil, invalid("a query by vector names the modality that the vector is of")
 		}
 		t, err := cv.modality(q.From)
-		if err == nil {
-			err = cv.checkVector(t, q.Vector)
-		}
 		if err != nil {
 			return nil, err
 		}
-		return s.project(t, q.Vector)
+		x, err := cv.vector(t, q.Vector, q.Sparse)
+		if err != nil {
+			return nil, err
+		}
+		return s.project(t, x)
 	case q.Code != nil:
 		if len(q.Code) != codec.Bytes(cv.space.Bits) {
 			return nil, invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
@@ -63,7 +65,7 @@ func (s *searcher) point(q Query) (*point, error) {
 		if err != nil {
 			return nil, err
 		}
-		x, found, err := readVector(s.v.snap, cv.ID, row, t, cv.Modalities[t].Dim)
+		x, found, err := readVector(s.v.snap, cv.ID, row, t, cv.Modalities[t])
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +85,7 @@ func (s *searcher) point(q Query) (*point, error) {
 }
 
 // project encodes a vector of modality t as a query.
-func (s *searcher) project(t int, x []float32) (*point, error) {
+func (s *searcher) project(t int, x model.Vector) (*point, error) {
 	sp := s.cv.space
 	e := sp.encoders.Get().(*encoder)
 	defer sp.encoders.Put(e)
@@ -92,7 +94,7 @@ func (s *searcher) project(t int, x []float32) (*point, error) {
 		return nil, s.cv.unlearned(t)
 	}
 	p := &point{z: make([]float64, sp.Bits), modality: t, vector: x}
-	if err := e.Project(p.z, i, x); err != nil {
+	if err := e.ProjectVectors(p.z, i, []model.Vector{x}); err != nil {
 		return nil, invalid("encode: %w", err)
 	}
 	if isZero(p.z) {

@@ -15,9 +15,10 @@ import (
 )
 
 // A Query asks for the items whose codes are near. What it starts from is one of
-// Vector (with From), Key and Code.
+// Vector and Sparse (with From), Key and Code.
 type Query struct {
-	// From is the modality of Vector. With Key, it is the modality whose stored
+	// From is the modality of Vector or Sparse, which are the same in the two forms;
+	// either goes where the modality is of the other. With Key, it is the modality whose stored
 	// features of that item are encoded; where it is empty, or the item lacks
 	// it, the stored code of the item is used.
 	From string
@@ -26,6 +27,7 @@ type Query struct {
 	To string
 
 	Vector []float32
+	Sparse *Sparse
 	Key    string
 	Code   []byte // bits/8 bytes, as in Item
 

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 func notFound(format string, args ...any) error {
@@ -80,18 +81,17 @@ func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, err
 
 // readVector reads the features of one modality of a row; found is false where
 // the item lacks it.
-func readVector(r pebble.Reader, collection, row uint32, modality int, dim int) (x []float32, found bool, err error) {
+func readVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
 	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
 	if errors.Is(err, errNotFound) {
-		return nil, false, nil
+		return x, false, nil
 	}
 	if err != nil {
-		return nil, false, readError(err, "features %d of row %d", modality, row)
+		return x, false, readError(err, "features %d of row %d", modality, row)
 	}
 	defer closer.Close()
-	x = make([]float32, dim)
-	if err := codec.DecodeFeatures(x, value); err != nil {
-		return nil, false, corrupt(err, "features %d of row %d", modality, row)
+	if err := m.decodeVector(&x, value); err != nil {
+		return x, false, corrupt(err, "features %d of row %d", modality, row)
 	}
 	return x, true, nil
 }
@@ -107,17 +107,24 @@ func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*It
 		if !cv.presence[t].Contains(row) {
 			continue
 		}
-		x, found, err := readVector(r, cv.ID, row, t, m.Dim)
+		x, found, err := readVector(r, cv.ID, row, t, m)
 		if err == nil && !found {
 			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
 		if err != nil {
 			return nil, err
 		}
+		if m.Sparse {
+			if it.Sparse == nil {
+				it.Sparse = map[string]Sparse{}
+			}
+			it.Sparse[m.Name] = Sparse(x)
+			continue
+		}
 		if it.Vectors == nil {
 			it.Vectors = map[string][]float32{}
 		}
-		it.Vectors[m.Name] = x
+		it.Vectors[m.Name] = x.Value
 	}
 	if it.Labels, err = cv.labelNames(rec.Labels); err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func openHalves(b *testing.B, seed uint64, unlabelled bool, opt TrainOptions) (c
 	vectors, labels := sharedSet(b, "wiki", "train")
 	d := mustOpen(b, b.TempDir(), nil)
 	c, err := d.CreateCollection(ctx, "main", Schema{
-		Modalities: []Modality{{"image", len(vectors["image"][0])}, {"text", len(vectors["text"][0])}},
+		Modalities: []Modality{{Name: "image", Dim: len(vectors["image"][0])}, {Name: "text", Dim: len(vectors["text"][0])}},
 		Fields:     []Field{{"new", Bool, true}},
 	})
 	if err != nil {

@@ -19,10 +19,13 @@ type Schema struct {
 	Fields     []Field
 }
 
-// A Modality is one kind of features: dense float32 vectors of Dim dimensions.
+// A Modality is one kind of features: float32 vectors of Dim dimensions. Those of a
+// Sparse one, such as bags of words, are stored and computed with as the numbers that
+// are not 0; the codes are those of a dense one.
 type Modality struct {
-	Name string `json:"name"`
-	Dim  int    `json:"dim"`
+	Name   string `json:"name"`
+	Dim    int    `json:"dim"`
+	Sparse bool   `json:"sparse,omitempty"`
 }
 
 // A Field is a typed attribute of items. Indexed fields are those that filters can

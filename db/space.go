@@ -136,6 +136,9 @@ func (d *descriptor) match(m *model.Model) ([]int, error) {
 		if d.Modalities[t].Dim != mod.Dim {
 			return nil, fmt.Errorf("modality %q of the model has %d dimensions", mod.Name, mod.Dim)
 		}
+		if d.Modalities[t].Sparse != mod.Sparse {
+			return nil, fmt.Errorf("modality %q of the model is sparse: %v", mod.Name, mod.Sparse)
+		}
 		positions = append(positions, t)
 	}
 	return positions, nil
@@ -221,26 +224,26 @@ const sharedView = 0
 
 // project makes the projections of the features of items that the model knows, by
 // modality of the collection. at is the item of an error.
-func (e *encoder) project(items [][][]float32) (at int, err error) {
+func (e *encoder) project(items [][]model.Vector) (at int, err error) {
 	q, n := e.Model().Bits(), len(e.modalities)
 	if need := len(items) * n * q; len(e.zs) < need {
 		e.zs, e.parts = make([]float64, need), make([][]float64, len(items)*n)
 	}
 	clear(e.parts)
 	for i, t := range e.modalities {
-		var xs [encodeRun][]float32
+		var xs [encodeRun]model.Vector
 		var of [encodeRun]int
 		have := 0
 		for j, vectors := range items {
-			if t < len(vectors) && vectors[t] != nil {
+			if t < len(vectors) && vectors[t].Present() {
 				xs[have], of[have] = vectors[t], j
 				have++
 			}
 		}
 		zs := e.zs[i*len(items)*q:][:have*q]
-		if err := e.ProjectAll(zs, i, xs[:have]); err != nil {
-			for j, x := range xs[:have] { // which of them is it?
-				if err := e.Project(e.fused, i, x); err != nil {
+		if err := e.ProjectVectors(zs, i, xs[:have]); err != nil {
+			for j := range have { // which of them is it?
+				if err := e.ProjectVectors(e.fused, i, xs[j:j+1]); err != nil {
 					return of[j], err
 				}
 			}
@@ -283,13 +286,13 @@ func isZero(z []float64) bool {
 // encode gives an item its code: sgn(C y) where a label is known, else the signs
 // of its fused projection, if that says anything. given is the code that an item of a
 // codes-only collection brings.
-func (s *space) encode(vectors [][]float32, labelIDs []uint32, given codec.Code) (encoding, error) {
+func (s *space) encode(vectors []model.Vector, labelIDs []uint32, given codec.Code) (encoding, error) {
 	if s.model == nil {
 		return encoding{space: s, code: given, from: codec.ProvenanceGiven}, nil
 	}
 	e := s.encoders.Get().(*encoder)
 	defer s.encoders.Put(e)
-	if _, err := e.project([][][]float32{vectors}); err != nil {
+	if _, err := e.project([][]model.Vector{vectors}); err != nil {
 		return encoding{space: s}, err
 	}
 	return s.encoding(e, 0, labelIDs), nil
@@ -318,13 +321,13 @@ const encodeRun = 64
 
 // encodeAll is encode for many items of a space with a model, on all cores: encs[i]
 // becomes the encoding of what item(i) returns. failed names the item in an error.
-func (s *space) encodeAll(ctx context.Context, encs []encoding, item func(i int) (vectors [][]float32, labelIDs []uint32), failed func(i int, err error) error) error {
+func (s *space) encodeAll(ctx context.Context, encs []encoding, item func(i int) (vectors []model.Vector, labelIDs []uint32), failed func(i int, err error) error) error {
 	runs := (len(encs) + encodeRun - 1) / encodeRun
 	return parallelBy(ctx, 1, runs, func(run int) error {
 		from, to := run*encodeRun, min((run+1)*encodeRun, len(encs))
 		e := s.encoders.Get().(*encoder)
 		defer s.encoders.Put(e)
-		var vectors [encodeRun][][]float32
+		var vectors [encodeRun][]model.Vector
 		var labelIDs [encodeRun][]uint32
 		for i := from; i < to; i++ {
 			vectors[i-from], labelIDs[i-from] = item(i)

@@ -20,17 +20,19 @@ func TestEncodeAllIsEncode(t *testing.T) {
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}})
 	const n = 3*encodeRun + 7
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{8, 5}, Missing: .3, Seed: 2})
-	vectors := make([][][]float32, n)
+	vectors := make([][]model.Vector, n)
 	labels := make([][]uint32, n)
 	for i := range n {
-		vectors[i] = data.Item(i)
+		for _, x := range data.Item(i) {
+			vectors[i] = append(vectors[i], model.Dense(x))
+		}
 		switch i % 5 {
 		case 0:
 			labels[i] = []uint32{0, 1}
 		case 1:
 			vectors[i] = nil
 		case 2:
-			vectors[i] = [][]float32{{1e30, 0, 0, 0, 0, 0, 0, 0}} // far from all
+			vectors[i] = []model.Vector{model.Dense([]float32{1e30, 0, 0, 0, 0, 0, 0, 0})} // far from all
 		}
 	}
 	err := c.read(func(_ *view, cv *collectionView) error {
@@ -38,7 +40,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 		encs := make([]encoding, n)
 		encode := func(ctx context.Context) error {
 			return s.encodeAll(ctx, encs,
-				func(i int) ([][]float32, []uint32) { return vectors[i], labels[i] },
+				func(i int) ([]model.Vector, []uint32) { return vectors[i], labels[i] },
 				func(i int, err error) error { return fmt.Errorf("item %d: %w", i, err) })
 		}
 		if err := encode(ctx); err != nil {
@@ -58,7 +60,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 		if err := encode(cancelled); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
 		}
-		vectors[77] = [][]float32{nil, {0, 0, float32(math.NaN()), 0, 0}}
+		vectors[77] = []model.Vector{{}, model.Dense([]float32{0, 0, float32(math.NaN()), 0, 0})}
 		if err := encode(ctx); !errors.Is(err, model.ErrNotFinite) || err.Error()[:8] != "item 77:" {
 			t.Errorf("NaN in item 77: %v", err)
 		}

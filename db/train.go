@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -218,8 +217,8 @@ var errStopped = errors.New("stopped")
 func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		n := 0
-		chosen := make([][]float32, len(s.modalities))
-		err := s.cv.forEachItem(s.v.snap, func(_ uint32, rec *codec.ItemRecord, vectors [][]float32) error {
+		chosen := make([]model.Vector, len(s.modalities))
+		err := s.cv.forEachItem(s.v.snap, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
 			if len(rec.Labels) == 0 {
 				return nil
 			}
@@ -244,9 +243,10 @@ func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, err
 // featureReader reads the features of rows in ascending order, in one pass over
 // the store.
 type featureReader struct {
-	it      *pebble.Iterator
-	valid   bool
-	buffers [][]float32
+	it         *pebble.Iterator
+	valid      bool
+	modalities []Modality
+	buffers    []model.Vector
 }
 
 func newFeatureReader(r pebble.Reader, cv *collectionView) (*featureReader, error) {
@@ -255,18 +255,17 @@ func newFeatureReader(r pebble.Reader, cv *collectionView) (*featureReader, erro
 	if err != nil {
 		return nil, readError(err, "features")
 	}
-	f := &featureReader{it: it, valid: it.First()}
-	for _, m := range cv.Modalities {
-		f.buffers = append(f.buffers, make([]float32, m.Dim))
-	}
-	return f, nil
+	return &featureReader{
+		it: it, valid: it.First(),
+		modalities: cv.Modalities, buffers: make([]model.Vector, len(cv.Modalities)),
+	}, nil
 }
 
 func (f *featureReader) close() error { return f.it.Close() }
 
-// read fills vectors with the features of the row, nil where it lacks one. They
-// are valid until the next call.
-func (f *featureReader) read(vectors [][]float32, row uint32) error {
+// read fills vectors with the features of the row, the zero Vector where it lacks one.
+// They are valid until the next call.
+func (f *featureReader) read(vectors []model.Vector, row uint32) error {
 	clear(vectors)
 	for ; f.valid; f.valid = f.it.Next() {
 		if err := codec.CheckKey(f.it.Key()); err != nil {
@@ -286,7 +285,7 @@ func (f *featureReader) read(vectors [][]float32, row uint32) error {
 		if int(t) >= len(vectors) {
 			return corrupt(fmt.Errorf("modality %d of %d", t, len(vectors)), "features of row %d", row)
 		}
-		if err := codec.DecodeFeatures(f.buffers[t], value); err != nil {
+		if err := f.modalities[t].decodeVector(&f.buffers[t], value); err != nil {
 			return corrupt(err, "features %d of row %d", t, row)
 		}
 		vectors[t] = f.buffers[t]
@@ -296,13 +295,13 @@ func (f *featureReader) read(vectors [][]float32, row uint32) error {
 
 // forEachItem calls f with every item, in order of rows; its vectors are valid
 // until f returns.
-func (cv *collectionView) forEachItem(r pebble.Reader, f func(row uint32, rec *codec.ItemRecord, vectors [][]float32) error) error {
+func (cv *collectionView) forEachItem(r pebble.Reader, f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {
 	features, err := newFeatureReader(r, cv)
 	if err != nil {
 		return err
 	}
 	defer features.close()
-	vectors := make([][]float32, len(cv.Modalities))
+	vectors := make([]model.Vector, len(cv.Modalities))
 	return forEach(r, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
@@ -330,7 +329,7 @@ func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.R
 	out := &coded{space: newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model, modalities)}
 	const block = 1024
 	var rows []uint32
-	var vectors [][][]float32
+	var vectors [][]model.Vector
 	var labels [][]uint32
 	var working chan error // of the block that is being encoded, nil for none
 	finish := func() (err error) {
@@ -360,16 +359,16 @@ func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.R
 		working = result
 		go func() {
 			result <- out.space.encodeAll(ctx, encs,
-				func(i int) ([][]float32, []uint32) { return vectorsNow[i], labelsNow[i] },
+				func(i int) ([]model.Vector, []uint32) { return vectorsNow[i], labelsNow[i] },
 				func(i int, err error) error { return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i], err) })
 		}()
 		rows, vectors, labels = nil, nil, nil
 		return nil
 	}
-	err := cv.forEachItem(v.snap, func(row uint32, rec *codec.ItemRecord, x [][]float32) error {
-		own := make([][]float32, len(x))
+	err := cv.forEachItem(v.snap, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+		own := make([]model.Vector, len(x))
 		for t := range x {
-			own[t] = slices.Clone(x[t])
+			own[t] = cloneVector(x[t])
 		}
 		rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
 		if len(rows) == block {

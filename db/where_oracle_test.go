@@ -24,7 +24,7 @@ type filterCase struct {
 }
 
 var filterSchema = Schema{
-	Modalities: []Modality{{"image", 2}, {"text", 1}},
+	Modalities: []Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 1}},
 	Fields: []Field{
 		{"note", String, false}, {"n", Int, true}, {"x", Float, true}, {"s", String, true}, {"b", Bool, true}, {"and", Int, true}, {"t", String, true},
 	},

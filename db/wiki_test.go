@@ -50,7 +50,7 @@ func openShared(t testing.TB, set string) *Collection {
 	d := mustOpen(t, t.TempDir(), nil)
 	t.Cleanup(func() { d.Close() })
 	c, err := d.CreateCollection(ctx, "main", Schema{Modalities: []Modality{
-		{"image", len(vectors["image"][0])}, {"text", len(vectors["text"][0])},
+		{Name: "image", Dim: len(vectors["image"][0])}, {Name: "text", Dim: len(vectors["text"][0])},
 	}})
 	if err != nil {
 		t.Fatal(err)

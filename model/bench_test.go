@@ -54,11 +54,11 @@ func (s *stream) Examples(context.Context) iter.Seq2[Example, error] {
 	return func(yield func(Example, error) bool) {
 		ex := Example{Labels: make([]uint32, 1)}
 		for _, d := range s.dims {
-			ex.Vectors = append(ex.Vectors, make([]float32, d))
+			ex.Vectors = append(ex.Vectors, Dense(make([]float32, d)))
 		}
 		for i := range s.items {
 			for t, x := range ex.Vectors {
-				s.vector(x, t, i)
+				s.vector(x.Value, t, i)
 			}
 			ex.Labels[0] = uint32(s.class(i))
 			if !yield(ex, nil) {

@@ -12,8 +12,8 @@ const blockItems = 512
 
 // An Example is one training item.
 type Example struct {
-	Vectors [][]float32 // by modality; nil where the item lacks it
-	Labels  []uint32    // sorted and distinct; any numbers
+	Vectors []Vector // by modality; the zero Vector where the item lacks it
+	Labels  []uint32 // sorted and distinct; any numbers
 }
 
 // A Source yields the training items: the same ones in the same order at every
@@ -31,7 +31,7 @@ type block struct {
 	first, n int
 	labels   [][]uint32 // by item
 	at       [][]int
-	x        [][][]float32
+	x        [][]Vector  // in the form of the modality
 	phi      [][]float32 // nil unless the reader has maps
 }
 
@@ -112,7 +112,7 @@ func (r *reader) newBlock() *block {
 	return &block{
 		labels: make([][]uint32, blockItems),
 		at:     make([][]int, len(r.modalities)),
-		x:      make([][][]float32, len(r.modalities)),
+		x:      make([][]Vector, len(r.modalities)),
 	}
 }
 
@@ -159,7 +159,7 @@ func (r *reader) add(b *block, ex Example) error {
 		return fmt.Errorf("%w: training takes at most %d items", ErrOption, math.MaxInt32)
 	}
 	if len(ex.Vectors) != len(r.modalities) {
-		return fmt.Errorf("%w: %d vectors, but there are %d modalities: give nil for what an item lacks", ErrMismatch, len(ex.Vectors), len(r.modalities))
+		return fmt.Errorf("%w: %d vectors, but there are %d modalities: give the zero Vector for what an item lacks", ErrMismatch, len(ex.Vectors), len(r.modalities))
 	}
 	if len(ex.Labels) == 0 {
 		return fmt.Errorf("%w: the item has none: leave unlabelled items out of the training", ErrNoLabels)
@@ -170,19 +170,20 @@ func (r *reader) add(b *block, ex Example) error {
 		}
 	}
 	for t, x := range ex.Vectors {
-		if x == nil {
+		if !x.Present() {
 			continue
 		}
-		if err := checkVector(r.modalities[t], x); err != nil {
+		m := r.modalities[t]
+		if err := checkVector(m, x); err != nil {
 			return err
 		}
-		r := len(b.x[t])
-		if r < cap(b.x[t]) {
-			b.x[t] = b.x[t][:r+1] // and with it the memory of that row
+		row := len(b.x[t])
+		if row < cap(b.x[t]) {
+			b.x[t] = b.x[t][:row+1] // and with it the memory of that row
 		} else {
-			b.x[t] = append(b.x[t], nil)
+			b.x[t] = append(b.x[t], Vector{})
 		}
-		b.x[t][r] = append(b.x[t][r][:0], x...)
+		b.x[t][row].set(m, x)
 		b.at[t] = append(b.at[t], b.n)
 	}
 	b.labels[b.n] = append(b.labels[b.n][:0], ex.Labels...)

@@ -13,7 +13,7 @@ import (
 // the sample, twice, and some ten matrices of choiceFeatures^2 numbers.
 const (
 	choiceItems    = 4000    // sampled
-	choiceNumbers  = 1 << 26 // of the sampled vectors, at most: 256 MiB
+	choiceNumbers  = 1 << 26 // of the sampled vectors, at most: 256 MiB; indices count
 	choiceFolds    = 3
 	choiceAnchors  = 400  // while maps are compared
 	refineAnchors  = 600  // while gamma is refined
@@ -45,10 +45,12 @@ type choiceSample struct {
 	next   int // number of the item that is added
 }
 
-func newChoiceSample(rng *rand.Rand, dim int) *choiceSample {
-	s := &choiceSample{bottom: &bottomSample{
-		k: uint64(max(minChoiceItems, min(choiceItems, choiceNumbers/dim))), seed: rng.Uint64(),
-	}}
+func newChoiceSample(rng *rand.Rand, m Modality) *choiceSample {
+	size := choiceItems
+	if !m.Sparse {
+		size = max(minChoiceItems, min(choiceItems, choiceNumbers/m.Dim))
+	}
+	s := &choiceSample{bottom: &bottomSample{k: uint64(size), seed: rng.Uint64()}}
 	s.place = func(int) int { return s.bottom.add(s.next) }
 	return s
 }
@@ -57,6 +59,26 @@ func (s *choiceSample) add(b *block, t int) {
 	for r, i := range b.at[t] {
 		s.next = b.first + i
 		s.sample.add(b.x[t][r : r+1])
+	}
+	s.bound()
+}
+
+// bound drops half of the sample for as long as sparse vectors, whose lengths are
+// known only when they come, hold too much.
+func (s *choiceSample) bound() {
+	for len(s.kept) > minChoiceItems {
+		numbers := 0
+		for _, k := range s.kept {
+			numbers += len(k.x.Index) + len(k.x.Value)
+		}
+		if numbers <= choiceNumbers {
+			return
+		}
+		var kept []sampled
+		for _, p := range s.bottom.shrink(max(minChoiceItems, len(s.kept)/2)) {
+			kept = append(kept, s.kept[p])
+		}
+		s.kept = kept
 	}
 }
 
@@ -180,8 +202,8 @@ type chooser struct {
 	moments  *moments // of all training vectors as they are
 	step     func()   // is called after each map
 
-	xs     [][]float32 // of the sample, as they are
-	items  []int       // their numbers
+	xs     []Vector // of the sample, as they are
+	items  []int    // their numbers
 	bottom *bottomSample
 	setOf  []uint32  // their label sets
 	bounds []int     // fold f is rows bounds[f] to bounds[f+1]
@@ -194,7 +216,7 @@ type chooser struct {
 
 	prepared struct { // the features that were used last
 		kind    FeatureKind
-		xs      [][]float32
+		xs      []Vector
 		moments *moments
 	}
 	tried   []Tried
@@ -264,11 +286,11 @@ func (c *chooser) featureKinds() (kinds []FeatureKind) {
 // redundant reports whether vectors already have the length, all the same, that
 // the features would give them.
 func (c *chooser) redundant(k FeatureKind) bool {
-	length := squaredNorm
+	length := func(x Vector) float64 { return squaredNorm(x.Value) }
 	switch k {
 	case FeaturesHellingerL2:
-		length = func(x []float32) (sum float64) {
-			for _, v := range x {
+		length = func(x Vector) (sum float64) {
+			for _, v := range x.Value {
 				sum += float64(v)
 			}
 			return sum
@@ -278,7 +300,7 @@ func (c *chooser) redundant(k FeatureKind) bool {
 		return false
 	}
 	first := length(c.xs[0])
-	return !slices.ContainsFunc(c.xs, func(x []float32) bool { return !(math.Abs(length(x)-first) <= 1e-4*first) })
+	return !slices.ContainsFunc(c.xs, func(x Vector) bool { return !(math.Abs(length(x)-first) <= 1e-4*first) })
 }
 
 // otherMaps returns the maps that are compared with the first.

@@ -40,7 +40,7 @@ func TestJudgeIsEvaluate(t *testing.T) {
 	c := chooserOf(t, modalitiesOf([]int{6}), synthetic(data), Options{Bits: q})
 	// The vectors tell which item a row of the sample is.
 	item := func(row int) int {
-		return slices.IndexFunc(data.Vectors[0], func(x []float32) bool { return slices.Equal(x, c.xs[row]) })
+		return slices.IndexFunc(data.Vectors[0], func(x []float32) bool { return slices.Equal(x, c.xs[row].Value) })
 	}
 	code := func(row int) codec.Code {
 		set := int(c.judge.set[row])

@@ -50,6 +50,19 @@ func (s *bottomSample) add(item int) int {
 	return e.place
 }
 
+// shrink keeps k items from now on and returns the places of those that stay, in the
+// order of their new ones.
+func (s *bottomSample) shrink(k int) (places []int) {
+	slices.SortFunc(s.kept, func(a, b keyed) int { return cmp.Compare(b.key, a.key) }) // a heap, too
+	s.kept = s.kept[len(s.kept)-k:]
+	for i := range s.kept {
+		places = append(places, s.kept[i].place)
+		s.kept[i].place = i
+	}
+	s.k, s.dropped = uint64(k), true
+	return places
+}
+
 // limit returns the key up to which all items are kept.
 func (s *bottomSample) limit() uint64 {
 	if !s.dropped {

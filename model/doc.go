@@ -28,6 +28,15 @@
 // items. They stay with the model: shards merge, gamma changes, and the online
 // step (eqs. 22-24 of the paper) continues without the old data.
 //
+// # Sparse vectors
+//
+// A modality is dense or sparse ([Modality], [Vector]). Of sparse vectors only the
+// numbers that they hold are kept, summed and multiplied, in training and in
+// queries, and anchors are stored likewise; what remains of the dimensions d is some
+// vectors of d numbers. The rbf map takes up to 2^24 dimensions, the others up to
+// 2^15. Codes are those of the same vectors in a dense modality: features agree to a
+// few roundings of float32.
+//
 // # What is chosen
 //
 // What the options do not say of a modality (features, map, and the ridge gamma) is
@@ -49,8 +58,8 @@
 //
 // [Train] reads a [Source] twice or a few times and returns a [Model], its
 // [Statistics] and a [Report]. [Model.LabelCode], [Encoder.Project] and, for many
-// vectors, [Encoder.ProjectAll] encode, and [Model.Fuse] makes the projections of an
-// item into one; [Evaluate] measures rankings. The example
+// vectors, [Encoder.ProjectAll] and [Encoder.ProjectVectors] encode, and [Model.Fuse]
+// makes the projections of an item into one; [Evaluate] measures rankings. The example
 // of the package is the whole flow.
 //
 // Stored forms are [Model.MarshalBinary] and [Statistics.MarshalBinary]; the
@@ -70,7 +79,7 @@
 // architecture, and those without are another. A vector has the same features in
 // training and in a query, and the same projections alone and among others, to the
 // last bit. Features are float32, computed from vectors that are centred in
-// float64; everything that is summed over items or features is float64, because
+// float64, but for sparse ones; everything that is summed over items or features is float64, because
 // float32 sums flip bits and break the Cholesky factorisation at small gamma.
 //
 // # Concurrency

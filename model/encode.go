@@ -13,6 +13,7 @@ type Encoder struct {
 	model   *Model
 	scratch mapScratch
 	phi     []float32
+	vectors []Vector
 }
 
 // NewEncoder returns an encoder of the model. It takes memory as it needs it:
@@ -28,15 +29,26 @@ func (e *Encoder) Model() *Model { return e.model }
 // infinities are refused with ErrNotFinite. It costs k (d+q) multiplications
 // and no allocation, and gives the same bits for the same model and x, always.
 func (e *Encoder) Project(z []float64, t int, x []float32) error {
-	return e.ProjectAll(z, t, [][]float32{x})
+	e.vectors = append(e.vectors[:0], Dense(x))
+	return e.ProjectVectors(z, t, e.vectors)
 }
 
-// ProjectAll is Project for several vectors of modality t, Bits numbers of z
-// each, and gives each of them the same bits. A vector costs several times less
-// than alone, if there are tens of them: what is read of the model serves many. It
-// uses one goroutine; a caller with several gives each an Encoder and a part of
-// the vectors. On an error z is as it was.
+// ProjectAll is Project for several vectors of modality t, as ProjectVectors is.
 func (e *Encoder) ProjectAll(z []float64, t int, xs [][]float32) error {
+	e.vectors = e.vectors[:0]
+	for _, x := range xs {
+		e.vectors = append(e.vectors, Dense(x))
+	}
+	return e.ProjectVectors(z, t, e.vectors)
+}
+
+// ProjectVectors is Project for several vectors of modality t, dense or sparse, Bits
+// numbers of z each, and gives each of them the same bits. A vector costs several
+// times less than alone, if there are tens of them: what is read of the model serves
+// many; a sparse one costs at most as many multiplications with the anchors as it
+// has numbers. It uses one goroutine; a caller with several gives each an Encoder
+// and a part of the vectors. On an error z is as it was.
+func (e *Encoder) ProjectVectors(z []float64, t int, xs []Vector) error {
 	q := e.model.bits
 	if len(z) != len(xs)*q {
 		return fmt.Errorf("%w: room for %d projections, but %d vectors have %d bits each", ErrMismatch, len(z), len(xs), q)
@@ -61,6 +73,11 @@ func (e *Encoder) ProjectAll(z []float64, t int, xs [][]float32) error {
 // Map writes phi_t(x) to phi, whose length must be Features(t): a row for
 // Statistics.Add. The errors are those of Project.
 func (e *Encoder) Map(phi []float32, t int, x []float32) error {
+	return e.MapVector(phi, t, Dense(x))
+}
+
+// MapVector is Map for a vector of either form.
+func (e *Encoder) MapVector(phi []float32, t int, x Vector) error {
 	if err := e.model.checkInput(t, x); err != nil {
 		return err
 	}
@@ -68,11 +85,12 @@ func (e *Encoder) Map(phi []float32, t int, x []float32) error {
 	if len(phi) != f.size() {
 		return fmt.Errorf("%w: room for %d features, but modality %q has %d", ErrMismatch, len(phi), e.model.modalities[t].Name, f.size())
 	}
-	f.apply(phi, [][]float32{x}, &e.scratch)
+	e.vectors = append(e.vectors[:0], x)
+	f.apply(phi, e.vectors, &e.scratch)
 	return nil
 }
 
-func (m *Model) checkInput(t int, xs ...[]float32) error {
+func (m *Model) checkInput(t int, xs ...Vector) error {
 	if t < 0 || t >= len(m.modalities) {
 		return fmt.Errorf("%w: the model has %d modalities, not number %d", ErrMismatch, len(m.modalities), t)
 	}

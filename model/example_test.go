@@ -16,7 +16,11 @@ type items struct{ *synth.Data }
 func (s items) Examples(context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
 		for i := range s.Items() {
-			if !yield(model.Example{Vectors: s.Item(i), Labels: s.Labels[i]}, nil) {
+			ex := model.Example{Labels: s.Labels[i]}
+			for _, x := range s.Item(i) {
+				ex.Vectors = append(ex.Vectors, model.Dense(x))
+			}
+			if !yield(ex, nil) {
 				return
 			}
 		}

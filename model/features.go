@@ -7,7 +7,10 @@ import (
 )
 
 // FeatureKind is what is done to a vector before the map of its modality sees it:
-// in training, in queries and for stored items alike.
+// in training, in queries and for stored items alike. Those of a sparse modality keep
+// their zeros: there zscore only divides by the deviation, and log is
+// log(1 + x_j / eps_j). Both differ from what dense ones get by a constant for each
+// dimension, which no map can see.
 type FeatureKind uint8
 
 const (
@@ -59,7 +62,7 @@ const logScale = 1e-3
 // are immutable.
 type features struct {
 	kind  FeatureKind
-	shift []float64 // mean of zscore, eps of log
+	shift []float64 // mean of zscore, nil for sparse vectors; eps of log
 	scale []float64 // zscore: 1 / deviation
 }
 
@@ -69,7 +72,10 @@ func newFeatures(kind FeatureKind, m *moments) *features {
 	f := &features{kind: kind}
 	switch kind {
 	case FeaturesZScore:
-		f.shift, f.scale = m.mean, make([]float64, len(m.mean))
+		f.scale = make([]float64, len(m.mean))
+		if !m.sparse {
+			f.shift = m.mean
+		}
 		for j := range f.scale {
 			f.scale[j] = 1 / m.deviation(j)
 		}
@@ -82,10 +88,14 @@ func newFeatures(kind FeatureKind, m *moments) *features {
 	return f
 }
 
-// apply writes the features of x to dst, which is as long and may be x. They are
-// finite.
-func (f *features) apply(dst, x []float32) {
+// apply writes the features of v to dst, which is as long as its values and may be
+// them. They are finite; those of sparse vectors have the same indices.
+func (f *features) apply(dst []float32, v Vector) {
+	x := v.Value
 	dst = dst[:len(x)]
+	if v.IsSparse() && f.applySparse(dst, v) {
+		return
+	}
 	switch f.kind {
 	case FeaturesRaw:
 		copy(dst, x)
@@ -112,14 +122,33 @@ func (f *features) apply(dst, x []float32) {
 	}
 }
 
+// applySparse writes the features of a sparse vector to dst, if they are others than
+// those of its values.
+func (f *features) applySparse(dst []float32, v Vector) bool {
+	switch f.kind {
+	case FeaturesZScore:
+		for e, j := range v.Index {
+			z := float64(v.Value[e]) * f.scale[j]
+			dst[e] = float32(min(max(z, -math.MaxFloat32), math.MaxFloat32))
+		}
+	case FeaturesLog:
+		for e, j := range v.Index {
+			dst[e] = float32(math.Log1p(float64(max(v.Value[e], 0)) / f.shift[j]))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
 // applyAll replaces the vectors by their features, on many goroutines.
-func (f *features) applyAll(xs [][]float32) {
+func (f *features) applyAll(xs []Vector) {
 	if f.kind == FeaturesRaw {
 		return
 	}
 	chunks(workerCount(), len(xs), mapRows, func(_, from, to int) {
 		for _, x := range xs[from:to] {
-			f.apply(x, x)
+			f.apply(x.Value, x)
 		}
 	})
 }

@@ -78,14 +78,14 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 		f := newFeatures(kind, momentsOf(rows))
 		for _, x := range append(rows, make([]float32, 5)) {
 			got := make([]float32, len(x))
-			f.apply(got, x)
+			f.apply(got, Dense(x))
 			for j, want := range definition(x) {
 				if !approx(float64(got[j]), want, 1e-6*max(1, math.Abs(want))) {
 					t.Fatalf("%v of %v: %v, want %g at %d", kind, x, got, want, j)
 				}
 			}
 			in := slices.Clone(x)
-			f.apply(in, in)
+			f.apply(in, Dense(in))
 			if !slices.Equal(in, got) {
 				t.Fatalf("%v in place: %v, want %v", kind, in, got)
 			}
@@ -94,7 +94,7 @@ func TestFeaturesAgainstDefinition(t *testing.T) {
 			{math.MaxFloat32, -math.MaxFloat32, 1e30, -1e30, -math.MaxFloat32}, {math.SmallestNonzeroFloat32, 0, 0, 0, 0}, {-1, -1, -1, -1, -1},
 		} {
 			got := make([]float32, len(x))
-			f.apply(got, x)
+			f.apply(got, Dense(x))
 			for _, v := range got {
 				if v-v != 0 {
 					t.Errorf("%v of %v: %v", kind, x, got)
@@ -128,7 +128,7 @@ func TestFeaturesAreThoseOfTraining(t *testing.T) {
 			f := newFeatures(kind, momentsOf(rows))
 			for i, x := range rows {
 				done[i] = make([]float32, len(x))
-				f.apply(done[i], x)
+				f.apply(done[i], Dense(x))
 			}
 			of, err := Train(t.Context(), modalities, &memory{vectors: [][][]float32{done}, labels: labels}, Options{
 				Bits: 8, Features: map[string]FeatureKind{"image": FeaturesRaw}, Map: map[string]MapKind{"image": mk}, Gamma: map[string]float64{"image": .01},
@@ -186,10 +186,10 @@ func TestRBFLinear(t *testing.T) {
 	rows := positives(50)
 	mo := momentsOf(rows)
 	sigma, _ := mo.sigma()
-	rbf, both := newMap(MapRBF, mo, rows[:20]), newMap(MapRBFLinear, mo, rows[:20])
+	rbf, both := newMap(MapRBF, mo, denseAll(rows[:20])), newMap(MapRBFLinear, mo, denseAll(rows[:20]))
 	want, got := make([]float32, 50*20), make([]float32, 50*26)
-	rbf.apply(want, rows, new(mapScratch))
-	both.apply(got, rows, new(mapScratch))
+	rbf.apply(want, denseAll(rows), new(mapScratch))
+	both.apply(got, denseAll(rows), new(mapScratch))
 	for i, x := range rows {
 		row := got[26*i : 26*i+26]
 		if !slices.Equal(row[:20], want[20*i:20*i+20]) || row[25] != 1 {
@@ -202,7 +202,7 @@ func TestRBFLinear(t *testing.T) {
 		}
 	}
 	far := make([]float32, 26)
-	both.apply(far, [][]float32{{math.MaxFloat32, -math.MaxFloat32, 1, 1, 1}}, new(mapScratch))
+	both.apply(far, []Vector{{Value: []float32{math.MaxFloat32, -math.MaxFloat32, 1, 1, 1}}}, new(mapScratch))
 	for _, v := range far {
 		if v-v != 0 {
 			t.Fatalf("%v", far)

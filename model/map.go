@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/fddhdb/fddhdb/internal/dense"
@@ -24,7 +23,8 @@ import (
 // RBF and linear: the features of RBF, then (x - mean) / sqrt(sigma/2), whose
 // squared norm is 1 in the mean, and the intercept.
 //
-// Here x is what is left of a vector by features, which come first.
+// Here x is what is left of a vector by features, which come first. sparseMap has
+// the same for sparse vectors.
 type featureMap struct {
 	kind     MapKind
 	dim      int
@@ -32,6 +32,7 @@ type featureMap struct {
 	mean     []float64              // over the training items that have the modality
 	sigma    float64                // of RBF; 1 where it would be 0, see moments.sigma
 	anchors  *dense.Packed[float32] // of RBF: k rows of dim, (a - mean) / sqrt(sigma)
+	sparse   *sparseMap             // nil where vectors are dense; then anchors is
 
 	scale float64   // 1 / sqrt(sigma); 1 for linear
 	norms []float32 // |anchor|^2
@@ -59,15 +60,18 @@ func rbfMap(mean []float64, sigma float64, anchors []float32) *featureMap {
 
 // newMap takes the moments of features, and of some of them as anchors, which the
 // linear map does not need.
-func newMap(kind MapKind, m *moments, anchors [][]float32) *featureMap {
+func newMap(kind MapKind, m *moments, anchors []Vector) *featureMap {
+	sigma, _ := m.sigma()
+	if m.sparse {
+		return newSparseMap(kind, m.mean, sigma, csrOf(anchors))
+	}
 	if kind == MapLinear {
 		return linearMap(m.mean)
 	}
-	sigma, _ := m.sigma()
 	f := rbfMap(m.mean, sigma, nil) // without anchors yet, but it can centre them
 	centred := make([]float32, len(anchors)*f.dim)
 	for j, x := range anchors {
-		f.centre(centred[j*f.dim:(j+1)*f.dim], x)
+		f.centre(centred[j*f.dim:(j+1)*f.dim], x.Value)
 	}
 	f = rbfMap(m.mean, sigma, centred)
 	f.kind = kind
@@ -88,13 +92,17 @@ func (k MapKind) size(anchors, d int) int {
 	return anchors
 }
 
-// prepare writes the centred features of x to dst.
-func (f *featureMap) prepare(dst, x []float32) {
-	if f.features.kind != FeaturesRaw {
-		f.features.apply(dst, x)
-		x = dst[:len(x)]
+// prepare writes the centred features of v to dst.
+func (f *featureMap) prepare(dst []float32, v Vector) {
+	if v.IsSparse() {
+		scatter(dst, v)
+		v = Dense(dst)
 	}
-	f.centre(dst, x)
+	if f.features.kind != FeaturesRaw {
+		f.features.apply(dst, v)
+		v = Dense(dst)
+	}
+	f.centre(dst, v.Value)
 }
 
 // centre writes (x - mean) / sqrt(sigma) to dst. Only what is beyond float32
@@ -116,18 +124,26 @@ const farAway = 1e18
 // cache from their products with the anchors to the last thing done with them.
 const mapRows = 64
 
-// A mapScratch is the memory that apply needs: the centred vectors.
-type mapScratch []float32
+// A mapScratch is the memory that apply needs.
+type mapScratch struct {
+	centred []float32
+	sparse  csr       // features of sparse vectors
+	dots    []float64 // of one of them
+}
 
 func (s *mapScratch) grow(n int) {
-	if len(*s) < n {
-		*s = make([]float32, n)
+	if len(s.centred) < n {
+		s.centred = make([]float32, n)
 	}
 }
 
 // apply writes phi of the vectors to phi, size() numbers each, row by row. The
 // features of a vector are the same, to the last bit, alone and among others.
-func (f *featureMap) apply(phi []float32, xs [][]float32, s *mapScratch) {
+func (f *featureMap) apply(phi []float32, xs []Vector, s *mapScratch) {
+	if f.sparse != nil {
+		f.applySparse(phi, xs, s)
+		return
+	}
 	k, d := f.size(), f.dim
 	if f.kind == MapLinear {
 		for i, x := range xs {
@@ -141,7 +157,7 @@ func (f *featureMap) apply(phi []float32, xs [][]float32, s *mapScratch) {
 	s.grow(min(len(xs), mapRows) * d)
 	for len(xs) > 0 {
 		n := min(len(xs), mapRows)
-		c := dense.Of(n, d, *s)
+		c := dense.Of(n, d, s.centred)
 		for i, x := range xs[:n] {
 			f.prepare(c.Data[i*d:(i+1)*d], x)
 		}
@@ -155,7 +171,7 @@ func (f *featureMap) apply(phi []float32, xs [][]float32, s *mapScratch) {
 				clear(rbf)
 			}
 			if f.kind == MapRBFLinear {
-				linear(row[anchors:], x, math.Sqrt2)
+				linear(row[anchors:], x, f.unit())
 			}
 		}
 		phi, xs = phi[n*k:], xs[n:]
@@ -172,7 +188,7 @@ func linear(row, x []float32, scale float32) {
 }
 
 // applyAll is apply on many goroutines; scratch has one entry for each.
-func (f *featureMap) applyAll(phi []float32, xs [][]float32, scratch []mapScratch) {
+func (f *featureMap) applyAll(phi []float32, xs []Vector, scratch []mapScratch) {
 	k := f.size()
 	chunks(len(scratch), len(xs), mapRows, func(worker, from, to int) {
 		f.apply(phi[from*k:to*k], xs[from:to], &scratch[worker])
@@ -193,34 +209,4 @@ func squaredNorm(x []float32) float64 {
 		s0 += float64(v) * float64(v)
 	}
 	return (s0 + s1) + (s2 + s3)
-}
-
-// checkVector refuses what is no vector of the modality.
-func checkVector(m Modality, x []float32) error {
-	if len(x) != m.Dim {
-		return &DimensionError{Modality: m.Name, Got: len(x), Want: m.Dim}
-	}
-	// The sum of v-v is 0 for finite numbers and NaN else. One test at the end
-	// costs less than one an element; four sums do not wait for one another.
-	var s0, s1, s2, s3 float32
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		v := (*[4]float32)(x[i:])
-		s0 += v[0] - v[0]
-		s1 += v[1] - v[1]
-		s2 += v[2] - v[2]
-		s3 += v[3] - v[3]
-	}
-	for _, v := range x[i:] {
-		s0 += v - v
-	}
-	if (s0+s1)+(s2+s3) == 0 {
-		return nil
-	}
-	for i, v := range x {
-		if v-v != 0 {
-			return fmt.Errorf("modality %q, dimension %d is %v: %w: replace it or leave the vector out", m.Name, i, v, ErrNotFinite)
-		}
-	}
-	return nil
 }

@@ -11,8 +11,8 @@ import (
 )
 
 func momentsOf(rows [][]float32) *moments {
-	m := newMoments(len(rows[0]))
-	m.add(rows, 2)
+	m := newMoments(Modality{Dim: len(rows[0])})
+	m.add(denseAll(rows), 2)
 	return m
 }
 
@@ -73,7 +73,7 @@ func TestRBFAgainstDefinition(t *testing.T) {
 			var scratch mapScratch
 			phi := make([]float32, f.size())
 			for _, x := range rows {
-				f.apply(phi, [][]float32{x}, &scratch)
+				f.apply(phi, []Vector{Dense(x)}, &scratch)
 				for j, v := range phi {
 					want := math.Exp(-squaredDistance(x, rows[2*j]) / sigma)
 					if !approx(float64(v), want, 2e-6) {
@@ -227,9 +227,9 @@ func TestProjectAllIsProject(t *testing.T) {
 func TestMomentsAreTheSameOnAnyMachine(t *testing.T) {
 	for _, d := range []int{1, momentColumns, 3*momentColumns + 7} {
 		rows := synth.Pairs(synth.Config{Items: 50, Dims: []int{d}, Seed: 3}).Vectors[0]
-		whole, parts := newMoments(d), newMoments(d)
-		whole.add(rows, 1)
-		parts.add(rows, 5)
+		whole, parts := newMoments(Modality{Dim: d}), newMoments(Modality{Dim: d})
+		whole.add(denseAll(rows), 1)
+		parts.add(denseAll(rows), 5)
 		if whole.n != parts.n || !slices.Equal(whole.mean, parts.mean) || !slices.Equal(whole.m2, parts.m2) {
 			t.Errorf("%d dimensions: other moments with other workers", d)
 		}
@@ -241,7 +241,7 @@ func TestMomentsAreTheSameOnAnyMachine(t *testing.T) {
 func TestLinearMapIsFinite(t *testing.T) {
 	f := linearMap([]float64{-3e38, 3e38})
 	phi := make([]float32, 3)
-	f.apply(phi, [][]float32{{3e38, -3e38}}, new(mapScratch))
+	f.apply(phi, []Vector{Dense([]float32{3e38, -3e38})}, new(mapScratch))
 	if want := []float32{math.MaxFloat32, -math.MaxFloat32, 1}; !slices.Equal(phi, want) {
 		t.Errorf("%v, want %v", phi, want)
 	}

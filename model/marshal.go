@@ -25,12 +25,14 @@ import (
 //	          and T times:
 //	2+l       uint16 l, 1 to 1024, and l bytes: the name in UTF-8, distinct
 //	4         uint32 d: dimension, 1 to 2^24
+//	1         uint8 form of vectors: 0 dense, 1 sparse; not before version 2, where
+//	          they are dense
 //	1         uint8 map: 0 rbf, 1 linear, 2 rbf+linear
 //	1         uint8 features: 0 raw, 1 zscore, 2 hellinger, 3 log, 4 l2,
 //	          5 hellinger-l2; not in version 0, where they are raw
 //	8         float64 gamma, zero or more
 //	          zscore only:
-//	8d          float64: the mean of each column of the training vectors
+//	8d          dense only: float64: the mean of each column of the training vectors
 //	8d          float64: 1 / its standard deviation, more than 0
 //	          log only:
 //	8d          float64: eps of each column, more than 0
@@ -38,7 +40,11 @@ import (
 //	          rbf and rbf+linear only:
 //	8           float64 sigma, more than 0
 //	4           uint32 k: anchors, 1 to 2^15
-//	4kd         float32: anchors, (a - mean) / sqrt(sigma), a row each
+//	4kd         dense: float32: anchors, (a - mean) / sqrt(sigma), a row each
+//	            sparse, k times: an anchor a, neither centred nor scaled
+//	4             uint32 m: numbers, 0 to d
+//	4m            uint32: their dimensions, ascending, distinct
+//	4m            float32: the numbers
 //	8qk       float64: the projection P, a row of k for each bit; k = d+1 if
 //	          linear, and d+1 more than the anchors if rbf+linear, at most 2^15
 //	          and, not before version 2, where they are ones and zeros:
@@ -65,6 +71,12 @@ const (
 	statisticsVersion = 0
 )
 
+// Forms of the vectors of a modality.
+const (
+	formDense  = 0
+	formSparse = 1
+)
+
 // MarshalBinary returns the binary form of the model. Equal models give equal
 // bytes. The error is always nil.
 func (m *Model) MarshalBinary() ([]byte, error) {
@@ -83,6 +95,11 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 		f := m.maps[t]
 		w.name(mod.Name)
 		w.u32(uint32(mod.Dim))
+		if mod.Sparse {
+			w.u8(formSparse)
+		} else {
+			w.u8(formDense)
+		}
 		w.u8(uint8(f.kind))
 		w.u8(uint8(f.features.kind))
 		w.f64s(m.gammas[t])
@@ -92,7 +109,11 @@ func (m *Model) MarshalBinary() ([]byte, error) {
 		if f.kind != MapLinear {
 			w.f64s(f.sigma)
 			w.u32(uint32(len(f.norms)))
-			w.f32s(f.anchors.Unpack().Data)
+			if mod.Sparse {
+				w.sparse(&f.sparse.anchors)
+			} else {
+				w.f32s(f.anchors.Unpack().Data)
+			}
 		}
 		w.f64s(m.p[t].Unpack().Data...)
 	}
@@ -142,6 +163,13 @@ func Unmarshal(b []byte) (*Model, error) {
 	for range r.count("the number of modalities", 1, maxModalities) {
 		mod := Modality{Name: r.modalityName(names)}
 		mod.Dim = r.count("dimension", 1, maxDim)
+		if r.version > 1 {
+			form := r.u8("form")
+			if form > formSparse {
+				r.fail("form %d of vectors", form)
+			}
+			mod.Sparse = form == formSparse
+		}
 		kind := MapKind(r.u8("map"))
 		var feat features
 		if r.version > 0 {
@@ -153,7 +181,10 @@ func Unmarshal(b []byte) (*Model, error) {
 		}
 		switch feat.kind {
 		case FeaturesZScore:
-			feat.shift, feat.scale = r.f64s(mod.Dim, "means"), r.positive(mod.Dim, "deviations")
+			if !mod.Sparse {
+				feat.shift = r.f64s(mod.Dim, "means")
+			}
+			feat.scale = r.positive(mod.Dim, "deviations")
 		case FeaturesLog:
 			feat.shift = r.positive(mod.Dim, "eps")
 		}
@@ -161,24 +192,12 @@ func Unmarshal(b []byte) (*Model, error) {
 		if r.err != nil {
 			return nil, r.err
 		}
-		f := linearMap(mean)
-		if kind != MapRBF && f.size() > maxFeatures {
+		if kind != MapRBF && kind.size(0, mod.Dim) > maxFeatures {
 			return nil, corrupt("a linear map of %d dimensions", mod.Dim)
 		}
-		if kind != MapLinear {
-			sigma := r.f64("sigma")
-			anchors := r.f32s(r.count("the number of anchors", 1, maxFeatures)*mod.Dim, "anchors")
-			if r.err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
-				r.fail("sigma is %g", sigma)
-			}
-			if r.err != nil {
-				return nil, r.err
-			}
-			f = rbfMap(mean, sigma, anchors)
-			f.kind = kind
-			if f.size() > maxFeatures {
-				return nil, corrupt("a map of %d features", f.size())
-			}
+		f, err := r.featureMap(mod, kind, mean)
+		if err != nil {
+			return nil, err
 		}
 		f.features = &feat
 		m.modalities = append(m.modalities, mod)
@@ -227,6 +246,40 @@ func (r *wireReader) fusions(m *Model) {
 	if r.err == nil && (slices.Min(m.mean) < -1 || slices.Max(m.mean) > 1) {
 		r.fail("the mean code is not from -1 to 1")
 	}
+}
+
+// featureMap reads sigma and anchors and makes the map.
+func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*featureMap, error) {
+	if kind == MapLinear {
+		if mod.Sparse {
+			return newSparseMap(kind, mean, 1, csr{}), nil
+		}
+		return linearMap(mean), nil
+	}
+	sigma := r.f64("sigma")
+	if r.err == nil && !(sigma > 0 && !math.IsInf(1/sigma, 0)) {
+		r.fail("sigma is %g", sigma)
+	}
+	k := r.count("the number of anchors", 1, maxFeatures)
+	if r.err == nil && kind.size(k, mod.Dim) > maxFeatures {
+		r.fail("a map of %d features", kind.size(k, mod.Dim))
+	}
+	var sparse csr
+	var anchors []float32
+	if mod.Sparse {
+		sparse = r.sparse(k, mod.Dim, "anchors")
+	} else {
+		anchors = r.f32s(k*mod.Dim, "anchors")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	if mod.Sparse {
+		return newSparseMap(kind, mean, sigma, sparse), nil
+	}
+	f := rbfMap(mean, sigma, anchors)
+	f.kind = kind
+	return f, nil
 }
 
 // MarshalBinary returns the binary form of the statistics: for each modality

@@ -132,8 +132,9 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestModelsOfBefore: a model of version 1 knows nothing of views, which are one, and
-// sums projections; one of version 0 has no byte for features either, which are raw.
+// TestModelsOfBefore: a model of version 1 knows nothing of views, which are one, sums
+// projections, and has dense vectors; one of version 0 has no byte for features either,
+// which are raw.
 func TestModelsOfBefore(t *testing.T) {
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3}})
 	r, err := Train(t.Context(), modalitiesOf([]int{3}), synthetic(data), Options{Bits: 8})
@@ -145,10 +146,11 @@ func TestModelsOfBefore(t *testing.T) {
 	mean := b[len(b)-4-8*8 : len(b)-4]
 	clear(mean) // is not in old models
 	b = seal(b[:len(b)-4])
-	one := slices.Delete(slices.Clone(b[:len(b)-4-8*(1+1+8)]), views, views+1)
+	form := views + 1 + 4 + 3*4 + 3*8*8 + 4 + 2 + len("image") + 4
+	one := slices.Delete(slices.Clone(b[:len(b)-4-8*(1+1+8)]), form, form+1)
+	one = slices.Delete(one, views, views+1)
 	one[4] = 1
-	at := 8 + 4 + 1 + 8 + 4 + 3*4 + 3*8*8 + 4 + 2 + len("image") + 4 + 1
-	zero := slices.Delete(slices.Clone(one), at, at+1)
+	zero := slices.Delete(slices.Clone(one), form, form+1)
 	zero[4] = 0
 	for version, old := range [][]byte{zero, one} {
 		m, err := Unmarshal(seal(old))
@@ -211,7 +213,7 @@ func FuzzModel(f *testing.F) {
 	f.Add(b[:100])
 	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}})
 	for _, rows := range data.Vectors {
-		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(rows) // so that nothing is negative
+		newFeatures(FeaturesHellinger, momentsOf(rows)).applyAll(denseAll(rows)) // so that nothing is negative
 	}
 	r, err := Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
 		Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
@@ -229,6 +231,16 @@ func FuzzModel(f *testing.F) {
 	}
 	b, _ = marshal(f, r)
 	f.Add(b)
+	var xs []Vector
+	for _, x := range data.Vectors[0] {
+		xs = append(xs, Sparse([]uint32{0, 2}, []float32{x[0], x[1]}))
+	}
+	for _, d := range []int{3, 2000} { // with packed anchors, and in lists
+		b, _ = marshal(f, trainOn(f, []Modality{{Name: "text", Dim: d, Sparse: true}}, xs, data.Labels, Options{
+			Bits: 8, Anchors: 25, Map: map[string]MapKind{"text": MapRBF}, Features: map[string]FeatureKind{"text": FeaturesLog}, Gamma: map[string]float64{"text": 1},
+		}))
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = reseal(b)
 		m, err := Unmarshal(b)
@@ -240,7 +252,7 @@ func FuzzModel(f *testing.F) {
 			return
 		}
 		again, err := m.MarshalBinary()
-		if old := b[4] < 2; err != nil || !old && !bytes.Equal(again, b) {
+		if old := b[4] < modelVersion; err != nil || !old && !bytes.Equal(again, b) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		e := m.NewEncoder()

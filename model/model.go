@@ -17,7 +17,9 @@ import (
 // methods return are copies.
 //
 // Memory: 8 q c bytes for C, and for each modality 4 k d for the anchors of an
-// RBF map and 8 q k for the projection.
+// RBF map and 8 q k for the projection. Of a sparse modality, anchors take 16 bytes a
+// number that they hold, and 4 k d more, up to 16 MiB, where that is faster; d
+// numbers of 8 bytes come a few times.
 type Model struct {
 	bits       int
 	method     Method
@@ -152,7 +154,11 @@ func (m *Model) sign() {
 	h.Write(b)
 	for t, f := range m.maps {
 		b = append(b[:0], m.modalities[t].Name...)
-		b = append(b, 0, byte(f.kind))
+		form := byte(formDense)
+		if f.sparse != nil {
+			form = formSparse
+		}
+		b = append(b, form, byte(f.kind))
 		if f.features.kind != FeaturesRaw {
 			b = append(b, byte(f.features.kind))
 			b = appendFloats(b, f.features.shift)
@@ -160,7 +166,18 @@ func (m *Model) sign() {
 		}
 		b = appendFloats(b, f.mean)
 		b = appendFloats(b, []float64{f.sigma})
-		if f.kind != MapLinear {
+		switch {
+		case f.kind == MapLinear:
+		case f.sparse != nil:
+			for i := range f.sparse.anchors.rows() {
+				a := f.sparse.anchors.row(i)
+				b = binary.LittleEndian.AppendUint32(b, uint32(len(a.Index)))
+				for e, j := range a.Index {
+					b = binary.LittleEndian.AppendUint32(b, j)
+					b = binary.LittleEndian.AppendUint32(b, math.Float32bits(a.Value[e]))
+				}
+			}
+		default:
 			for _, a := range f.anchors.Unpack().Data {
 				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(a))
 			}

@@ -9,29 +9,44 @@ import (
 // (Welford's update, which loses nothing when the mean is far from zero and
 // gives exactly no spread for a constant), and the least number of each column.
 type moments struct {
-	n    int
-	mean []float64
-	m2   []float64 // sum of (x - mean)^2
-	low  []float32
+	n      int
+	mean   []float64
+	m2     []float64 // sum of (x - mean)^2
+	low    []float32
+	sparse bool
+
+	// Of sparse vectors, until they are settled: how many have a number in a column;
+	// mean, m2 and low are those of these numbers alone, so that a vector costs what
+	// it holds.
+	count []int
 }
 
 // momentColumns is how many columns are summed together, by one goroutine.
 const momentColumns = 64
 
-func newMoments(dim int) *moments {
-	return &moments{
-		mean: make([]float64, dim), m2: make([]float64, dim),
-		low: slices.Repeat([]float32{math.MaxFloat32}, dim),
+func newMoments(mod Modality) *moments {
+	m := &moments{
+		mean: make([]float64, mod.Dim), m2: make([]float64, mod.Dim),
+		low: slices.Repeat([]float32{math.MaxFloat32}, mod.Dim), sparse: mod.Sparse,
 	}
+	if mod.Sparse {
+		m.count = make([]int, mod.Dim)
+	}
+	return m
 }
 
-// add takes vectors. The sums are the same for any number of workers.
-func (m *moments) add(xs [][]float32, workers int) {
+// add takes vectors, in the form of the modality. The sums are the same for any
+// number of workers.
+func (m *moments) add(xs []Vector, workers int) {
+	if m.sparse {
+		m.addSparse(xs)
+		return
+	}
 	chunks(workers, len(m.mean), momentColumns, func(_, from, to int) {
 		mean, m2, low := m.mean[from:to], m.m2[from:to], m.low[from:to]
 		for r, x := range xs {
 			inv := 1 / float64(m.n+r+1)
-			x := x[from:to]
+			x := x.Value[from:to]
 			mean, m2, low := mean[:len(x)], m2[:len(x)], low[:len(x)]
 			for i, v := range x {
 				if v < low[i] {
@@ -46,6 +61,36 @@ func (m *moments) add(xs [][]float32, workers int) {
 		}
 	})
 	m.n += len(xs)
+}
+
+func (m *moments) addSparse(xs []Vector) {
+	for _, x := range xs {
+		for e, j := range x.Index {
+			v := x.Value[e]
+			m.low[j] = min(m.low[j], v)
+			m.count[j]++
+			d := float64(v) - m.mean[j]
+			m.mean[j] += d / float64(m.count[j])
+			m.m2[j] += d * (float64(v) - m.mean[j])
+		}
+	}
+	m.n += len(xs)
+}
+
+// settle ends the adding of vectors: the zeros of sparse ones join the other numbers
+// (Chan, Golub and LeVeque 1979, with no mean and no spread on their side).
+func (m *moments) settle() {
+	for j, c := range m.count {
+		zeros := float64(m.n - c)
+		if c == m.n {
+			continue
+		}
+		share := float64(c) / float64(m.n)
+		m.m2[j] += m.mean[j] * m.mean[j] * share * zeros
+		m.mean[j] *= share
+		m.low[j] = min(m.low[j], 0)
+	}
+	m.count = nil
 }
 
 // lowest returns the least number of all.

@@ -35,10 +35,13 @@ func DefaultAnchorsOf(n int) int {
 	return min(n, max(DefaultAnchors, min(n/10, MaxDefaultAnchors)))
 }
 
-// A Modality is one kind of vector that items have.
+// A Modality is one kind of vector that items have. Where it is Sparse, training,
+// anchors and projections keep to the numbers that vectors hold; the codes are those
+// of the same vectors in a dense modality, but for rounding.
 type Modality struct {
-	Name string
-	Dim  int
+	Name   string
+	Dim    int
+	Sparse bool
 }
 
 // Method is how training solves for C and H. See the package comment.

@@ -16,7 +16,7 @@ type sample struct {
 
 type sampled struct {
 	item int // among those that have the modality
-	x    []float32
+	x    Vector
 }
 
 // newSample returns an empty sample. place(i), called for i = 0, 1, 2 and so on,
@@ -40,7 +40,7 @@ func reservoir(rng *rand.Rand, k int) func(i int) int {
 }
 
 // add takes the next vectors and keeps copies.
-func (s *sample) add(xs [][]float32) {
+func (s *sample) add(xs []Vector) {
 	for _, x := range xs {
 		p := s.place(s.n)
 		if p == len(s.kept) {
@@ -48,16 +48,16 @@ func (s *sample) add(xs [][]float32) {
 		}
 		if p >= 0 {
 			s.kept[p].item = s.n
-			s.kept[p].x = append(s.kept[p].x[:0], x...)
+			s.kept[p].x.set(Modality{Dim: len(x.Value), Sparse: x.IsSparse()}, x)
 		}
 		s.n++
 	}
 }
 
 // ordered returns what was kept, in the order in which it came.
-func (s *sample) ordered() [][]float32 {
+func (s *sample) ordered() []Vector {
 	slices.SortFunc(s.kept, func(a, b sampled) int { return cmp.Compare(a.item, b.item) })
-	var xs [][]float32
+	var xs []Vector
 	for _, k := range s.kept {
 		xs = append(xs, k.x)
 	}

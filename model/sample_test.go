@@ -15,10 +15,10 @@ func sampleOf(seed uint64, n, k int) (rows []int) {
 	x := []float32{0} // one for all: a sample copies
 	for i := range n {
 		x[0] = float32(i)
-		s.add([][]float32{x})
+		s.add([]Vector{Dense(x)})
 	}
 	for _, x := range s.ordered() {
-		rows = append(rows, int(x[0]))
+		rows = append(rows, int(x.Value[0]))
 	}
 	return rows
 }

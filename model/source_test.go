@@ -16,13 +16,13 @@ type memory struct {
 func (s *memory) Examples(ctx context.Context) iter.Seq2[Example, error] {
 	return func(yield func(Example, error) bool) {
 		// One example for all, overwritten: training must not keep it.
-		ex := Example{Vectors: make([][]float32, len(s.vectors))}
+		ex := Example{Vectors: make([]Vector, len(s.vectors))}
 		for i, labels := range s.labels {
 			for t, rows := range s.vectors {
 				if rows[i] == nil {
-					ex.Vectors[t] = nil
+					ex.Vectors[t].Value = nil
 				} else {
-					ex.Vectors[t] = append(ex.Vectors[t][:0], rows[i]...)
+					ex.Vectors[t].Value = append(ex.Vectors[t].Value[:0], rows[i]...)
 				}
 			}
 			ex.Labels = append(ex.Labels[:0], labels...)
@@ -31,6 +31,14 @@ func (s *memory) Examples(ctx context.Context) iter.Seq2[Example, error] {
 			}
 		}
 	}
+}
+
+// denseAll returns rows as vectors, which share them.
+func denseAll(rows [][]float32) (xs []Vector) {
+	for _, x := range rows {
+		xs = append(xs, Dense(x))
+	}
+	return xs
 }
 
 func synthetic(d *synth.Data) *memory { return &memory{vectors: d.Vectors, labels: d.Labels} }

@@ -184,7 +184,7 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 // folds the random codes H0 into H0 Y0': H0 itself is not needed.
 func (tr *trainer) scan(ctx context.Context) error {
 	for t, m := range tr.reader.modalities {
-		tr.moments = append(tr.moments, newMoments(m.Dim))
+		tr.moments = append(tr.moments, newMoments(m))
 		undecided := tr.undecided(t)
 		var s *sample
 		if undecided || tr.opt.Map[m.Name] != MapLinear {
@@ -194,7 +194,7 @@ func (tr *trainer) scan(ctx context.Context) error {
 		}
 		var c *choiceSample
 		if undecided || tr.measures() {
-			c = newChoiceSample(rand.New(rand.NewPCG(tr.opt.Seed, streamChoice)), m.Dim)
+			c = newChoiceSample(rand.New(rand.NewPCG(tr.opt.Seed, streamChoice)), m)
 		}
 		tr.samples, tr.choices = append(tr.samples, s), append(tr.choices, c)
 	}
@@ -221,6 +221,9 @@ func (tr *trainer) scan(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, m := range tr.moments {
+		m.settle()
 	}
 	if tr.sets, tr.hy, err = sets.finish(); err != nil {
 		return err
@@ -277,7 +280,7 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 		if err := tr.checkFeatures(m, chosen.Features); err != nil {
 			return err
 		}
-		var anchors [][]float32
+		var anchors []Vector
 		if kind != MapLinear {
 			anchors = tr.drawAnchors(tr.samples[t].ordered(), chosen.Anchors)
 			prepared[t].applyAll(anchors)
@@ -293,7 +296,7 @@ func (tr *trainer) makeMaps(ctx context.Context) error {
 
 // drawAnchors returns k of the vectors, in their order: where the number of anchors
 // follows that of the items, the scan did not know it.
-func (tr *trainer) drawAnchors(xs [][]float32, k int) [][]float32 {
+func (tr *trainer) drawAnchors(xs []Vector, k int) []Vector {
 	if len(xs) == k {
 		return xs
 	}
@@ -312,7 +315,7 @@ func (tr *trainer) prepare(ctx context.Context) ([]*features, []*moments, error)
 		prepared[t] = newFeatures(kind, tr.moments[t])
 		if kind != FeaturesRaw {
 			raw = false
-			result[t] = newMoments(m.Dim)
+			result[t] = newMoments(m)
 		}
 	}
 	if raw {
@@ -327,6 +330,9 @@ func (tr *trainer) prepare(ctx context.Context) ([]*features, []*moments, error)
 		}
 		return nil
 	})
+	for _, m := range result {
+		m.settle()
+	}
 	return prepared, result, err
 }
 

@@ -297,15 +297,15 @@ func TestTrainRefuses(t *testing.T) {
 		{name: "delta", opt: Options{Delta: inf}, is: is(ErrOption), says: "delta"},
 		{name: "no such modality in the items", src: alter(func(d *synth.Data) { clear(d.Vectors[1]) }), is: as(&modality), says: `"text" is in no training item`},
 		{name: "no modalities", modalities: []Modality{}, is: is(ErrOption), says: "modalities"},
-		{name: "no name", modalities: []Modality{{"", 3}}, is: is(ErrOption), says: "name"},
-		{name: "name twice", modalities: []Modality{{"a", 3}, {"a", 3}}, is: as(&modality), says: "twice"},
-		{name: "no dimension", modalities: []Modality{{"a", 0}}, is: is(ErrOption), says: "dimension 0"},
+		{name: "no name", modalities: []Modality{{Name: "", Dim: 3}}, is: is(ErrOption), says: "name"},
+		{name: "name twice", modalities: []Modality{{Name: "a", Dim: 3}, {Name: "a", Dim: 3}}, is: as(&modality), says: "twice"},
+		{name: "no dimension", modalities: []Modality{{Name: "a", Dim: 0}}, is: is(ErrOption), says: "dimension 0"},
 		{name: "vectors", modalities: two[:1], is: is(ErrMismatch), says: "2 vectors"},
 		{name: "dimension", modalities: modalitiesOf([]int{4, 5}), is: as(&dim), says: `training item 0: a vector of 3 numbers, but modality "text" has 5`},
 		{name: "NaN", src: alter(func(d *synth.Data) { d.Vectors[1][30][2] = float32(nan) }), is: is(ErrNotFinite), says: `item 30: modality "text", dimension 2 is NaN`},
 		{name: "a linear map too large", src: &memory{
 			vectors: [][][]float32{{make([]float32, maxFeatures), make([]float32, maxFeatures)}}, labels: [][]uint32{{1}, {2}},
-		}, modalities: []Modality{{"bag", maxFeatures}}, opt: Options{Map: map[string]MapKind{"bag": MapLinear}}, is: is(ErrOption), says: "32769 features"},
+		}, modalities: []Modality{{Name: "bag", Dim: maxFeatures}}, opt: Options{Map: map[string]MapKind{"bag": MapLinear}}, is: is(ErrOption), says: "32769 features"},
 		{name: "singular", src: alter(func(d *synth.Data) { d.Vectors[0][1] = d.Vectors[0][2] }), opt: Options{Gamma: map[string]float64{"image": 0}}, is: as(&singular), says: `modality "image" with gamma 0`},
 		{name: "source", src: from(func(pass int, m *memory) (*memory, error) {
 			if pass == 2 {

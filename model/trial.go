@@ -46,7 +46,7 @@ func (c *chooser) newTrial(s setting, anchors int) *trial {
 			rows = append(rows, j*len(xs)/t.anchors) // the order of rows is random
 		}
 	}
-	var at [][]float32
+	var at []Vector
 	for _, row := range rows {
 		at = append(at, xs[row])
 	}
@@ -131,21 +131,19 @@ func (c *chooser) aim(t *trial, sets bool) {
 }
 
 // prepare returns the features of the sample and their moments.
-func (c *chooser) prepare(kind FeatureKind) ([][]float32, *moments) {
+func (c *chooser) prepare(kind FeatureKind) ([]Vector, *moments) {
 	p := &c.prepared
 	if p.moments == nil || p.kind != kind {
-		p.kind, p.xs, p.moments = kind, c.xs, newMoments(c.modality.Dim)
+		p.kind, p.xs, p.moments = kind, c.xs, newMoments(c.modality)
 		if kind != FeaturesRaw {
-			d := c.modality.Dim
-			data := make([]float32, len(c.xs)*d)
-			p.xs = make([][]float32, len(c.xs))
+			p.xs = slices.Clone(c.xs) // and what each of them has of its own:
 			for i, x := range c.xs {
-				p.xs[i] = data[i*d : (i+1)*d]
-				copy(p.xs[i], x)
+				p.xs[i].Value = slices.Clone(x.Value)
 			}
 			newFeatures(kind, c.moments).applyAll(p.xs)
 		}
 		p.moments.add(p.xs, workerCount())
+		p.moments.settle()
 	}
 	return p.xs, p.moments
 }

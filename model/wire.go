@@ -220,6 +220,42 @@ func (r *wireReader) f32s(n int, what string) []float32 {
 	return x
 }
 
+// sparse writes the rows of m.
+func (w *wireWriter) sparse(m *csr) {
+	for i := range m.rows() {
+		x := m.row(i)
+		w.u32(uint32(len(x.Index)))
+		for _, j := range x.Index {
+			w.u32(j)
+		}
+		w.f32s(x.Value)
+	}
+}
+
+// sparse reads n sparse vectors of d dimensions.
+func (r *wireReader) sparse(n, d int, what string) csr {
+	m := csr{start: []int{0}}
+	for range n {
+		count := r.count("the numbers of "+what, 0, d)
+		index, next := r.take(4*count, what), uint64(0)
+		for ; len(index) > 0; index = index[4:] {
+			j := binary.LittleEndian.Uint32(index)
+			if uint64(j) < next || int64(j) >= int64(d) {
+				r.fail("index %d of %s after %d, of %d dimensions", j, what, int64(next)-1, d)
+				break
+			}
+			next = uint64(j) + 1
+			m.index = append(m.index, j)
+		}
+		m.value = append(m.value, r.f32s(count, what)...)
+		if r.err != nil {
+			return csr{}
+		}
+		m.start = append(m.start, len(m.index))
+	}
+	return m
+}
+
 // close returns the first error, or one about bytes that are left.
 func (r *wireReader) close() error {
 	if r.err == nil && len(r.b) > 0 {

@@ -26,6 +26,9 @@
 //	vectors  .npy   versions 1.0, 2.0 and 3.0; float16, float32, float64, every
 //	                integer type and bool; both byte orders, C and Fortran order,
 //	                one dimension (n rows of one column) and two
+//	         .npz   a member that is such a .npy, in C order: FILE.npz:NAME; or a
+//	                sparse matrix of scipy.sparse.save_npz in csr form, compressed
+//	                or not: see SparseReader
 //	         .csv   numbers separated by commas, with or without a header line
 //	codes    .npy   uint8, n x bits/8, bit j of a code being bit j mod 8 of byte j/8
 //	labels   .npy   a 0/1 matrix, or a vector of class numbers
@@ -33,13 +36,15 @@
 //	keys     text   one line each
 //
 // Text is UTF-8; a byte order mark at its start and CRLF line ends are
-// tolerated. A Writer writes .npy version 1.0.
+// tolerated. A Writer writes .npy version 1.0, a CSRWriter a sparse .npz.
 //
 // # Untrusted bytes
 //
 // A file may come from anywhere. What its header claims is held against its
 // size before anything is allocated, no decoder panics, and what a reader
-// allocates is a small multiple of the file, or of one row when it streams. NaN,
+// allocates is a small multiple of the file, or of one row when it streams, as it
+// does all that is compressed: a row has at most 1,048,576 columns, and no more
+// numbers than columns. NaN,
 // infinities and values that float32 cannot hold are refused. Errors about a
 // file are of type *Error, which carries the place.
 //

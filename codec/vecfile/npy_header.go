@@ -40,54 +40,60 @@ func (h *npyHeader) rowBytes() int { return h.cols * h.dtype.size }
 // rows*cols elements are in the file, cols is from 1 to maxCols.
 func readNPYHeader(src source) (npyHeader, error) {
 	var h npyHeader
+	d, data, err := readNPYDict(src)
+	if err != nil {
+		return h, err
+	}
+	h.data, h.fortran = data, d.fortran
+	if h.dtype, err = parseDtype(d.descr); err != nil {
+		return h, src.fail("%w", err)
+	}
+	if err := h.setShape(d.shape); err != nil {
+		return h, src.fail("%w", err)
+	}
+	return h, h.checkSize(src, d.shape)
+}
+
+// readNPYDict reads the header as it is spelled, and says where the data starts.
+func readNPYDict(src source) (d npyDict, data int64, err error) {
 	prefix := make([]byte, min(12, src.size))
 	if err := src.readFull(prefix, 0); err != nil {
-		return h, err
+		return d, 0, err
 	}
 	switch {
 	case len(prefix) == 0:
-		return h, src.fail("is empty, not a .npy file")
+		return d, 0, src.fail("is empty, not a .npy file")
 	case bytes.HasPrefix(prefix, []byte("PK\x03\x04")):
-		return h, src.fail("is not a .npy file: it starts like a zip archive, which .npz files are")
+		return d, 0, src.fail("is not a .npy file: it starts like a zip archive, which .npz files are")
 	case len(prefix) < len(npyMagic) || string(prefix[:len(npyMagic)]) != npyMagic:
-		return h, src.fail("is not a .npy file: it starts with %s; write it with numpy.save", quote(prefix[:min(8, len(prefix))]))
+		return d, 0, src.fail("is not a .npy file: it starts with %s; write it with numpy.save", quote(prefix[:min(8, len(prefix))]))
 	case len(prefix) < 12:
-		return h, src.fail("ends inside the .npy header, after %d bytes: the file is truncated", len(prefix))
+		return d, 0, src.fail("ends inside the .npy header, after %d bytes: the file is truncated", len(prefix))
 	}
 
 	major, minor := prefix[6], prefix[7]
 	if major < 1 || major > 3 || minor != 0 {
-		return h, src.fail("is of .npy version %d.%d: versions 1.0, 2.0 and 3.0 are supported", major, minor)
+		return d, 0, src.fail("is of .npy version %d.%d: versions 1.0, 2.0 and 3.0 are supported", major, minor)
 	}
 	start, length := int64(10), int64(binary.LittleEndian.Uint16(prefix[8:]))
 	if major > 1 {
 		start, length = 12, int64(binary.LittleEndian.Uint32(prefix[8:]))
 	}
 	if length > maxNPYHeader {
-		return h, src.fail("claims a .npy header of %s bytes, which no matrix needs: at most %s are supported", thousands(length), thousands(maxNPYHeader))
+		return d, 0, src.fail("claims a .npy header of %s bytes, which no matrix needs: at most %s are supported", thousands(length), thousands(maxNPYHeader))
 	}
 	if length > src.size-start {
-		return h, src.fail("ends inside the .npy header, which claims %s bytes: the file is truncated", thousands(length))
+		return d, 0, src.fail("ends inside the .npy header, which claims %s bytes: the file is truncated", thousands(length))
 	}
 	text := make([]byte, length)
 	if err := src.readFull(text, start); err != nil {
-		return h, err
+		return d, 0, err
 	}
-	h.data = start + length
-
 	p := dictParser{text: text}
-	d, err := p.dict()
-	if err != nil {
-		return h, src.fail(".npy header: %w", err)
+	if d, err = p.dict(); err != nil {
+		return d, 0, src.fail(".npy header: %w", err)
 	}
-	if h.dtype, err = parseDtype(d.descr); err != nil {
-		return h, src.fail("%w", err)
-	}
-	h.fortran = d.fortran
-	if err := h.setShape(d.shape); err != nil {
-		return h, src.fail("%w", err)
-	}
-	return h, h.checkSize(src, d.shape)
+	return d, start + length, nil
 }
 
 // setShape takes rows and columns from the shape.

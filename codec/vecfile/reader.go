@@ -43,6 +43,17 @@ type Reader interface {
 	Close() error
 }
 
+// A SparseReader is a Reader of a matrix of which the file has only the numbers that
+// are not 0. Next and NextSparse read the same rows; a caller may use either.
+type SparseReader interface {
+	Reader
+
+	// NextSparse appends the numbers of the next row to value and their columns,
+	// which strictly ascend, to index; no number is 0. It is Next otherwise, and the
+	// cost is that of what the row has in the file, sorted.
+	NextSparse(index []uint32, value []float32) ([]uint32, []float32, error)
+}
+
 // vectorFormats lists the extensions that a file of vectors may have. One
 // without a decoder is a format that people will try: it gets an error of its
 // own.
@@ -51,8 +62,8 @@ var vectorFormats = []struct {
 	open func(source) (Reader, error)
 }{
 	{".npy", openNPY},
+	{".npz", openNPZ},
 	{".csv", openCSV},
-	{".npz", nil},
 	{".mat", nil},
 	{".jsonl", nil},
 	{".parquet", nil},
@@ -61,7 +72,8 @@ var vectorFormats = []struct {
 // source is the bytes of a file. Decoders take it rather than a path, so that
 // tests and fuzzers need no file.
 type source struct {
-	name string // for errors
+	name   string // for errors
+	member string // of a .npz, "" where none is named
 	io.ReaderAt
 	size      int64
 	io.Closer // nil: nothing to close
@@ -102,7 +114,7 @@ func openSource(path string) (source, error) {
 	case !info.Mode().IsRegular():
 		err = errors.New("is not a regular file: its size has to be known; copy it to one")
 	default:
-		return source{path, f, info.Size(), f}, nil
+		return source{name: path, ReaderAt: f, size: info.Size(), Closer: f}, nil
 	}
 	f.Close()
 	return source{}, fileError(path, err)
@@ -143,7 +155,9 @@ func knownFormat(ext string) bool {
 }
 
 // Open opens a file of vectors; the extension, in upper or lower case, tells the
-// format. Rows are items; a .npy of one dimension is n rows of one column.
+// format. Rows are items; a .npy of one dimension is n rows of one column. Of a .npz,
+// FILE.npz:NAME is a member; FILE.npz is a sparse matrix of scipy, whose Reader is a
+// SparseReader, or the only member.
 //
 // The header of a .npy is held against the size of the file; a .csv is read once
 // as a whole to count its rows and to see that all have the same number of
@@ -152,17 +166,19 @@ func knownFormat(ext string) bool {
 // memory; of a .npy in Fortran order at most 64 rows if those are more. The
 // caller closes it.
 func Open(path string) (Reader, error) {
-	ext := extension(path)
+	file, member := splitMember(path)
+	ext := extension(file)
 	var supported []string
 	for _, f := range vectorFormats {
 		if f.open == nil {
 			continue
 		}
 		if f.ext == ext {
-			src, err := openSource(path)
+			src, err := openSource(file)
 			if err != nil {
 				return nil, err
 			}
+			src.name, src.member = path, member
 			r, err := f.open(src)
 			if err != nil {
 				src.close()

@@ -32,17 +32,21 @@ func NewWriter[T float32 | uint8](w io.Writer, rows, cols int) (*Writer[T], erro
 	if _, ok := any(T(0)).(float32); ok {
 		descr = "<f4"
 	}
-	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", descr, rows, cols)
+	out := bufio.NewWriterSize(w, 64<<10)
+	// An error of w stays in out and comes back from Flush.
+	out.Write(npyHead(descr, fmt.Sprintf("(%d, %d)", rows, cols)))
+	return &Writer[T]{w: out, rows: rows, cols: cols}, nil
+}
+
+// npyHead returns what stands before the data of a .npy of version 1.0 in C order.
+func npyHead(descr, shape string) []byte {
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape)
 	// The format wants data to start at a multiple of 64, for those who map it.
 	const prefix = len(npyMagic) + 4
 	padding := 63 - (prefix+len(dict))%64
-	out := bufio.NewWriterSize(w, 64<<10)
 	head := append([]byte(npyMagic), 1, 0)
 	head = binary.LittleEndian.AppendUint16(head, uint16(len(dict)+padding+1))
-	head = append(head, dict+strings.Repeat(" ", padding)+"\n"...)
-	// An error of w stays in out and comes back from Flush.
-	out.Write(head)
-	return &Writer[T]{w: out, rows: rows, cols: cols}, nil
+	return append(head, dict+strings.Repeat(" ", padding)+"\n"...)
 }
 
 // Write writes the next rows: data is any number of whole rows, one after the

@@ -3,7 +3,7 @@
 //
 //	go run ./internal/traintime
 //	go run ./internal/traintime -n 1000,184000 -method joint -anchors 400
-//	go run ./internal/traintime -n 184000 -peer python3
+//	go run ./internal/traintime -n 184000 -dense -peer python3
 //
 // Each number of items has a process of its own, so that its peak of memory is that
 // of nothing else. Items are made as training reads them, once a pass, by the
@@ -53,6 +53,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	f.IntVar(&c.Queries, "queries", 1000, "items to measure retrieval with")
 	f.Uint64Var(&c.Seed, "seed", 0, "seed of the data and the training")
 	f.Float64Var(&c.Noise, "noise", synth.DefaultNUSWideNoise, "noise of the data, 0 to 1")
+	f.BoolVar(&c.Dense, "dense", false, "texts as dense vectors, where they are sparse")
 	python := f.String("peer", "", "compare with numpy, run by this Python; items are in memory")
 	rounds := f.Int("rounds", 3, "with -peer: runs of each side in turns, of which medians are printed")
 	one := f.Bool("one", false, "measure in this process and print JSON; -n is one number")

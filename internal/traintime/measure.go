@@ -21,6 +21,7 @@ type config struct {
 	Seed                          uint64
 	Noise                         float64
 	Method                        model.Method
+	Dense                         bool // texts as dense vectors
 }
 
 // A result is what a training took, and what it is worth.
@@ -40,7 +41,7 @@ func measure(ctx context.Context, c config) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	src := &source{g: g, items: c.Items}
+	src := &source{g: g, items: c.Items, dense: c.Dense}
 	trained, err := c.train(ctx, src)
 	if err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ const gamma = 1e-2
 func (c config) train(ctx context.Context, src model.Source) (*model.Result, error) {
 	return model.Train(ctx, []model.Modality{
 		{Name: "image", Dim: synth.NUSWideImage},
-		{Name: "text", Dim: synth.NUSWideText},
+		{Name: "text", Dim: synth.NUSWideText, Sparse: !c.Dense},
 	}, src, model.Options{
 		Bits: c.Bits, Anchors: c.Anchors, Seed: c.Seed, Method: c.Method,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
@@ -126,16 +127,26 @@ func (r *result) row(w io.Writer) {
 type source struct {
 	g      *synth.NUSWide
 	items  int
+	dense  bool // texts
 	making time.Duration
 }
 
 func (s *source) Examples(context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
-		ex := model.Example{Vectors: [][]float32{make([]float32, synth.NUSWideImage), make([]float32, synth.NUSWideText)}}
+		image, text := make([]float32, synth.NUSWideImage), model.Sparse(nil, nil)
+		if s.dense {
+			text = model.Dense(make([]float32, synth.NUSWideText))
+		}
+		ex := model.Example{Vectors: []model.Vector{model.Dense(image), text}}
 		for i := range s.items {
 			start := time.Now()
-			s.g.Image(ex.Vectors[0], i)
-			s.g.Text(ex.Vectors[1], i)
+			s.g.Image(image, i)
+			if s.dense {
+				s.g.Text(text.Value, i)
+			} else {
+				text.Index, text.Value = s.g.AppendText(text.Index[:0], text.Value[:0], i)
+				ex.Vectors[1] = text
+			}
 			ex.Labels = s.g.AppendLabels(ex.Labels[:0], i)
 			s.making += time.Since(start)
 			if !yield(ex, nil) {

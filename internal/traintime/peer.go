@@ -44,6 +44,10 @@ func compare(ctx context.Context, c config, python string, rounds int) (*compari
 	if err := writePeerFiles(dir, data); err != nil {
 		return nil, err
 	}
+	src := memorySource{data: data}
+	if !c.Dense {
+		src.texts = g.Texts(0, c.Items)
+	}
 	var ours, theirs []map[string]float64
 	for range rounds {
 		out, err := exec.CommandContext(ctx, python, filepath.Join(dir, "peer.py"), dir,
@@ -59,7 +63,7 @@ func compare(ctx context.Context, c config, python string, rounds int) (*compari
 			return nil, err
 		}
 		theirs = append(theirs, seconds)
-		trained, err := c.train(ctx, memorySource{data})
+		trained, err := c.train(ctx, src)
 		if err != nil {
 			return nil, err
 		}
@@ -129,14 +133,21 @@ func (c *comparison) row(w io.Writer) {
 }
 
 // A memorySource holds its items.
-type memorySource struct{ data *synth.Data }
+type memorySource struct {
+	data  *synth.Data
+	texts *synth.CSR // nil: those of data
+}
 
 func (s memorySource) Examples(context.Context) iter.Seq2[model.Example, error] {
 	return func(yield func(model.Example, error) bool) {
-		ex := model.Example{Vectors: make([][]float32, len(s.data.Vectors))}
+		ex := model.Example{Vectors: make([]model.Vector, 2)}
 		for i := range s.data.Labels {
-			for t := range ex.Vectors {
-				ex.Vectors[t] = s.data.Vectors[t][i]
+			ex.Vectors[0] = model.Dense(s.data.Vectors[0][i])
+			if s.texts == nil {
+				ex.Vectors[1] = model.Dense(s.data.Vectors[1][i])
+			} else {
+				from, to := s.texts.Starts[i], s.texts.Starts[i+1]
+				ex.Vectors[1] = model.Sparse(s.texts.Columns[from:to], s.texts.Values[from:to])
 			}
 			ex.Labels = s.data.Labels[i]
 			if !yield(ex, nil) {

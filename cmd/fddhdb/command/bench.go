@@ -110,7 +110,7 @@ func benchCommand(e *env, target func(*db.DB, *db.Collection) benchTarget) *cobr
 	o.register(cmd)
 	o.registerSpace(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy or .csv")
+	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy, .npz or .csv")
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the vectors")
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.VarP(&o.k, "k", "k", "numbers of nearest items, such as 1,10,100 (10 without --radius)")
@@ -258,15 +258,16 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 			return nil, err
 		}
 		for len(queries) < o.queries {
-			x := make([]float32, m.Dim)
-			err := vectors.r.Next(x)
+			err := vectors.read()
 			if err == io.EOF {
 				break
 			}
 			if err != nil {
 				return nil, err
 			}
-			queries = append(queries, benchQuery{Query: db.Query{From: m.Name, Vector: x}})
+			q := db.Query{From: m.Name}
+			q.Vector, q.Sparse = vectors.vector()
+			queries = append(queries, benchQuery{Query: q})
 		}
 		s = vectors
 	}

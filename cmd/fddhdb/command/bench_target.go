@@ -32,7 +32,7 @@ func (t collectionTarget) code(_ context.Context, q db.Query) ([]byte, error) {
 	if q.Code != nil {
 		return q.Code, nil
 	}
-	code, _, err := t.c.EncodeQuery(q.From, q.Vector)
+	code, _, err := t.c.EncodeQuery(q)
 	return code, err
 }
 

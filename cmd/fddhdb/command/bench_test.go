@@ -60,7 +60,7 @@ func (f *fakeTarget) code(_ context.Context, q db.Query) ([]byte, error) {
 	if q.Vector == nil {
 		return q.Code, nil
 	}
-	code, _, err := f.c.EncodeQuery(q.From, q.Vector)
+	code, _, err := f.c.EncodeQuery(q)
 	return code, err
 }
 

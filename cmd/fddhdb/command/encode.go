@@ -118,6 +118,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from string, list []name
 		return 0, 0, err
 	}
 	var sources []source
+	var vectors []*vectorSource
 	defer func() {
 		for _, s := range sources {
 			_ = s.close() // they have only been read
@@ -132,7 +133,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from string, list []name
 		if err != nil {
 			return 0, 0, err
 		}
-		sources = append(sources, s)
+		sources, vectors = append(sources, s), append(vectors, s)
 		if err := s.checkDim(m); err != nil {
 			return 0, 0, err
 		}
@@ -156,7 +157,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from string, list []name
 	}
 	for done := 0; done < rows; {
 		bar.report("encoding", done, rows)
-		block, err := readBlock(sources, min(encodeRows, rows-done))
+		block, err := readBlock(vectors, min(encodeRows, rows-done))
 		if err != nil {
 			return 0, 0, err
 		}
@@ -184,27 +185,28 @@ func paths(sources []source) string {
 	return strings.Join(list, ", ")
 }
 
-// readBlock reads the next n rows of all files, each row by modality.
-func readBlock(sources []source, n int) ([]map[string][]float32, error) {
-	block := make([]map[string][]float32, n)
+// readBlock reads the next n rows of all files.
+func readBlock(sources []*vectorSource, n int) ([]db.Item, error) {
+	block := make([]db.Item, n)
 	for i := range block {
-		item := db.Item{Vectors: map[string][]float32{}}
+		block[i] = newRow()
 		for _, s := range sources {
-			if err := s.next(&item); err != nil {
+			if err := s.read(); err != nil {
 				return nil, err
 			}
+			if dense, sparse := s.vector(); sparse != nil {
+				block[i].Sparse[s.modality] = *sparse
+			} else {
+				block[i].Vectors[s.modality] = dense
+			}
 		}
-		for name, x := range item.Vectors {
-			item.Vectors[name] = append([]float32(nil), x...)
-		}
-		block[i] = item.Vectors
 	}
 	return block, nil
 }
 
 // encodeBlock encodes the rows from first on of the files named, on all cores; the
 // codes stand one after the other.
-func encodeBlock(ctx context.Context, c *db.Collection, from, files string, first int, block []map[string][]float32) ([]byte, error) {
+func encodeBlock(ctx context.Context, c *db.Collection, from, files string, first int, block []db.Item) ([]byte, error) {
 	codes := make([][]byte, len(block))
 	errs := make([]error, len(block))
 	var next atomic.Int64
@@ -217,9 +219,9 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, files string, firs
 					return
 				}
 				if from != "" {
-					codes[i], _, errs[i] = c.EncodeQuery(from, block[i][from])
+					codes[i], _, errs[i] = c.EncodeQuery(queryOf(from, &block[i]))
 				} else {
-					codes[i], _, errs[i] = c.Encode(block[i])
+					codes[i], _, errs[i] = c.Encode(&block[i])
 				}
 			}
 		})
@@ -236,4 +238,13 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, files string, firs
 		out = append(out, codes[i]...)
 	}
 	return out, nil
+}
+
+// queryOf returns the query by the vector that a row has.
+func queryOf(from string, row *db.Item) db.Query {
+	q := db.Query{From: from, Vector: row.Vectors[from]}
+	if x, ok := row.Sparse[from]; ok {
+		q.Sparse = &x
+	}
+	return q
 }

@@ -143,7 +143,7 @@ func (o *evalOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, err
 	if err != nil {
 		return nil, err
 	}
-	q := &db.Evaluation{Queries: map[string][][]float32{}, Where: o.where.expr, Top: o.top}
+	q := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}, Where: o.where.expr, Top: o.top}
 	labels, err := openLabels(o.labels, o.names)
 	if err != nil {
 		return nil, err
@@ -162,7 +162,11 @@ func (o *evalOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, err
 		}
 		sources = append(sources, s)
 		err = s.checkDim(m)
-		if err == nil {
+		switch {
+		case err != nil:
+		case s.sparse != nil:
+			q.Sparse[v.name], err = readSparseRows(s)
+		default:
 			q.Queries[v.name], err = readRows(s.r)
 		}
 		if closed := s.close(); err == nil {
@@ -245,6 +249,19 @@ func readRows(r vecfile.Reader) ([][]float32, error) {
 		if err := r.Next(out[i]); err != nil {
 			return nil, err
 		}
+	}
+	return out, nil
+}
+
+// readSparseRows reads the rest of a sparse file as rows.
+func readSparseRows(s *vectorSource) ([]db.Sparse, error) {
+	out := make([]db.Sparse, s.rows())
+	for i := range out {
+		if err := s.read(); err != nil {
+			return nil, err
+		}
+		_, row := s.vector()
+		out[i] = *row
 	}
 	return out, nil
 }

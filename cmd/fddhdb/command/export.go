@@ -23,7 +23,7 @@ type exportOptions struct {
 }
 
 func exportCommand(e *env) *cobra.Command {
-	o := exportOptions{vectors: namedList{kind: "NAME=FILE.npy"}}
+	o := exportOptions{vectors: namedList{kind: "NAME=FILE"}}
 	cmd := &cobra.Command{
 		Use:     "export DIR --codes FILE.npy...",
 		Short:   "Write items out to files",
@@ -36,7 +36,8 @@ func exportCommand(e *env) *cobra.Command {
 			  --ids FILE               keys, one a line
 			  --labels FILE.npy        a 0/1 matrix, a column a label
 			  --label-names FILE       the names of those columns, one a line
-			  --vectors NAME=FILE.npy  vectors of a modality, float32
+			  --vectors NAME=FILE      vectors of a modality, float32: .npy, or .npz, a
+			                           sparse matrix that scipy.sparse.load_npz reads
 			  --items FILE.jsonl       everything, an object a line
 
 			An item without a code, or without a vector of a modality that is asked for,
@@ -45,6 +46,7 @@ func exportCommand(e *env) *cobra.Command {
 		Example: example(`
 			fddhdb export wiki.db --codes codes.npy --ids keys.txt
 			fddhdb export wiki.db --labels labels.npy --label-names labels.txt
+			fddhdb export news.db --vectors text=text.npz --ids keys.txt
 			fddhdb export wiki.db --items wiki.jsonl
 			fddhdb export wiki.db --where "label = 'art'" --ids art.txt`),
 		Args: dirArg,
@@ -87,7 +89,9 @@ func (o *exportOptions) check() error {
 	}
 	matrices := []named{{"--codes", o.codes}, {"--labels", o.labels}}
 	for _, v := range o.vectors.list {
-		matrices = append(matrices, named{"--vectors", v.value})
+		if !isNPZ(v.value) {
+			matrices = append(matrices, named{"--vectors", v.value})
+		}
 	}
 	for _, m := range matrices {
 		if m.value == "" {
@@ -190,7 +194,7 @@ func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]s
 		return nil, err
 	}
 	for i, v := range o.vectors.list {
-		if err := add(v.value, func(f *outFile) (sink, error) { return vectorSink(f, modalities[i], items) }); err != nil {
+		if err := add(v.value, func(f *outFile) (sink, error) { return vectorSink(f, v.value, modalities[i], items) }); err != nil {
 			return nil, err
 		}
 	}
@@ -217,17 +221,62 @@ func codeSink(f *outFile, c *db.Collection, items int) (sink, error) {
 	}, w.Close}, nil
 }
 
-func vectorSink(f *outFile, m db.Modality, items int) (sink, error) {
+func isNPZ(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npz") }
+
+// maxExpanded bounds the .npy of a sparse modality, most of which are zeros.
+const maxExpanded = 4 << 30
+
+// vectorSink writes vectors dense to a .npy, and sparse to a .npz, whichever form they
+// are stored in.
+func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error) {
+	lacks := func(it *db.Item) error {
+		return failuref("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
+	}
+	if isNPZ(path) {
+		w, err := vecfile.NewCSRWriter(f, m.Dim)
+		if err != nil {
+			return sink{}, err
+		}
+		var row db.Sparse
+		return sink{func(it *db.Item) error {
+			if x, ok := it.Sparse[m.Name]; ok {
+				return w.Write(x.Index, x.Value)
+			}
+			x, ok := it.Vectors[m.Name]
+			if !ok {
+				return lacks(it)
+			}
+			row.Index, row.Value = row.Index[:0], row.Value[:0]
+			for j, v := range x {
+				if v != 0 {
+					row.Index, row.Value = append(row.Index, uint32(j)), append(row.Value, v)
+				}
+			}
+			return w.Write(row.Index, row.Value)
+		}, w.Close}, nil
+	}
+	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
+		return sink{}, failuref("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
+			m.Name, path, size(bytes), size(maxExpanded))
+	}
 	w, err := vecfile.NewWriter[float32](f, items, m.Dim)
 	if err != nil {
 		return sink{}, err
 	}
+	expanded := make([]float32, m.Dim)
 	return sink{func(it *db.Item) error {
-		x, ok := it.Vectors[m.Name]
-		if !ok {
-			return failuref("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
+		if x, ok := it.Vectors[m.Name]; ok {
+			return w.Write(x)
 		}
-		return w.Write(x)
+		x, ok := it.Sparse[m.Name]
+		if !ok {
+			return lacks(it)
+		}
+		clear(expanded)
+		for e, j := range x.Index {
+			expanded[j] = x.Value[e]
+		}
+		return w.Write(expanded)
 	}, w.Close}, nil
 }
 

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -75,23 +74,6 @@ func (l *namedList) floats(flag string) (map[string]float64, error) {
 		m[n.name] = x
 	}
 	return m, nil
-}
-
-// parseVector reads v,v,...
-func parseVector(s string) ([]float32, error) {
-	fields := strings.Split(s, ",")
-	x := make([]float32, len(fields))
-	for i, f := range fields {
-		v, err := strconv.ParseFloat(strings.TrimSpace(f), 32)
-		switch {
-		case errors.Is(err, strconv.ErrRange):
-			return nil, fmt.Errorf("number %d, %q, is too large for float32", i, f)
-		case err != nil:
-			return nil, fmt.Errorf("number %d, %q, is not a number: v,v,... is expected", i, f)
-		}
-		x[i] = float32(v)
-	}
-	return x, nil
 }
 
 // splitList reads a,b,... without the blanks around; nothing between commas is

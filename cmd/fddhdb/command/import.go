@@ -33,7 +33,10 @@ func importCommand(e *env) *cobra.Command {
 			Import stores items from files. Row i of every file belongs to item i, so all
 			files have as many rows.
 
-			  --vectors NAME=FILE  vectors of a modality: .npy or .csv
+			  --vectors NAME=FILE  vectors of a modality: .npy, .npz (FILE.npz:NAME is a
+			                       member) or .csv; a .npz of scipy.sparse.save_npz, in
+			                       csr form, holds sparse ones. Either goes where the
+			                       modality is of the other form
 			  --codes FILE         packed codes, for a collection that is given its codes:
 			                       .npy of uint8, bits/8 columns
 			  --labels FILE        labels: .npy, a 0/1 matrix or a vector of class numbers;
@@ -54,10 +57,12 @@ func importCommand(e *env) *cobra.Command {
 			are new, else 1 GiB. --dry-run checks and stores nothing.
 
 			With --init the database and the collection are created first, modalities,
-			code length and fields being those of the files.`),
+			code length and fields being those of the files. A sparse file makes a sparse
+			modality.`),
 		Example: example(`
 			fddhdb import wiki.db --init --vectors image=train_image.npy \
 			    --vectors text=train_text.npy --labels train_labels.npy
+			fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
 			fddhdb import wiki.db --vectors image=new_image.npy --ids new_keys.txt \
 			    --on-error skip
 			fddhdb import wiki.db --ids keys.txt --labels better_labels.txt --merge`),
@@ -203,6 +208,8 @@ type importFiles struct {
 	codes   *codeSource
 	labels  *labelSource
 	fields  *fieldSource
+
+	leastRow int64 // bytes that the vectors of a row take, known by check
 }
 
 func openImport(o *importOptions) (*importFiles, error) {
@@ -265,7 +272,7 @@ func (in *importFiles) rows() int { return in.sources[0].rows() }
 func (in *importFiles) schema() db.Schema {
 	var s db.Schema
 	for _, v := range in.vectors {
-		s.Modalities = append(s.Modalities, db.Modality{Name: v.modality, Dim: v.r.Cols()})
+		s.Modalities = append(s.Modalities, db.Modality{Name: v.modality, Dim: v.r.Cols(), Sparse: v.sparse != nil})
 	}
 	if in.codes != nil {
 		s.Bits = in.codes.codes.Bits()
@@ -289,6 +296,9 @@ func (in *importFiles) check(c *db.Collection, o *importOptions) error {
 		}
 		if err != nil {
 			return err
+		}
+		if !m.Sparse { // else a vector may have no numbers
+			in.leastRow += 4 * int64(m.Dim)
 		}
 	}
 	switch {
@@ -353,7 +363,7 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 		add = (*db.Batch).Merge
 	}
 	pending := 0
-	item := db.Item{Vectors: map[string][]float32{}}
+	item := newRow()
 	for row := range l.rows() {
 		if row%1000 == 0 {
 			if err := ctx.Err(); err != nil {
@@ -403,6 +413,7 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 // they stay side by side.
 func (l *loader) read(item *db.Item) error {
 	clear(item.Vectors)
+	clear(item.Sparse)
 	item.Key = ""
 	var bad error
 	for _, s := range l.sources {
@@ -455,12 +466,9 @@ func (l *loader) commit(ctx context.Context, b *db.Batch, n int) error {
 	return nil
 }
 
-// leastBytes is what the vectors and codes alone take in a batch.
+// leastBytes is what the dense vectors and codes alone take in a batch.
 func (l *loader) leastBytes() int64 {
-	a := int64(0)
-	for _, v := range l.vectors {
-		a += 4 * int64(v.r.Cols())
-	}
+	a := l.leastRow
 	if l.codes != nil {
 		a += int64(l.codes.codes.Bits() / 8)
 	}

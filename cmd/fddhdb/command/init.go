@@ -25,7 +25,9 @@ func initCommand(e *env) *cobra.Command {
 			that exists it creates a further collection, which --collection names.
 
 			A learned collection has modalities: the kinds of feature vectors that its
-			items have, each with its number of dimensions. Training makes the codes. A
+			items have, each with its number of dimensions. Training makes the codes. Of
+			the vectors of a modality with :sparse, such as bags of words, only the
+			numbers that are not 0 are stored and computed with; the codes are the same. A
 			collection with --codes has none: its items bring codes of that many bits, a
 			multiple of 8 from 8 to 4096, and there is nothing to train.
 
@@ -33,6 +35,7 @@ func initCommand(e *env) *cobra.Command {
 			that filters will be able to use.`),
 		Example: example(`
 			fddhdb init wiki.db --modality image:128 --modality text:10
+			fddhdb init news.db --modality image:512 --modality text:30000:sparse
 			fddhdb init wiki.db --collection hashes --codes 64 --field year:int:index`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +70,7 @@ func initCommand(e *env) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().Var(&modalities, "modality", "a kind of vectors and its number of dimensions; repeat it for each (:sparse is not built yet)")
+	cmd.Flags().Var(&modalities, "modality", "a kind of vectors and its number of dimensions; repeat it for each")
 	cmd.Flags().IntVar(&bits, "codes", 0, "items bring codes of so many `BITS`")
 	cmd.Flags().Var(&fields, "field", "a field and its type: string, int, float or bool; repeat it for each")
 	return cmd
@@ -108,7 +111,11 @@ func newSchemaJSON(collection string, s db.Schema) schemaJSON {
 func describeSchema(s db.Schema) string {
 	var parts []string
 	for _, m := range s.Modalities {
-		parts = append(parts, fmt.Sprintf("%s (%s)", m.Name, plural(m.Dim, "dimension", "dimensions")))
+		sparse := ""
+		if m.Sparse {
+			sparse = ", sparse"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s%s)", m.Name, plural(m.Dim, "dimension", "dimensions"), sparse))
 	}
 	if s.Bits > 0 {
 		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))
@@ -135,7 +142,7 @@ func checkBits(flag string, bits int) error {
 type modalityList struct{ list []db.Modality }
 
 func (l *modalityList) String() string { return "" }
-func (l *modalityList) Type() string   { return "NAME:DIM" }
+func (l *modalityList) Type() string   { return "NAME:DIM[:sparse]" }
 
 func (l *modalityList) Set(s string) error {
 	name, rest, _ := strings.Cut(s, ":")
@@ -146,12 +153,10 @@ func (l *modalityList) Set(s string) error {
 		return errors.New("NAME:DIM is expected, such as image:128")
 	case err != nil || dim < 1 || dim > db.MaxDim:
 		return fmt.Errorf("%q is no number of dimensions: 1 to %d are possible", rest, db.MaxDim)
-	case hasKind && kind == "sparse":
-		return &notBuiltError{"modalities are dense, leave :sparse out"}
-	case hasKind:
-		return fmt.Errorf("unknown kind %q: NAME:DIM is expected", kind)
+	case hasKind && kind != "sparse":
+		return fmt.Errorf("unknown kind %q: NAME:DIM or NAME:DIM:sparse is expected", kind)
 	}
-	l.list = append(l.list, db.Modality{Name: name, Dim: dim})
+	l.list = append(l.list, db.Modality{Name: name, Dim: dim, Sparse: hasKind})
 	return nil
 }
 

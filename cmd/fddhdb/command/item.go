@@ -12,19 +12,25 @@ import (
 
 // itemJSON is an item as --json prints it and items files hold it.
 type itemJSON struct {
-	Key      string               `json:"key"`
-	Vectors  map[string][]float32 `json:"vectors,omitempty"`
-	Labels   []string             `json:"labels"` // never null
-	Fields   map[string]any       `json:"fields,omitempty"`
-	Payload  []byte               `json:"payload,omitempty"` // base64
-	Code     string               `json:"code,omitempty"`    // hexadecimal
-	CodeFrom string               `json:"code_from,omitempty"`
+	Key      string         `json:"key"`
+	Vectors  map[string]any `json:"vectors,omitempty"` // []float32, or db.Sparse
+	Labels   []string       `json:"labels"`            // never null
+	Fields   map[string]any `json:"fields,omitempty"`
+	Payload  []byte         `json:"payload,omitempty"` // base64
+	Code     string         `json:"code,omitempty"`    // hexadecimal
+	CodeFrom string         `json:"code_from,omitempty"`
 }
 
 func newItemJSON(it *db.Item) itemJSON {
 	out := itemJSON{
-		Key: it.Key, Vectors: it.Vectors, Labels: it.Labels, Fields: it.Fields,
+		Key: it.Key, Vectors: map[string]any{}, Labels: it.Labels, Fields: it.Fields,
 		Payload: it.Payload, Code: hex.EncodeToString(it.Code), CodeFrom: it.CodeFrom,
+	}
+	for name, x := range it.Vectors {
+		out.Vectors[name] = x
+	}
+	for name, x := range it.Sparse {
+		out.Vectors[name] = x
 	}
 	if out.Labels == nil {
 		out.Labels = []string{}
@@ -47,6 +53,9 @@ func (e *env) printItem(it *db.Item) {
 	for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
 		line("vector", "%s, %s", name, vectorStart(it.Vectors[name]))
 	}
+	for _, name := range slices.Sorted(maps.Keys(it.Sparse)) {
+		line("vector", "%s, %s", name, sparseStart(it.Sparse[name]))
+	}
 	if len(it.Code) > 0 {
 		line("code", "%s, %s", hex.EncodeToString(it.Code), codeOrigin(it.CodeFrom))
 	}
@@ -64,18 +73,4 @@ func codeOrigin(from string) string {
 		return "from its vectors"
 	}
 	return "from its " + from
-}
-
-// vectorStart spells the first numbers of a vector.
-func vectorStart(x []float32) string {
-	const most = 6
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s:", plural(len(x), "number", "numbers"))
-	for _, v := range x[:min(most, len(x))] {
-		fmt.Fprintf(&b, " %.4g", v)
-	}
-	if len(x) > most {
-		b.WriteString(" ...")
-	}
-	return b.String()
 }

@@ -12,7 +12,7 @@ import (
 
 func putCommand(e *env) *cobra.Command {
 	var o common
-	vectors := namedList{kind: "NAME=v,v,..."}
+	vectors := namedList{kind: "NAME=v,v,...|NAME=i:v,..."}
 	fields := namedList{kind: "NAME=VALUE"}
 	var labels, code, payload string
 	cmd := &cobra.Command{
@@ -22,25 +22,26 @@ func putCommand(e *env) *cobra.Command {
 		Long: prose(`
 			Put stores an item under a key, replacing the one that is there, and prints it
 			as it is stored: in a trained collection with its code. It comes from the
-			labels if the model knows one of them, else from the vectors.`),
+			labels if the model knows one of them, else from the vectors.
+
+			A vector is its numbers, v,v,..., or those that are not 0, each behind its
+			dimension, counted from 0: i:v,i:v,..., and : if there are none. Either goes
+			where the modality is of the other form.`),
 		Example: example(`
 			fddhdb put wiki.db cat.jpg --vector text=.1,.1,.2,0,0,.1,.1,.1,.2,.1 --labels 3,7
+			fddhdb put news.db story --vector text=3:1.5,17:2
 			fddhdb put hashes.db cat.jpg --code 9f3c01d2aa55e870 --field year=2024`),
 		Args: dirAndKeys(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			item := db.Item{Key: args[1], Labels: splitList(labels)}
+			item := newRow()
+			item.Key, item.Labels = args[1], splitList(labels)
 			if payload != "" {
 				item.Payload = []byte(payload)
 			}
 			for _, v := range vectors.list {
-				x, err := parseVector(v.value)
-				if err != nil {
+				if err := setVector(&item, v.name, v.value); err != nil {
 					return usageErrorf("--vector %s: %w", v.name, err)
 				}
-				if item.Vectors == nil {
-					item.Vectors = map[string][]float32{}
-				}
-				item.Vectors[v.name] = x
 			}
 			if code != "" {
 				var err error
@@ -86,6 +87,16 @@ func putCommand(e *env) *cobra.Command {
 	f.StringVar(&code, "code", "", "the code as `HEX`, in a collection that is given its codes")
 	f.StringVar(&payload, "payload", "", "bytes to keep with the item, as `TEXT`")
 	return cmd
+}
+
+// setVector adds a vector to an item.
+func setVector(item *db.Item, name, value string) (err error) {
+	if isSparse(value) {
+		item.Sparse[name], err = parseSparse(value)
+	} else {
+		item.Vectors[name], err = parseVector(value)
+	}
+	return err
 }
 
 // fieldValues parses NAME=VALUE in the types that the fields are declared in.

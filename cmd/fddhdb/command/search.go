@@ -90,7 +90,7 @@ func searchCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
-	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy or .csv")
+	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy, .npz or .csv")
 	f.IntVar(&o.row, "row", 0, "only row `N` of the file, from 0")
 	f.StringVar(&o.id, "id", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
@@ -285,7 +285,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 		return err
 	}
 	for row := 0; ; row++ {
-		err := s.r.Next(s.x)
+		err := s.read()
 		if err == io.EOF {
 			return nil
 		}
@@ -298,7 +298,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 			continue
 		}
 		if err == nil {
-			err = atRow(answer(row, db.Query{From: m.Name, Vector: s.x}), s.path(), row)
+			err = atRow(answer(row, s.query()), s.path(), row)
 		}
 		if err != nil || o.hasRow {
 			return err

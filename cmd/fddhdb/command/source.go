@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -37,58 +36,6 @@ func sameRows(sources []source) error {
 			return failuref("%s has %s, %s has %s: row i of every file belongs to item i",
 				first.path(), plural(first.rows(), "row", "rows"), s.path(), plural(s.rows(), "row", "rows"))
 		}
-	}
-	return nil
-}
-
-// vectorSource is a file of vectors of one modality.
-type vectorSource struct {
-	modality string
-	file     string
-	r        vecfile.Reader
-	x        []float32
-}
-
-func openVectors(modality, file string) (*vectorSource, error) {
-	r, err := openMatrix(file)
-	if err != nil {
-		return nil, err
-	}
-	return &vectorSource{modality: modality, file: file, r: r, x: make([]float32, r.Cols())}, nil
-}
-
-// openMatrix opens a file of vectors. Formats that are still to come are a matter
-// of the command line.
-func openMatrix(file string) (vecfile.Reader, error) {
-	ext, _, _ := strings.Cut(strings.ToLower(filepath.Ext(file)), ":")
-	switch ext {
-	case ".npz", ".mat", ".jsonl", ".parquet":
-		return nil, usageErrorf("%s: %s files of vectors are %w", file, ext, &notBuiltError{"use .npy or .csv"})
-	}
-	return vecfile.Open(file)
-}
-
-func (s *vectorSource) path() string { return s.file }
-func (s *vectorSource) rows() int    { return s.r.Rows() }
-func (s *vectorSource) close() error { return s.r.Close() }
-
-func (s *vectorSource) next(item *db.Item) error {
-	err := s.r.Next(s.x)
-	var bad *vecfile.Error
-	switch {
-	case err == nil:
-		item.Vectors[s.modality] = s.x // what takes the item copies it
-	case errors.As(err, &bad) && bad.Col >= 0:
-		return &rowError{err}
-	}
-	return err
-}
-
-// checkDim holds the columns of the file against the dimensions of a modality.
-func (s *vectorSource) checkDim(m db.Modality) error {
-	if s.r.Cols() != m.Dim {
-		return failuref("%s has %s, modality %q has %s",
-			s.file, plural(s.r.Cols(), "column", "columns"), m.Name, plural(m.Dim, "dimension", "dimensions"))
 	}
 	return nil
 }

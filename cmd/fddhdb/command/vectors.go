@@ -1,0 +1,192 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// vectorSource is a file of vectors of one modality, dense or sparse: either goes
+// where the modality is of the other.
+type vectorSource struct {
+	modality string
+	file     string
+	r        vecfile.Reader
+	sparse   vecfile.SparseReader // r, of a sparse file
+
+	// What read has read: one of them, to be used again for the next row.
+	x   []float32
+	row db.Sparse
+}
+
+func openVectors(modality, file string) (*vectorSource, error) {
+	r, err := openMatrix(file)
+	if err != nil {
+		return nil, err
+	}
+	s := &vectorSource{modality: modality, file: file, r: r}
+	if s.sparse, _ = r.(vecfile.SparseReader); s.sparse == nil {
+		s.x = make([]float32, r.Cols())
+	}
+	return s, nil
+}
+
+// openMatrix opens a file of vectors. Formats that are still to come are a matter
+// of the command line.
+func openMatrix(file string) (vecfile.Reader, error) {
+	ext, _, _ := strings.Cut(strings.ToLower(filepath.Ext(file)), ":")
+	switch ext {
+	case ".mat", ".jsonl", ".parquet":
+		return nil, usageErrorf("%s: %s files of vectors are %w", file, ext, &notBuiltError{"use .npy, .npz or .csv"})
+	}
+	return vecfile.Open(file)
+}
+
+func (s *vectorSource) path() string { return s.file }
+func (s *vectorSource) rows() int    { return s.r.Rows() }
+func (s *vectorSource) close() error { return s.r.Close() }
+
+// read reads the next row.
+func (s *vectorSource) read() (err error) {
+	if s.sparse == nil {
+		return s.r.Next(s.x)
+	}
+	s.row.Index, s.row.Value, err = s.sparse.NextSparse(s.row.Index[:0], s.row.Value[:0])
+	return err
+}
+
+// vector returns a copy of the row as one of the two, nil the other.
+func (s *vectorSource) vector() ([]float32, *db.Sparse) {
+	if s.sparse == nil {
+		return slices.Clone(s.x), nil
+	}
+	return nil, &db.Sparse{Index: slices.Clone(s.row.Index), Value: slices.Clone(s.row.Value)}
+}
+
+// query returns a query by the row, whose memory it shares.
+func (s *vectorSource) query() db.Query {
+	if s.sparse == nil {
+		return db.Query{From: s.modality, Vector: s.x}
+	}
+	return db.Query{From: s.modality, Sparse: &s.row}
+}
+
+func (s *vectorSource) next(item *db.Item) error {
+	err := s.read()
+	var bad *vecfile.Error
+	switch {
+	case err == nil && s.sparse != nil:
+		item.Sparse[s.modality] = s.row // what takes the item copies it
+	case err == nil:
+		item.Vectors[s.modality] = s.x // likewise
+	case errors.As(err, &bad) && bad.Col >= 0:
+		return &rowError{err}
+	}
+	return err
+}
+
+// checkDim holds the columns of the file against the dimensions of a modality.
+func (s *vectorSource) checkDim(m db.Modality) error {
+	if s.r.Cols() != m.Dim {
+		return failuref("%s has %s, modality %q has %s",
+			s.file, plural(s.r.Cols(), "column", "columns"), m.Name, plural(m.Dim, "dimension", "dimensions"))
+	}
+	return nil
+}
+
+// newRow returns an item for sources to add rows to.
+func newRow() db.Item {
+	return db.Item{Vectors: map[string][]float32{}, Sparse: map[string]db.Sparse{}}
+}
+
+// parseVector reads v,v,...
+func parseVector(s string) ([]float32, error) {
+	fields := strings.Split(s, ",")
+	x := make([]float32, len(fields))
+	for i, f := range fields {
+		v, err := parseNumber(f)
+		if err != nil {
+			return nil, fmt.Errorf("number %d, %w: v,v,... is expected", i, err)
+		}
+		x[i] = v
+	}
+	return x, nil
+}
+
+// isSparse tells i:v,i:v,... from v,v,...
+func isSparse(s string) bool { return strings.Contains(s, ":") }
+
+// parseSparse reads i:v,i:v,... in any order, or ":" for a vector without numbers.
+func parseSparse(s string) (db.Sparse, error) {
+	x := db.Sparse{}
+	if strings.TrimSpace(s) == ":" {
+		return x, nil
+	}
+	values := map[uint32]float32{}
+	for i, f := range strings.Split(s, ",") {
+		index, value, _ := strings.Cut(f, ":")
+		j, err := strconv.ParseUint(strings.TrimSpace(index), 10, 32)
+		if err != nil {
+			return x, fmt.Errorf("entry %d, %q: a dimension, a colon and a number are expected, such as 3:1.5,17:2", i, f)
+		}
+		v, err := parseNumber(value)
+		if err != nil {
+			return x, fmt.Errorf("entry %d, %w: i:v,i:v,... is expected", i, err)
+		}
+		if _, twice := values[uint32(j)]; twice {
+			return x, fmt.Errorf("dimension %d is given twice", j)
+		}
+		values[uint32(j)] = v
+		x.Index = append(x.Index, uint32(j))
+	}
+	slices.Sort(x.Index)
+	for _, j := range x.Index {
+		x.Value = append(x.Value, values[j])
+	}
+	return x, nil
+}
+
+func parseNumber(s string) (float32, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(s), 32)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%q, is too large for float32", s)
+	case err != nil:
+		return 0, fmt.Errorf("%q, is not a number", s)
+	}
+	return float32(v), nil
+}
+
+// vectorStart spells the first numbers of a vector.
+func vectorStart(x []float32) string {
+	return numbersStart(len(x), "number", "numbers", func(i int) string { return fmt.Sprintf("%.4g", x[i]) })
+}
+
+// sparseStart spells the first numbers of a sparse vector.
+func sparseStart(x db.Sparse) string {
+	return numbersStart(len(x.Index), "number not 0", "numbers not 0", func(i int) string {
+		return fmt.Sprintf("%d:%.4g", x.Index[i], x.Value[i])
+	})
+}
+
+func numbersStart(n int, one, many string, number func(i int) string) string {
+	const most = 6
+	var b strings.Builder
+	b.WriteString(plural(n, one, many))
+	for i := range min(most, n) {
+		if i == 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(" " + number(i))
+	}
+	if n > most {
+		b.WriteString(" ...")
+	}
+	return b.String()
+}

@@ -1,0 +1,100 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A feature record is the vector of one modality of an item.
+//
+//	byte  1: dense
+//	      float32 LE, one a dimension
+//
+//	byte  2: sparse
+//	      uvarint number of values that are not 0; their dimensions, ascending, each
+//	      as the uvarint difference to the one before, the first as it is
+//	      float32 LE: these values
+const (
+	featuresDense  = 1
+	featuresSparse = 2
+)
+
+// AppendFeatures appends the encoded vector.
+func AppendFeatures(dst []byte, x []float32) []byte {
+	dst = append(slices.Grow(dst, 1+4*len(x)), featuresDense)
+	return appendFloats(dst, x)
+}
+
+// AppendSparseFeatures appends the encoded vector that has value[e] in dimension
+// index[e] and 0 elsewhere; the indices strictly ascend, and no value is 0.
+func AppendSparseFeatures(dst []byte, index []uint32, value []float32) []byte {
+	dst = append(slices.Grow(dst, 2+6*len(index)), featuresSparse)
+	dst = binary.AppendUvarint(dst, uint64(len(index)))
+	last := uint32(0)
+	for _, j := range index {
+		dst = binary.AppendUvarint(dst, uint64(j-last))
+		last = j
+	}
+	return appendFloats(dst, value)
+}
+
+func appendFloats(dst []byte, x []float32) []byte {
+	for _, v := range x {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+	}
+	return dst
+}
+
+// DecodeFeatures reads a feature record of len(x) dimensions into x. The error
+// wraps ErrCorrupt.
+func DecodeFeatures(x []float32, b []byte) error {
+	if len(b) == 0 || b[0] != featuresDense {
+		return fmt.Errorf("%w: features: not of the dense form", ErrCorrupt)
+	}
+	if len(b) != 1+4*len(x) {
+		return fmt.Errorf("%w: features: %d bytes for %d dimensions", ErrCorrupt, len(b), len(x))
+	}
+	for i := range x {
+		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[1+4*i:]))
+		if v := float64(x[i]); math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%w: features: dimension %d is %g", ErrCorrupt, i, v)
+		}
+	}
+	return nil
+}
+
+// AppendDecodedSparse reads a sparse feature record of dim dimensions and appends
+// indices and values. Both grow by at most a fifth of len(b). The error wraps
+// ErrCorrupt.
+func AppendDecodedSparse(index []uint32, value []float32, dim int, b []byte) ([]uint32, []float32, error) {
+	if len(b) == 0 || b[0] != featuresSparse {
+		return nil, nil, fmt.Errorf("%w: features: not of the sparse form", ErrCorrupt)
+	}
+	r := reader{b: b[1:]}
+	n := int(r.uvarint(uint64(len(b)) / 5)) // a value takes 5 bytes or more
+	next := uint64(0)
+	for e := range n {
+		d := r.uvarint(math.MaxUint32)
+		if e > 0 {
+			d += next - 1
+		}
+		if r.bad || d < next || d >= uint64(dim) {
+			return nil, nil, fmt.Errorf("%w: features: dimension of value %d of %d", ErrCorrupt, e, n)
+		}
+		next = d + 1
+		index = append(index, uint32(d))
+	}
+	if r.bad || len(r.b) != 4*n {
+		return nil, nil, fmt.Errorf("%w: features: %d bytes for %d values", ErrCorrupt, len(b), n)
+	}
+	for e := range n {
+		v := math.Float32frombits(binary.LittleEndian.Uint32(r.b[4*e:]))
+		if x := float64(v); math.IsNaN(x) || math.IsInf(x, 0) || x == 0 {
+			return nil, nil, fmt.Errorf("%w: features: value %d of a sparse vector is %g", ErrCorrupt, e, x)
+		}
+		value = append(value, v)
+	}
+	return index, value, nil
+}

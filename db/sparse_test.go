@@ -1,0 +1,377 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A twin is a collection with texts stored sparse, and another with the same items
+// and texts stored dense: everything that can be asked has the same answer.
+type twin struct {
+	t             testing.TB
+	d             *DB
+	sparse, dense *Collection
+}
+
+func openTwin(t testing.TB, dir string) *twin {
+	t.Helper()
+	w := &twin{t: t, d: mustOpen(t, dir, nil)}
+	t.Cleanup(func() { _ = w.d.Close() })
+	schema := func(sparse bool) Schema {
+		return Schema{Modalities: []Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: sparse}}}
+	}
+	var err, other error
+	w.sparse, err = w.d.CreateCollection(ctx, "sparse", schema(true))
+	w.dense, other = w.d.CreateCollection(ctx, "dense", schema(false))
+	if err := errors.Join(err, other); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// same calls f for both collections, which must agree.
+func (w *twin) same(what string, f func(c *Collection) (any, error)) any {
+	w.t.Helper()
+	a, errA := f(w.sparse)
+	b, errB := f(w.dense)
+	if (errA == nil) != (errB == nil) {
+		w.t.Fatalf("%s: %v with sparse vectors, %v with dense ones", what, errA, errB)
+	}
+	if reflect.DeepEqual(a, b) { // much faster
+		return a
+	}
+	if diff := cmp.Diff(a, b, cmp.Comparer(func(x, y float64) bool {
+		return math.Abs(x-y) <= 1e-5*max(1, math.Abs(x)) || math.IsNaN(x) && math.IsNaN(y)
+	})); diff != "" {
+		w.t.Fatalf("%s: sparse and dense differ:\n%s", what, diff)
+	}
+	return a
+}
+
+// bags makes items with texts of words, sparse.
+func bags(t testing.TB, seed uint64, n int) []*Item {
+	t.Helper()
+	g, err := synth.NewNUSWide(seed, .3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := make([]*Item, n)
+	for i := range items {
+		it := &Item{Key: fmt.Sprintf("k%d", i), Sparse: map[string]Sparse{}, Vectors: map[string][]float32{}}
+		var image [synth.NUSWideImage]float32
+		g.Image(image[:], i)
+		it.Vectors["image"] = image[:6:6]
+		if i%7 != 3 {
+			words, counts := g.AppendText(nil, nil, i)
+			it.Sparse["text"] = Sparse{words, counts}
+		}
+		for _, l := range g.AppendLabels(nil, i) {
+			it.Labels = append(it.Labels, fmt.Sprint("label", l))
+		}
+		if i%5 == 4 {
+			it.Labels = nil
+		}
+		items[i] = it
+	}
+	items[1].Sparse["text"] = Sparse{} // no words
+	return items
+}
+
+// filled returns an item with its text in a dense vector.
+func filled(it *Item) *Item {
+	out := *it
+	out.Vectors, out.Sparse = maps.Clone(it.Vectors), nil
+	for name, x := range it.Sparse {
+		if out.Vectors == nil {
+			out.Vectors = map[string][]float32{}
+		}
+		out.Vectors[name] = expand(model.Sparse(x.Index, x.Value), synth.NUSWideText)
+	}
+	return &out
+}
+
+func hits(r *Result, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r.Hits, nil
+}
+
+func TestSparseIsDense(t *testing.T) {
+	dir := t.TempDir()
+	w := openTwin(t, dir)
+	items := bags(t, 1, 600)
+	form := rand.New(rand.NewPCG(1, 1))
+	// Either form goes into either collection.
+	given := func(it *Item) *Item {
+		if form.IntN(2) == 0 {
+			return filled(it)
+		}
+		return it
+	}
+	for _, c := range []*Collection{w.sparse, w.dense} {
+		b := w.d.NewBatch()
+		for _, it := range items[:400] {
+			if err := b.Put(c, given(it)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range items[400:450] {
+			if err := c.Put(ctx, given(it)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Merge(ctx, given(&Item{Key: "k3", Sparse: map[string]Sparse{"text": {[]uint32{4, 900}, []float32{1, 2}}}})); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Merge(ctx, &Item{Key: "k5", Labels: []string{"label1"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Delete(ctx, "k6"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func(c *Collection) (any, error) {
+		var out []*Item
+		for it, err := range c.Items(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			if _, inVectors := it.Vectors["text"]; inVectors != (c == w.dense) && (inVectors || it.Sparse != nil) {
+				t.Fatalf("%s: the text of %s is in the other form", c.Name(), it.Key)
+			}
+			out = append(out, filled(it))
+		}
+		return out, nil
+	}
+	stored := w.same("items", all).([]*Item)
+	for i, it := range stored { // k6 is gone
+		want := filled(items[i+min(1, i/6)])
+		if want.Key == "k3" || want.Key == "k5" {
+			continue
+		}
+		it.Code, it.CodeFrom = nil, ""
+		slices.Sort(it.Labels)
+		slices.Sort(want.Labels)
+		if !reflect.DeepEqual(it, want) {
+			t.Fatal(cmp.Diff(it, want))
+		}
+	}
+	train := func(c *Collection) (any, error) {
+		r, err := c.Train(ctx, TrainOptions{Options: model.Options{
+			Bits: 32, Anchors: 80, Map: map[string]model.MapKind{"text": model.MapRBF, "image": model.MapRBF}, Gamma: map[string]float64{"text": .1, "image": .1},
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return r.Chosen, nil
+	}
+	w.same("training", train)
+	check := func() {
+		t.Helper()
+		w.same("items", all)
+		for i := 450; i < 460; i++ {
+			x, ok := items[i].Sparse["text"]
+			if !ok {
+				continue
+			}
+			for _, rerank := range []Rerank{RerankProjection, RerankAsymmetric, RerankFeatures} {
+				q := Query{From: "text", Sparse: &x, K: 30, Rerank: rerank}
+				w.same("search", func(c *Collection) (any, error) { return hits(c.Search(ctx, q)) })
+				dense := Query{From: "text", Vector: filled(items[i]).Vectors["text"], K: 30, Rerank: rerank}
+				a, err := w.sparse.Search(ctx, q)
+				b, other := w.sparse.Search(ctx, dense)
+				if err := errors.Join(err, other); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(a, b); diff != "" {
+					t.Fatalf("a query by a dense vector: %s", diff)
+				}
+			}
+			w.same("code", func(c *Collection) (any, error) {
+				code, z, err := c.Encode(given(items[i]))
+				return []any{code, z}, err
+			})
+		}
+		for _, key := range []string{"k1", "k2", "k3", "k10"} {
+			w.same("search by key", func(c *Collection) (any, error) {
+				return hits(c.Search(ctx, Query{Key: key, From: "text", To: "image", Rerank: RerankFeatures}))
+			})
+		}
+	}
+	check()
+	evaluation := Evaluation{Top: 20}
+	var queries []Sparse
+	for _, it := range items[450:520] {
+		if x, ok := it.Sparse["text"]; ok {
+			queries, evaluation.Labels = append(queries, x), append(evaluation.Labels, it.Labels)
+		}
+	}
+	evaluation.Sparse = map[string][]Sparse{"text": queries}
+	w.same("evaluation", func(c *Collection) (any, error) { return c.Evaluate(ctx, evaluation) })
+	// Writes with a model, and reopening.
+	for _, c := range []*Collection{w.sparse, w.dense} {
+		for _, it := range items[520:] {
+			if err := c.Put(ctx, given(it)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check()
+	mustClose(t, w.d)
+	w.d = mustOpen(t, dir, nil)
+	w.sparse, w.dense = mustCollection(t, w.d, "sparse"), mustCollection(t, w.d, "dense")
+	schema, err := w.sparse.Schema()
+	if err != nil || !schema.Modalities[1].Sparse || schema.Modalities[0].Sparse {
+		t.Errorf("%+v, %v", schema, err)
+	}
+	check()
+	// In the store a text takes what it holds.
+	it := items[20]
+	x := it.Sparse["text"]
+	if n := len(codec.AppendSparseFeatures(nil, x.Index, x.Value)); n > 7*len(x.Index) {
+		t.Errorf("%d words take %d bytes", len(x.Index), n)
+	}
+}
+
+// TestSparseBulk: in a load that goes around the log.
+func TestSparseBulk(t *testing.T) {
+	w := openTwin(t, t.TempDir())
+	items := bags(t, 2, bulkItems+10)
+	b := w.d.NewBatch()
+	for i, it := range items {
+		if i%2 == 0 {
+			it = filled(it)
+		}
+		if err := b.Put(w.sparse, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	for it, err := range w.sparse.Items(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := filled(it), filled(items[i])
+		slices.Sort(got.Labels)
+		slices.Sort(want.Labels)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s", cmp.Diff(got, want))
+			break
+		}
+		i++
+	}
+	if i != len(items) {
+		t.Errorf("%d items of %d", i, len(items))
+	}
+}
+
+func TestSparseRefuses(t *testing.T) {
+	w := openTwin(t, t.TempDir())
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	for _, c := range []struct {
+		item Item
+		says string
+	}{
+		{Item{Sparse: map[string]Sparse{"text": {[]uint32{1}, nil}}}, "1 indices and 0 values"},
+		{Item{Sparse: map[string]Sparse{"text": {[]uint32{5, 3}, []float32{1, 1}}}}, "index 3 of a sparse vector follows 5"},
+		{Item{Sparse: map[string]Sparse{"text": {[]uint32{5, 5}, []float32{1, 1}}}}, "index 5 of a sparse vector follows 5"},
+		{Item{Sparse: map[string]Sparse{"text": {[]uint32{1000}, []float32{1}}}}, "index 1000, dimensions are 0 to 999"},
+		{Item{Sparse: map[string]Sparse{"text": {[]uint32{3, 17}, []float32{1, nan}}}}, "dimension 17 is NaN"},
+		{Item{Sparse: map[string]Sparse{"image": {[]uint32{3}, []float32{inf}}}}, "dimension 3 is -Inf"},
+		{Item{Vectors: map[string][]float32{"text": {1, 2}}}, "2"},
+		{Item{Sparse: map[string]Sparse{"sound": {}}}, `unknown modality "sound"`},
+		{Item{Sparse: map[string]Sparse{"image": {}}, Vectors: map[string][]float32{"image": make([]float32, 6)}}, "a dense and a sparse vector"},
+	} {
+		for _, col := range []*Collection{w.sparse, w.dense} {
+			c.item.Key = "k"
+			if err := col.Put(ctx, &c.item); !errors.Is(err, ErrInvalid) && !errors.As(err, new(*DimensionError)) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v", c.says, err)
+			}
+		}
+	}
+	// Zeros are dropped, and what is put is copied.
+	x := Sparse{[]uint32{1, 2, 3}, []float32{0, 5, 0}}
+	if err := w.sparse.Put(ctx, &Item{Key: "k", Sparse: map[string]Sparse{"text": x}}); err != nil {
+		t.Fatal(err)
+	}
+	x.Index[1], x.Value[1] = 9, 9
+	it, err := w.sparse.Get(ctx, "k")
+	if err != nil || !slices.Equal(it.Sparse["text"].Index, []uint32{2}) || !slices.Equal(it.Sparse["text"].Value, []float32{5}) {
+		t.Errorf("%+v, %v", it, err)
+	}
+	for name, q := range map[string]Query{
+		"both forms": {From: "text", Vector: make([]float32, 1000), Sparse: &Sparse{}},
+		"NaN":        {From: "text", Sparse: &Sparse{[]uint32{1}, []float32{nan}}},
+		"no From":    {Sparse: &Sparse{}},
+	} {
+		if err := w.sparse.Put(ctx, &Item{Key: "l", Labels: []string{"a"}, Sparse: map[string]Sparse{"text": {[]uint32{1}, []float32{1}}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.sparse.Search(ctx, q); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for name, e := range map[string]Evaluation{
+		"both forms": {Queries: map[string][][]float32{"text": {nil}}, Sparse: map[string][]Sparse{"text": {{}}}, Labels: [][]string{{"a"}}},
+		"labels":     {Sparse: map[string][]Sparse{"text": {{}}}},
+		"modality":   {Sparse: map[string][]Sparse{"sound": {{}}}, Labels: [][]string{{"a"}}},
+	} {
+		if _, err := w.sparse.Evaluate(ctx, e); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSparseFeatureOfAnotherForm: a record that is not of the form of its modality is
+// damage, not a vector.
+func TestSparseFeatureOfAnotherForm(t *testing.T) {
+	m, n := Modality{Name: "a", Dim: 2, Sparse: true}, Modality{Name: "a", Dim: 2}
+	var v model.Vector
+	if err := m.decodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err, codec.ErrCorrupt) {
+		t.Errorf("%v", err)
+	}
+	if err := n.decodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err, codec.ErrCorrupt) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSquaredDistance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	draw := func() (model.Vector, model.Vector) {
+		dense, sparse := model.Dense(make([]float32, 12)), model.Sparse(nil, nil)
+		for j := range dense.Value {
+			if rng.IntN(3) == 0 {
+				dense.Value[j] = rng.Float32()
+				sparse.Index, sparse.Value = append(sparse.Index, uint32(j)), append(sparse.Value, dense.Value[j])
+			}
+		}
+		return dense, sparse
+	}
+	for range 200 {
+		a, as := draw()
+		b, bs := draw()
+		if x, y := squaredDistance(a, b), squaredDistance(as, bs); math.Abs(x-y) > 1e-12 {
+			t.Fatalf("%v and %v: %g, %g sparse", a, b, x, y)
+		}
+	}
+}

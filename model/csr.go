@@ -1,0 +1,41 @@
+package model
+
+import "github.com/fddhdb/fddhdb/internal/dense"
+
+// csr holds sparse vectors row after row: row i has the numbers value[e] in the
+// columns index[e] for start[i] <= e < start[i+1].
+type csr struct {
+	start []int
+	index []uint32
+	value []float32
+}
+
+// csrOf copies vectors, which are sparse.
+func csrOf(xs []Vector) csr {
+	m := csr{start: make([]int, 1, len(xs)+1)}
+	for _, x := range xs {
+		m.append(x)
+	}
+	return m
+}
+
+func (m *csr) reset() { m.start, m.index, m.value = append(m.start[:0], 0), m.index[:0], m.value[:0] }
+
+// append adds a row, of a vector of either form.
+func (m *csr) append(x Vector) {
+	m.index, m.value = appendSparse(m.index, m.value, x)
+	m.start = append(m.start, len(m.index))
+}
+
+func (m *csr) rows() int { return len(m.start) - 1 }
+
+// row returns row i; it shares the memory of m.
+func (m *csr) row(i int) Vector {
+	from, to := m.start[i], m.start[i+1]
+	return Vector{Index: m.index[from:to:to], Value: m.value[from:to:to]}
+}
+
+// matrix returns m as the left operand of a product.
+func (m *csr) matrix(cols int) dense.Sparse {
+	return dense.Sparse{Rows: m.rows(), Cols: cols, Start: m.start, Index: m.index, Value: m.value}
+}

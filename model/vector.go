@@ -1,0 +1,148 @@
+package model
+
+import "fmt"
+
+// A Vector is the features of an item in one modality, dense or sparse.
+//
+// Dense: Index is nil, and Value holds a number for each dimension.
+//
+// Sparse: Index is not nil, and Value[e] is the number in dimension Index[e], the
+// indices strictly ascending; all others are 0. A sparse vector may have no numbers
+// at all, as the words of an empty text; zeros may be among them, at the cost of
+// other numbers.
+//
+// The zero Vector, whose Value is nil, stands for no vector. [Dense] and [Sparse]
+// make vectors from slices.
+//
+// Either form goes where a modality is of the other: training and projections
+// convert it, and the result is that of the same vector in the modality's form, to
+// the last bit.
+type Vector struct {
+	Index []uint32
+	Value []float32
+}
+
+// Dense returns x as a vector, which shares it; no vector for nil.
+func Dense(x []float32) Vector { return Vector{Value: x} }
+
+// Sparse returns the vector with these numbers in these dimensions, which shares
+// the slices. Unlike Dense, it is a vector without numbers for nil.
+func Sparse(index []uint32, value []float32) Vector {
+	if index == nil {
+		index = []uint32{}
+	}
+	if value == nil {
+		value = []float32{}
+	}
+	return Vector{Index: index, Value: value}
+}
+
+// Present reports whether there is a vector.
+func (v Vector) Present() bool { return v.Value != nil }
+
+// IsSparse reports whether the vector is of the sparse form.
+func (v Vector) IsSparse() bool { return v.Index != nil }
+
+// set makes v a copy of x in the form of the modality, in the memory that v has.
+func (v *Vector) set(m Modality, x Vector) {
+	if !m.Sparse {
+		v.Index = nil
+		if !x.IsSparse() {
+			v.Value = append(v.Value[:0], x.Value...)
+			return
+		}
+		if cap(v.Value) < m.Dim {
+			v.Value = make([]float32, m.Dim)
+		}
+		v.Value = v.Value[:m.Dim]
+		scatter(v.Value, x)
+		return
+	}
+	if v.Index == nil {
+		*v = Sparse(nil, nil)
+	}
+	v.Index, v.Value = appendSparse(v.Index[:0], v.Value[:0], x)
+}
+
+// scatter writes a sparse vector to dst, a number for each dimension.
+func scatter(dst []float32, x Vector) {
+	clear(dst)
+	for e, j := range x.Index {
+		dst[j] = x.Value[e]
+	}
+}
+
+// appendSparse appends the numbers of x that are not zero, if it is dense, or those
+// that it has.
+func appendSparse(index []uint32, value []float32, x Vector) ([]uint32, []float32) {
+	if x.IsSparse() {
+		return append(index, x.Index...), append(value, x.Value...)
+	}
+	for j, v := range x.Value {
+		if v != 0 {
+			index, value = append(index, uint32(j)), append(value, v)
+		}
+	}
+	return index, value
+}
+
+// checkVector refuses what is no vector of the modality.
+func checkVector(m Modality, v Vector) error {
+	if !v.IsSparse() {
+		if len(v.Value) != m.Dim {
+			return &DimensionError{Modality: m.Name, Got: len(v.Value), Want: m.Dim}
+		}
+		if i := notFinite(v.Value); i >= 0 {
+			return finiteError(m, i, v.Value[i])
+		}
+		return nil
+	}
+	if len(v.Index) != len(v.Value) {
+		return fmt.Errorf("%w: modality %q: a sparse vector of %d indices and %d values: give one index for each value", ErrMismatch, m.Name, len(v.Index), len(v.Value))
+	}
+	next := uint64(0)
+	for e, j := range v.Index {
+		if uint64(j) < next {
+			return fmt.Errorf("%w: modality %q: index %d of a sparse vector follows %d: indices must ascend, each once: sort them and add up what comes twice", ErrMismatch, m.Name, j, v.Index[e-1])
+		}
+		next = uint64(j) + 1
+	}
+	if next > uint64(m.Dim) {
+		return fmt.Errorf("%w: modality %q: a sparse vector has index %d, but the dimensions are 0 to %d", ErrMismatch, m.Name, next-1, m.Dim-1)
+	}
+	if e := notFinite(v.Value); e >= 0 {
+		return finiteError(m, int(v.Index[e]), v.Value[e])
+	}
+	return nil
+}
+
+func finiteError(m Modality, dimension int, v float32) error {
+	return fmt.Errorf("modality %q, dimension %d is %v: %w: replace it or leave the vector out", m.Name, dimension, v, ErrNotFinite)
+}
+
+// notFinite returns the place of the first number that is NaN or infinite, or -1.
+func notFinite(x []float32) int {
+	// The sum of v-v is 0 for finite numbers and NaN else. One test at the end
+	// costs less than one an element; four sums do not wait for one another.
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		v := (*[4]float32)(x[i:])
+		s0 += v[0] - v[0]
+		s1 += v[1] - v[1]
+		s2 += v[2] - v[2]
+		s3 += v[3] - v[3]
+	}
+	for _, v := range x[i:] {
+		s0 += v - v
+	}
+	if (s0+s1)+(s2+s3) == 0 {
+		return -1
+	}
+	for i, v := range x {
+		if v-v != 0 {
+			return i
+		}
+	}
+	return -1
+}
