@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -168,6 +169,24 @@ func FuzzMergePostings(f *testing.F) {
 		want := AppendPosting(nil, added, deleted)
 		if err != nil || !bytes.Equal(sum, want) {
 			t.Fatalf("got %x, %v, want %x", sum, err, want)
+		}
+	})
+}
+
+func FuzzCounters(f *testing.F) {
+	f.Add(Counters{NextRow: 5, Items: 3, NextSpace: 2}.Append(nil))
+	f.Add(Counters{NextRow: 300, ActiveSpace: 1, Coded: 7, Sets: []CodeCounters{{1, 1, 6, 5, 4}, {1, 2, 300, 2, 2}}}.Append(nil))
+	f.Add([]byte("\x02\x09\x02\x08\x05\x04\x07\x06\x03"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := DecodeCounters(b)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again, err := DecodeCounters(c.Append(nil)); err != nil || !reflect.DeepEqual(again, c) {
+			t.Fatalf("%+v became %+v, %v", c, again, err)
 		}
 	})
 }

@@ -32,6 +32,9 @@ import (
 //	51    collection, field (u16), row >> 16 (u16),    layer: rows of the value, low 16 bits
 //	      value (bytes) or slice (u8)
 //
+// A view is 0 where the codes of a space are shared by all targets, else 1 + the
+// position of its target modality in the collection. Projections have view 0.
+//
 // The kinds of blocks, layers and postings are written with Merge, see [Merger].
 const (
 	KindDatabase   = 0x00

@@ -150,22 +150,42 @@ func DecodeItemRecord(b []byte) (*ItemRecord, error) {
 
 // Counters are the numbers of a collection that only grow, and how much it has.
 //
-//	byte     2
-//	uvarint  next row, next automatic key, items, next space, active space (0: none);
-//	         of the active space: next code number, codes that some item has,
-//	         items that have a code
+//	byte     3
+//	uvarint  next row, next automatic key, items, next space, active space (0: none),
+//	         items that have a code in it, number of code sets; each:
+//	uvarint    space
+//	byte       view
+//	uvarint    next code number, codes that some item has, items that have a code
+//
+// Version 2 ended, in place of what follows the active space, with the counters of
+// its view 0.
 type Counters struct {
 	NextRow, NextKey, Items, NextSpace, ActiveSpace uint64
-	NextCode, Codes, Coded                          uint64
+	Coded                                           uint64 // items that have a code in any view of the active space
+	Sets                                            []CodeCounters
 }
 
-const countersVersion = 2
+// CodeCounters are the numbers of the codes in one view of a space.
+type CodeCounters struct {
+	Space uint64
+	View  byte
+
+	NextCode, Codes, Coded uint64
+}
+
+const countersVersion = 3
 
 // Append appends the encoded counters.
 func (c Counters) Append(dst []byte) []byte {
 	dst = append(dst, countersVersion)
-	for _, x := range []uint64{c.NextRow, c.NextKey, c.Items, c.NextSpace, c.ActiveSpace, c.NextCode, c.Codes, c.Coded} {
+	for _, x := range []uint64{c.NextRow, c.NextKey, c.Items, c.NextSpace, c.ActiveSpace, c.Coded, uint64(len(c.Sets))} {
 		dst = binary.AppendUvarint(dst, x)
+	}
+	for _, s := range c.Sets {
+		dst = append(binary.AppendUvarint(dst, s.Space), s.View)
+		for _, x := range []uint64{s.NextCode, s.Codes, s.Coded} {
+			dst = binary.AppendUvarint(dst, x)
+		}
 	}
 	return dst
 }
@@ -173,7 +193,7 @@ func (c Counters) Append(dst []byte) []byte {
 // DecodeCounters reads counters. The error wraps ErrCorrupt.
 func DecodeCounters(b []byte) (Counters, error) {
 	var c Counters
-	if len(b) == 0 || b[0] != countersVersion {
+	if len(b) == 0 || b[0] != countersVersion && b[0] != 2 {
 		return c, fmt.Errorf("%w: counters: do not start with version %d", ErrCorrupt, countersVersion)
 	}
 	r := reader{b: b[1:]}
@@ -182,11 +202,35 @@ func DecodeCounters(b []byte) (Counters, error) {
 	c.Items = r.uvarint(math.MaxUint32)
 	c.NextSpace = r.uvarint(math.MaxUint32)
 	c.ActiveSpace = r.uvarint(math.MaxUint32)
-	c.NextCode = r.uvarint(math.MaxUint32)
-	c.Codes = r.uvarint(c.NextCode)
-	c.Coded = r.uvarint(c.NextRow)
+	if b[0] == 2 {
+		if s := r.codeCounters(c); c.ActiveSpace > 0 {
+			s.Space, c.Coded = c.ActiveSpace, s.Coded
+			c.Sets = []CodeCounters{s}
+		}
+	} else {
+		c.Coded = r.uvarint(c.NextRow)
+		for range r.uvarint(uint64(len(r.b))) {
+			space, view := r.uvarint(math.MaxUint32), r.take(1)[0]
+			s := r.codeCounters(c)
+			s.Space, s.View = space, view
+			if n := len(c.Sets); n > 0 && (c.Sets[n-1].Space > space || c.Sets[n-1].Space == space && c.Sets[n-1].View >= view) {
+				r.bad = true
+			}
+			if r.bad {
+				break
+			}
+			c.Sets = append(c.Sets, s)
+		}
+	}
 	if r.bad || len(r.b) > 0 {
 		return Counters{}, fmt.Errorf("%w: counters: %d bytes", ErrCorrupt, len(b))
 	}
 	return c, nil
+}
+
+func (r *reader) codeCounters(c Counters) (s CodeCounters) {
+	s.NextCode = r.uvarint(math.MaxUint32)
+	s.Codes = r.uvarint(s.NextCode)
+	s.Coded = r.uvarint(c.NextRow)
+	return s
 }

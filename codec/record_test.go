@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -65,15 +66,41 @@ func TestFeaturesRoundTrip(t *testing.T) {
 }
 
 func TestCountersRoundTrip(t *testing.T) {
-	for _, c := range []Counters{{}, {1, 2, 3, 4, 5, 6, 6, 1}, {math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1, math.MaxUint32, 9, 5}} {
+	for _, c := range []Counters{
+		{},
+		{1, 2, 3, 4, 5, 1, []CodeCounters{{5, 0, 6, 6, 1}}},
+		{math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1, 7, []CodeCounters{{1, 1, math.MaxUint32, 9, 5}, {1, 255, 3, 2, 1}, {2, 0, 0, 0, 0}}},
+	} {
 		b := c.Append(nil)
-		if got, err := DecodeCounters(b); err != nil || got != c {
+		if got, err := DecodeCounters(b); err != nil || !reflect.DeepEqual(got, c) {
 			t.Errorf("%+v became %+v, %v", c, got, err)
 		}
 		for cut := range b {
 			if _, err := DecodeCounters(b[:cut]); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%d of %d bytes: %v", cut, len(b), err)
 			}
+		}
+	}
+	for name, c := range map[string]Counters{
+		"a view twice":         {ActiveSpace: 1, Sets: []CodeCounters{{Space: 1, View: 1}, {Space: 1, View: 1}}},
+		"spaces that descend":  {ActiveSpace: 1, Sets: []CodeCounters{{Space: 2}, {Space: 1, View: 1}}},
+		"more codes than ever": {ActiveSpace: 1, Sets: []CodeCounters{{Space: 1, NextCode: 3, Codes: 4}}},
+		"more items than rows": {NextRow: 2, ActiveSpace: 1, Sets: []CodeCounters{{Space: 1, Coded: 3}}},
+	} {
+		if got, err := DecodeCounters(c.Append(nil)); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// Databases of earlier versions have counters of one set of codes, at most.
+func TestCountersOfVersion2(t *testing.T) {
+	for b, want := range map[string]Counters{
+		"\x02\x09\x02\x08\x05\x04\x07\x06\x03": {9, 2, 8, 5, 4, 3, []CodeCounters{{4, 0, 7, 6, 3}}},
+		"\x02\x09\x02\x08\x01\x00\x00\x00\x00": {9, 2, 8, 1, 0, 0, nil},
+	} {
+		if got, err := DecodeCounters([]byte(b)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%x became %+v, %v", b, got, err)
 		}
 	}
 }

@@ -166,17 +166,15 @@ func (b *Batch) waitForCodes(ctx context.Context) error {
 		for _, ch := range b.changes {
 			if ch.collection != last && v.collections[ch.collection] != nil {
 				last = ch.collection
-				waits = append(waits, v.collections[last].loading)
+				waits = v.collections[last].appendLoading(waits)
 			}
 		}
 		return nil
 	})
-	for _, l := range waits {
-		if err == nil {
-			err = l.wait(ctx)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return waitForAll(ctx, waits)
 }
 
 // encode makes the codes of the items to put, under the models that are current

@@ -8,11 +8,11 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// codeBlocks reads the codes of a space from their blocks in the store. For one
+// codeBlocks reads the codes of a code set from their blocks in the store. For one
 // goroutine; close it.
 type codeBlocks struct {
 	snap *pebble.Snapshot
-	cv   *collectionView
+	set  codeKeys
 
 	key   []byte
 	it    *pebble.Iterator // over the blocks; nil before it is needed
@@ -21,8 +21,8 @@ type codeBlocks struct {
 	code  codec.Code
 }
 
-func newCodeBlocks(snap *pebble.Snapshot, cv *collectionView) codeBlocks {
-	return codeBlocks{snap: snap, cv: cv, code: codec.NewCode(cv.space.Bits)}
+func newCodeBlocks(snap *pebble.Snapshot, set codeKeys) codeBlocks {
+	return codeBlocks{snap: snap, set: set, code: codec.NewCode(set.space.Bits)}
 }
 
 func (b *codeBlocks) close() error {
@@ -37,7 +37,7 @@ func (b *codeBlocks) iterator() (*pebble.Iterator, error) {
 	if b.it != nil {
 		return b.it, nil
 	}
-	prefix := append(codec.NumberKey(codec.KindCodes, b.cv.ID, b.cv.space.ID), 0)
+	prefix := b.set.prefix(codec.KindCodes)
 	it, err := b.snap.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
 		return nil, readError(err, "codes")
@@ -55,7 +55,7 @@ func (b *codeBlocks) read(n uint32) (codec.Code, uint32, error) {
 			return nil, 0, err
 		}
 		b.at = 0
-		b.key = append(b.key[:0], codec.SpaceBlockKey(codec.KindCodes, b.cv.ID, b.cv.space.ID, 0, block)...)
+		b.key = append(b.key[:0], b.set.block(codec.KindCodes, n)...)
 		// The limit ends the seek behind this key. It also keeps Pebble, where a seek
 		// goes to a greater key than the one before, from trying the next keys first:
 		// as a block is as large as one of Pebble's, that reads four blocks more.
@@ -73,7 +73,7 @@ func (b *codeBlocks) read(n uint32) (codec.Code, uint32, error) {
 	if !ok {
 		return nil, 0, corrupt(errors.New("missing"), "code number %d", n)
 	}
-	row, err := codec.DecodeCodeEntry(b.code, b.cv.space.Bits, entry)
+	row, err := codec.DecodeCodeEntry(b.code, b.set.space.Bits, entry)
 	if err != nil {
 		return nil, 0, corrupt(err, "code number %d", n)
 	}
@@ -103,7 +103,7 @@ func (b *codeBlocks) each(f func(numbers []uint32, codes []uint64) error) error 
 	if err != nil {
 		return err
 	}
-	q := b.cv.space.Bits
+	q := b.set.space.Bits
 	var numbers []uint32
 	codes := codec.NewCodes(q, codec.BlockRows)
 	for ok := it.First(); ok; ok = it.Next() {

@@ -3,7 +3,9 @@ package db
 import (
 	"context"
 	"fmt"
+	"iter"
 	"runtime/debug"
+	"slices"
 
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -11,14 +13,6 @@ import (
 // One goroutine a database indexes the codes that have come since it last
 // looked. It works on a view, so that nobody waits for it, and hands what it has
 // made to the committer, which shows it with the next view.
-
-// due returns what there is to build, nil if nothing.
-func (cv *collectionView) due() *mih.Build {
-	if cv.table == nil {
-		return nil
-	}
-	return cv.table.Build()
-}
 
 // wantBuild asks the builder to look.
 func (d *DB) wantBuild() {
@@ -41,20 +35,20 @@ func (d *DB) buildIndexes(ctx context.Context) {
 	}
 }
 
-// buildOne builds the index of one collection, if one is due, and reports
-// whether it did.
+// buildOne builds the index of one code set, if one is due, and reports whether it
+// did.
 func (d *DB) buildOne(ctx context.Context) bool {
-	built, err := d.build(ctx, (*collectionView).due)
+	built, err := d.build(ctx, (*codeSetView).due)
 	if err != nil && ctx.Err() == nil {
 		d.opts.Logger.Error("index not built", "error", err)
 	}
 	return built && err == nil
 }
 
-// build runs the first build that choose returns for a collection, and installs
+// build runs the first build that choose returns for a code set, and installs
 // what it has made. Builds go one after the other, as each begins with what the
 // one before has installed.
-func (d *DB) build(ctx context.Context, choose func(*collectionView) *mih.Build) (built bool, err error) {
+func (d *DB) build(ctx context.Context, choose func(*codeSetView) *mih.Build) (built bool, err error) {
 	d.building.Lock()
 	defer d.building.Unlock()
 	v := d.current.Load()
@@ -62,18 +56,19 @@ func (d *DB) build(ctx context.Context, choose func(*collectionView) *mih.Build)
 		v = d.current.Load()
 	}
 	defer v.release()
-	for _, cv := range v.collections {
-		b := choose(cv)
+	for set, cv := range v.sets() {
+		b := choose(set)
 		if b == nil {
 			continue
 		}
-		b.Bare = !d.affords(v, cv, b)
+		b.Bare = !d.affords(v, set, b)
 		if err := recovered(func() error { return b.Run(ctx) }); err != nil {
 			return false, annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
-			if s := g.c.states[cv.ID]; s != nil && s.generation == cv.generation {
-				s.table.Install(b)
+			// A training may have put other sets in the place of this one.
+			if s := g.c.states[cv.ID]; s != nil && slices.Contains(s.sets, set.set) {
+				set.set.table.Install(b)
 				s.dirty = true
 			}
 			return nil
@@ -82,18 +77,31 @@ func (d *DB) build(ctx context.Context, choose func(*collectionView) *mih.Build)
 	return false, nil
 }
 
-// affords reports whether the tables of a build stay within the budget, with
-// those that all collections have now and keep.
-func (d *DB) affords(v *view, cv *collectionView, b *mih.Build) bool {
-	return int64(b.TableBytes()+b.KeptBytes()+v.tableBytes(cv)) <= d.opts.IndexCacheBytes
+// sets yields the code sets of all collections.
+func (v *view) sets() iter.Seq2[*codeSetView, *collectionView] {
+	return func(yield func(*codeSetView, *collectionView) bool) {
+		for _, cv := range v.collections {
+			for i := range cv.sets {
+				if !yield(&cv.sets[i], cv) {
+					return
+				}
+			}
+		}
+	}
 }
 
-// tableBytes returns what the tables of all collections but one take.
-func (v *view) tableBytes(except *collectionView) int {
+// affords reports whether the tables of a build stay within the budget, with
+// those that all code sets have now and keep.
+func (d *DB) affords(v *view, set *codeSetView, b *mih.Build) bool {
+	return int64(b.TableBytes()+b.KeptBytes()+v.tableBytes(set)) <= d.opts.IndexCacheBytes
+}
+
+// tableBytes returns what the tables of all code sets but one take.
+func (v *view) tableBytes(except *codeSetView) int {
 	sum := 0
-	for _, cv := range v.collections {
-		if cv != except && cv.table != nil {
-			sum += cv.table.Memory().Tables
+	for set := range v.sets() {
+		if set != except && set.table != nil {
+			sum += set.table.Memory().Tables
 		}
 	}
 	return sum

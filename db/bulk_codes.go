@@ -9,19 +9,27 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// bulkCodes writes what is kept of the codes of many rows, none of which has a code
-// in the space yet. It is what group.setCode writes for one row after the other.
-type bulkCodes struct {
+// bulkSpace writes what is kept of the codes of many rows, none of which has a code in
+// the space yet. It is what group.setCodes writes for one row after the other.
+type bulkSpace struct {
 	collection uint32
 	space      *space
-	replaces   *space // which goes; nil for none
-	table      *mih.Writer
+	replaces   *space             // which goes; nil for none
 	row        func(i int) uint32 // ascending
 	codes      codec.Codes        // by item, of a codes-only collection
 	encs       []encoding         // by item, of another
+	freshRow   uint64             // blocks of rows from this on have never been written
 
-	// Blocks from these numbers on have never been written.
-	freshRow, freshCode uint64
+	sets []*bulkCodes // by view
+}
+
+// bulkCodes is the part of one view.
+type bulkCodes struct {
+	codeKeys
+	of        *bulkSpace
+	at        int // of the view among those of the space
+	table     *mih.Writer
+	freshCode uint64 // blocks of codes from this number on have never been written
 
 	firstCode uint32        // that is new
 	numbers   []uint32      // of codes, by item
@@ -32,30 +40,85 @@ type bulkCodes struct {
 // noCode stands for the number of a code where an item has none.
 const noCode = 1<<32 - 1
 
+// addSet adds the next view, whose codes go into the table.
+func (s *bulkSpace) addSet(table *mih.Writer, freshCode uint64) {
+	at := len(s.sets)
+	s.sets = append(s.sets, &bulkCodes{
+		codeKeys: codeKeys{s.collection, s.space, s.space.views[at]}, of: s, at: at,
+		table: table, freshCode: freshCode, firstCode: table.Table().Next(), numbered: make(chan struct{}),
+	})
+}
+
 // tasks returns what there is to do, for together, on the way to tables.
-func (k *bulkCodes) tasks(t *bulkTables) (number task, write []task) {
-	k.numbered = make(chan struct{})
-	k.firstCode = k.table.Table().Next()
-	m := storedSplit(k.space.Bits).Len()
-	parts := min(m, runtime.GOMAXPROCS(0))
-	for p := range parts {
-		write = append(write, t.task(func(s *tableStream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
+func (s *bulkSpace) tasks(t *bulkTables) (number, write []task) {
+	write = append(write, t.task(s.writeProjections))
+	for _, k := range s.sets {
+		number = append(number, k.number)
+		m := storedSplit(s.space.Bits).Len()
+		parts := min(m, runtime.GOMAXPROCS(0))
+		for p := range parts {
+			write = append(write, t.task(func(s *tableStream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
+		}
+		write = append(write, t.task(k.writeCodes), t.task(k.writeRowCodes), t.task(k.writeCodeRows))
 	}
-	return k.number, append(write, t.task(k.writeProjections), t.task(k.writeCodes), t.task(k.writeRowCodes), t.task(k.writeCodeRows))
+	return number, write
+}
+
+// waitNumbered waits until the numbers of all codes are known.
+func (s *bulkSpace) waitNumbered(t *tableStream) error {
+	for _, k := range s.sets {
+		if err := t.wait(k.numbered); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counters completes the counters of the collection, when the numbers of all codes
+// are known; coded items had codes before.
+func (s *bulkSpace) counters(n codec.Counters, coded uint64) codec.Counters {
+	n.Sets, n.Coded = nil, coded+uint64(s.codes.Len())
+	for i := range s.encs {
+		if s.encs[i].hasCode() {
+			n.Coded++
+		}
+	}
+	for _, k := range s.sets {
+		n.Sets = append(n.Sets, k.countersOf(k.table))
+	}
+	return n
+}
+
+// drop deletes what there is of a kind in the space that this one replaces.
+func (s *bulkSpace) drop(t *tableStream, kind byte) error {
+	if s.replaces == nil {
+		return nil
+	}
+	prefix := codec.NumberKey(kind, s.collection, s.replaces.ID)
+	return t.deleteRange(prefix, codec.PrefixEnd(prefix))
+}
+
+// dropAll is drop where the kind has keys in each view: that of the first view, whose
+// keys come before those of the others, drops them all.
+func (k *bulkCodes) dropAll(t *tableStream, kind byte) error {
+	if k.at > 0 {
+		return nil
+	}
+	return k.of.drop(t, kind)
 }
 
 // code returns the code of item i, nil where it has none.
 func (k *bulkCodes) code(i int) codec.Code {
-	if k.encs != nil {
-		return k.encs[i].code
+	if k.of.encs != nil {
+		return k.of.encs[i].in(k.at).code
 	}
-	return k.codes.At(i)
+	return k.of.codes.At(i)
 }
 
 // number puts the codes into the table and keeps their numbers.
 func (k *bulkCodes) number(ctx context.Context) error {
 	t := k.table.Table()
-	numbers := make([]uint32, max(k.codes.Len(), len(k.encs)))
+	numbers := make([]uint32, max(k.of.codes.Len(), len(k.of.encs)))
 	for i := range numbers {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -74,7 +137,7 @@ func (k *bulkCodes) number(ctx context.Context) error {
 				k.singles = append(k.singles, uint64(n)<<32|uint64(row))
 			}
 		}
-		k.table.Add(n, k.row(i))
+		k.table.Add(n, k.of.row(i))
 		numbers[i] = n
 	}
 	slices.Sort(k.singles)
@@ -87,36 +150,36 @@ func (k *bulkCodes) writeRowCodes(t *tableStream) error {
 	if err := t.wait(k.numbered); err != nil {
 		return err
 	}
-	if err := k.drop(t, codec.KindRowCodes); err != nil {
+	if err := k.dropAll(t, codec.KindRowCodes); err != nil {
 		return err
 	}
-	b := k.blocks(t, codec.KindRowCodes, codec.RowCodeBytes, k.freshRow)
+	b := newBlockStream(t, k.block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
 	var entry []byte
 	for i, n := range k.numbers {
 		if n == noCode {
 			continue
 		}
 		from := codec.ProvenanceGiven
-		if k.encs != nil {
-			from = k.encs[i].from
+		if k.of.encs != nil {
+			from = k.of.encs[i].in(k.at).from
 		}
 		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.space.Revision}.Append(entry[:0])
-		if err := b.set(k.row(i), entry); err != nil {
+		if err := b.set(k.of.row(i), entry); err != nil {
 			return err
 		}
 	}
 	return b.flush()
 }
 
-func (k *bulkCodes) writeProjections(t *tableStream) error {
-	if err := k.drop(t, codec.KindProjection); err != nil {
+func (s *bulkSpace) writeProjections(t *tableStream) error {
+	if err := s.drop(t, codec.KindProjection); err != nil {
 		return err
 	}
-	width := k.space.projectionBytes()
-	b := k.blocks(t, codec.KindProjection, width, k.freshRow)
-	for i, enc := range k.encs {
+	width := s.space.projectionBytes()
+	b := newBlockStream(t, s.space.projections(s.collection).block(codec.KindProjection, 0), width, s.freshRow)
+	for i, enc := range s.encs {
 		if enc.projection != nil && width > 0 {
-			if err := b.set(k.row(i), enc.projection); err != nil {
+			if err := b.set(s.row(i), enc.projection); err != nil {
 				return err
 			}
 		}
@@ -130,11 +193,11 @@ func (k *bulkCodes) writeCodes(t *tableStream) error {
 	if err := t.wait(k.numbered); err != nil {
 		return err
 	}
-	if err := k.drop(t, codec.KindCodes); err != nil {
+	if err := k.dropAll(t, codec.KindCodes); err != nil {
 		return err
 	}
 	q, table := k.space.Bits, k.table.Table()
-	b := k.blocks(t, codec.KindCodes, codec.CodeEntryBytes(q), k.freshCode)
+	b := newBlockStream(t, k.block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
 	var entry []byte
 	for _, s := range k.singles {
 		n := uint32(s >> 32)
@@ -163,14 +226,14 @@ func (k *bulkCodes) writeCodeRows(t *tableStream) error {
 	if err := t.wait(k.numbered); err != nil {
 		return err
 	}
-	if err := k.drop(t, codec.KindCodeRows); err != nil {
+	if err := k.dropAll(t, codec.KindCodeRows); err != nil {
 		return err
 	}
 	table := k.table.Table()
 	pairs := slices.Clone(k.singles) // code number and row
 	for i, n := range k.numbers {
 		if n != noCode && table.Cardinality(n) > 1 {
-			pairs = append(pairs, uint64(n)<<32|uint64(k.row(i)))
+			pairs = append(pairs, uint64(n)<<32|uint64(k.of.row(i)))
 		}
 	}
 	slices.Sort(pairs)
@@ -181,7 +244,7 @@ func (k *bulkCodes) writeCodeRows(t *tableStream) error {
 			pairs = pairs[1:]
 		}
 		n := uint32(container >> 16)
-		key := codec.CodeRowsKey(k.collection, k.space.ID, 0, n, uint16(container))
+		key := k.rows(n, uint16(container))
 		if err := putLayer(t, key, layer, n >= k.firstCode); err != nil {
 			return err
 		}
@@ -196,7 +259,7 @@ func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
 		return err
 	}
 	if from == 0 {
-		if err := k.drop(t, codec.KindSubstring); err != nil {
+		if err := k.dropAll(t, codec.KindSubstring); err != nil {
 			return err
 		}
 	}
@@ -204,8 +267,7 @@ func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
 	split, count := storedSplit(k.space.Bits), int(table.Next()-k.firstCode)
 	codes := make([]uint16, count)
 	sorted := make([]uint32, count)
-	key := codec.SubstringKey(k.collection, k.space.ID, 0, 0, 0)
-	var value []byte
+	var key, value []byte
 	for j := from; j < to; j++ {
 		ends := make([]uint32, 1<<split.Width(j)+1)
 		for i := range codes {
@@ -224,7 +286,7 @@ func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
 			if begin == end {
 				continue
 			}
-			key = codec.AppendSubstringKey(key[:0], k.collection, k.space.ID, 0, uint16(j), uint32(v))
+			key = k.appendPosting(key[:0], uint16(j), uint32(v))
 			value = codec.AppendPosting(value[:0], sorted[begin:end], nil)
 			if err := t.put(key, value, k.firstCode == 0); err != nil {
 				return err
@@ -233,9 +295,4 @@ func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
 		}
 	}
 	return nil
-}
-
-// blocks returns a stream for blocks of the space.
-func (k *bulkCodes) blocks(t *tableStream, kind byte, width int, fresh uint64) *blockStream {
-	return newBlockStream(t, codec.SpaceBlockKey(kind, k.collection, k.space.ID, 0, 0), width, fresh)
 }

@@ -28,16 +28,18 @@ func (g *group) installTables(ctx context.Context, d *DB, s *collectionState, re
 	}
 	now := all.with(changed, s.changed.Contains)
 	t := newBulkTables(d, g.c)
-	codes := &bulkCodes{
-		collection: s.ID, space: sp, replaces: s.space, table: mih.NewWriter(sp.Bits),
+	codes := &bulkSpace{
+		collection: s.ID, space: sp, replaces: s.space,
 		row: func(i int) uint32 { return now.rows[i] }, encs: now.encs,
 	}
-	number, tasks := codes.tasks(t)
+	for range sp.views {
+		codes.addSet(mih.NewWriter(sp.Bits), 0)
+	}
+	first, tasks := codes.tasks(t)
 	counters := func() codec.Counters {
-		n, codes := s.counters, codes.table.Table()
+		n := s.counters
 		n.ActiveSpace, n.NextSpace = uint64(sp.ID), uint64(sp.ID)+1
-		n.NextCode, n.Codes, n.Coded = uint64(codes.Next()), uint64(codes.Distinct()), uint64(codes.Items())
-		return n
+		return codes.counters(n, 0)
 	}
 	for _, write := range []func(*tableStream) error{
 		func(t *tableStream) error { return codes.writeChunks(t, codec.KindModel, modelBytes) },
@@ -49,7 +51,7 @@ func (g *group) installTables(ctx context.Context, d *DB, s *collectionState, re
 			return t.set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), descriptor)
 		},
 		func(stream *tableStream) error {
-			if err := stream.wait(codes.numbered); err != nil {
+			if err := codes.waitNumbered(stream); err != nil {
 				return err
 			}
 			if err := t.writeSequence(stream); err != nil {
@@ -60,15 +62,19 @@ func (g *group) installTables(ctx context.Context, d *DB, s *collectionState, re
 	} {
 		tasks = append(tasks, t.task(write))
 	}
-	if err := t.commit(ctx, append([]task{number}, tasks...)); err != nil {
+	if err := t.commit(ctx, append(first, tasks...)); err != nil {
 		return err
 	}
 	if s.space != nil {
 		g.c.forgetEdits(s)
 	}
+	n := counters()
 	s.setSpace(sp)
-	s.table, s.counters = codes.table, counters()
-	s.freshSpace, s.freshCode = false, s.counters.NextCode
+	for i, set := range s.sets {
+		set.table, set.freshCode = codes.sets[i].table, n.Sets[i].NextCode
+	}
+	s.counters, s.freshSpace = n, false
+	s.counters.Sets = nil
 	s.changed = nil
 	g.c.publish(g.c.newView())
 	return nil
@@ -99,25 +105,16 @@ func chunkedOf(b []byte) chunked {
 }
 
 // writeChunks writes a value of the space that is cut.
-func (k *bulkCodes) writeChunks(t *tableStream, kind byte, b []byte) error {
-	if err := k.drop(t, kind); err != nil {
+func (s *bulkSpace) writeChunks(t *tableStream, kind byte, b []byte) error {
+	if err := s.drop(t, kind); err != nil {
 		return err
 	}
 	for i := range chunkedOf(b).Chunks {
 		n := min(chunkBytes, len(b))
-		if err := t.set(codec.ChunkKey(kind, k.collection, k.space.ID, i), b[:n]); err != nil {
+		if err := t.set(codec.ChunkKey(kind, s.collection, s.space.ID, i), b[:n]); err != nil {
 			return err
 		}
 		b = b[n:]
 	}
 	return nil
-}
-
-// drop deletes what there is of a kind in the space that this one replaces.
-func (k *bulkCodes) drop(t *tableStream, kind byte) error {
-	if k.replaces == nil {
-		return nil
-	}
-	prefix := codec.NumberKey(kind, k.collection, k.replaces.ID)
-	return t.deleteRange(prefix, codec.PrefixEnd(prefix))
 }

@@ -26,7 +26,7 @@ type bulkLoad struct {
 	tables *bulkTables
 
 	firstRow uint32
-	codes    *bulkCodes // nil where there is no space
+	codes    *bulkSpace // nil where there is no space
 	nextKey  uint64
 	keys     []string      // by item
 	order    []sortedKey   // the items by key
@@ -64,18 +64,21 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 	l.collectPresence()
 	first, tasks := []task{l.assignKeys}, []task{l.tables.task(l.writeKeys)}
 	if s.space != nil {
-		before := s.table.Publish()
-		defer func() {
-			if err != nil {
-				s.table.Rollback(before)
-			}
-		}()
-		l.codes = &bulkCodes{
-			collection: s.ID, space: s.space, table: s.table, row: l.row,
-			codes: l.b.codes, encs: l.b.encs, freshRow: s.freshRow, freshCode: s.freshCode,
+		l.codes = &bulkSpace{
+			collection: s.ID, space: s.space, row: l.row,
+			codes: l.b.codes, encs: l.b.encs, freshRow: s.freshRow,
+		}
+		for _, set := range s.sets {
+			before := set.table.Publish()
+			defer func() {
+				if err != nil {
+					set.table.Rollback(before)
+				}
+			}()
+			l.codes.addSet(set.table, set.freshCode)
 		}
 		number, write := l.codes.tasks(l.tables)
-		first, tasks = append(first, number), append(tasks, write...)
+		first, tasks = append(first, number...), append(tasks, write...)
 	}
 	for _, write := range []func(*tableStream) error{
 		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writeCounters,
@@ -97,7 +100,12 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 // applied brings the state in memory to what has been stored.
 func (l *bulkLoad) applied() {
 	s := l.s
-	s.counters = l.counters()
+	n := l.counters()
+	for i, set := range s.sets {
+		set.freshCode = n.Sets[i].NextCode
+	}
+	s.counters = n
+	s.counters.Sets = nil
 	for _, name := range l.labels.names {
 		s.labels.add(name)
 	}
@@ -112,9 +120,6 @@ func (l *bulkLoad) applied() {
 		}
 	}
 	s.freshRow = to
-	if s.space != nil {
-		s.freshCode = s.counters.NextCode
-	}
 	s.dirty = true
 }
 
@@ -124,9 +129,8 @@ func (l *bulkLoad) counters() codec.Counters {
 	n.NextRow += uint64(l.b.n)
 	n.Items += uint64(l.b.n)
 	n.NextKey = l.nextKey
-	if l.s.space != nil {
-		t := l.s.table.Table()
-		n.NextCode, n.Codes, n.Coded = uint64(t.Next()), uint64(t.Distinct()), uint64(t.Items())
+	if l.codes != nil {
+		return l.codes.counters(n, n.Coded)
 	}
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -85,7 +86,17 @@ func sameAnswers(t testing.TB, a, b *Collection) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sa.MemoryBytes, sa.IndexBytes, sb.MemoryBytes, sb.IndexBytes = 0, 0, 0, 0
+	targets := []string{""}
+	for _, s := range []*CollectionStats{sa, sb} {
+		s.MemoryBytes, s.IndexBytes = 0, 0
+		if len(s.Views) > 0 {
+			targets = nil
+		}
+		for i := range s.Views {
+			s.Views[i].MemoryBytes, s.Views[i].IndexBytes = 0, 0
+			targets = append(targets, s.Views[i].Target)
+		}
+	}
 	if diff := cmp.Diff(sa, sb); diff != "" {
 		t.Fatal(diff)
 	}
@@ -95,7 +106,7 @@ func sameAnswers(t testing.TB, a, b *Collection) {
 		t.Fatalf("labels %v and %v", la, lb)
 	}
 	for seed := range uint64(3) {
-		q := Query{Code: randomCodes(1, sa.Bits, seed)[0], K: 20}
+		q := Query{To: targets[int(seed)%len(targets)], Code: randomCodes(1, sa.Bits, seed)[0], K: 20}
 		for _, plan := range allPlans {
 			q.Plan = plan
 			for r := -1; r < 6; r += 3 {
@@ -285,13 +296,15 @@ func TestBulkLoadOfFeatures(t *testing.T) {
 			it.Fields = map[string]any{"price": float64(i)}
 		}
 	}
-	bothWays(t, pairsSchema, 2, func(w *world) {
-		opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 300}
-		w.put(items[:bulkItems+100]) // without a model
-		mustTrain(w.t, w.c, opt)
-		w.put(items[bulkItems+100 : bulkItems+400])
-		w.put(items[bulkItems+400:])
-	})
+	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
+		bothWays(t, pairsSchema, 2, func(w *world) {
+			opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 300}
+			w.put(items[:bulkItems+100]) // without a model
+			mustTrain(w.t, w.c, opt)
+			w.put(items[bulkItems+100 : bulkItems+400])
+			w.put(items[bulkItems+400:])
+		})
+	}
 }
 
 // Automatic keys are those that one Put after the other would give.
@@ -621,6 +634,12 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 // model that has learned from the first items gives all the same codes.
 func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 	longTest(t)
+	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
+		t.Run(views.String(), func(t *testing.T) { trainManyAndFew(t, views) })
+	}
+}
+
+func trainManyAndFew(t *testing.T, views model.Views) {
 	items := pairs(bulkItems+300, synth.Config{Seed: 5})
 	for i, it := range items {
 		if i%9 == 3 {
@@ -630,7 +649,7 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 			it.Labels = nil
 		}
 	}
-	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}, Rows: 200}
+	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 200}
 	few := items[:bulkItems-100]
 	many, some := newWorld(t, pairsSchema, true), newWorld(t, pairsSchema, true)
 	many.put(few)
@@ -672,7 +691,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	replaced := *items[77]
 	replaced.Labels = items[78].Labels
 	wrote := false
-	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}, Rows: 300}
+	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.ViewsTarget}, Rows: 300}
 	opt.Progress = func(stage string, _, _ int) {
 		if stage == "encode" && !wrote {
 			wrote = true
@@ -691,11 +710,11 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if like, err := w.c.Get(ctx, "k78"); err != nil || !slices.Equal(like.Code, got.Code) || got.CodeFrom != "labels" {
+		if like, err := w.c.Get(ctx, "k78"); err != nil || !reflect.DeepEqual(like.Codes, got.Codes) || got.Codes["text"].From != "labels" {
 			t.Errorf("%+v, %+v, %v", like, got, err)
 		}
 		for _, plan := range allPlans {
-			q := Query{Key: "k1", K: 1, Plan: plan}
+			q := Query{To: "text", Key: "k1", K: 1, Plan: plan}
 			if res, err := firstWithin(w.c, q, 0); err != nil || res.Total == 0 {
 				t.Errorf("plan %v: %+v, %v", plan, res, err)
 			}
@@ -725,7 +744,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, pairs(bulkItems, synth.Config{}))
-	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}, Rows: 100}
+	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
 	for _, space := range []uint32{1, 2} {
 		before := allItems(t, c)
 		broken = true

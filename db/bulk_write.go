@@ -23,7 +23,7 @@ func (l *bulkLoad) writeCounters(t *tableStream) error {
 		return err
 	}
 	if l.codes != nil {
-		if err := t.wait(l.codes.numbered); err != nil {
+		if err := l.codes.waitNumbered(t); err != nil {
 			return err
 		}
 	}

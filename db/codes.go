@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
 )
 
@@ -15,10 +17,12 @@ type Coded struct {
 	Code []byte // bits/8 bytes, as in Item; valid until the iteration goes on
 }
 
-// Codes yields all items that have a code, in database order, without reading
-// what else they hold. It shows them as they are when the iteration starts. An
-// error ends it.
-func (c *Collection) Codes(ctx context.Context) iter.Seq2[Coded, error] {
+// Codes yields the items that have a code and the modality to, in database order,
+// with the codes by which searches for it find them, and without reading what else
+// they hold. An empty one means all that have a code; where there are codes for each
+// target modality it has to be named. Codes shows them as they are when the iteration
+// starts. An error ends it.
+func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
 	return func(yield func(Coded, error) bool) {
 		if err := c.loaded(ctx); err != nil {
 			yield(Coded{}, err)
@@ -28,21 +32,35 @@ func (c *Collection) Codes(ctx context.Context) iter.Seq2[Coded, error] {
 			if cv.space == nil {
 				return nil
 			}
+			set, err := cv.codesFor(to)
+			if err != nil {
+				return err
+			}
+			var having *roaring.Bitmap // nil: all
+			if to != "" {
+				t, err := cv.modality(to)
+				if err != nil {
+					return err
+				}
+				having = cv.presence[t]
+			}
 			var b []byte
 			return forEachEntry(v.snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				s := searcher{c: c, v: v, cv: cv}
-				n, found, err := s.numberOf(row)
+				if having != nil && !having.Contains(row) {
+					return nil
+				}
+				n, found, err := set.numberOf(v.snap, row)
 				if err != nil || !found {
 					return err
 				}
-				code, err := cv.code(v.snap, n, row)
+				code, err := set.codeOf(v.snap, n, row)
 				if err != nil {
 					return err
 				}
-				b = code.AppendBytes(b[:0], cv.space.Bits)
+				b = code.AppendBytes(b[:0], set.space.Bits)
 				if !yield(Coded{row, string(entry), b}, nil) {
 					return errStopped
 				}
@@ -67,7 +85,7 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 		return err
 	}
 	for {
-		built, err := d.build(ctx, (*collectionView).due)
+		built, err := d.build(ctx, (*codeSetView).due)
 		if !built || err != nil {
 			return err
 		}

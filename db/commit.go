@@ -224,17 +224,14 @@ func (g *group) finish() error {
 		if !s.dirty {
 			continue
 		}
-		if s.table != nil {
-			t := s.table.Table()
-			s.counters.NextCode, s.counters.Codes, s.counters.Coded = uint64(t.Next()), uint64(t.Distinct()), uint64(t.Items())
-		}
-		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, id), s.counters.Append(nil), nil); err != nil {
+		n := s.allCounters()
+		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, id), n.Append(nil), nil); err != nil {
 			return err
 		}
 		s.freshSpace = false
-		s.freshRow = s.counters.NextRow
-		if s.space != nil {
-			s.freshCode = s.counters.NextCode
+		s.freshRow = n.NextRow
+		for i, set := range s.sets {
+			set.freshCode = n.Sets[i].NextCode
 		}
 	}
 	return g.batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, g.c.sequence+1), nil)

@@ -104,14 +104,14 @@ func (d *DB) rebuildAll(ctx context.Context) error {
 	if err := d.waitForCodes(ctx); err != nil {
 		return err
 	}
-	done := map[uint32]bool{}
+	done := map[*codeSet]bool{}
 	for {
-		built, err := d.build(ctx, func(cv *collectionView) *mih.Build {
-			if done[cv.ID] || cv.table == nil || cv.table.Wasted() == 0 {
+		built, err := d.build(ctx, func(set *codeSetView) *mih.Build {
+			if done[set.set] || set.table == nil || set.table.Wasted() == 0 {
 				return nil
 			}
-			done[cv.ID] = true
-			return cv.table.Rebuild()
+			done[set.set] = true
+			return set.table.Rebuild()
 		})
 		if !built || err != nil {
 			return err

@@ -168,15 +168,16 @@ func (d *DB) start(store *pebble.DB) error {
 		c.ids[s.Name] = id
 	}
 	for _, s := range c.states {
-		if s.loading == nil || s.counters.NextCode > loadAtOnce {
-			continue
+		cv := s.publish()
+		for i, set := range s.sets {
+			if set.stored.NextCode > loadAtOnce {
+				continue
+			}
+			if set.table, err = loadTable(context.Background(), store, cv, &cv.sets[i], d.opts.IndexCacheBytes < 0); err != nil {
+				return err
+			}
+			set.loading, s.dirty = nil, true
 		}
-		w, err := loadTable(context.Background(), store, s.publish(), d.opts.IndexCacheBytes < 0)
-		if err != nil {
-			return err
-		}
-		s.setTable(w)
-		s.loading = nil
 	}
 	d.store, d.committer = store, c
 	d.rebuild = make(chan struct{}, 1)
@@ -199,8 +200,8 @@ func (d *DB) publish(v *view) {
 	if old := d.current.Swap(v); old != nil {
 		old.release()
 	}
-	for _, cv := range v.collections {
-		if cv.due() != nil {
+	for set := range v.sets() {
+		if set.due() != nil {
 			d.wantBuild()
 			break
 		}

@@ -17,6 +17,10 @@
 //	t, err := c.Train(ctx, db.TrainOptions{})
 //	r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: words, K: 10})
 //
+// An item has one code, whatever is searched for, or with model.ViewsTarget one for
+// each modality that it has: searches for that modality (Query.To) use it, so that
+// each can have what finds it best.
+//
 // Labels, modalities and indexed fields filter what a search may find
 // (Query.Where); ItemsWhere, CountWhere and DeleteWhere do without a search.
 //

@@ -19,16 +19,18 @@ func (cv *collectionView) unlearned(t int) error {
 
 // Encode returns the code that an item with these features would get without labels,
 // bits/8 bytes, and the real-valued projection whose signs it is: that of the
-// modalities given as the model fuses them (model.Fuse). What else the item holds,
-// labels too, does not matter. Nothing is stored. The code of a query is another one,
-// see EncodeQuery.
-func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
+// modalities given as the model fuses them (model.Fuse). Where there are codes for each
+// target modality, to names the one that counts; it is of no account where codes are
+// shared. What else the item holds, labels too, does not matter. Nothing is stored. The
+// code of a query is another one, see EncodeQuery.
+func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, err error) {
 	err = c.read(func(_ *view, cv *collectionView) error {
 		if cv.codesOnly() {
 			return invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
 		}
-		if cv.space == nil {
-			return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+		set, err := cv.codesFor(to)
+		if err != nil {
+			return err
 		}
 		if len(item.Vectors)+len(item.Sparse) == 0 {
 			return invalid("no vectors to encode")
@@ -37,8 +39,9 @@ func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 		if err != nil {
 			return err
 		}
-		e := cv.space.encoders.Get().(*encoder)
-		defer cv.space.encoders.Put(e)
+		sp := cv.space
+		e := sp.encoders.Get().(*encoder)
+		defer sp.encoders.Put(e)
 		for t, x := range it.vectors {
 			if _, known := e.position(t); x.Present() && !known {
 				return cv.unlearned(t)
@@ -47,12 +50,12 @@ func (c *Collection) Encode(item *Item) (code []byte, z []float64, err error) {
 		if _, err := e.project([][]model.Vector{it.vectors}); err != nil {
 			return invalid("encode: %w", err)
 		}
-		fused, _ := e.fuse(0, sharedView)
+		fused, _ := e.fuse(0, slices.Index(sp.views, set.view))
 		if isZero(fused) {
 			return errFarAway
 		}
 		z = slices.Clone(fused)
-		code = codec.PackSigns(codec.NewCode(cv.space.Bits), z).AppendBytes(nil, cv.space.Bits)
+		code = codec.PackSigns(codec.NewCode(sp.Bits), z).AppendBytes(nil, sp.Bits)
 		return nil
 	})
 	return code, z, err

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -46,7 +47,9 @@ type Retrieval struct {
 
 // Evaluate measures every ordered pair of modalities, from those that have
 // queries to the others, over the items that have a code and the target
-// modality. In a collection of one modality the pair is that with itself. The
+// modality, by the codes that are searched for that target. A target that the
+// model knows nothing of is left out where each has codes of its own. In a
+// collection of one modality the pair is that with itself. The
 // time is that of a full ranking of the collection a query; the curves of the metrics
 // add nothing that can be measured.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
@@ -100,11 +103,17 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 					continue
 				}
 				r := Retrieval{From: m.Name, To: target.Name}
-				codesTo, labelsTo := database.having(cv, to)
-				if r.Hamming, err = model.Evaluate(ctx, codesTo, labelsTo, codes, queryLabels, e.Top); err != nil {
+				items, err := database.having(ctx, v, cv, to)
+				if errors.Is(err, ErrNoModel) {
+					continue // there are no codes for this target
+				}
+				if err != nil {
 					return err
 				}
-				if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, codesTo, labelsTo, z, queryLabels, e.Top); err != nil {
+				if r.Hamming, err = model.Evaluate(ctx, items.codes, items.labels, codes, queryLabels, e.Top); err != nil {
+					return err
+				}
+				if r.Asymmetric, err = model.EvaluateAsymmetric(ctx, items.codes, items.labels, z, queryLabels, e.Top); err != nil {
 					return err
 				}
 				out = append(out, r)
@@ -172,35 +181,29 @@ func (l labelIDs) sets(lists [][]string) [][]uint32 {
 	return out
 }
 
-// evaluated is the part of a collection that has codes, in database order.
+// evaluated is the items of a collection that are ranked, in database order, and what
+// has been read of their codes.
 type evaluated struct {
 	rows   []uint32
+	labels [][]uint32
+	ranked []*ranked // by target modality; nil until it is asked for
+}
+
+// ranked is the items that have a code and a modality.
+type ranked struct {
 	codes  codec.Codes
 	labels [][]uint32
 }
 
-// readEvaluated reads the items in filter that have codes; nil holds all items.
+// readEvaluated reads the items in filter; nil holds all items.
 func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap) (*evaluated, error) {
 	if truth != nil && len(truth) != cv.items {
 		return nil, invalid("truth about %d items, collection %q has %d", len(truth), cv.Name, cv.items)
 	}
 	given := ids.sets(truth)
-	codes := map[uint32]uint32{}
-	prefix := append(codec.NumberKey(codec.KindRowCodes, cv.ID, cv.space.ID), 0)
-	err := forEachEntry(v.snap, prefix, func(row uint32, entry []byte) error {
-		rc, err := codec.DecodeRowCode(entry)
-		if err != nil {
-			return corrupt(err, "code of row %d", row)
-		}
-		codes[row] = rc.Code
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := &evaluated{codes: codec.NewCodes(cv.space.Bits, len(codes))}
+	out := &evaluated{ranked: make([]*ranked, len(cv.Modalities))}
 	at := 0
-	err = forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
+	err := forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -214,36 +217,50 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 			labels = given[at]
 		}
 		at++
-		n, ok := codes[row]
-		if !ok || filter != nil && !filter.Contains(row) {
-			return nil
+		if filter == nil || filter.Contains(row) {
+			out.rows, out.labels = append(out.rows, row), append(out.labels, labels)
 		}
-		code, err := cv.code(v.snap, n, row)
-		if err != nil {
-			return err
-		}
-		out.rows = append(out.rows, row)
-		out.labels = append(out.labels, labels)
-		out.codes.Append(code)
 		return nil
 	})
 	return out, err
 }
 
-// having returns codes and labels of the items that have a modality.
-func (e *evaluated) having(cv *collectionView, modality int) (codec.Codes, [][]uint32) {
-	presence := cv.presence[modality]
-	if presence.GetCardinality() == cv.live.GetCardinality() {
-		return e.codes, e.labels
+// having returns the items that have a modality, with the codes by which they are
+// found in searches for it.
+func (e *evaluated) having(ctx context.Context, v *view, cv *collectionView, modality int) (*ranked, error) {
+	if e.ranked[modality] != nil {
+		return e.ranked[modality], nil
 	}
-	codes, labels := codec.NewCodes(cv.space.Bits, 0), [][]uint32{}
-	for i, row := range e.rows {
-		if presence.Contains(row) {
-			codes.Append(e.codes.At(i))
-			labels = append(labels, e.labels[i])
+	set, err := cv.codesFor(cv.Modalities[modality].Name)
+	if err != nil {
+		return nil, err
+	}
+	out := &ranked{codes: codec.NewCodes(set.space.Bits, 0)}
+	at := 0
+	err = forEachEntry(v.snap, set.prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-	}
-	return codes, labels
+		for at < len(e.rows) && e.rows[at] < row {
+			at++
+		}
+		if at == len(e.rows) || e.rows[at] != row || !cv.presence[modality].Contains(row) {
+			return nil
+		}
+		rc, err := codec.DecodeRowCode(entry)
+		if err != nil {
+			return corrupt(err, "code of row %d", row)
+		}
+		code, err := set.codeOf(v.snap, rc.Code, row)
+		if err != nil {
+			return err
+		}
+		out.codes.Append(code)
+		out.labels = append(out.labels, e.labels[at])
+		return nil
+	})
+	e.ranked[modality] = out
+	return out, err
 }
 
 // projectAll encodes n queries of one modality.

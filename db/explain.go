@@ -61,7 +61,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 		if res, err = s.first(ctx, q.K); err != nil {
 			return err
 		}
-		e.Distinct = cv.codes
+		e.Distinct = s.set.codes
 		e.Predicted = s.predict(radius)
 		return nil
 	})
@@ -78,7 +78,7 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 // predict returns what the plans are predicted to take.
 func (s *searcher) predict(radius int) map[string]float64 {
 	out := map[string]float64{}
-	if t := s.cv.table; t != nil {
+	if t := s.set.table; t != nil {
 		predicted := t.Predict
 		if s.byScore && radius < 0 {
 			predicted = func(q *mih.Query, _ int) map[Plan]float64 { return t.PredictBest(q) }
@@ -87,7 +87,7 @@ func (s *searcher) predict(radius int) map[string]float64 {
 			out[plan.String()] = ns / 1000
 		}
 	}
-	d := mih.Stored{Split: storedSplit(s.cv.space.Bits), Codes: s.cv.codes, Bits: s.cv.space.Bits, Costs: &s.c.db.stored}
+	d := mih.Stored{Split: storedSplit(s.set.space.Bits), Codes: s.set.codes, Bits: s.set.space.Bits, Costs: &s.c.db.stored}
 	r := radius
 	if r < 0 {
 		r = d.Split.Len() - 1

@@ -358,7 +358,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%25 == 24 {
-			space = mustTrain(t, c, TrainOptions{}).Space
+			space = mustTrain(t, c, TrainOptions{Options: model.Options{Views: model.Views(space % 2)}}).Space
 		}
 		if i%7 == 0 || i%25 == 24 {
 			crashes = append(crashes, crash{mem.CrashClone(vfs.CrashCloneCfg{}), i + 1, space})
@@ -372,6 +372,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 		if len(got) != cr.items {
 			t.Fatalf("%d of %d items are there", len(got), cr.items)
 		}
+		checkCodes(t, c, got)
 		s, err := c.Stats()
 		if err != nil || s.Space != cr.space || (cr.space > 0 && s.CodedItems != cr.items) {
 			t.Fatalf("after %d items: %+v, %v", cr.items, s, err)

@@ -138,7 +138,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 					if stored.CodeFrom != from {
 						t.Errorf("item %d has its code from %q, want %q", i, stored.CodeFrom, from)
 					}
-					if encoded, _, err := c.Encode(it); err != nil || !slices.Equal(encoded, code) {
+					if encoded, _, err := c.Encode("", it); err != nil || !slices.Equal(encoded, code) {
 						t.Errorf("item %d would get %x (%v), and has %x", i, encoded, err, code)
 					}
 				}

@@ -42,6 +42,7 @@ type group struct {
 	layers   map[string]codec.Layer
 	slices   map[fieldContainer]*fieldSlices // layers, too
 	postings []postingChange
+	sets     []*codeSet // that these are of
 
 	// What the store says, read by resolve, and then what the group has made of it.
 	rows  map[itemKey]rowState
@@ -120,11 +121,14 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 			}
 		}
 		if ch.kind != deleteItem && s.space != nil {
-			if s.table == nil {
+			if !s.loaded() {
 				return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
 			}
-			if newCodes[s.ID]++; newCodes[s.ID]+uint64(s.table.Table().Next()) >= maxRows-1 {
-				return 0, fmt.Errorf("%w: codes of collection %q: train again, or export and import", ErrFull, s.Name)
+			newCodes[s.ID]++
+			for _, set := range s.sets {
+				if newCodes[s.ID]+uint64(set.table.Table().Next()) >= maxRows-1 {
+					return 0, fmt.Errorf("%w: codes of collection %q: train again, or export and import", ErrFull, s.Name)
+				}
 			}
 		}
 		there[key] = ch.kind != deleteItem
@@ -144,13 +148,14 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 	return bytes, nil
 }
 
-// codeBytes estimates what the code of an item takes in the batch.
+// codeBytes estimates what the codes of an item take in the batch.
 func (s *collectionState) codeBytes() int {
 	if s.space == nil {
 		return 0
 	}
 	m := storedSplit(s.space.Bits).Len()
-	return codec.RowCodeBytes + codec.CodeEntryBytes(s.space.Bits) + s.space.projectionBytes() + m*postingEditBytes
+	view := codec.RowCodeBytes + codec.CodeEntryBytes(s.space.Bits) + m*postingEditBytes
+	return len(s.sets)*view + s.space.projectionBytes()
 }
 
 // row returns where the item with the key is, as the group leaves it.
@@ -243,18 +248,6 @@ func (g *group) keysBlock(s *collectionState, row uint32) *codec.BlockEdit {
 	return g.block(codec.NumberKey(codec.KindRowKeys, s.ID, block), -1, fresh)
 }
 
-// spaceBlock returns the edit of a block of the active space: n is a code number
-// for KindCodes, else a row.
-func (g *group) spaceBlock(kind byte, s *collectionState, n uint32, width int) *codec.BlockEdit {
-	block := n / codec.BlockRows
-	first := s.freshRow
-	if kind == codec.KindCodes {
-		first = s.freshCode
-	}
-	fresh := s.freshSpace || uint64(block)*codec.BlockRows >= first
-	return g.block(codec.SpaceBlockKey(kind, s.ID, s.space.ID, 0, block), width, fresh)
-}
-
 // layer returns the change to the set under key.
 func (g *group) layer(key []byte) codec.Layer {
 	l, ok := g.layers[string(key)]
@@ -307,7 +300,7 @@ func (g *group) delete(s *collectionState, ch *change) error {
 	}
 	g.setRow(s, &s.live, codec.SetLive, 0, row, false)
 	g.keysBlock(s, row).Clear(byte(row))
-	if err := g.setCode(s, row, encoding{}); err != nil {
+	if err := g.setCodes(s, row, encoding{}); err != nil {
 		return err
 	}
 	s.counters.Items--
@@ -390,7 +383,7 @@ func (g *group) put(s *collectionState, ch *change) error {
 			return err
 		}
 	}
-	return g.setCode(s, row, enc)
+	return g.setCodes(s, row, enc)
 }
 
 // labelIDs returns the ids of labels, ascending, giving new ones to those that
@@ -441,8 +434,9 @@ func (g *group) stored(s *collectionState, row uint32) (*checked, error) {
 		it.vectors[t] = x
 	}
 	if s.codesOnly() {
-		if n, found := s.table.Table().CodeOf(row); found {
-			it.code = slices.Clone(s.table.Table().Code(n))
+		t := s.sets[0].table.Table()
+		if n, found := t.CodeOf(row); found {
+			it.code = slices.Clone(t.Code(n))
 		}
 	}
 	return it, nil

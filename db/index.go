@@ -8,28 +8,29 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// This file keeps what is stored of the codes of a space in step with the table
-// in memory: which code a row has, the codes, which rows carry each, and the
-// postings of their substrings.
+// This file keeps what is stored of a code set in step with the table in memory:
+// which code a row has, the codes, which rows carry each, and the postings of their
+// substrings.
 
 // storedSplit returns how codes of q bits are cut for the stored postings: into
 // 16 bits each, whatever their number, as postings cannot be cut anew when a
 // collection grows. With a million codes a posting has some 15 numbers.
 func storedSplit(q int) mih.Split { return mih.NewSplit(q, (q+15)/16) }
 
-// A postingChange adds the number of a code to a posting of the active space of a
-// collection, or takes it out.
+// A postingChange adds the number of a code to a posting of a code set, or takes it
+// out.
 type postingChange struct {
-	collection, value, n uint32
-	substring            uint16
-	out                  bool
+	set, value, n uint32 // set: its place in group.sets
+	substring     uint16
+	out           bool
 }
 
-// compare orders changes by the key of the posting and then by the number.
+// compare orders changes by the posting and then by the number, those of one set as
+// their keys are.
 func (a postingChange) compare(b postingChange) int {
 	switch {
-	case a.collection != b.collection:
-		return cmp.Compare(a.collection, b.collection)
+	case a.set != b.set:
+		return cmp.Compare(a.set, b.set)
 	case a.substring != b.substring:
 		return cmp.Compare(a.substring, b.substring)
 	case a.value != b.value:
@@ -40,17 +41,22 @@ func (a postingChange) compare(b postingChange) int {
 
 // samePosting reports whether both change the same posting.
 func (a postingChange) samePosting(b postingChange) bool {
-	return a.value == b.value && a.substring == b.substring && a.collection == b.collection
+	return a.value == b.value && a.substring == b.substring && a.set == b.set
 }
 
 // postingEditBytes estimates what one edit takes in a batch.
 const postingEditBytes = 32
 
 // setPosting adds the number of a code to its postings, or takes it out.
-func (g *group) setPosting(s *collectionState, n uint32, c codec.Code, in bool) {
-	split := storedSplit(s.space.Bits)
+func (g *group) setPosting(set *codeSet, n uint32, c codec.Code, in bool) {
+	at := slices.Index(g.sets, set)
+	if at < 0 {
+		at = len(g.sets)
+		g.sets = append(g.sets, set)
+	}
+	split := storedSplit(set.space.Bits)
 	for j := range split.Len() {
-		g.postings = append(g.postings, postingChange{s.ID, split.Of(c, j), n, uint16(j), !in})
+		g.postings = append(g.postings, postingChange{uint32(at), split.Of(c, j), n, uint16(j), !in})
 	}
 }
 
@@ -77,8 +83,7 @@ func (g *group) finishPostings() error {
 				added = append(added, n)
 			}
 		}
-		s := g.c.states[first.collection]
-		key = codec.AppendSubstringKey(key[:0], s.ID, s.space.ID, 0, first.substring, first.value)
+		key = g.sets[first.set].appendPosting(key[:0], first.substring, first.value)
 		value = codec.AppendPosting(value[:0], added, deleted)
 		if err := g.batch.Merge(key, value, nil); err != nil {
 			return err
@@ -87,33 +92,25 @@ func (g *group) finishPostings() error {
 	return nil
 }
 
-// setCode makes enc the code of the row; an empty one takes away the code that
-// it has.
-func (g *group) setCode(s *collectionState, row uint32, enc encoding) error {
+// setCodes makes enc the codes of the row in all views; an empty one takes away the
+// codes that it has.
+func (g *group) setCodes(s *collectionState, row uint32, enc encoding) error {
 	if s.space == nil {
 		return nil
 	}
-	old, had := s.table.Table().CodeOf(row)
-	same := had && enc.code != nil && slices.Equal(s.table.Table().Code(old), enc.code)
-	if had && !same {
-		g.unlinkCode(s, old, row)
-	}
-	rowCodes := func() *codec.BlockEdit { return g.spaceBlock(codec.KindRowCodes, s, row, codec.RowCodeBytes) }
-	if enc.code != nil {
-		if !same {
-			n, isNew, err := s.table.Number(enc.code)
-			if err != nil {
-				return err
-			}
-			g.linkCode(s, n, row, isNew)
-			old = n
+	had := s.hasCode(row)
+	for i, set := range s.sets {
+		if err := g.setCode(s, set, row, enc.in(i)); err != nil {
+			return err
 		}
-		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: enc.from, Revision: s.space.Revision}.Append(nil))
-	} else if had {
-		rowCodes().Clear(byte(row))
+	}
+	if has := s.hasCode(row); has && !had {
+		s.counters.Coded++
+	} else if had && !has {
+		s.counters.Coded--
 	}
 	if width := s.space.projectionBytes(); width > 0 {
-		projections := g.spaceBlock(codec.KindProjection, s, row, width)
+		projections := g.rowBlock(s, s.space.projections(s.ID), codec.KindProjection, row, width)
 		if enc.projection != nil {
 			projections.Set(byte(row), enc.projection)
 		} else {
@@ -123,58 +120,92 @@ func (g *group) setCode(s *collectionState, row uint32, enc encoding) error {
 	return nil
 }
 
+// setCode makes a code that of the row in one view, or takes it away.
+func (g *group) setCode(s *collectionState, set *codeSet, row uint32, given viewCode) error {
+	old, had := set.table.Table().CodeOf(row)
+	same := had && given.code != nil && slices.Equal(set.table.Table().Code(old), given.code)
+	if had && !same {
+		g.unlinkCode(set, old, row)
+	}
+	rowCodes := func() *codec.BlockEdit {
+		return g.rowBlock(s, set.codeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
+	}
+	if given.code != nil {
+		if !same {
+			n, isNew, err := set.table.Number(given.code)
+			if err != nil {
+				return err
+			}
+			g.linkCode(set, n, row, isNew)
+			old = n
+		}
+		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.from, Revision: set.space.Revision}.Append(nil))
+	} else if had {
+		rowCodes().Clear(byte(row))
+	}
+	return nil
+}
+
 // linkCode records that a row carries code number n.
-func (g *group) linkCode(s *collectionState, n, row uint32, isNew bool) {
-	t := s.table.Table()
+func (g *group) linkCode(set *codeSet, n, row uint32, isNew bool) {
+	t := set.table.Table()
 	rows := t.Rows(n)
 	switch {
 	case isNew:
-		g.setPosting(s, n, t.Code(n), true)
-		g.setCodeEntry(s, n, row)
+		g.setPosting(set, n, t.Code(n), true)
+		g.setCodeEntry(set, n, row)
 	case rows.Len() == 1:
-		g.setCodeEntry(s, n, codec.ManyRows)
+		g.setCodeEntry(set, n, codec.ManyRows)
 		for first := range rows.All() {
-			g.setCodeRow(s, n, first, true)
+			g.setCodeRow(set, n, first, true)
 		}
 		fallthrough
 	default:
-		g.setCodeRow(s, n, row, true)
+		g.setCodeRow(set, n, row, true)
 	}
-	s.table.Add(n, row)
+	set.table.Add(n, row)
 }
 
 // unlinkCode records that a row does not carry code number n any more.
-func (g *group) unlinkCode(s *collectionState, n, row uint32) {
-	t := s.table.Table()
+func (g *group) unlinkCode(set *codeSet, n, row uint32) {
+	t := set.table.Table()
 	c := t.Code(n)
-	s.table.Remove(n, row)
+	set.table.Remove(n, row)
 	rows := t.Rows(n)
 	if rows.Len() == 0 {
-		g.setPosting(s, n, c, false)
-		g.codeBlock(s, n).Clear(byte(n))
+		g.setPosting(set, n, c, false)
+		g.codeBlock(set, n).Clear(byte(n))
 		return
 	}
-	g.setCodeRow(s, n, row, false)
+	g.setCodeRow(set, n, row, false)
 	if rows.Len() == 1 {
 		for last := range rows.All() {
-			g.setCodeRow(s, n, last, false)
-			g.setCodeEntry(s, n, last)
+			g.setCodeRow(set, n, last, false)
+			g.setCodeEntry(set, n, last)
 		}
 	}
 }
 
-func (g *group) codeBlock(s *collectionState, n uint32) *codec.BlockEdit {
-	return g.spaceBlock(codec.KindCodes, s, n, codec.CodeEntryBytes(s.space.Bits))
+// rowBlock returns the edit of a block of rows of the active space.
+func (g *group) rowBlock(s *collectionState, k codeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
+	first := uint64(row) / codec.BlockRows * codec.BlockRows
+	return g.block(k.block(kind, row), width, s.freshSpace || first >= s.freshRow)
 }
 
-func (g *group) setCodeEntry(s *collectionState, n, row uint32) {
-	g.codeBlock(s, n).Set(byte(n), codec.AppendCodeEntry(nil, s.table.Table().Code(n), s.space.Bits, row))
+// codeBlock returns the edit of the block with code number n.
+func (g *group) codeBlock(set *codeSet, n uint32) *codec.BlockEdit {
+	first := uint64(n) / codec.BlockRows * codec.BlockRows
+	return g.block(set.block(codec.KindCodes, n), codec.CodeEntryBytes(set.space.Bits), first >= set.freshCode)
+}
+
+func (g *group) setCodeEntry(set *codeSet, n, row uint32) {
+	g.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.table.Table().Code(n), set.space.Bits, row))
 }
 
 // setCodeRow adds a row to the stored rows of a code that several carry, or
 // takes it out.
-func (g *group) setCodeRow(s *collectionState, n, row uint32, in bool) {
-	l := g.layer(codec.CodeRowsKey(s.ID, s.space.ID, 0, n, uint16(row>>16)))
+func (g *group) setCodeRow(set *codeSet, n, row uint32, in bool) {
+	l := g.layer(set.rows(n, uint16(row>>16)))
 	if in {
 		l.Add(uint16(row))
 	} else {

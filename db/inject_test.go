@@ -60,7 +60,7 @@ func life(fsys vfs.FS, items []*Item) (there, unknown []string, trained bool) {
 				}
 			}
 			if round == 0 {
-				_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+				_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5, Views: model.ViewsTarget}})
 				trained = err == nil
 			}
 			d.store.AsyncFlush() // so that tables and manifests are written, too
@@ -119,6 +119,7 @@ func TestEveryFailedChange(t *testing.T) {
 				t.Errorf("change %d failed: %d items with label %s of %d, %v", k, n, l, want, err)
 			}
 		}
+		checkCodes(t, c, found)
 		if s, err := c.Stats(); err != nil || (trained && s.CodedItems != s.Items) {
 			t.Errorf("change %d failed: %+v, %v", k, s, err)
 		}

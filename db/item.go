@@ -33,6 +33,11 @@ type Item struct {
 	// several), "given", or empty where there is no code.
 	CodeFrom string
 
+	// Codes holds the codes by target modality, in items that the database returns,
+	// where a training with model.ViewsTarget has made one for each that the item
+	// has; then Code and CodeFrom are empty. It is ignored on the way in.
+	Codes map[string]TargetCode
+
 	// Labels is a set of strings; empty means unlabelled.
 	Labels []string
 
@@ -41,6 +46,12 @@ type Item struct {
 	Fields map[string]any
 
 	Payload []byte
+}
+
+// A TargetCode is the code by which an item is found in searches for one modality.
+type TargetCode struct {
+	Code []byte // as Item.Code
+	From string // as Item.CodeFrom
 }
 
 // checked is an item in the terms of its collection. What it points to is its

@@ -15,8 +15,7 @@ import (
 // and until then searches read what they need from the store. Writers of a
 // collection wait for its codes, as they have to know which number a code has.
 
-// loading tells those who need the codes of a collection in memory when they are
-// there.
+// loading tells those who need the codes of a set in memory when they are there.
 type loading struct {
 	wanted chan struct{} // somebody waits; holds one
 	done   chan struct{} // closed when the table is there, or cannot be
@@ -27,11 +26,8 @@ func newLoading() *loading {
 	return &loading{wanted: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// wait waits until the codes are in memory; a nil loading has nothing to wait for.
+// wait waits until the codes are in memory.
 func (l *loading) wait(ctx context.Context) error {
-	if l == nil {
-		return nil
-	}
 	select {
 	case <-l.done:
 		return l.err
@@ -64,23 +60,23 @@ const loadAfter = 10 * time.Millisecond
 func (d *DB) load(ctx context.Context, v *view) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
-	for _, cv := range v.collections {
-		if cv.loading == nil || cv.table != nil {
+	for set, cv := range v.sets() {
+		if set.loading == nil || set.table != nil {
 			continue
 		}
 		select {
 		case <-start.Done():
-		case <-cv.loading.wanted:
+		case <-set.loading.wanted:
 		}
-		tables := mih.TableBytes(cv.space.Bits, cv.codes) + d.current.Load().tableBytes(nil)
+		tables := mih.TableBytes(set.space.Bits, set.codes) + d.current.Load().tableBytes(nil)
 		var w *mih.Writer
 		err := recovered(func() (err error) {
-			w, err = loadTable(ctx, v.snap, cv, int64(tables) > d.opts.IndexCacheBytes)
+			w, err = loadTable(ctx, v.snap, cv, set, int64(tables) > d.opts.IndexCacheBytes)
 			return err
 		})
 		if err == nil {
 			err = d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
-				g.c.states[cv.ID].setTable(w)
+				set.set.table, g.c.states[cv.ID].dirty = w, true
 				return nil
 			}})
 		}
@@ -90,42 +86,55 @@ func (d *DB) load(ctx context.Context, v *view) {
 			} else {
 				d.opts.Logger.Error("codes not loaded", "collection", cv.Name, "error", err)
 			}
-			cv.loading.err = err
+			set.loading.err = err
 		}
-		close(cv.loading.done)
+		close(set.loading.done)
 	}
-}
-
-// setTable gives a collection the table that was loaded for it.
-func (s *collectionState) setTable(w *mih.Writer) {
-	s.table, s.dirty = w, true
-	s.generation++
 }
 
 // loaded waits until the codes of the collection are in memory.
 func (c *Collection) loaded(ctx context.Context) error {
-	var l *loading
+	var all []*loading
 	err := c.read(func(_ *view, cv *collectionView) error {
-		l = cv.loading
+		all = cv.appendLoading(nil)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return l.wait(ctx)
+	return waitForAll(ctx, all)
 }
 
-// loadTable reads the codes of a collection's space and which rows carry them, and
-// indexes them unless bare.
-func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, bare bool) (*mih.Writer, error) {
-	q, next := cv.space.Bits, uint32(cv.nextCode)
+// appendLoading appends what there is to wait for before the codes of the
+// collection are in memory.
+func (cv *collectionView) appendLoading(dst []*loading) []*loading {
+	for i := range cv.sets {
+		if l := cv.sets[i].loading; l != nil {
+			dst = append(dst, l)
+		}
+	}
+	return dst
+}
+
+func waitForAll(ctx context.Context, all []*loading) error {
+	for _, l := range all {
+		if err := l.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadTable reads the codes of a code set of the collection and which rows carry
+// them, and indexes them unless bare.
+func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *codeSetView, bare bool) (*mih.Writer, error) {
+	q, next := set.space.Bits, uint32(set.nextCode)
 	// The largest first: after it the others do not make the garbage collector run
 	// again, as they would one by one in a heap that is small yet.
-	codes := codec.NewCodes(q, cv.codes)
-	numbers, rows := make([]uint32, 0, cv.codes), make([]uint32, 0, cv.codes)
+	codes := codec.NewCodes(q, set.codes)
+	numbers, rows := make([]uint32, 0, set.codes), make([]uint32, 0, set.codes)
 	code := codec.NewCode(q)
-	prefix := append(codec.NumberKey(codec.KindCodes, cv.ID, cv.space.ID), 0)
-	err := forEachEntry(r, prefix, func(n uint32, entry []byte) error {
+	err := forEachEntry(r, set.prefix(codec.KindCodes), func(n uint32, entry []byte) error {
 		if n%codec.BlockRows == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -165,7 +174,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, bare bo
 			return nil, err
 		}
 	}
-	err = forEach(r, append(codec.NumberKey(codec.KindCodeRows, cv.ID, cv.space.ID), 0), func(key, value []byte) error {
+	err = forEach(r, set.prefix(codec.KindCodeRows), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -183,9 +192,9 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, bare bo
 	if err != nil {
 		return nil, err
 	}
-	if t := w.Table(); t.Distinct() != cv.codes || t.Items() != cv.coded || t.Distinct() != len(numbers) {
+	if t := w.Table(); t.Distinct() != set.codes || t.Items() != set.coded || t.Distinct() != len(numbers) {
 		return nil, corrupt(fmt.Errorf("%d codes of %d rows, %d of %d were counted, %d have rows",
-			len(numbers), t.Items(), cv.codes, cv.coded, t.Distinct()), "codes of collection %q", cv.Name)
+			len(numbers), t.Items(), set.codes, set.coded, t.Distinct()), "codes of collection %q", cv.Name)
 	}
 	return w, nil
 }

@@ -43,9 +43,7 @@ func (c *Collection) searchGroup(ctx context.Context, v *view, cv *collectionVie
 			}
 		}
 	}()
-	var shared []*searcher
-	var asked []*mih.Query
-	var k []int
+	shared := map[*codeSetView]*sharedScan{}
 	for i := range queries {
 		q := queries[i]
 		if q.K == 0 {
@@ -57,17 +55,22 @@ func (c *Collection) searchGroup(ctx context.Context, v *view, cv *collectionVie
 		}
 		searchers[i] = s
 		if mq := s.query(); !s.byScore && !s.usesStore(mq, -1) {
-			shared, asked, k = append(shared, s), append(asked, mq), append(k, s.toFind(q.K))
+			scan := shared[s.set]
+			if scan == nil {
+				scan = new(sharedScan)
+				shared[s.set] = scan
+			}
+			scan.searchers, scan.asked, scan.k = append(scan.searchers, s), append(scan.asked, mq), append(scan.k, s.toFind(q.K))
 		} else if err := s.nearest(ctx, s.toFind(q.K)); err != nil {
 			return queryError(first+i, err)
 		}
 	}
-	if len(shared) > 0 {
-		found, err := cv.table.NearestEach(ctx, asked, k)
+	for set, scan := range shared {
+		found, err := set.table.NearestEach(ctx, scan.asked, scan.k)
 		if err != nil {
 			return err
 		}
-		for i, s := range shared {
+		for i, s := range scan.searchers {
 			s.matches = found[i]
 		}
 	}
@@ -78,6 +81,13 @@ func (c *Collection) searchGroup(ctx context.Context, v *view, cv *collectionVie
 		}
 	}
 	return nil
+}
+
+// A sharedScan is the queries of a group that look at the same codes.
+type sharedScan struct {
+	searchers []*searcher
+	asked     []*mih.Query
+	k         []int
 }
 
 // queryError says which query an error is about.

@@ -51,8 +51,8 @@ func BenchmarkOpen(b *testing.B) {
 				took("open", start)
 				c := mustCollection(b, d, "main")
 				if loading {
-					for _, cv := range d.current.Load().collections {
-						cv.loading.wanted <- struct{}{}
+					for set := range d.current.Load().sets() {
+						set.loading.wanted <- struct{}{}
 					}
 				}
 				asked := time.Now()

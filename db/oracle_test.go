@@ -217,6 +217,7 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 			}
 		case op == 7 && !codesOnly:
 			opt := TrainOptions{Options: model.Options{Bits: 16, Seed: uint64(rapid.IntRange(0, 3).Draw(t, "seed"))}}
+			opt.Views, opt.Fusion = drawViews(t)
 			if _, err := c.Train(ctx, opt); err == nil {
 				trained = true
 			}
@@ -237,7 +238,7 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 
 // checkAgainst compares everything that can be read with the oracle.
 func checkAgainst(t *rapid.T, c *Collection, o *oracle, trained bool) {
-	ignoreCode := cmpopts.IgnoreFields(Item{}, "CodeFrom", "Code")
+	ignoreCode := cmpopts.IgnoreFields(Item{}, "CodeFrom", "Code", "Codes")
 	var items []*Item
 	for it, err := range c.Items(ctx) {
 		if err != nil {
@@ -264,6 +265,7 @@ func checkAgainst(t *rapid.T, c *Collection, o *oracle, trained bool) {
 			t.Fatal(diff)
 		}
 	}
+	checkCodes(t, c, items)
 	if trained {
 		checkSearches(t, c, items)
 	}
@@ -277,11 +279,17 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 	}
 	q := Query{K: rapid.IntRange(1, 15).Draw(t, "k"), Code: make([]byte, stats.Bits/8)}
 	q.Code[0] = rapid.Byte().Draw(t, "query")
+	if len(stats.Modalities) > 0 && rapid.Bool().Draw(t, "to") {
+		q.To = "image"
+	}
+	if q.To = drawTarget(t, c, stats, q); len(stats.Views) > 0 && q.To == "" {
+		return // the model knows another target only
+	}
 	var z []float64
 	if len(stats.Modalities) > 0 && rapid.Bool().Draw(t, "byVector") {
 		q.From, q.Code = "text", nil
 		q.Vector = []float32{1, 0, float32(rapid.IntRange(-2, 2).Draw(t, "x")), 1, 0}
-		if _, z, err = c.EncodeQuery(Query{From: "text", Vector: q.Vector}); err != nil {
+		if _, z, err = c.EncodeQuery(Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
 			// No labelled item had text, or all had the same: then searches say so, too.
 			if _, serr := c.Search(ctx, q); serr == nil || serr.Error() != err.Error() {
 				t.Fatalf("encode says %v, search %v", err, serr)
@@ -289,17 +297,15 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 			return
 		}
 	}
-	if len(stats.Modalities) > 0 && rapid.Bool().Draw(t, "to") {
-		q.To = "image"
-	}
 	code := q.Code
 	if z != nil {
-		code, _, _ = c.EncodeQuery(Query{From: "text", Vector: q.Vector})
+		code, _, _ = c.EncodeQuery(Query{From: "text", To: q.To, Vector: q.Vector})
 	}
+	codeOf := func(it *Item) []byte { return codeFor(it, q.To, stats) }
 	distance := func(it *Item) int {
 		n := 0
 		for i := range code {
-			n += bits.OnesCount8(code[i] ^ it.Code[i])
+			n += bits.OnesCount8(code[i] ^ codeOf(it)[i])
 		}
 		return n
 	}
@@ -309,15 +315,21 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 		if it.Code != nil && it.CodeFrom == "" {
 			t.Fatalf("item %s has a code from nowhere", it.Key)
 		}
-		if it.Code != nil {
-			codes[string(it.Code)] = true
+		if codeOf(it) != nil {
+			codes[string(codeOf(it))] = true
 			if q.To == "" || it.Vectors[q.To] != nil {
 				eligible[it.Key] = it
 			}
 		}
 	}
-	if len(codes) != stats.DistinctCodes {
-		t.Fatalf("%d distinct codes counted, %d reported", len(codes), stats.DistinctCodes)
+	distinct := stats.DistinctCodes
+	for _, v := range stats.Views {
+		if v.Target == q.To {
+			distinct = v.DistinctCodes
+		}
+	}
+	if len(codes) != distinct {
+		t.Fatalf("%d distinct codes counted, %d reported", len(codes), distinct)
 	}
 
 	radius := rapid.IntRange(0, 16).Draw(t, "radius")
@@ -352,14 +364,14 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 				if !math.IsNaN(h.Score) {
 					t.Fatalf("a query by code has score %g", h.Score)
 				}
-			} else if want := dot(z, it.Code); math.Abs(want-h.Score) > 1e-9 {
+			} else if want := dot(z, codeOf(it)); math.Abs(want-h.Score) > 1e-9 {
 				t.Fatalf("score %g, want %g", h.Score, want)
 			}
 			if i == 0 {
 				continue
 			}
 			last := res.Hits[i-1]
-			sameCode := slices.Equal(eligible[last.Key].Code, it.Code)
+			sameCode := slices.Equal(codeOf(eligible[last.Key]), codeOf(it))
 			switch {
 			case h.Distance < last.Distance, h.Distance == last.Distance && h.Score > last.Score:
 				t.Fatalf("hit %d is better than hit %d", i, i-1)
@@ -367,10 +379,10 @@ func checkSearches(t *rapid.T, c *Collection, items []*Item) {
 				t.Fatal("rows of one code are out of order")
 			}
 			if !sameCode {
-				done[string(eligible[last.Key].Code)] = true
+				done[string(codeOf(eligible[last.Key]))] = true
 			}
-			if done[string(it.Code)] {
-				t.Fatalf("code %x comes twice", it.Code)
+			if done[string(codeOf(it))] {
+				t.Fatalf("code %x comes twice", codeOf(it))
 			}
 		}
 		for key, it := range eligible {

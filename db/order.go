@@ -104,7 +104,7 @@ func firstRanked(rows []rankedRow, k int) []rankedRow {
 
 // cosines fills in the cosines of rows that share a block.
 func (s *searcher) cosines(block uint32, rows []rankedRow) error {
-	key := codec.SpaceBlockKey(codec.KindProjection, s.cv.ID, s.cv.space.ID, 0, block)
+	key := s.cv.space.projections(s.cv.ID).block(codec.KindProjection, block*codec.BlockRows)
 	value, closer, err := s.v.snap.Get(key)
 	if errors.Is(err, errNotFound) {
 		return nil

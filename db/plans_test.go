@@ -103,7 +103,10 @@ func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 	v.refs.Store(1)
 	for id, cv := range now.collections {
 		without := *cv
-		without.table = nil
+		without.sets = slices.Clone(cv.sets)
+		for i := range without.sets {
+			without.sets[i].table = nil
+		}
 		v.collections[id] = &without
 	}
 	p := d.pin(v)
@@ -294,13 +297,18 @@ func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
 
 // forceBuild indexes all codes, as happens by itself when they are many.
 func forceBuild(t *rapid.T, d *DB) {
-	if _, err := d.build(ctx, func(cv *collectionView) *mih.Build {
-		if cv.table == nil {
-			return nil
+	done := map[*codeSet]bool{}
+	for built, err := true, error(nil); built; {
+		built, err = d.build(ctx, func(set *codeSetView) *mih.Build {
+			if set.table == nil || done[set.set] {
+				return nil
+			}
+			done[set.set] = true
+			return set.table.Rebuild()
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return cv.table.Rebuild()
-	}); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -487,7 +495,9 @@ func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
 					t.Fatal(err)
 				}
 			case "train":
-				_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 8, Anchors: 4, Seed: 1}})
+				opt := model.Options{Bits: 8, Anchors: 4, Seed: 1}
+				opt.Views, opt.Fusion = drawViews(t)
+				_, err := c.Train(ctx, TrainOptions{Options: opt})
 				trained = trained || err == nil
 			case "build":
 				forceBuild(t, d)
@@ -577,6 +587,14 @@ func drawPair(t *rapid.T) *Item {
 func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 	q := Query{Rerank: rapid.SampledFrom([]Rerank{RerankProjection, RerankNone, RerankAsymmetric, RerankAsymmetric}).Draw(t, "rerank"),
 		To: rapid.SampledFrom([]string{"", "image", "text"}).Draw(t, "to")}
+	stats, err := c.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.To = drawTarget(t, c, stats, q); len(stats.Views) > 0 && q.To == "" {
+		return q, nil // the model knows another target only
+	}
+	codeOf := func(it *Item) []byte { return codeFor(it, q.To, stats) }
 	items := map[string]*Item{}
 	coded := 0
 	var all []*Item
@@ -585,7 +603,7 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 			t.Fatal(err)
 		}
 		all = append(all, it)
-		if it.Code != nil {
+		if codeOf(it) != nil {
 			coded++
 			if q.To == "" || it.Vectors[q.To] != nil {
 				items[it.Key] = it
@@ -594,17 +612,22 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 	}
 	var z []float64
 	var code []byte
-	var err error
 	switch pair := drawPair(t); {
 	case pair.Vectors["text"] != nil:
 		q.From, q.Vector = "text", pair.Vectors["text"]
-		if code, z, err = c.EncodeQuery(Query{From: "text", Vector: q.Vector}); err != nil {
+		if code, z, err = c.EncodeQuery(Query{From: "text", To: q.To, Vector: q.Vector}); err != nil {
 			return q, nil // the model does not know texts
 		}
 	case len(all) > 0:
 		q.Key = all[rapid.IntRange(0, len(all)-1).Draw(t, "by key")].Key
 		it := all[slices.IndexFunc(all, func(it *Item) bool { return it.Key == q.Key })]
-		if code = it.Code; code == nil {
+		code = codeOf(it)
+		for _, v := range stats.Views { // in its place, what the item has elsewhere
+			if code == nil {
+				code = it.Codes[v.Target].Code
+			}
+		}
+		if code == nil {
 			return q, nil
 		}
 	default:
@@ -623,13 +646,13 @@ func learnedAnswer(t *rapid.T, c *Collection) (Query, []Hit) {
 		it := items[h.Key]
 		d := 0
 		for j := range code {
-			d += bits.OnesCount8(code[j] ^ it.Code[j])
+			d += bits.OnesCount8(code[j] ^ codeOf(it)[j])
 		}
 		if d != h.Distance || !seen.CheckedAdd(h.Row) {
 			t.Fatalf("hit %+v: the distance is %d", h, d)
 		}
-		if z != nil && math.Abs(dot(z, it.Code)-h.Score) > 1e-9 {
-			t.Fatalf("hit %+v: the score is %g", h, dot(z, it.Code))
+		if z != nil && math.Abs(dot(z, codeOf(it))-h.Score) > 1e-9 {
+			t.Fatalf("hit %+v: the score is %g", h, dot(z, codeOf(it)))
 		}
 		if i > 0 {
 			last := res.Hits[i-1]

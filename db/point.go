@@ -1,7 +1,6 @@
 package db
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -20,7 +19,7 @@ type point struct {
 	vector   model.Vector // likewise, in the form of the modality
 }
 
-// point encodes a query.
+// point encodes a query and finds out which codes it is for.
 func (s *searcher) point(q Query) (*point, error) {
 	cv := s.cv
 	given := 0
@@ -32,8 +31,12 @@ func (s *searcher) point(q Query) (*point, error) {
 	switch {
 	case given != 1:
 		return nil, invalid("a query starts from one of a vector, a key and a code; %d are given", given)
-	case cv.space == nil:
-		return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+	}
+	var err error
+	if s.set, err = cv.codesFor(q.To); err != nil {
+		return nil, err
+	}
+	switch {
 	case q.Vector != nil || q.Sparse != nil:
 		if q.From == "" {
 			return nil, invalid("a query by vector names the modality that the vector is of")
@@ -73,15 +76,14 @@ func (s *searcher) point(q Query) (*point, error) {
 			return s.project(t, x)
 		}
 	}
-	n, found, err := s.numberOf(row)
+	code, found, err := cv.itemCode(s.v.snap, s.set, row)
+	if err == nil && !found {
+		err = invalid("item %q has no code: it has neither features nor a label that the model knows", q.Key)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !found {
-		return nil, invalid("item %q has no code: it has neither features nor a label that the model knows", q.Key)
-	}
-	code, err := s.codeOf(n)
-	return &point{code: code}, err
+	return &point{code: code}, nil
 }
 
 // project encodes a vector of modality t as a query.

@@ -20,10 +20,13 @@ type Query struct {
 	// From is the modality of Vector or Sparse, which are the same in the two forms;
 	// either goes where the modality is of the other. With Key, it is the modality whose stored
 	// features of that item are encoded; where it is empty, or the item lacks
-	// it, the stored code of the item is used.
+	// it, the stored code of the item is used: that for the target, or where it has
+	// none the first that it has for another, as all codes of a space can be compared.
 	From string
 
-	// To, if not empty, restricts the answer to items that have this modality.
+	// To, if not empty, restricts the answer to items that have this modality. Where
+	// a training has made codes for each target modality (model.ViewsTarget), it names
+	// the codes that are searched, and has to be given.
 	To string
 
 	Vector []float32
@@ -229,6 +232,7 @@ type searcher struct {
 	c      *Collection
 	v      *view
 	cv     *collectionView
+	set    *codeSetView // that is searched
 	q      *Query
 	p      *point
 	filter *roaring.Bitmap // rows that may be hits; nil: all that have a code
@@ -268,6 +272,9 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	if s.p, err = s.point(*q); err != nil {
 		s.close()
 		return nil, err
+	}
+	if _, is := s.set.target(); is && q.Where == "" {
+		s.filter = nil // the items that have codes in the view are those
 	}
 	switch q.Rerank {
 	case RerankNone:
@@ -328,7 +335,7 @@ func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where
 // inStore returns the stored codes, opened for this search.
 func (s *searcher) inStore() *storedCodes {
 	if s.stored == nil {
-		s.stored = newStoredCodes(s.v.snap, s.cv, s.filter)
+		s.stored = newStoredCodes(s.v.snap, s.set, s.filter)
 	}
 	return s.stored
 }
@@ -337,23 +344,23 @@ func (s *searcher) inStore() *storedCodes {
 // are not in memory yet, where that is asked for, and, within a radius, where
 // tables are in the store only and predicted to beat a scan.
 func (s *searcher) usesStore(q *mih.Query, radius int) bool {
-	t := s.cv.table
+	t := s.set.table
 	switch {
 	case s.plan == PlanDisk || s.plan == PlanBlockScan || t == nil:
 		return true
 	case s.plan != PlanAuto || radius < 0 || t.Indexed():
 		return false
 	}
-	d := mih.Stored{Split: storedSplit(t.Bits()), Codes: s.cv.codes, Bits: t.Bits(), Costs: &s.c.db.stored}
+	d := mih.Stored{Split: storedSplit(t.Bits()), Codes: s.set.codes, Bits: t.Bits(), Costs: &s.c.db.stored}
 	postings, _ := d.PredictRadius(radius)
 	return postings < t.PredictRadius(q, radius)
 }
 
 // storedIndex returns the index in the store.
 func (s *searcher) storedIndex() *mih.Stored {
-	cv := s.cv
+	set := s.set
 	return &mih.Stored{
-		Split: storedSplit(cv.space.Bits), Codes: cv.codes, Bits: cv.space.Bits,
+		Split: storedSplit(set.space.Bits), Codes: set.codes, Bits: set.space.Bits,
 		Store: s.inStore(), Costs: &s.c.db.stored,
 	}
 }
@@ -370,7 +377,7 @@ func (s *searcher) storedPlan() Plan {
 func (s *searcher) query() *mih.Query {
 	q := &mih.Query{Code: s.p.code, Filter: s.filter, Plan: s.plan}
 	if s.after != nil {
-		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.cv.table.Rows(n), n, distance) }
+		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.set.table.Rows(n), n, distance) }
 	}
 	return q
 }
@@ -385,7 +392,7 @@ func (s *searcher) within(ctx context.Context, r int) (err error) {
 	if s.usesStore(q, r) {
 		s.matches, s.total, err = s.storedIndex().Radius(ctx, s.p.code, r, s.storedPlan(), nil, s.explain.index())
 	} else {
-		s.matches, s.total, err = s.cv.table.Radius(ctx, q, r, nil, s.explain.index())
+		s.matches, s.total, err = s.set.table.Radius(ctx, q, r, nil, s.explain.index())
 	}
 	if err == nil && s.byScore {
 		err = s.score(ctx)
@@ -397,7 +404,7 @@ func (s *searcher) within(ctx context.Context, r int) (err error) {
 // count returns how many items are within r bits.
 func (s *searcher) count(ctx context.Context, r int) (int, error) {
 	if q := s.query(); !s.usesStore(q, r) {
-		return s.cv.table.Count(ctx, q, r)
+		return s.set.table.Count(ctx, q, r)
 	}
 	s.byScore = false // nobody looks at the order
 	err := s.within(ctx, r)
@@ -423,9 +430,9 @@ func (s *searcher) nearest(ctx context.Context, k int) (err error) {
 	case inStore:
 		s.matches, err = d.Nearest(ctx, s.p.code, k, s.storedPlan(), nil, s.explain.index())
 	case s.byScore:
-		s.scored, err = s.cv.table.Best(ctx, q, s.p.scorer, k, nil, s.explain.index())
+		s.scored, err = s.set.table.Best(ctx, q, s.p.scorer, k, nil, s.explain.index())
 	default:
-		s.matches, err = s.cv.table.Nearest(ctx, q, k, nil, s.explain.index())
+		s.matches, err = s.set.table.Nearest(ctx, q, k, nil, s.explain.index())
 	}
 	s.explain.searched(start)
 	return err
@@ -433,7 +440,7 @@ func (s *searcher) nearest(ctx context.Context, k int) (err error) {
 
 // rowsOf returns the rows that carry a code that was found.
 func (s *searcher) rowsOf(n uint32) (mih.Rows, error) {
-	if t := s.cv.table; t != nil {
+	if t := s.set.table; t != nil {
 		return t.Rows(n), nil
 	}
 	return s.inStore().rows(n)
@@ -441,20 +448,10 @@ func (s *searcher) rowsOf(n uint32) (mih.Rows, error) {
 
 // codeOf returns the code with a number; it must not be written to.
 func (s *searcher) codeOf(n uint32) (codec.Code, error) {
-	if t := s.cv.table; t != nil {
+	if t := s.set.table; t != nil {
 		if code := t.Code(n); code != nil {
 			return code, nil
 		}
 	}
 	return s.inStore().codeOf(n)
-}
-
-// numberOf returns the number of the code that a row carries.
-func (s *searcher) numberOf(row uint32) (n uint32, found bool, err error) {
-	if t := s.cv.table; t != nil {
-		n, found = t.CodeOf(row)
-		return n, found, nil
-	}
-	rc, found, err := rowCode(s.v.snap, s.cv.ID, s.cv.space, row)
-	return rc.Code, found, err
 }

@@ -23,7 +23,7 @@ func TestSearchRefuses(t *testing.T) {
 	if _, err := c.Search(ctx, Query{From: "text", Vector: text}); !errors.Is(err, ErrNoModel) {
 		t.Errorf("before training: %v", err)
 	}
-	if _, _, err := c.Encode(items[0]); !errors.Is(err, ErrNoModel) {
+	if _, _, err := c.Encode("", items[0]); !errors.Is(err, ErrNoModel) {
 		t.Errorf("encode before training: %v", err)
 	}
 	if _, err := c.Evaluate(ctx, Evaluation{Queries: map[string][][]float32{"text": {text}}, Labels: [][]string{{"a"}}}); !errors.Is(err, ErrNoModel) {

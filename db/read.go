@@ -52,19 +52,6 @@ func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) er
 	return nil
 }
 
-// rowCode returns what code a row has; found is false where it has none.
-func rowCode(r pebble.Reader, collection uint32, s *space, row uint32) (rc codec.RowCode, found bool, err error) {
-	key := codec.SpaceBlockKey(codec.KindRowCodes, collection, s.ID, 0, row/codec.BlockRows)
-	err = blockEntry(r, key, row, func(entry []byte) error {
-		found = true
-		if rc, err = codec.DecodeRowCode(entry); err != nil {
-			return corrupt(err, "code of row %d", row)
-		}
-		return nil
-	})
-	return rc, found && err == nil, err
-}
-
 // readRecord reads the item record of a row.
 func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindItem, collection, row))
@@ -141,41 +128,31 @@ func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*It
 	if cv.space == nil {
 		return it, nil
 	}
-	rc, found, err := rowCode(r, cv.ID, cv.space, row)
-	if err != nil || !found {
-		return it, err
-	}
-	code, err := cv.code(r, rc.Code, row)
-	if err != nil {
-		return nil, err
-	}
-	it.Code = code.AppendBytes(nil, cv.space.Bits)
-	it.CodeFrom = cv.provenanceName(rc.Provenance)
-	return it, nil
-}
-
-// code returns the code with a number that stands in a row.
-func (cv *collectionView) code(r pebble.Reader, n, row uint32) (codec.Code, error) {
-	if cv.table != nil {
-		if code := cv.table.Code(n); code != nil {
-			return code, nil
+	for i := range cv.sets {
+		set := &cv.sets[i]
+		rc, found, err := set.rowCode(r, row)
+		if err != nil {
+			return nil, err
 		}
-		return nil, corrupt(fmt.Errorf("number %d does not exist", n), "code of row %d", row)
+		if !found {
+			continue
+		}
+		code, err := set.codeOf(r, rc.Code, row)
+		if err != nil {
+			return nil, err
+		}
+		b, from := code.AppendBytes(nil, set.space.Bits), cv.provenanceName(rc.Provenance)
+		t, is := set.target()
+		if !is {
+			it.Code, it.CodeFrom = b, from
+			continue
+		}
+		if it.Codes == nil {
+			it.Codes = map[string]TargetCode{}
+		}
+		it.Codes[cv.Modalities[t].Name] = TargetCode{b, from}
 	}
-	code, found := codec.NewCode(cv.space.Bits), false
-	key := codec.SpaceBlockKey(codec.KindCodes, cv.ID, cv.space.ID, 0, n/codec.BlockRows)
-	err := blockEntry(r, key, n, func(entry []byte) error {
-		found = true
-		_, err := codec.DecodeCodeEntry(code, cv.space.Bits, entry)
-		return err
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("number %d does not exist", n)
-	}
-	if err != nil {
-		return nil, corrupt(err, "code of row %d", row)
-	}
-	return code, nil
+	return it, nil
 }
 
 func (cv *collectionView) provenanceName(p codec.Provenance) string {

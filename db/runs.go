@@ -178,7 +178,7 @@ func (s *searcher) behind() *position {
 
 // score puts the codes that were found in the order of their scores.
 func (s *searcher) score(ctx context.Context) error {
-	if s.cv.table == nil { // codes of one block after the other
+	if s.set.table == nil { // codes of one block after the other
 		slices.SortFunc(s.matches, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
 	}
 	s.scored = make([]mih.Scored, len(s.matches))
@@ -295,7 +295,7 @@ func (s *searcher) first(ctx context.Context, k int) (*Result, error) {
 	if s.radius >= 0 {
 		room = min(k, s.total)
 	}
-	res.Hits = make([]Hit, 0, min(room, s.cv.coded, 1<<16))
+	res.Hits = make([]Hit, 0, min(room, s.set.coded, 1<<16))
 	find := s.toFind(k)
 	more := find == k && s.size() > k
 	var run Run
@@ -328,7 +328,7 @@ func (s *searcher) toFind(k int) int {
 	if w := s.window(); w > 0 {
 		return max(k, w)
 	}
-	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.cv.coded < s.cv.items) {
+	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.set.coded < s.cv.items) {
 		return k + 1
 	}
 	return k
@@ -343,5 +343,5 @@ func (s *searcher) size() int {
 	case s.filter != nil:
 		return int(s.filter.GetCardinality())
 	}
-	return s.cv.coded
+	return s.set.coded
 }

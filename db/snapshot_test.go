@@ -291,7 +291,8 @@ func TestSearchesDuringEverything(t *testing.T) {
 		if i%3 > 0 {
 			return nil
 		}
-		return second(c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}))
+		views := []model.Views{model.ViewsTarget, model.ViewsShared}[i/3%2]
+		return second(c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}}))
 	})
 	write(func(i int) error {
 		if i%3 > 0 {
@@ -300,11 +301,11 @@ func TestSearchesDuringEverything(t *testing.T) {
 		return d.Compact(ctx)
 	})
 	write(func(int) error {
-		return second(d.build(ctx, func(cv *collectionView) *mih.Build {
-			if cv.Name != "codes" {
+		return second(d.build(ctx, func(set *codeSetView) *mih.Build {
+			if set.collection != codes.id {
 				return nil
 			}
-			return cv.table.Rebuild()
+			return set.table.Rebuild()
 		}))
 	})
 	read := func(f func(i int) error) {
@@ -367,7 +368,8 @@ func TestSearchesDuringEverything(t *testing.T) {
 		return nil
 	})
 	read(func(i int) error {
-		runs, err := c.SearchRadius(ctx, Query{From: "image", Vector: items[i%300].Vectors["image"], Plan: allPlans[i%len(allPlans)]}, 6)
+		q := Query{From: "image", To: "text", Vector: items[i%300].Vectors["image"], Plan: allPlans[i%len(allPlans)]}
+		runs, err := c.SearchRadius(ctx, q, 6)
 		if err != nil {
 			return err
 		}

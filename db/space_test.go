@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,7 +52,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if got.space != s || got.from != want.from || cmp.Diff(got.code, want.code) != "" || cmp.Diff(got.projection, want.projection) != "" {
+			if got.space != s || !reflect.DeepEqual(got.first, want.first) || !reflect.DeepEqual(got.rest, want.rest) || cmp.Diff(got.projection, want.projection) != "" {
 				t.Fatalf("item %d is %+v among others, and %+v alone", i, got, want)
 			}
 		}

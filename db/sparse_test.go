@@ -205,7 +205,7 @@ func TestSparseIsDense(t *testing.T) {
 				}
 			}
 			w.same("code", func(c *Collection) (any, error) {
-				code, z, err := c.Encode(given(items[i]))
+				code, z, err := c.Encode("", given(items[i]))
 				return []any{code, z}, err
 			})
 		}

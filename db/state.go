@@ -9,7 +9,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // collectionState is what the committer knows of a collection. Only the
@@ -17,21 +16,16 @@ import (
 type collectionState struct {
 	*descriptor
 	labels   *labels
-	counters codec.Counters
+	counters codec.Counters // but those of the sets
 	live     sharedBitmap
 	presence []sharedBitmap
 	space    *space
-	table    *mih.Writer // nil while it is being loaded; nothing is written meanwhile
+	sets     []*codeSet // of the views of the space
 
-	// generation grows when another table takes the place of the table, whose
-	// builds are of no use then.
-	generation int
-	loading    *loading // nil where there is nothing to load
-
-	// Blocks from these numbers on have never been written, so that they need
-	// no merging with what was there.
-	freshRow, freshCode uint64 // of row keys and codes; of projections likewise, unless
-	freshSpace          bool   // all blocks of the space are new
+	// Blocks from this row on have never been written, so that they need no merging
+	// with what was there.
+	freshRow   uint64
+	freshSpace bool // nor has any block of the space
 
 	// changed collects the rows that were put or deleted since a training took
 	// its snapshot; nil while none is going on.
@@ -87,12 +81,12 @@ func (s *collectionState) publish() *collectionView {
 	for i := range s.presence {
 		v.presence = append(v.presence, s.presence[i].publish())
 	}
-	v.generation, v.loading = s.generation, s.loading
-	v.nextRow, v.nextCode = s.counters.NextRow, s.counters.NextCode
-	v.codes, v.coded = int(s.counters.Codes), int(s.counters.Coded)
-	if s.table != nil {
-		v.table = s.table.Publish()
-		v.nextCode, v.codes, v.coded = uint64(v.table.Next()), v.table.Distinct(), v.table.Items()
+	v.nextRow, v.coded = s.counters.NextRow, int(s.counters.Coded)
+	if len(s.sets) > 0 {
+		v.sets = make([]codeSetView, 0, len(s.sets))
+	}
+	for _, set := range s.sets {
+		v.sets = append(v.sets, set.publish())
 	}
 	s.shown = v
 	return v
@@ -147,8 +141,20 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 	if s.space, err = readSpace(r, d, uint32(s.counters.ActiveSpace)); err != nil {
 		return nil, err
 	}
-	s.freshCode = s.counters.NextCode
-	s.loading = newLoading()
+	stored := s.counters.Sets
+	s.counters.Sets = nil
+	if len(stored) != len(s.space.views) {
+		return nil, corrupt(fmt.Errorf("of %d views, the space has %d", len(stored), len(s.space.views)), "counters of collection %q", d.Name)
+	}
+	for i, view := range s.space.views {
+		if n := stored[i]; n.Space != uint64(s.space.ID) || n.View != view {
+			return nil, corrupt(fmt.Errorf("of view %d in space %d, not %d in %d", n.View, n.Space, view, s.space.ID), "counters of collection %q", d.Name)
+		}
+		s.sets = append(s.sets, &codeSet{
+			codeKeys: codeKeys{d.ID, s.space, view}, stored: stored[i],
+			loading: newLoading(), freshCode: stored[i].NextCode,
+		})
+	}
 	return s, nil
 }
 

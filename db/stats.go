@@ -28,10 +28,20 @@ type CollectionStats struct {
 	Space         uint32          `json:"space,omitempty"`
 	Revision      uint32          `json:"revision,omitempty"`
 	Bits          int             `json:"bits,omitempty"`
-	CodedItems    int             `json:"coded_items"`    // that have a code
-	DistinctCodes int             `json:"distinct_codes"` // that some item has
-	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index and row sets
-	IndexBytes    int64           `json:"index_bytes"`    // in it: tables of substrings
+	CodedItems    int             `json:"coded_items"`     // that have a code
+	DistinctCodes int             `json:"distinct_codes"`  // that some item has; the sum over the views
+	MemoryBytes   int64           `json:"memory_bytes"`    // codes, index and row sets
+	IndexBytes    int64           `json:"index_bytes"`     // in it: tables of substrings
+	Views         []ViewStats     `json:"views,omitempty"` // where each target modality has codes of its own
+}
+
+// ViewStats are figures about the codes for one target modality.
+type ViewStats struct {
+	Target        string `json:"target"`
+	CodedItems    int    `json:"coded_items"`
+	DistinctCodes int    `json:"distinct_codes"`
+	MemoryBytes   int64  `json:"memory_bytes"` // codes and index
+	IndexBytes    int64  `json:"index_bytes"`
 }
 
 // ModalityStats says how many items have a modality.
@@ -90,11 +100,21 @@ func (cv *collectionView) stats() CollectionStats {
 	}
 	if cv.space != nil {
 		s.Trained, s.Space, s.Revision, s.Bits = true, cv.space.ID, cv.space.Revision, cv.space.Bits
-		s.CodedItems, s.DistinctCodes = cv.coded, cv.codes
-		if cv.table != nil {
-			m := cv.table.Memory()
-			s.MemoryBytes += int64(m.Codes + m.Tables + m.Rows)
-			s.IndexBytes = int64(m.Tables)
+		s.CodedItems = cv.coded
+	}
+	for i := range cv.sets {
+		set := &cv.sets[i]
+		v := ViewStats{CodedItems: set.coded, DistinctCodes: set.codes}
+		if set.table != nil {
+			m := set.table.Memory()
+			v.MemoryBytes, v.IndexBytes = int64(m.Codes+m.Tables+m.Rows), int64(m.Tables)
+		}
+		s.DistinctCodes += v.DistinctCodes
+		s.MemoryBytes += v.MemoryBytes
+		s.IndexBytes += v.IndexBytes
+		if t, is := set.target(); is {
+			v.Target = cv.Modalities[t].Name
+			s.Views = append(s.Views, v)
 		}
 	}
 	return s

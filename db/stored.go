@@ -13,13 +13,13 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// storedCodes is the mih.Store of what Pebble has of a space: postings, codes,
+// storedCodes is the mih.Store of what Pebble has of a code set: postings, codes,
 // and the rows that carry them. It answers searches while the codes are being
 // loaded, and where the tables in memory would take too much of it. For one
 // search; close it.
 type storedCodes struct {
 	snap   *pebble.Snapshot
-	cv     *collectionView
+	set    *codeSetView
 	filter *roaring.Bitmap
 	weigh  func(rows mih.Rows, number uint32, distance int) int
 
@@ -28,10 +28,10 @@ type storedCodes struct {
 	carried map[uint32]uint32 // what stands beside the codes that were near
 }
 
-func newStoredCodes(snap *pebble.Snapshot, cv *collectionView, filter *roaring.Bitmap) *storedCodes {
+func newStoredCodes(snap *pebble.Snapshot, set *codeSetView, filter *roaring.Bitmap) *storedCodes {
 	return &storedCodes{
-		snap: snap, cv: cv, filter: filter,
-		blocks: newCodeBlocks(snap, cv), carried: map[uint32]uint32{},
+		snap: snap, set: set, filter: filter,
+		blocks: newCodeBlocks(snap, set.codeKeys), carried: map[uint32]uint32{},
 	}
 }
 
@@ -39,7 +39,7 @@ func (s *storedCodes) close() error { return s.blocks.close() }
 
 // Posting implements mih.Store.
 func (s *storedCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, error) {
-	s.key = codec.AppendSubstringKey(s.key[:0], s.cv.ID, s.cv.space.ID, 0, uint16(j), value)
+	s.key = s.set.appendPosting(s.key[:0], uint16(j), value)
 	b, closer, err := s.snap.Get(s.key)
 	if errors.Is(err, errNotFound) {
 		return dst, nil
@@ -61,7 +61,7 @@ const minPart = 64
 
 // Near implements mih.Store. Codes that are not in memory are read on all cores.
 func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Code, numbers []uint32, r int) ([]codec.Near, error) {
-	if t := s.cv.table; t != nil {
+	if t := s.set.table; t != nil {
 		for _, n := range numbers {
 			code := t.Code(n)
 			if code == nil {
@@ -79,7 +79,7 @@ func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 		return recovered(func() error {
 			blocks := &s.blocks
 			if i > 0 {
-				other := newCodeBlocks(s.snap, s.cv)
+				other := newCodeBlocks(s.snap, s.set.codeKeys)
 				defer other.close() // what it has read, it has checked
 				blocks = &other
 			}
@@ -142,7 +142,7 @@ func (s *storedCodes) Weight(n uint32, distance int) (int, error) {
 
 // rows returns the rows that carry a code that was near.
 func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
-	if t := s.cv.table; t != nil {
+	if t := s.set.table; t != nil {
 		return t.Rows(n), nil
 	}
 	row, known := s.carried[n]
@@ -157,7 +157,7 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 		return mih.RowsOf(row), nil
 	}
 	var rows []uint32
-	prefix := codec.CodeRowsPrefix(s.cv.ID, s.cv.space.ID, 0, n)
+	prefix := s.set.allRows(n)
 	err := forEach(s.snap, prefix, func(key, value []byte) error {
 		_, container := codec.CodeRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)

@@ -13,7 +13,7 @@ import (
 
 // storedNear opens a database of manyCodes and returns its codes as they are found
 // in the store, and where they are in memory.
-func storedNear(t *testing.T, n int) (cold *storedCodes, warm *collectionView) {
+func storedNear(t *testing.T, n int) (cold *storedCodes, warm *codeSetView) {
 	d := mustOpen(t, "db", &Options{FS: manyCodes(t, n)})
 	c := mustCollection(t, d, "main")
 	if err := c.loaded(ctx); err != nil {
@@ -23,10 +23,11 @@ func storedNear(t *testing.T, n int) (cold *storedCodes, warm *collectionView) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warm, err = v.collection(c.id, c.name)
+	cv, err := v.collection(c.id, c.name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	warm = &cv.sets[0]
 	without := *warm
 	without.table = nil
 	cold = newStoredCodes(v.snap, &without, nil)
@@ -41,10 +42,10 @@ func storedNear(t *testing.T, n int) (cold *storedCodes, warm *collectionView) {
 }
 
 // numbersOf returns the numbers of all codes in memory.
-func numbersOf(cv *collectionView) []uint32 {
+func numbersOf(set *codeSetView) []uint32 {
 	var out []uint32
-	for n := range uint32(cv.nextCode) {
-		if cv.table.Code(n) != nil {
+	for n := range uint32(set.nextCode) {
+		if set.table.Code(n) != nil {
 			out = append(out, n)
 		}
 	}
@@ -114,7 +115,7 @@ func TestNearFails(t *testing.T) {
 func TestCodesFarApartAreReadAlone(t *testing.T) {
 	s, warm := storedNear(t, 9000)
 	read := func(step uint32) uint64 {
-		b := newCodeBlocks(s.snap, s.cv)
+		b := newCodeBlocks(s.snap, s.set.codeKeys)
 		for n := uint32(0); n < uint32(warm.nextCode); n += step * codec.BlockRows {
 			if _, _, err := b.read(n); err != nil {
 				t.Fatal(err)

@@ -37,13 +37,15 @@ type Training struct {
 }
 
 // Train learns a model from the labelled items of the collection, gives every
-// item its code, and makes it the model that searches use, replacing the one
+// item its code, or with model.ViewsTarget its code for each modality that it has
+// and the model knows, and makes it the model that searches use, replacing the one
 // before with its codes. All of that takes effect at once, when everything is
 // durable; a failure or a cancelled context leaves everything as it was.
 //
 // Readers and writers go on while it runs; what is written meanwhile is coded at
-// the end, and only for that and the commit writers wait. Memory: some 150 +
-// bits bytes an item, and what model.Train takes. A second training of the
+// the end, and only for that and the commit writers wait. Memory: some 175 +
+// bits bytes an item, for each view but the first 70 + bits/4 more, and what
+// model.Train takes. A second training of the
 // collection at the same time gives ErrBusy; one that cannot work with what is
 // stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
@@ -123,6 +125,11 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	if err != nil {
 		return nil, err
 	}
+	if opt.Views == model.ViewsTarget {
+		if _, err := targetViews(src.modalities); err != nil {
+			return nil, err
+		}
+	}
 	modalities := make([]model.Modality, len(src.modalities))
 	for i, t := range src.modalities {
 		modalities[i] = model.Modality(cv.Modalities[t])
@@ -155,7 +162,7 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 		if err != nil {
 			return err
 		}
-		t = &Training{Space: s.space.ID, Revision: s.space.Revision, Items: s.table.Table().Items()}
+		t = &Training{Space: s.space.ID, Revision: s.space.Revision, Items: int(s.counters.Coded)}
 		return nil
 	})
 	if err != nil {
@@ -326,7 +333,11 @@ type coded struct {
 // of them, the next one is read.
 func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.Result, modalities []int, progress func(string, int, int)) (*coded, error) {
 	// The space has no number before the committer gives it one.
-	out := &coded{space: newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model, modalities)}
+	sp, err := newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model, modalities)
+	if err != nil {
+		return nil, err
+	}
+	out := &coded{space: sp}
 	const block = 1024
 	var rows []uint32
 	var vectors [][]model.Vector
@@ -365,7 +376,7 @@ func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.R
 		rows, vectors, labels = nil, nil, nil
 		return nil
 	}
-	err := cv.forEachItem(v.snap, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+	err = cv.forEachItem(v.snap, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
 		own := make([]model.Vector, len(x))
 		for t := range x {
 			own[t] = cloneVector(x[t])
@@ -399,7 +410,7 @@ func (g *group) install(s *collectionState, result *model.Result, all *coded) er
 	if err != nil {
 		return err
 	}
-	rowBytes := codec.RowCodeBytes + sp.projectionBytes() + codec.Bytes(sp.Bits) + 3
+	rowBytes := len(sp.views)*(codec.RowCodeBytes+codec.Bytes(sp.Bits)+3) + sp.projectionBytes()
 	if size := len(modelBytes) + len(statistics) + rowBytes*int(s.counters.Items); size > maxInstallBytes {
 		return invalid("%d items are too many to be coded in one commit (%d bytes of at most %d): use fewer bits",
 			s.counters.Items, size, maxInstallBytes)
@@ -427,13 +438,13 @@ func (g *group) install(s *collectionState, result *model.Result, all *coded) er
 	s.setSpace(sp)
 	for i, row := range all.rows {
 		if !touched.Contains(row) {
-			if err := g.setCode(s, row, all.encs[i]); err != nil {
+			if err := g.setCodes(s, row, all.encs[i]); err != nil {
 				return err
 			}
 		}
 	}
 	for i, row := range changed.rows {
-		if err := g.setCode(s, row, changed.encs[i]); err != nil {
+		if err := g.setCodes(s, row, changed.encs[i]); err != nil {
 			return err
 		}
 	}

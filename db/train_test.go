@@ -47,7 +47,7 @@ func TestWritesDuringTraining(t *testing.T) {
 		t.Fatalf("%d items", len(got))
 	}
 	for _, it := range got {
-		want, _, err := c.Encode(it)
+		want, _, err := c.Encode("", it)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 	if _, err := c.Search(ctx, Query{From: "text", Vector: far.Vectors["text"]}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("search: %v", err)
 	}
-	if _, _, err := c.Encode(far); !errors.Is(err, ErrInvalid) {
+	if _, _, err := c.Encode("", far); !errors.Is(err, ErrInvalid) {
 		t.Errorf("encode: %v", err)
 	}
 	e := Evaluation{Queries: map[string][][]float32{"text": {far.Vectors["text"]}}, Labels: [][]string{{"class0"}}}

@@ -6,8 +6,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
-
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // A view is one state of the whole database: what is in memory and a snapshot
@@ -32,13 +30,8 @@ type collectionView struct {
 	presence []*roaring.Bitmap // by modality: rows that have it
 	space    *space            // nil while there is no model
 	nextRow  uint64
-	nextCode uint64
-	codes    int // that some item has
-	coded    int // items that have a code
-
-	table      *mih.Table // nil likewise, and while it is being loaded
-	generation int
-	loading    *loading
+	coded    int           // items that have a code in any view
+	sets     []codeSetView // of the views of the space
 }
 
 // acquire adds a reference, unless the last one is gone already.

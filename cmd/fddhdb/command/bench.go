@@ -60,10 +60,11 @@ type benchOptions struct {
 	tier                 string
 	queries              int
 	check                bool
+	target               targetFlag
 }
 
 // target makes what it measures of a collection.
-func benchCommand(e *env, target func(*db.DB, *db.Collection) benchTarget) *cobra.Command {
+func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) benchTarget) *cobra.Command {
 	o := benchOptions{k: intList{least: 1}, radius: intList{least: 0}}
 	cmd := &cobra.Command{
 		Use:     "bench DIR --codes FILE",
@@ -72,7 +73,8 @@ func benchCommand(e *env, target func(*db.DB, *db.Collection) benchTarget) *cobr
 		Long: prose(`
 			Bench measures how long searches take, one at a time, on one core. Queries are
 			the rows of --vectors FILE, of the modality --from, or of --codes FILE, a .npy
-			of packed codes.
+			of packed codes. --to keeps to the items that have that modality, as in a
+			search.
 
 			A measurement is one of
 			  knn     the -k nearest items with their keys
@@ -103,12 +105,13 @@ func benchCommand(e *env, target func(*db.DB, *db.Collection) benchTarget) *cobr
 				return err
 			}
 			return e.withCollection(args[0], &o.common, func(d *db.DB, c *db.Collection) error {
-				return e.bench(cmd.Context(), c, target(d, c), &o)
+				return e.bench(cmd.Context(), c, target(d, c, o.target.to), &o)
 			})
 		},
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
+	o.target.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy, .npz or .csv")
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the vectors")
@@ -190,6 +193,13 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o
 	case !stats.Trained:
 		return untrained(c)
 	}
+	schema, err := c.Schema()
+	if err == nil {
+		err = checkTarget(c, schema, stats, o.target.to)
+	}
+	if err != nil {
+		return err
+	}
 	queries, err := o.read(c, stats.Bits)
 	if err != nil {
 		return err
@@ -237,7 +247,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 			return nil, err
 		}
 		for row := range min(codes.rows(), o.queries) {
-			queries = append(queries, benchQuery{Query: db.Query{Code: codes.at(row)}})
+			queries = append(queries, benchQuery{Query: db.Query{Code: codes.at(row), To: o.target.to}})
 		}
 		s = codes
 	} else {
@@ -265,7 +275,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 			if err != nil {
 				return nil, err
 			}
-			q := db.Query{From: m.Name}
+			q := db.Query{From: m.Name, To: o.target.to}
 			q.Vector, q.Sparse = vectors.vector()
 			queries = append(queries, benchQuery{Query: q})
 		}

@@ -7,17 +7,20 @@ import (
 )
 
 // newBenchTarget lets bench measure a collection.
-func newBenchTarget(d *db.DB, c *db.Collection) benchTarget { return collectionTarget{d, c} }
+func newBenchTarget(d *db.DB, c *db.Collection, to string) benchTarget {
+	return collectionTarget{d, c, to}
+}
 
 type collectionTarget struct {
-	d *db.DB
-	c *db.Collection
+	d  *db.DB
+	c  *db.Collection
+	to string
 }
 
 func (t collectionTarget) settle(ctx context.Context) error { return t.d.WaitForIndex(ctx) }
 
 func (t collectionTarget) each(ctx context.Context, f func(row uint32, key string, code []byte) error) error {
-	for x, err := range t.c.Codes(ctx) {
+	for x, err := range t.c.Codes(ctx, t.to) {
 		if err == nil {
 			err = f(x.Row, x.Key, x.Code)
 		}

@@ -134,7 +134,7 @@ func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, std
 	var out, errs bytes.Buffer
 	e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
 	f.asked = map[string]int{}
-	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection) benchTarget {
+	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection, _ string) benchTarget {
 		f.c, f.items = c, nil
 		return f
 	})

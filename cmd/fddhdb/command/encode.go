@@ -17,6 +17,7 @@ import (
 func encodeCommand(e *env) *cobra.Command {
 	var o common
 	var from, out string
+	var target targetFlag
 	var vectors []string
 	cmd := &cobra.Command{
 		Use:     "encode DIR --from NAME --vectors FILE --out FILE.npy",
@@ -29,7 +30,7 @@ func encodeCommand(e *env) *cobra.Command {
 
 			With --vectors NAME=FILE instead, once or several times, row i of all files is
 			one item, and its code the one that it would get if it were stored without
-			labels.`),
+			labels; --to names for which target, where each has codes of its own.`),
 		Example: example(`
 			fddhdb encode wiki.db --from text --vectors query_text.npy --out codes.npy
 			fddhdb encode wiki.db --vectors image=query_image.npy \
@@ -49,7 +50,7 @@ func encodeCommand(e *env) *cobra.Command {
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				bar := e.newProgress()
 				defer bar.end()
-				codes, bits, err := encodeFiles(cmd.Context(), c, from, list, out, bar)
+				codes, bits, err := encodeFiles(cmd.Context(), c, from, target.to, list, out, bar)
 				bar.end()
 				if err != nil {
 					return err
@@ -64,6 +65,7 @@ func encodeCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
+	target.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "modality `NAME` of the only file of vectors")
 	f.StringArrayVar(&vectors, "vectors", nil, "vectors, a `FILE` with --from, else NAME=FILE; repeat it for each")
@@ -106,9 +108,9 @@ func checkNPY(flag, path string) error {
 // encodeRows is how many rows are encoded between two looks at the file.
 const encodeRows = 1024
 
-// encodeFiles encodes row i of all files together, or of the only one as a query by
-// modality from, if that is given, and writes the codes.
-func encodeFiles(ctx context.Context, c *db.Collection, from string, list []named, out string, bar *progress) (rows, bits int, err error) {
+// encodeFiles encodes row i of all files together for a target, or of the only one as
+// a query by modality from, if that is given, and writes the codes.
+func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []named, out string, bar *progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return 0, 0, err
@@ -144,6 +146,9 @@ func encodeFiles(ctx context.Context, c *db.Collection, from string, list []name
 	if !stats.Trained {
 		return 0, 0, untrained(c)
 	}
+	if err := checkTarget(c, schema, stats, to); err != nil {
+		return 0, 0, err
+	}
 	rows, bits = sources[0].rows(), stats.Bits
 	var files outFiles
 	defer files.discard()
@@ -161,7 +166,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from string, list []name
 		if err != nil {
 			return 0, 0, err
 		}
-		codes, err := encodeBlock(ctx, c, from, paths(sources), done, block)
+		codes, err := encodeBlock(ctx, c, from, to, paths(sources), done, block)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -206,7 +211,7 @@ func readBlock(sources []*vectorSource, n int) ([]db.Item, error) {
 
 // encodeBlock encodes the rows from first on of the files named, on all cores; the
 // codes stand one after the other.
-func encodeBlock(ctx context.Context, c *db.Collection, from, files string, first int, block []db.Item) ([]byte, error) {
+func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, first int, block []db.Item) ([]byte, error) {
 	codes := make([][]byte, len(block))
 	errs := make([]error, len(block))
 	var next atomic.Int64
@@ -219,9 +224,9 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, files string, firs
 					return
 				}
 				if from != "" {
-					codes[i], _, errs[i] = c.EncodeQuery(queryOf(from, &block[i]))
+					codes[i], _, errs[i] = c.EncodeQuery(queryOf(from, to, &block[i]))
 				} else {
-					codes[i], _, errs[i] = c.Encode(&block[i])
+					codes[i], _, errs[i] = c.Encode(to, &block[i])
 				}
 			}
 		})
@@ -241,8 +246,8 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, files string, firs
 }
 
 // queryOf returns the query by the vector that a row has.
-func queryOf(from string, row *db.Item) db.Query {
-	q := db.Query{From: from, Vector: row.Vectors[from]}
+func queryOf(from, to string, row *db.Item) db.Query {
+	q := db.Query{From: from, To: to, Vector: row.Vectors[from]}
 	if x, ok := row.Sparse[from]; ok {
 		q.Sparse = &x
 	}

@@ -19,6 +19,7 @@ type exportOptions struct {
 	common
 	vectors                          namedList
 	codes, ids, labels, names, items string
+	target                           targetFlag
 	where                            whereFlag
 }
 
@@ -32,7 +33,8 @@ func exportCommand(e *env) *cobra.Command {
 			Export writes what a collection holds, or of it what matches --where, to files
 			that import reads: row i of each of them is the same item, in database order.
 
-			  --codes FILE.npy         codes, uint8, bits/8 columns
+			  --codes FILE.npy         codes, uint8, bits/8 columns; those --to a modality,
+			                           where each target has codes of its own
 			  --ids FILE               keys, one a line
 			  --labels FILE.npy        a 0/1 matrix, a column a label
 			  --label-names FILE       the names of those columns, one a line
@@ -72,6 +74,7 @@ func exportCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
+	o.target.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.codes, "codes", "", "codes, to `FILE`.npy")
 	f.StringVar(&o.ids, "ids", "", "keys, to a text `FILE`")
@@ -100,6 +103,9 @@ func (o *exportOptions) check() error {
 		if err := checkNPY(m.name, m.value); err != nil {
 			return err
 		}
+	}
+	if o.target.to != "" && o.codes == "" {
+		return usageErrorf("--to names the target of --codes, which is not given")
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.items)); ext {
 	case ".jsonl", "": // without an extension, /dev/stdout too
@@ -181,7 +187,7 @@ func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]s
 			return nil, err
 		}
 	}
-	if err := add(o.codes, func(f *outFile) (sink, error) { return codeSink(f, c, items) }); err != nil {
+	if err := add(o.codes, func(f *outFile) (sink, error) { return codeSink(f, c, schema, o.target.to, items) }); err != nil {
 		return nil, err
 	}
 	if err := add(o.ids, func(f *outFile) (sink, error) { return keySink(f), nil }); err != nil {
@@ -201,7 +207,7 @@ func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]s
 	return sinks, add(o.items, func(f *outFile) (sink, error) { return itemSink(f), nil })
 }
 
-func codeSink(f *outFile, c *db.Collection, items int) (sink, error) {
+func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items int) (sink, error) {
 	stats, err := c.Stats()
 	if err != nil {
 		return sink{}, err
@@ -209,15 +215,27 @@ func codeSink(f *outFile, c *db.Collection, items int) (sink, error) {
 	if !stats.Trained {
 		return sink{}, untrained(c)
 	}
+	if err := checkTarget(c, schema, stats, to); err != nil {
+		return sink{}, err
+	}
 	w, err := vecfile.NewWriter[uint8](f, items, stats.Bits/8)
 	if err != nil {
 		return sink{}, err
 	}
 	return sink{func(it *db.Item) error {
-		if it.Code == nil {
+		code := it.Code
+		if to != "" {
+			if it.Vectors[to] == nil {
+				return failuref("--codes: item %q is not found by searches for %s, which it lacks: leave it out with --where 'has(%s)'", it.Key, to, to)
+			}
+			if len(stats.Views) > 0 {
+				code = it.Codes[to].Code
+			}
+		}
+		if code == nil {
 			return failuref("--codes: item %q has no code: it has neither vectors nor a label that the model knows", it.Key)
 		}
-		return w.Write(it.Code)
+		return w.Write(code)
 	}, w.Close}, nil
 }
 

@@ -12,13 +12,20 @@ import (
 
 // itemJSON is an item as --json prints it and items files hold it.
 type itemJSON struct {
-	Key      string         `json:"key"`
-	Vectors  map[string]any `json:"vectors,omitempty"` // []float32, or db.Sparse
-	Labels   []string       `json:"labels"`            // never null
-	Fields   map[string]any `json:"fields,omitempty"`
-	Payload  []byte         `json:"payload,omitempty"` // base64
-	Code     string         `json:"code,omitempty"`    // hexadecimal
-	CodeFrom string         `json:"code_from,omitempty"`
+	Key      string              `json:"key"`
+	Vectors  map[string]any      `json:"vectors,omitempty"` // []float32, or db.Sparse
+	Labels   []string            `json:"labels"`            // never null
+	Fields   map[string]any      `json:"fields,omitempty"`
+	Payload  []byte              `json:"payload,omitempty"` // base64
+	Code     string              `json:"code,omitempty"`    // hexadecimal
+	CodeFrom string              `json:"code_from,omitempty"`
+	Codes    map[string]codeJSON `json:"codes,omitempty"` // by target, in place of the two
+}
+
+// codeJSON is the code of an item for one target.
+type codeJSON struct {
+	Code string `json:"code"` // hexadecimal
+	From string `json:"from"`
 }
 
 func newItemJSON(it *db.Item) itemJSON {
@@ -31,6 +38,12 @@ func newItemJSON(it *db.Item) itemJSON {
 	}
 	for name, x := range it.Sparse {
 		out.Vectors[name] = x
+	}
+	for to, c := range it.Codes {
+		if out.Codes == nil {
+			out.Codes = map[string]codeJSON{}
+		}
+		out.Codes[to] = codeJSON{hex.EncodeToString(c.Code), c.From}
 	}
 	if out.Labels == nil {
 		out.Labels = []string{}
@@ -58,6 +71,9 @@ func (e *env) printItem(it *db.Item) {
 	}
 	if len(it.Code) > 0 {
 		line("code", "%s, %s", hex.EncodeToString(it.Code), codeOrigin(it.CodeFrom))
+	}
+	for _, to := range slices.Sorted(maps.Keys(it.Codes)) {
+		line("code", "for %s: %s, %s", to, hex.EncodeToString(it.Codes[to].Code), codeOrigin(it.Codes[to].From))
 	}
 	if len(it.Payload) > 0 {
 		line("payload", "%s", size(int64(len(it.Payload))))

@@ -47,7 +47,8 @@ func searchCommand(e *env) *cobra.Command {
 			                  code; it is among the hits itself
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
-			--to keeps to items that have that modality.
+			--to keeps to items that have that modality. Where a training has made codes
+			for each target modality (train --views target), it has to be given.
 
 			-k is how many hits to return, 10 if not given. --radius returns those that
 			differ in so many bits at most, of which -k, then 10,000 if not given, are
@@ -176,6 +177,9 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	}
 	if !stats.Trained {
 		return untrained(c)
+	}
+	if err := checkTarget(c, schema, stats, o.to); err != nil {
+		return err
 	}
 	first := true
 	answer := func(name queryName, q db.Query) error {

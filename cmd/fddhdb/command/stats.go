@@ -80,6 +80,11 @@ func (e *env) collectionStats(d *db.DB, o *common) error {
 	return nil
 }
 
+// viewText says how many codes there are for a target.
+func viewText(v db.ViewStats) string {
+	return fmt.Sprintf("%s distinct, of %s", thousands(v.DistinctCodes), plural(v.CodedItems, "item", "items"))
+}
+
 func (e *env) printCollection(s *db.CollectionStats) {
 	pairs := [][2]string{
 		{"collection", s.Name},
@@ -102,6 +107,9 @@ func (e *env) printCollection(s *db.CollectionStats) {
 		codes = fmt.Sprintf("%d bits, %s distinct, of %s", s.Bits, thousands(s.DistinctCodes), plural(s.CodedItems, "item", "items"))
 	}
 	pairs = append(pairs, [2]string{"codes", codes})
+	for _, v := range s.Views {
+		pairs = append(pairs, [2]string{"for " + v.Target, viewText(v) + ", " + size(v.MemoryBytes) + " in memory"})
+	}
 	if s.Trained && len(s.Modalities) > 0 {
 		pairs = append(pairs, [2]string{"space", fmt.Sprintf("%d, revision %d", s.Space, s.Revision)})
 	}

@@ -17,7 +17,7 @@ import (
 type trainOptions struct {
 	common
 	db.TrainOptions
-	method, fusion             string
+	method, views, fusion      string
 	gamma, mu, kinds, features namedList
 	activate                   bool
 }
@@ -60,6 +60,11 @@ func trainCommand(e *env) *cobra.Command {
 			weighted sum or one of them alone, with or without what all codes have in common.
 			--fusion gives it instead: sum, or the name of a modality, which then makes the
 			codes alone wherever an item has it.
+
+			With --views target an item gets a code for each modality that it has, by which
+			searches --to that modality find it, instead of one for all. The codes of
+			labels are the same in all views; those of vectors differ. It takes as much
+			more memory and disk, and search, encode, export --codes and bench need --to.
 
 			Training again replaces the codes, and the space that they make up, at once
 			and whole; --activate, which will choose when, is accepted. Until training is
@@ -119,24 +124,8 @@ func trainCommand(e *env) *cobra.Command {
 	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only (default: all)")
 	f.BoolVar(&o.activate, "activate", false, "make it the active space, as for now every training does")
 	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
-	cmd.Flags().Var(viewsFlag{}, "views", "codes for all targets together; target is not built yet")
+	f.StringVar(&o.views, "views", "shared", "`WHICH` codes an item has: shared, one for whatever is searched for, or target, one for each modality that it has")
 	return cmd
-}
-
-// viewsFlag is the value of --views.
-type viewsFlag struct{}
-
-func (viewsFlag) String() string { return "shared" }
-func (viewsFlag) Type() string   { return "shared|target" }
-
-func (viewsFlag) Set(s string) error {
-	switch s {
-	case "shared":
-		return nil
-	case "target":
-		return &notBuiltError{"views are shared"}
-	}
-	return errors.New("shared and target are possible")
 }
 
 // complete checks the flags and fills in the options that are made of them. The
@@ -159,6 +148,9 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	}
 	if o.Method, err = model.ParseMethod(o.method); err != nil {
 		return usageErrorf("--method %q: auto, labels, joint and paper are possible", o.method)
+	}
+	if o.Views, err = model.ParseViews(o.views); err != nil {
+		return usageErrorf("--views %q: shared and target are possible", o.views)
 	}
 	if o.Fusion, err = model.ParseFusion(o.fusion); err != nil {
 		return usageErrorf("--fusion %q: auto, sum, target and the name of a modality are possible", o.fusion)
@@ -220,15 +212,18 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 	e.printChoices(t, s)
 	e.printEmbedding(t)
 	e.printFusion(t, s)
-	e.printPairs([][2]string{
+	pairs := [][2]string{
 		{"bits", fmt.Sprint(t.Bits)},
 		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},
 		{"bit balance", fmt.Sprintf("%.3f", t.BitBalance)},
 		{"constant bits", constantBits(t)},
 		{"distinct codes", fmt.Sprintf("%s of the labels, %s of all items", thousands(t.DistinctCodes), thousands(s.DistinctCodes))},
 		{"items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))},
-		{"seconds", phases(t.Seconds)},
-	})
+	}
+	for _, v := range s.Views {
+		pairs = append(pairs, [2]string{"codes for " + v.Target, viewText(v)})
+	}
+	e.printPairs(append(pairs, [2]string{"seconds", phases(t.Seconds)}))
 }
 
 // printChoices shows what was tried: for each pair of features and map the best

@@ -1,0 +1,33 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// targetFlag is --to of the verbs that read codes but find no items.
+type targetFlag struct{ to string }
+
+func (t *targetFlag) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.to, "to", "", "the codes by which searches for the modality `NAME` find items")
+}
+
+// checkTarget refuses a --to that is no modality, and that it is missing where each
+// has codes of its own.
+func checkTarget(c *db.Collection, schema db.Schema, stats *db.CollectionStats, to string) error {
+	if to != "" {
+		_, err := modality(c, schema, "--to", to)
+		return err
+	}
+	if len(stats.Views) == 0 {
+		return nil
+	}
+	var names []string
+	for _, v := range stats.Views {
+		names = append(names, v.Target)
+	}
+	return usageErrorf("--to NAME is missing: collection %q has codes for each target modality, %s", c.Name(), strings.Join(names, " and "))
+}

@@ -1,0 +1,148 @@
+package db
+
+import (
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// A space gives items codes in one shared view, or in one view for each target
+// modality. A code set is what there is of one view: which code a row has, the
+// codes, which rows carry each, and the postings of their substrings, in the store
+// and in memory. Sets know nothing of each other; a code has a number in each set.
+
+// sharedView is the view of a space that has one for whatever is searched for.
+const sharedView = 0
+
+// viewOf returns the view of a target modality of the collection.
+func viewOf(t int) byte { return byte(t + 1) }
+
+// maxTargetModality is the last modality of a collection that has a view.
+const maxTargetModality = 254
+
+// codeKeys says where a code set stands in the store.
+type codeKeys struct {
+	collection uint32
+	space      *space
+	view       byte // sharedView, or that of a target
+}
+
+// target returns the modality of the collection that the items of the set have;
+// there is none for the shared view.
+func (k codeKeys) target() (t int, is bool) { return int(k.view) - 1, k.view != sharedView }
+
+// prefix returns what the keys of a kind begin with.
+func (k codeKeys) prefix(kind byte) []byte {
+	return append(codec.NumberKey(kind, k.collection, k.space.ID), k.view)
+}
+
+// block returns the key of the block of a kind that holds the number n.
+func (k codeKeys) block(kind byte, n uint32) []byte {
+	return codec.SpaceBlockKey(kind, k.collection, k.space.ID, k.view, n/codec.BlockRows)
+}
+
+// rows returns the key of the rows of a container that carry a code which several
+// rows do.
+func (k codeKeys) rows(n uint32, container uint16) []byte {
+	return codec.CodeRowsKey(k.collection, k.space.ID, k.view, n, container)
+}
+
+// allRows returns the prefix of these keys.
+func (k codeKeys) allRows(n uint32) []byte {
+	return codec.CodeRowsPrefix(k.collection, k.space.ID, k.view, n)
+}
+
+// appendPosting appends the key of a posting.
+func (k codeKeys) appendPosting(dst []byte, substring uint16, value uint32) []byte {
+	return codec.AppendSubstringKey(dst, k.collection, k.space.ID, k.view, substring, value)
+}
+
+// A codeSet is what the committer knows of a code set. Only the committer touches
+// it; readers see what it publishes.
+type codeSet struct {
+	codeKeys
+	table   *mih.Writer        // nil while it is being loaded; nothing is written meanwhile
+	loading *loading           // nil where there is nothing to load
+	stored  codec.CodeCounters // in the store, while there is no table
+
+	// Blocks of codes from this number on have never been written, so that they
+	// need no merging with what was there.
+	freshCode uint64
+}
+
+// newCodeSet returns a set with no codes in it.
+func newCodeSet(k codeKeys) *codeSet {
+	return &codeSet{codeKeys: k, table: mih.NewWriter(k.space.Bits)}
+}
+
+// counters returns how many codes there are.
+func (s *codeSet) counters() codec.CodeCounters {
+	if s.table == nil {
+		return s.stored
+	}
+	return s.countersOf(s.table)
+}
+
+// countersOf returns how many codes there are in a table, as counters of the set.
+func (k codeKeys) countersOf(w *mih.Writer) codec.CodeCounters {
+	t := w.Table()
+	return codec.CodeCounters{
+		Space: uint64(k.space.ID), View: k.view,
+		NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
+	}
+}
+
+// codeSetView is the state of a code set as readers see it, which is immutable.
+type codeSetView struct {
+	codeKeys
+	nextCode uint64
+	codes    int // that some item has
+	coded    int // items that have a code
+	table    *mih.Table
+	loading  *loading
+	set      *codeSet // to tell it from others; only the committer looks into it
+}
+
+func (s *codeSet) publish() codeSetView {
+	n := s.counters()
+	v := codeSetView{
+		codeKeys: s.codeKeys, nextCode: n.NextCode, codes: int(n.Codes), coded: int(n.Coded),
+		loading: s.loading, set: s,
+	}
+	if s.table != nil {
+		v.table = s.table.Publish()
+	}
+	return v
+}
+
+// due returns what there is to build, nil if nothing.
+func (v *codeSetView) due() *mih.Build {
+	if v.table == nil {
+		return nil
+	}
+	return v.table.Build()
+}
+
+// loaded reports whether all codes of the collection are in memory.
+func (s *collectionState) loaded() bool {
+	return !slices.ContainsFunc(s.sets, func(set *codeSet) bool { return set.table == nil })
+}
+
+// hasCode reports whether a row has a code in any view.
+func (s *collectionState) hasCode(row uint32) bool {
+	return slices.ContainsFunc(s.sets, func(set *codeSet) bool {
+		_, has := set.table.Table().CodeOf(row)
+		return has
+	})
+}
+
+// allCounters returns the counters as they are stored.
+func (s *collectionState) allCounters() codec.Counters {
+	n := s.counters
+	n.Sets = nil
+	for _, set := range s.sets {
+		n.Sets = append(n.Sets, set.counters())
+	}
+	return n
+}

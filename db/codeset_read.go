@@ -1,0 +1,103 @@
+package db
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// codesFor returns the codes in which items that have the modality to are found;
+// empty: any items.
+func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
+	if cv.space == nil {
+		return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+	}
+	t := -1
+	if to != "" {
+		var err error
+		if t, err = cv.modality(to); err != nil {
+			return nil, err
+		}
+	}
+	if cv.space.views[0] == sharedView {
+		return &cv.sets[0], nil
+	}
+	if t < 0 {
+		var names []string
+		for i := range cv.sets {
+			t, _ := cv.sets[i].target()
+			names = append(names, cv.Modalities[t].Name)
+		}
+		return nil, invalid("collection %q has codes for each target modality: name the one that is wanted, %s", cv.Name, strings.Join(names, " or "))
+	}
+	for i := range cv.sets {
+		if of, _ := cv.sets[i].target(); of == t {
+			return &cv.sets[i], nil
+		}
+	}
+	return nil, cv.unlearned(t)
+}
+
+// rowCode returns what code a row has; found is false where it has none.
+func (v *codeSetView) rowCode(r pebble.Reader, row uint32) (rc codec.RowCode, found bool, err error) {
+	err = blockEntry(r, v.block(codec.KindRowCodes, row), row, func(entry []byte) error {
+		found = true
+		if rc, err = codec.DecodeRowCode(entry); err != nil {
+			return corrupt(err, "code of row %d", row)
+		}
+		return nil
+	})
+	return rc, found && err == nil, err
+}
+
+// numberOf returns the number of the code that a row carries.
+func (v *codeSetView) numberOf(r pebble.Reader, row uint32) (n uint32, found bool, err error) {
+	if v.table != nil {
+		n, found = v.table.CodeOf(row)
+		return n, found, nil
+	}
+	rc, found, err := v.rowCode(r, row)
+	return rc.Code, found, err
+}
+
+// codeOf returns the code with a number that stands in a row; it must not be written
+// to.
+func (v *codeSetView) codeOf(r pebble.Reader, n, row uint32) (codec.Code, error) {
+	if v.table != nil {
+		if code := v.table.Code(n); code != nil {
+			return code, nil
+		}
+		return nil, corrupt(fmt.Errorf("number %d does not exist", n), "code of row %d", row)
+	}
+	code, found := codec.NewCode(v.space.Bits), false
+	err := blockEntry(r, v.block(codec.KindCodes, n), n, func(entry []byte) error {
+		found = true
+		_, err := codec.DecodeCodeEntry(code, v.space.Bits, entry)
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("number %d does not exist", n)
+	}
+	if err != nil {
+		return nil, corrupt(err, "code of row %d", row)
+	}
+	return code, nil
+}
+
+// itemCode returns the code of a row in this view, or, where it has none there, in
+// the first in which it has one: codes of all views of a space can be compared.
+func (cv *collectionView) itemCode(r pebble.Reader, set *codeSetView, row uint32) (code codec.Code, found bool, err error) {
+	n, found, err := set.numberOf(r, row)
+	for i := 0; err == nil && !found && i < len(cv.sets); i++ {
+		set = &cv.sets[i]
+		n, found, err = set.numberOf(r, row)
+	}
+	if err != nil || !found {
+		return nil, false, err
+	}
+	code, err = set.codeOf(r, n, row)
+	return code, true, err
+}

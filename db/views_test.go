@@ -1,0 +1,696 @@
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// codesByModel computes from the definition the codes that an item has by the model
+// of its collection, by target; the shared one is under "".
+func codesByModel(cv *collectionView, it *Item) (map[string][]byte, error) {
+	m := cv.space.model
+	bits := m.Bits()
+	label := codec.NewCode(bits)
+	labelled := m.LabelCode(label, cv.labels.lookup(it.Labels))
+	var z [][]float64 // by modality of the model; nil where the item lacks it
+	for i, mod := range m.Modalities() {
+		z = append(z, nil)
+		var x model.Vector
+		if dense := it.Vectors[mod.Name]; dense != nil {
+			x = model.Dense(dense)
+		} else if sparse, ok := it.Sparse[mod.Name]; ok {
+			x = model.Sparse(sparse.Index, sparse.Value)
+		}
+		if x.Present() {
+			z[i] = make([]float64, bits)
+			if err := m.NewEncoder().ProjectVectors(z[i], i, []model.Vector{x}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	codes := map[string][]byte{}
+	add := func(target string, view int) {
+		if labelled {
+			codes[target] = label.AppendBytes(nil, bits)
+			return
+		}
+		weights, given := m.Weights(view), false
+		for i := range z {
+			given = given || z[i] != nil && weights[i] > 0
+		}
+		sum := make([]float64, bits)
+		any := false
+		for i := range z {
+			for j := range z[i] {
+				w := 1.0
+				if given {
+					w = weights[i]
+				}
+				sum[j] += w * z[i][j]
+			}
+		}
+		for _, x := range sum {
+			any = any || x != 0
+		}
+		if m.Centre(view) != 0 { // what else there is to it is for the tests of the model
+			m.Fuse(sum, view, z)
+		}
+		if any {
+			codes[target] = codec.PackSigns(codec.NewCode(bits), sum).AppendBytes(nil, bits)
+		}
+	}
+	if m.Views() == model.ViewsShared {
+		add("", 0)
+		return codes, nil
+	}
+	for i, mod := range m.Modalities() {
+		if z[i] != nil {
+			add(mod.Name, i)
+		}
+	}
+	return codes, nil
+}
+
+// fataler is what tests and checks of random histories have in common.
+type fataler interface {
+	Helper()
+	Fatal(...any)
+}
+
+// checkCodes compares the codes of items with what the model makes of them.
+func checkCodes(t fataler, c *Collection, items []*Item) {
+	t.Helper()
+	err := c.read(func(_ *view, cv *collectionView) error {
+		if cv.space == nil || cv.codesOnly() {
+			return nil
+		}
+		coded := 0
+		for _, it := range items {
+			want, err := codesByModel(cv, it)
+			if err != nil {
+				return err
+			}
+			got := map[string][]byte{}
+			if it.Code != nil {
+				got[""] = it.Code
+			}
+			for target, code := range it.Codes {
+				if code.From == "" {
+					return fmt.Errorf("item %s has a code from nowhere", it.Key)
+				}
+				got[target] = code.Code
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				return fmt.Errorf("item %s: %s", it.Key, diff)
+			}
+			if len(want) > 0 {
+				coded++
+			}
+		}
+		if s := cv.stats(); s.CodedItems != coded {
+			return fmt.Errorf("%d items have a code, %d are reported", coded, s.CodedItems)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// codeFor returns the code by which an item is found, nil for none.
+func codeFor(it *Item, to string, s *CollectionStats) []byte {
+	if len(s.Views) > 0 {
+		return it.Codes[to].Code
+	}
+	return it.Code
+}
+
+func drawViews(t *rapid.T) (model.Views, model.Fusion) {
+	views := rapid.SampledFrom([]model.Views{model.ViewsShared, model.ViewsTarget}).Draw(t, "views")
+	if views == model.ViewsShared {
+		return views, model.Fusion{Rule: model.FusionSum}
+	}
+	return views, rapid.SampledFrom([]model.Fusion{{Rule: model.FusionSum}, {Rule: model.FusionTarget}}).Draw(t, "fusion")
+}
+
+// drawTarget returns the target of a query; where it has to have one of those that
+// there are, it checks that others are refused.
+func drawTarget(t *rapid.T, c *Collection, s *CollectionStats, q Query) string {
+	if len(s.Views) == 0 {
+		return q.To
+	}
+	var targets []string
+	for _, v := range s.Views {
+		targets = append(targets, v.Target)
+	}
+	for _, to := range []string{"", "image", "text"} {
+		probe := q
+		probe.From, probe.Vector, probe.Key, probe.To = "", nil, "", to
+		probe.Code = make([]byte, s.Bits/8)
+		want := error(nil)
+		switch {
+		case to == "":
+			want = ErrInvalid
+		case !slices.Contains(targets, to):
+			want = ErrNoModel
+		}
+		if _, err := c.Search(ctx, probe); !errors.Is(err, want) {
+			t.Fatalf("a search to %q, with codes for %v: %v", to, targets, err)
+		}
+	}
+	if q.To != "" && !slices.Contains(targets, q.To) {
+		return ""
+	}
+	return rapid.SampledFrom(targets).Draw(t, "target")
+}
+
+// viewItems are labelled and unlabelled, and lack what may be missing.
+func viewItems(n int, seed uint64) []*Item {
+	items := pairs(n, synth.Config{Classes: 4, Noise: 2, Seed: seed})
+	for i, it := range items {
+		if i%2 == 1 {
+			it.Labels = nil
+		}
+		switch i % 7 {
+		case 3:
+			delete(it.Vectors, "text")
+		case 5:
+			delete(it.Vectors, "image")
+		case 6:
+			if i%3 == 0 {
+				it.Vectors = nil
+			}
+		}
+	}
+	return items
+}
+
+var viewsTraining = TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Seed: 1, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionTarget}}}
+
+// checkViews compares all that a collection says with the definition.
+func checkViews(t *testing.T, d *DB, c *Collection) {
+	t.Helper()
+	items := allItems(t, c)
+	checkCodes(t, c, items)
+	s, err := c.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := []string{"", "image", "text"}
+	if len(s.Views) > 0 {
+		targets = targets[1:]
+	}
+	memory, distinct := int64(0), 0
+	for _, v := range s.Views {
+		memory, distinct = memory+v.MemoryBytes, distinct+v.DistinctCodes
+	}
+	if len(s.Views) > 0 && (memory > s.MemoryBytes || distinct != s.DistinctCodes) {
+		t.Errorf("the views do not add up: %+v", s)
+	}
+	cold, release := coldCollection(d, c)
+	defer release()
+	var queries []Query
+	var answers []*Result
+	for i, to := range targets {
+		keys := map[string]int{}
+		codes := map[string][]byte{}
+		for row, it := range items {
+			if code := codeFor(it, to, s); code != nil && (to == "" || it.Vectors[to] != nil) {
+				keys[it.Key], codes[it.Key] = row, code
+			}
+		}
+		for _, c := range []*Collection{c, cold} {
+			n := 0
+			for x, err := range c.Codes(ctx, to) {
+				if n++; err != nil || !slices.Equal(codes[x.Key], x.Code) {
+					t.Fatalf("to %q: %+v, not %x, %v", to, x, codes[x.Key], err)
+				}
+			}
+			if n != len(codes) {
+				t.Fatalf("to %q: %d codes, not %d", to, n, len(codes))
+			}
+		}
+		q := Query{To: to, Code: randomCodes(1, s.Bits, uint64(i))[0], K: len(items) + 1}
+		if it := items[(7*i+5)%len(items)]; codeFor(it, to, s) != nil {
+			q.Code = codeFor(it, to, s) // so that something is near
+		}
+		if i%2 == 1 {
+			q.Where = "has(text) OR has(image)"
+		}
+		for _, plan := range allPlans {
+			q.Plan = plan
+			for _, c := range []*Collection{c, cold} {
+				r := s.Bits
+				if plan == PlanDisk {
+					r = 6 // more are very many lookups
+				}
+				got, err := firstWithin(c, q, r)
+				if err != nil || got.Total != len(got.Hits) {
+					t.Fatalf("to %q, plan %v: %v, %v", to, plan, got, err)
+				}
+				seen := map[string]bool{}
+				for j, h := range got.Hits {
+					code, ok := codes[h.Key]
+					if !ok || seen[h.Key] || hamming(code, q.Code) != h.Distance || j > 0 && h.Distance < got.Hits[j-1].Distance {
+						t.Fatalf("to %q, plan %v, hit %d: %+v, code %x", to, plan, j, h, code)
+					}
+					seen[h.Key] = true
+				}
+				want := 0
+				for key, code := range codes {
+					if (q.Where == "" || len(items[keys[key]].Vectors) > 0) && hamming(code, q.Code) <= r {
+						want++
+					}
+				}
+				if len(got.Hits) != want {
+					t.Fatalf("to %q, plan %v: %d hits of %d", to, plan, len(got.Hits), want)
+				}
+			}
+		}
+		q.Plan = PlanAuto
+		for range 5 { // so that there are some to share a scan
+			res, err := c.Search(ctx, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			queries, answers = append(queries, q), append(answers, res)
+			q.Code = randomCodes(1, s.Bits, uint64(len(queries)))[0]
+		}
+	}
+	all, err := c.SearchAll(ctx, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if !sameHits(all[i].Hits, answers[i].Hits) {
+			t.Fatalf("query %d to %q has other answers among others", i, queries[i].To)
+		}
+	}
+}
+
+func hamming(a, b []byte) int {
+	x, _ := codec.CodeFromBytes(a)
+	y, _ := codec.CodeFromBytes(b)
+	return codec.Distance(x, y)
+}
+
+// Training goes from shared views to those of targets and back; writes, reopening and
+// compaction in between change nothing about what the model says.
+func TestViewsThroughALife(t *testing.T) {
+	w := newWorld(t, pairsSchema, true)
+	items := viewItems(170, 3)
+	w.put(items[:120])
+	spaces := 0
+	for _, opt := range []model.Options{
+		{Bits: 32, Anchors: 30}, viewsTraining.Options, {Bits: 16, Anchors: 20, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionSum}}, viewsTraining.Options, {Bits: 32, Anchors: 30},
+	} {
+		tr := mustTrain(t, w.c, TrainOptions{Options: opt})
+		if spaces++; int(tr.Space) != spaces {
+			t.Errorf("%+v", tr)
+		}
+		checkViews(t, w.d, w.c)
+		// An item comes, loses what it has bit by bit, and gets it back.
+		both := items[7*spaces]
+		for _, it := range []*Item{
+			{Key: "new", Vectors: both.Vectors, Labels: items[0].Labels},
+			{Key: "new", Vectors: both.Vectors},
+			{Key: "new", Vectors: map[string][]float32{"text": items[1].Vectors["text"]}},
+			{Key: "new"},
+			{Key: "new", Labels: items[2].Labels},
+		} {
+			w.put([]*Item{it})
+			checkViews(t, w.d, w.c)
+		}
+		if err := w.c.Merge(ctx, &Item{Key: "new", Vectors: map[string][]float32{"image": items[4].Vectors["image"]}}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := w.c.Delete(ctx, "k3", "k10", "k11", "k12"); n == 0 && spaces == 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		w.put(items[10:13])
+		w.put(items[120 : 120+10*spaces])
+		checkViews(t, w.d, w.c)
+		w.reopen()
+		checkViews(t, w.d, w.c)
+		if err := w.d.Compact(ctx); err != nil {
+			t.Fatal(err)
+		}
+		checkViews(t, w.d, w.c)
+	}
+	// Of the spaces before nothing is left.
+	for key := range contents(t, w.d) {
+		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] != byte(spaces) {
+			t.Fatalf("key %x", key)
+		}
+	}
+}
+
+// A target view and the shared one with the same weights have the same codes, for the
+// items that have the target.
+func TestTargetViewsOfSumsAreTheSharedOne(t *testing.T) {
+	_, c := openPairs(t)
+	putAll(t, c, viewItems(200, 4))
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Fusion: model.Fusion{Rule: model.FusionSum}}})
+	shared := allItems(t, c)
+	q := Query{From: "image", To: "text", Vector: shared[0].Vectors["image"], K: 500}
+	want, err := c.Search(ctx, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Views: model.ViewsTarget, Fusion: model.Fusion{Rule: model.FusionSum}}})
+	for i, it := range allItems(t, c) {
+		if it.Code != nil || it.CodeFrom != "" {
+			t.Errorf("item %s has a shared code", it.Key)
+		}
+		for target := range shared[i].Vectors {
+			if got := it.Codes[target]; !slices.Equal(got.Code, shared[i].Code) || got.From != shared[i].CodeFrom {
+				t.Errorf("item %s to %s: %x from %s, not %x from %s", it.Key, target, got.Code, got.From, shared[i].Code, shared[i].CodeFrom)
+			}
+		}
+		if len(it.Codes) != len(it.Vectors) {
+			t.Errorf("item %s has %d codes and %d vectors", it.Key, len(it.Codes), len(it.Vectors))
+		}
+	}
+	got, err := c.Search(ctx, q)
+	if err != nil || !slices.Equal(got.Hits, want.Hits) {
+		t.Errorf("%d hits, not %d, or in another order: %v", len(got.Hits), len(want.Hits), err)
+	}
+}
+
+// What has no target is told to name one, and what names none that is known so.
+func TestTargetsMustBeNamed(t *testing.T) {
+	d := mustOpen(t, t.TempDir(), nil)
+	defer d.Close()
+	schema := Schema{Modalities: []Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}, {Name: "sound", Dim: 3}}}
+	c, err := d.CreateCollection(ctx, "main", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := viewItems(100, 5)
+	putAll(t, c, items)
+	tr := mustTrain(t, c, viewsTraining)
+	if !slices.Equal(tr.LeftOut, []string{"sound"}) || tr.Items == 0 {
+		t.Fatalf("%+v", tr)
+	}
+	image := map[string][]float32{"image": items[0].Vectors["image"]}
+	for to, want := range map[string]error{"": ErrInvalid, "smell": ErrInvalid, "sound": ErrNoModel} {
+		q := Query{To: to, Key: "k0"}
+		for what, err := range map[string]error{
+			"search":  second(c.Search(ctx, q)),
+			"radius":  second(c.SearchRadius(ctx, q, 3)),
+			"count":   second(c.CountRadius(ctx, q, 3)),
+			"all":     second(c.SearchAll(ctx, []Query{q})),
+			"near":    second(collect(c.Neighbors(ctx, q))),
+			"explain": func() error { _, _, err := c.Explain(ctx, q, -1); return err }(),
+			"encode":  func() error { _, _, err := c.Encode(to, &Item{Vectors: image}); return err }(),
+			"codes": func() error {
+				for _, err := range c.Codes(ctx, to) {
+					return err
+				}
+				return nil
+			}(),
+		} {
+			if !errors.Is(err, want) {
+				t.Errorf("%s to %q: %v", what, to, err)
+			}
+		}
+	}
+	// Targets of which nothing is learned have no figures.
+	got, err := c.Evaluate(ctx, Evaluation{Queries: map[string][][]float32{"image": {items[0].Vectors["image"]}}, Labels: [][]string{items[0].Labels}})
+	if err != nil || len(got) != 1 || got[0].To != "text" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// An item without the target is a query by what it has elsewhere.
+	res, err := c.Search(ctx, Query{To: "text", Key: "k3", K: 3}) // it lacks text
+	if err != nil || len(res.Hits) != 3 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	it, err := c.Get(ctx, "k3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byCode, err := c.Search(ctx, Query{To: "text", Code: it.Codes["image"].Code, K: 3})
+	if err != nil || !sameHits(res.Hits, byCode.Hits) {
+		t.Errorf("%+v and %+v, %v", res.Hits, byCode.Hits, err)
+	}
+	// A cursor goes on in the view that it comes from.
+	first, err := c.Search(ctx, Query{To: "text", Key: "k0", K: 3})
+	if err != nil || first.Next == "" {
+		t.Fatal(first, err)
+	}
+	if _, err := c.Search(ctx, Query{To: "image", Key: "k0", K: 3, After: first.Next}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a cursor of another target: %v", err)
+	}
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
+	if _, err := c.Search(ctx, Query{To: "text", Key: "k0", K: 3, After: first.Next}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a cursor of another space: %v", err)
+	}
+}
+
+// A bulk load that cannot be stored leaves all views as they were.
+func TestFailedBulkLoadOfViews(t *testing.T) {
+	longTest(t)
+	mem := vfs.NewMem()
+	broken := false
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, ingestName) {
+			return errInjected
+		}
+		return nil
+	}))
+	w := &world{t: t, fs: fsys}
+	w.d = mustOpen(t, "db", &Options{FS: fsys})
+	defer func() { w.d.Close() }()
+	var err error
+	if w.c, err = w.d.CreateCollection(ctx, "main", pairsSchema); err != nil {
+		t.Fatal(err)
+	}
+	other := newWorld(t, pairsSchema, true)
+	items := viewItems(bulkItems+300, 8)
+	for _, w := range []*world{w, other} {
+		w.put(items[:300])
+		mustTrain(t, w.c, viewsTraining)
+	}
+	broken = true
+	b := w.d.NewBatch()
+	for _, it := range items[300:] {
+		b.Put(w.c, it)
+	}
+	if err := b.Commit(ctx); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {
+		t.Fatal(err)
+	}
+	broken = false
+	sameContents(t, w.d, other.d)
+	sameAnswers(t, w.c, other.c)
+	for _, w := range []*world{w, other} {
+		w.put(items[300:])
+	}
+	for range 2 {
+		sameAnswers(t, w.c, other.c)
+		w.reopen()
+		other.reopen()
+	}
+}
+
+// Views of many codes are loaded in the background; searches give the same answers
+// before, and writers wait for all of them.
+func TestViewsAreLoadedInTheBackground(t *testing.T) {
+	longTest(t)
+	w := newWorld(t, pairsSchema, false)
+	items := pairs(loadAtOnce+2000, synth.Config{Classes: 30, Noise: 30, Seed: 9})
+	for i, it := range items {
+		if i >= 600 {
+			it.Labels = nil
+		}
+	}
+	w.put(items)
+	opt := TrainOptions{Options: model.Options{
+		Bits: 128, Anchors: 300, Views: model.ViewsTarget,
+		Gamma: map[string]float64{"image": 1e-8, "text": 1e-8}, // so that many codes come out
+		Map:   map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+	}}
+	mustTrain(t, w.c, opt)
+	s, err := w.c.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range s.Views {
+		if v.DistinctCodes <= loadAtOnce {
+			t.Fatalf("%+v", v)
+		}
+	}
+	var queries []Query
+	for i := range 6 {
+		q := Query{From: "image", To: "text", Vector: items[i].Vectors["image"]}
+		if i%2 == 1 {
+			q = Query{From: "text", To: "image", Vector: items[i].Vectors["text"]}
+		}
+		queries = append(queries, q)
+	}
+	want, err := w.c.SearchAll(ctx, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(when string) {
+		t.Helper()
+		for i, q := range queries {
+			if got, err := w.c.Search(ctx, q); err != nil || !sameHits(got.Hits, want[i].Hits) {
+				t.Errorf("%s: query %d: %v, not %v, %v", when, i, got, want[i], err)
+			}
+		}
+	}
+	w.reopen()
+	same("at once")
+	w.put([]*Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
+	for set := range w.d.current.Load().sets() {
+		if set.table == nil {
+			t.Errorf("view %d was not waited for", set.view)
+		}
+	}
+	if _, err := w.c.Delete(ctx, "far"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	same("loaded")
+	if s, err := w.c.Stats(); err != nil || s.Views[0].IndexBytes == 0 || s.Views[1].IndexBytes == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	// A budget that one of them fits into: the other is not indexed.
+	s, err = w.c.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, w.d)
+	budget := (s.Views[0].IndexBytes + s.Views[1].IndexBytes) * 3 / 4
+	w.d = mustOpen(t, "db", &Options{FS: w.fs, IndexCacheBytes: budget})
+	w.c = mustCollection(t, w.d, "main")
+	if err := w.d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	same("within a budget")
+	if s, err = w.c.Stats(); err != nil || s.IndexBytes > budget {
+		t.Errorf("%d bytes of %d, %v", s.IndexBytes, budget, err)
+	}
+}
+
+// The modalities that a byte cannot number have no views.
+func TestTooManyModalitiesForViews(t *testing.T) {
+	d := mustOpen(t, t.TempDir(), nil)
+	defer d.Close()
+	var schema Schema
+	for i := range MaxModalities {
+		schema.Modalities = append(schema.Modalities, Modality{Name: fmt.Sprint("m", i), Dim: 2})
+	}
+	c, err := d.CreateCollection(ctx, "main", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, last := range []int{MaxModalities - 2, MaxModalities - 1} {
+		var items []*Item
+		for i := range 20 {
+			x := []float32{float32(i % 3), float32(i)}
+			items = append(items, &Item{
+				Key: fmt.Sprint(i), Labels: []string{fmt.Sprint(i % 3)},
+				Vectors: map[string][]float32{"m3": x, fmt.Sprint("m", last): x},
+			})
+		}
+		putAll(t, c, items)
+		opt := TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}}
+		if last > maxTargetModality {
+			if _, err := c.Train(ctx, opt); !errors.Is(err, ErrInvalid) {
+				t.Errorf("view %d: %v", last+1, err)
+			}
+			opt.Views = model.ViewsShared
+		}
+		mustTrain(t, c, opt)
+		checkCodes(t, c, allItems(t, c))
+		if _, err := c.Search(ctx, Query{To: fmt.Sprint("m", last), Key: "3"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Counters of version 2, which knew no views, are read; those that do not fit the
+// space are damage.
+func TestCountersMustFitTheSpace(t *testing.T) {
+	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
+		mem := vfs.NewCrashableMem()
+		d := mustOpen(t, "db", &Options{FS: mem})
+		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		putAll(t, c, viewItems(60, 6))
+		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
+		want := allItems(t, c)
+		key := codec.CollectionKey(codec.KindCounters, c.id)
+		b, err := get(d.store, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, d)
+		n, err := codec.DecodeCounters(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := n.Sets[0]
+		old := []byte{2}
+		for _, x := range []uint64{n.NextRow, n.NextKey, n.Items, n.NextSpace, n.ActiveSpace, s.NextCode, s.Codes, s.Coded} {
+			old = binary.AppendUvarint(old, x)
+		}
+		other, none, more := n, n, n
+		other.Sets, none.Sets = slices.Clone(n.Sets), nil
+		other.Sets[0].Space++
+		other.Sets = other.Sets[:1]
+		more.Sets = append(slices.Clone(n.Sets), codec.CodeCounters{Space: s.Space, View: 77})
+		for what, tc := range map[string]struct {
+			value []byte
+			good  bool
+		}{
+			"as they are":   {b, true},
+			"version 2":     {old, views == model.ViewsShared},
+			"another space": {other.Append(nil), false},
+			"no views":      {none.Append(nil), false},
+			"a view more":   {more.Append(nil), false},
+		} {
+			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
+			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts, &storeLogger{log: opts.Logger}, false)
+			if err == nil {
+				err = errors.Join(store.Set(key, tc.value, pebble.Sync), store.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := Open("db", &opts)
+			if !tc.good {
+				if !errors.Is(err, ErrCorrupt) {
+					t.Errorf("%v, %s: %v", views, what, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%v, %s: %v", views, what, err)
+			}
+			if diff := cmp.Diff(want, allItems(t, mustCollection(t, d, "main"))); diff != "" {
+				t.Errorf("%v, %s: %s", views, what, diff)
+			}
+			mustClose(t, d)
+		}
+	}
+}
