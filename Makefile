@@ -3,7 +3,7 @@ GO ?= go
 FUZZTIME ?= 60s
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build test race lint fuzz bench check cross vuln integration ci
+.PHONY: all build test race lint fuzz bench check figures cross vuln integration ci
 
 all: lint test
 
@@ -45,6 +45,10 @@ check: build
 	rm -f bin/check.jsonl
 	cd internal/benchmatrix && $(GO) run . run -fddhdb ../../bin/fddhdb -out ../../bin/check.jsonl -check \
 	  -n 10000,300000 -kinds both -queries 100 -k 1,10,100 -radius 0,4,8,16 -tiers auto,scan,memory,disk,blockscan
+
+# Figures and tables of docs/EVALUATION.md, of the sets in ../shared/data: half an hour.
+figures: build
+	sh docs/eval/figures.sh bin/fddhdb ../shared/data bin/eval
 
 # What takes too long for .ci/run: every test in full with the race detector, long
 # fuzzing, the check of all answers, and the other platforms.

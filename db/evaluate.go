@@ -53,6 +53,44 @@ type Retrieval struct {
 // time is that of a full ranking of the collection a query; the curves of the metrics
 // add nothing that can be measured.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
+	return c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
+		if cv.space == nil {
+			return nil, nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+		}
+		return cv, cv.rowCodes(v), nil
+	})
+}
+
+// rowCodes calls f with the rows that have a code by which searches for a target find
+// them, ascending, and with the codes. ErrNoModel says that there are none for it.
+type rowCodes func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error
+
+// rowCodes reads what is stored.
+func (cv *collectionView) rowCodes(v *view) rowCodes {
+	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
+		set, err := cv.codesFor(cv.Modalities[target].Name)
+		if err != nil {
+			return err
+		}
+		return forEachEntry(v.snap, set.prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			rc, err := codec.DecodeRowCode(entry)
+			if err != nil {
+				return corrupt(err, "code of row %d", row)
+			}
+			code, err := set.codeOf(v.snap, rc.Code, row)
+			if err != nil {
+				return err
+			}
+			return f(row, code)
+		})
+	}
+}
+
+// evaluate measures in the space, and with the codes, that a function gives a view.
+func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*view, *collectionView) (*collectionView, rowCodes, error)) ([]Retrieval, error) {
 	if e.Top == 0 {
 		e.Top = 50
 	}
@@ -70,15 +108,19 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 		if err := e.check(cv); err != nil {
 			return err
 		}
-		if cv.space == nil {
-			return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+		if e.Truth != nil && len(e.Truth) != cv.items {
+			return invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.items)
 		}
 		ids := newLabelIDs(cv.names)
 		filter, err := cv.matching(ctx, v.snap, e.Where)
 		if err != nil {
 			return err
 		}
-		database, err := readEvaluated(ctx, v, cv, e.Truth, ids, filter)
+		cv, codes, err := space(v, cv)
+		if err != nil {
+			return err
+		}
+		database, err := readEvaluated(ctx, v, cv, e.Truth, ids, filter, codes)
 		if err != nil {
 			return err
 		}
@@ -103,7 +145,7 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 					continue
 				}
 				r := Retrieval{From: m.Name, To: target.Name}
-				items, err := database.having(ctx, v, cv, to)
+				items, err := database.having(ctx, cv, to)
 				if errors.Is(err, ErrNoModel) {
 					continue // there are no codes for this target
 				}
@@ -186,6 +228,7 @@ func (l labelIDs) sets(lists [][]string) [][]uint32 {
 type evaluated struct {
 	rows   []uint32
 	labels [][]uint32
+	codes  rowCodes
 	ranked []*ranked // by target modality; nil until it is asked for
 }
 
@@ -196,12 +239,9 @@ type ranked struct {
 }
 
 // readEvaluated reads the items in filter; nil holds all items.
-func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap) (*evaluated, error) {
-	if truth != nil && len(truth) != cv.items {
-		return nil, invalid("truth about %d items, collection %q has %d", len(truth), cv.Name, cv.items)
-	}
+func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]string, ids labelIDs, filter *roaring.Bitmap, codes rowCodes) (*evaluated, error) {
 	given := ids.sets(truth)
-	out := &evaluated{ranked: make([]*ranked, len(cv.Modalities))}
+	out := &evaluated{codes: codes, ranked: make([]*ranked, len(cv.Modalities))}
 	at := 0
 	err := forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
@@ -227,40 +267,28 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 
 // having returns the items that have a modality, with the codes by which they are
 // found in searches for it.
-func (e *evaluated) having(ctx context.Context, v *view, cv *collectionView, modality int) (*ranked, error) {
+func (e *evaluated) having(ctx context.Context, cv *collectionView, modality int) (*ranked, error) {
 	if e.ranked[modality] != nil {
 		return e.ranked[modality], nil
 	}
-	set, err := cv.codesFor(cv.Modalities[modality].Name)
-	if err != nil {
-		return nil, err
-	}
-	out := &ranked{codes: codec.NewCodes(set.space.Bits, 0)}
+	out := &ranked{codes: codec.NewCodes(cv.space.Bits, 0)}
 	at := 0
-	err = forEachEntry(v.snap, set.prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	err := e.codes(ctx, modality, func(row uint32, code codec.Code) error {
 		for at < len(e.rows) && e.rows[at] < row {
 			at++
 		}
 		if at == len(e.rows) || e.rows[at] != row || !cv.presence[modality].Contains(row) {
 			return nil
 		}
-		rc, err := codec.DecodeRowCode(entry)
-		if err != nil {
-			return corrupt(err, "code of row %d", row)
-		}
-		code, err := set.codeOf(v.snap, rc.Code, row)
-		if err != nil {
-			return err
-		}
 		out.codes.Append(code)
 		out.labels = append(out.labels, e.labels[at])
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
 	e.ranked[modality] = out
-	return out, err
+	return out, nil
 }
 
 // projectAll encodes n queries of one modality.

@@ -120,36 +120,11 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 	if err != nil {
 		return nil, err
 	}
-	src := &trainingSet{v: v, cv: cv, limit: opt.Rows}
-	leftOut, err := src.choose()
+	result, coded, leftOut, err := learn(ctx, v, cv, opt)
 	if err != nil {
 		return nil, err
-	}
-	if opt.Views == model.ViewsTarget {
-		if _, err := targetViews(src.modalities); err != nil {
-			return nil, err
-		}
-	}
-	modalities := make([]model.Modality, len(src.modalities))
-	for i, t := range src.modalities {
-		modalities[i] = model.Modality(cv.Modalities[t])
-	}
-	result, err := model.Train(ctx, modalities, src, opt.Options)
-	switch {
-	case src.err != nil:
-		return nil, src.err // of the store, not of what is stored
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		return nil, invalid("collection %q: %w", cv.Name, err)
 	}
 	start := time.Now()
-	coded, err := encodeAll(ctx, v, cv, result, src.modalities, opt.Progress)
-	if err != nil {
-		return nil, err
-	}
-	result.Report.Seconds["encode"] = time.Since(start).Seconds()
-	start = time.Now()
 	var t *Training
 	bulk := len(coded.rows) >= bulkItems
 	err = c.exclusive(ctx, bulk, func(g *group, s *collectionState) error {
@@ -169,9 +144,43 @@ func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Tra
 		return nil, err
 	}
 	result.Report.Seconds["commit"] = time.Since(start).Seconds()
-	result.Report.Seconds["total"] += result.Report.Seconds["encode"] + result.Report.Seconds["commit"]
+	result.Report.Seconds["total"] += result.Report.Seconds["commit"]
 	t.Report, t.LeftOut = result.Report, leftOut
 	return t, nil
+}
+
+// learn trains on the labelled items of a view and makes the codes of all of them.
+func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (result *model.Result, all *coded, leftOut []string, err error) {
+	src := &trainingSet{v: v, cv: cv, limit: opt.Rows}
+	if leftOut, err = src.choose(); err != nil {
+		return nil, nil, nil, err
+	}
+	if opt.Views == model.ViewsTarget {
+		if _, err := targetViews(src.modalities); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	modalities := make([]model.Modality, len(src.modalities))
+	for i, t := range src.modalities {
+		modalities[i] = model.Modality(cv.Modalities[t])
+	}
+	result, err = model.Train(ctx, modalities, src, opt.Options)
+	switch {
+	case src.err != nil:
+		return nil, nil, nil, src.err // of the store, not of what is stored
+	case ctx.Err() != nil:
+		return nil, nil, nil, ctx.Err()
+	case err != nil:
+		return nil, nil, nil, invalid("collection %q: %w", cv.Name, err)
+	}
+	start := time.Now()
+	if all, err = encodeAll(ctx, v, cv, result, src.modalities, opt.Progress); err != nil {
+		return nil, nil, nil, err
+	}
+	seconds := result.Report.Seconds
+	seconds["encode"] = time.Since(start).Seconds()
+	seconds["total"] += seconds["encode"]
+	return result, all, leftOut, nil
 }
 
 // trainingSet is the model.Source of the labelled items of a view.

@@ -90,6 +90,9 @@ func (tr *trainer) choose(ctx context.Context) error {
 		tr.fusions = tr.givenFusions()
 		tr.report.Fusion = tr.fusionReport("")
 	}
+	if n := tr.opt.Start; n > 0 {
+		tr.hy = tr.drawStarts(n)[n-1]
+	}
 	choosers, err := tr.choosers(ctx)
 	if err != nil {
 		return err

@@ -126,6 +126,9 @@ func (d *literal) value(c *mat.Dense, r []*mat.Dense, h, y *mat.Dense) float64 {
 		f += d.mu[t] * square(d.phi[t], product(r[t], product(c, d.own(t))))
 	}
 	d.y = old
+	if math.IsInf(d.delta, 1) {
+		return f
+	}
 	n := mat.Norm(y, 2)
 	return f + d.delta*n*n
 }

@@ -122,6 +122,10 @@ type Options struct {
 	Sweeps  int    // 3; more lowers the objective and, with many labels, retrieval too
 	Method  Method
 
+	// Start is which random start of C to begin at, 1 to 48, as StartChoice.Chosen has
+	// it. 0 means the best, where anything is chosen, and else the first.
+	Start int
+
 	// LabelEmbedding allows more labels than bits, with MethodLabels: they are mapped
 	// into as many dimensions as there are bits, which costs some retrieval; see
 	// Embedding. Up to as many labels as bits it changes nothing.
@@ -139,7 +143,7 @@ type Options struct {
 	Fusion Fusion
 
 	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; 1e-3
-	Delta float64            // weight of |Y|^2, which keeps Y at the labels; 1e4
+	Delta float64            // weight of |Y|^2, which keeps Y at the labels; 1e4. +Inf: Y is the labels
 
 	// Progress, if not nil, is called from Train's goroutine after each block
 	// of items, and in phase "choose" after each map and each fusion that was tried; total is 0
@@ -160,14 +164,17 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	if o.Anchors < 0 {
 		return o, fmt.Errorf("%w: anchors: %d is negative: give a number of anchors, or 0 for the default", ErrOption, o.Anchors)
 	}
+	if o.Start < 0 || o.Start > mostStarts {
+		return o, fmt.Errorf("%w: start %d: 1 to %d are possible, or 0 for the best", ErrOption, o.Start, mostStarts)
+	}
 	if o.Sweeps < 0 {
 		return o, fmt.Errorf("%w: sweeps: %d is negative: give 1 or more, or 0 for %d", ErrOption, o.Sweeps, DefaultSweeps)
 	}
 	if int(o.Method) >= len(methodNames) {
 		return o, fmt.Errorf("%w: %v: it is auto, labels, joint or paper", ErrOption, o.Method)
 	}
-	if err := checkWeight("delta", "", o.Delta); err != nil {
-		return o, err
+	if !(o.Delta >= 0) {
+		return o, fmt.Errorf("%w: delta: %g: it is a number, zero or more, or +Inf", ErrOption, o.Delta)
 	}
 	if err := checkModalities(modalities); err != nil {
 		return o, err
@@ -231,10 +238,7 @@ func checkWeight(what, modality string, x float64) error {
 	if x >= 0 && !math.IsInf(x, 0) {
 		return nil
 	}
-	if modality != "" {
-		what = fmt.Sprintf("%s of modality %q", what, modality)
-	}
-	return fmt.Errorf("%w: %s: %g: it is a finite number, zero or more", ErrOption, what, x)
+	return fmt.Errorf("%w: %s of modality %q: %g: it is a finite number, zero or more", ErrOption, what, modality, x)
 }
 
 // complete returns a copy of the settings with an entry for each modality. The

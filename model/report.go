@@ -26,7 +26,7 @@ type Report struct {
 	Fusion *FusionChoice `json:"fusion,omitempty"`
 	Sweeps int           `json:"sweeps"`
 	// Objective is F after each sweep; for MethodLabels, |H - C Y|^2, since the
-	// rest of F is a constant there.
+	// rest of F is a constant there; with an infinite Delta F without that part.
 	Objective []float64 `json:"objective"`
 	// BitBalance is the mean over the bits of |mean over the items of the bit as
 	// +-1|: 0 where every bit splits the items in halves, 1 where all are constant.
@@ -93,7 +93,7 @@ type Choice struct {
 // were tried, the one under whose codes the held-out items of the [Choice] retrieve
 // best, with what was chosen for each modality.
 type StartChoice struct {
-	Chosen int       `json:"chosen"`  // 0 is the start of a training that chooses nothing
+	Chosen int       `json:"chosen"`  // from 1, the start of a training that chooses nothing; see Options.Start
 	MAP    []float64 `json:"map_tie"` // by start, the mean over the modalities that were chosen for
 }
 

@@ -45,6 +45,10 @@ import (
 // constant part is |H - C Y|^2, and an item is worth as much as its label set,
 // so that the sweep goes over the distinct sets with their counts and over no
 // features at all.
+//
+// joint and paper take delta = +Inf, too: the steps for C and G_t stay as they are,
+// the Y-step leaves the labels, and F is without its then constant last part. That
+// is the paper's method without the relaxation of labels (FDDH_NR).
 type solver struct {
 	method  Method
 	q, c    int

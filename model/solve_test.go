@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -36,7 +37,7 @@ func heavyMu(dims []int) map[string]float64 { // so that features matter
 func TestSolverAgainstLiteral(t *testing.T) {
 	for _, problem := range problems {
 		for _, method := range []Method{MethodJoint, MethodPaper} {
-			for _, delta := range []float64{.5, 1e4} {
+			for _, delta := range []float64{.5, 1e4, math.Inf(1)} {
 				t.Run(fmt.Sprintf("%s/%v/%g", problem.name, method, delta), func(t *testing.T) {
 					s := solveBoth(t, problem.cfg, Options{
 						Bits: 16, Anchors: 25, Sweeps: 4, Method: method, Delta: delta, Seed: 5,
@@ -109,7 +110,7 @@ func (s *solved) checkRidge(t *testing.T) {
 func TestObjectiveFallsAndBasesAreOrthonormal(t *testing.T) {
 	for _, problem := range problems {
 		for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
-			for _, delta := range []float64{.2, 10} {
+			for _, delta := range []float64{.2, 10, math.Inf(1)} {
 				s := solveBoth(t, problem.cfg, Options{
 					Bits: 16, Anchors: 25, Sweeps: 8, Method: method, Delta: delta, Seed: 1,
 					Mu: heavyMu(problem.cfg.Dims),
@@ -223,6 +224,35 @@ func TestMethodsAgreeAtLargeDelta(t *testing.T) {
 		for m := 1; m < 3; m++ {
 			if codec.Distance(codes[0].At(i), codes[m].At(i)) != 0 {
 				t.Fatalf("item %d: labels %x, joint %x, paper %x", i, codes[0].At(i), codes[1].At(i), codes[2].At(i))
+			}
+		}
+	}
+}
+
+// TestInfiniteDelta: without relaxation Y is the labels, and joint is labels, whatever
+// the features say: the same codes, and an objective that differs by what the
+// features add to it.
+func TestInfiniteDelta(t *testing.T) {
+	for _, problem := range problems {
+		solve := func(method Method) *solved {
+			return solveBoth(t, problem.cfg, Options{
+				Bits: 16, Anchors: 25, Sweeps: 5, Method: method, Delta: math.Inf(1), Seed: 2, Mu: heavyMu(problem.cfg.Dims),
+			})
+		}
+		labels, joint, paper := solve(MethodLabels), solve(MethodJoint), solve(MethodPaper)
+		for sweep := range joint.c {
+			if !mat.Equal(labels.h[sweep+1], joint.h[sweep+1]) {
+				t.Errorf("%s: other codes after sweep %d", problem.name, sweep+1)
+			}
+			for _, s := range []*solved{joint, paper} {
+				if !mat.Equal(s.y[sweep+1], s.y[0]) {
+					t.Errorf("%s, %v: Y has left the labels in sweep %d", problem.name, s.opt.Method, sweep+1)
+				}
+			}
+			// G_t follows from the labels: its part is the same in every sweep.
+			features := joint.result.Report.Objective[sweep] - labels.result.Report.Objective[sweep]
+			if first := joint.result.Report.Objective[0] - labels.result.Report.Objective[0]; !approx(features, first, 1e-7*first) {
+				t.Errorf("%s: features add %g to the objective of sweep %d, %g to the first", problem.name, features, sweep+1, first)
 			}
 		}
 	}

@@ -38,8 +38,8 @@ func (tr *trainer) solveStarts(ctx context.Context) error {
 	opt := tr.opt
 	opt.Method = MethodLabels
 	tr.starts = [][]float64{tr.hy}
-	if slices.ContainsFunc(tr.from.open, open.any) {
-		tr.starts = tr.drawStarts()
+	if tr.opt.Start == 0 && slices.ContainsFunc(tr.from.open, open.any) {
+		tr.starts = tr.drawStarts(tr.affordableStarts())
 	}
 	for _, hy := range tr.starts {
 		s := newSolver(opt, nil, tr.sets, slices.Clone(hy))
@@ -51,26 +51,33 @@ func (tr *trainer) solveStarts(ctx context.Context) error {
 	return nil
 }
 
-// drawStarts returns H0 Y0' of the scan, and for other H0 a random matrix with rows
-// of the same size.
-func (tr *trainer) drawStarts() [][]float64 {
+// affordableStarts returns how many starts the choice is among.
+func (tr *trainer) affordableStarts() int {
 	c, q := len(tr.sets.labels), tr.opt.Bits
-	items := make([]float64, c) // by label
 	members := 0
-	for i, set := range tr.sets.sets {
+	for _, set := range tr.sets.sets {
 		members += len(set)
+	}
+	// A sweep is a decomposition, some 20 c^2 q, and a product of sets and labels.
+	work := tr.opt.Sweeps * (20*c*c*q + 2*members*q)
+	return max(1, min(mostStarts, startWork/work))
+}
+
+// drawStarts returns the first n starts: H0 Y0' of the scan, and for other H0 a random
+// matrix with rows of the same size.
+func (tr *trainer) drawStarts(n int) [][]float64 {
+	items := make([]float64, len(tr.sets.labels)) // by label
+	for i, set := range tr.sets.sets {
 		for _, l := range set {
 			items[l] += float64(tr.sets.counts[i])
 		}
 	}
-	// A sweep is a decomposition, some 20 c^2 q, and a product of sets and labels.
-	work := tr.opt.Sweeps * (20*c*c*q + 2*members*q)
 	starts := [][]float64{tr.hy}
 	rng := rand.New(rand.NewPCG(tr.opt.Seed, streamStarts))
-	for range min(mostStarts, startWork/work) - 1 {
-		hy := make([]float64, 0, c*q)
+	for len(starts) < n {
+		var hy []float64
 		for _, n := range items {
-			for range q {
+			for range tr.opt.Bits {
 				hy = append(hy, math.Sqrt(n)*rng.NormFloat64())
 			}
 		}
@@ -170,6 +177,6 @@ func (tr *trainer) chooseStart(choosers []*chooser) int {
 	floats.Scale(1/judged, merits)
 	best := floats.MaxIdx(merits)
 	tr.hy = tr.starts[best]
-	tr.report.Start = &StartChoice{Chosen: best, MAP: merits}
+	tr.report.Start = &StartChoice{Chosen: best + 1, MAP: merits}
 	return best
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -57,7 +58,7 @@ func TestBestStartIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Report.Start
-	if s == nil || len(s.MAP) != mostStarts || s.MAP[s.Chosen] != slices.Max(s.MAP) {
+	if s == nil || len(s.MAP) != mostStarts || s.MAP[s.Chosen-1] != slices.Max(s.MAP) {
 		t.Fatalf("%+v", s)
 	}
 	// The codes are those of the solver that begins there.
@@ -76,8 +77,23 @@ func TestBestStartIsTaken(t *testing.T) {
 		for _, l := range columns {
 			labels = append(labels, tr.sets.labels[l])
 		}
-		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, tr.solvers[s.Chosen].setCode(uint32(set))) {
+		if !r.Model.LabelCode(got, labels) || !slices.Equal(got, tr.solvers[s.Chosen-1].setCode(uint32(set))) {
 			t.Fatalf("labels %v: code %x", labels, got)
+		}
+	}
+	// Given, it is that start, whatever else is chosen.
+	for _, opt := range []Options{{Bits: 16, Seed: 3}, settled(modalitiesOf(dims), Options{Bits: 16, Seed: 3})} {
+		opt.Start = s.Chosen
+		again, err := Train(t.Context(), modalitiesOf(dims), data, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Report.Start != nil || !slices.Equal(again.Model.c, r.Model.c) {
+			t.Errorf("start %d given: %+v, other codes", opt.Start, again.Report.Start)
+		}
+		opt.Start = mostStarts + 1
+		if _, err := Train(t.Context(), modalitiesOf(dims), data, opt); !errors.Is(err, ErrOption) {
+			t.Errorf("start %d: %v", opt.Start, err)
 		}
 	}
 	// Nothing to choose: the start is that of the seed.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"math"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -119,7 +120,7 @@ func (w *itemSweep) block(b *block) {
 // labels: |h - C y|^2 + sum mu |phi - G y|^2 + delta |y|^2 is, up to a constant,
 // (1 + sum mu + delta) |y - v|^2 with v = (C'h + sum mu G'phi) / (1 + sum mu +
 // delta), so that clamping v to the feasible side is exact (the eps-dragging; the sums
-// go over the modalities that the item has).
+// go over the modalities that the item has). With delta = +Inf, v is 0 and y the labels.
 func (w *itemSweep) items(b *block, from, to int, work *sweepScratch) {
 	n, first := to-from, b.first+from
 	y, h := w.rowsOfY(b).Slice(from, to), dense.Of(b.n, w.q, w.h).Slice(from, to)
@@ -156,13 +157,17 @@ func (w *itemSweep) items(b *block, from, to int, work *sweepScratch) {
 	}
 
 	dense.MulNT(z, y, w.right.ct)
+	delta := w.delta
+	if math.IsInf(delta, 1) { // its part is constant
+		delta = 0
+	}
 	for i := range n {
 		var f float64
 		for j, v := range h.Data[i*w.q : (i+1)*w.q] {
 			d := row(z, i)[j] - float64(v)
 			f += d * d
 		}
-		w.f[from+i] = f + w.delta*floats.Dot(row(y, i), row(y, i))
+		w.f[from+i] = f + delta*floats.Dot(row(y, i), row(y, i))
 	}
 	ggy := target // G'G y, of which the target is not needed any more
 	for t, f := range w.maps {

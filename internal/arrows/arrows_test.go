@@ -25,8 +25,10 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/arrows":     {nil, nil},
 	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
 	"internal/dense":      {nil, []string{sys}},
+	"internal/makeset":    {[]string{"codec", "codec/vecfile", "internal/synth"}, []string{roaring}},
+	"internal/orders":     {[]string{"db", "db/internal/where", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
 	"internal/synth":      {nil, nil},
-	"internal/traintime":  {[]string{"codec", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
+	"internal/traintime":  {[]string{"codec", "codec/vecfile", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
 	"examples/quickstart": {[]string{"db", "db/internal/where", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
 }
 

@@ -113,7 +113,7 @@ func rootCommand(e *env) *cobra.Command {
 	)
 	root.AddCommand(
 		initCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
-		trainCommand(e), searchCommand(e), evalCommand(e), encodeCommand(e),
+		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e),
 		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, newBenchTarget), compactCommand(e),
 		versionCommand(e),
 	)

@@ -114,9 +114,10 @@ func TestContract(t *testing.T) {
 		"delete":      "collection json where",
 		"scan":        "collection json space where limit",
 		"count":       "collection json where limit",
-		"train":       "collection json bits anchors seed sweeps method gamma features map mu delta rows label-embedding views activate",
+		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding views activate",
 		"search":      "collection json space from to vectors row id code codes k radius where rerank window after explain",
 		"eval":        "collection json space vectors labels truth where top curves plot",
+		"experiment":  "collection json vectors labels truth where top bits anchors seed start sweeps method gamma features map mu delta rows label-embedding fusion views seeds grid plot",
 		"encode":      "collection json space from to vectors out",
 		"export":      "collection json space codes to ids labels label-names vectors items where",
 		"stats":       "collection json",
@@ -220,6 +221,7 @@ func TestInterrupt(t *testing.T) {
 		{"train", f.db},
 		{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text},
 		{"eval", f.db, "--vectors", "text=" + f.text, "--labels", f.labels},
+		{"experiment", f.db, "bits", "--vectors", "text=" + f.text, "--labels", f.labels, "--plot", f.path("out.svg")},
 		{"encode", f.db, "--from", "text", "--vectors", f.text, "--out", f.path("out.npy")},
 		{"export", f.db, "--ids", f.path("out.txt")},
 		{"put", f.db, "x"},
@@ -235,7 +237,7 @@ func TestInterrupt(t *testing.T) {
 	if got := must(t, "count", f.db); got != "50\n" {
 		t.Errorf("count afterwards: %s", got)
 	}
-	for _, name := range []string{"b.db", "out.npy", "out.txt"} {
+	for _, name := range []string{"b.db", "out.npy", "out.txt", "out.svg"} {
 		if _, err := os.Stat(f.path(name)); err == nil {
 			t.Errorf("%s is there", name)
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -12,16 +13,13 @@ import (
 // evalOptions are the flags of eval.
 type evalOptions struct {
 	common
-	vectors              namedList
-	labels, names, truth string
-	top                  int
-	curves               bool
-	plot                 string
-	where                whereFlag
+	queryOptions
+	curves bool
+	plot   string
 }
 
 func evalCommand(e *env) *cobra.Command {
-	o := evalOptions{vectors: namedList{kind: "NAME=FILE"}}
+	var o evalOptions
 	cmd := &cobra.Command{
 		Use:     "eval DIR --vectors NAME=FILE... --labels FILE",
 		Short:   "Measure how well queries find what they should",
@@ -58,14 +56,10 @@ func evalCommand(e *env) *cobra.Command {
 			    --plot wiki.svg --json > wiki.json`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(o.vectors.list) == 0:
-				return usageErrorf("eval needs queries: --vectors NAME=FILE")
-			case o.labels == "":
-				return usageErrorf("eval needs the labels of the queries: --labels FILE")
-			case o.top < 1:
-				return usageErrorf("--top %d: 1 or more are possible", o.top)
-			case o.curves && !o.json:
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			if o.curves && !o.json {
 				return usageErrorf("--curves are numbers for --json; --plot FILE.svg draws them")
 			}
 			if err := checkPlot(o.plot); err != nil {
@@ -79,13 +73,8 @@ func evalCommand(e *env) *cobra.Command {
 				if !stats.Trained {
 					return untrained(c)
 				}
-				// Before files are read, which may take a while.
-				matching, err := c.CountWhere(cmd.Context(), o.where.expr)
-				if err != nil {
-					return o.where.wrap(err)
-				}
-				if matching == 0 && o.where.given() {
-					return failuref("--where: no item matches")
+				if err := o.checkWhere(cmd.Context(), c); err != nil {
+					return err
 				}
 				var files outFiles
 				defer files.discard()
@@ -123,8 +112,25 @@ func evalCommand(e *env) *cobra.Command {
 			})
 		},
 	}
-	o.register(cmd)
+	o.common.register(cmd)
 	o.registerSpace(cmd)
+	o.queryOptions.register(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&o.curves, "curves", false, "with --json: the points of the curves, too (--plot implies it)")
+	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg or .png")
+	return cmd
+}
+
+// queryOptions are the flags that say what retrieval is measured with.
+type queryOptions struct {
+	vectors              namedList
+	labels, names, truth string
+	top                  int
+	where                whereFlag
+}
+
+func (o *queryOptions) register(cmd *cobra.Command) {
+	o.vectors.kind = "NAME=FILE"
 	f := cmd.Flags()
 	f.Var(&o.vectors, "vectors", "queries of a modality; repeat it for each")
 	f.StringVar(&o.labels, "labels", "", "labels of the queries, a `FILE`.npy or text")
@@ -132,13 +138,35 @@ func evalCommand(e *env) *cobra.Command {
 	f.StringVar(&o.truth, "truth", "", "labels of the items of the database, a `FILE`.npy or text")
 	f.IntVar(&o.top, "top", 50, "the `N` of the figures at N")
 	o.where.register(cmd)
-	f.BoolVar(&o.curves, "curves", false, "with --json: the points of the curves, too (--plot implies it)")
-	f.StringVar(&o.plot, "plot", "", "draw the curves to `FILE`.svg or .png")
-	return cmd
+}
+
+// check refuses flags that are missing or wrong.
+func (o *queryOptions) check(cmd *cobra.Command) error {
+	switch {
+	case len(o.vectors.list) == 0:
+		return usageErrorf("%s needs queries: --vectors NAME=FILE", cmd.Name())
+	case o.labels == "":
+		return usageErrorf("%s needs the labels of the queries: --labels FILE", cmd.Name())
+	case o.top < 1:
+		return usageErrorf("--top %d: 1 or more are possible", o.top)
+	}
+	return nil
+}
+
+// checkWhere is for before files are read, which may take a while.
+func (o *queryOptions) checkWhere(ctx context.Context, c *db.Collection) error {
+	matching, err := c.CountWhere(ctx, o.where.expr)
+	if err != nil {
+		return o.where.wrap(err)
+	}
+	if matching == 0 && o.where.given() {
+		return failuref("--where: no item matches")
+	}
+	return nil
 }
 
 // read reads the queries, and checks what files can be wrong about.
-func (o *evalOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, error) {
+func (o *queryOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err

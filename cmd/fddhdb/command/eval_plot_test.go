@@ -108,18 +108,23 @@ func TestPlot(t *testing.T) {
 			t.Errorf("%q stands there %d times, not %d", text, got, times)
 		}
 	}
-	// What stands in one line keeps apart: 10-point letters are about 5.5 wide.
+	checkApart(t, list, x, y)
+	// Two rows of two panels.
+	img, err := png.DecodeConfig(bytes.NewReader(drawn(t, "a.png", found)))
+	if err != nil || img.Width != 2*(2*panelWidth+legendWidth) || img.Height != 2*2*panelHeight {
+		t.Errorf("%d x %d, %v", img.Width, img.Height, err)
+	}
+}
+
+// checkApart: what stands in one line keeps apart. 10-point letters are about 5.5 wide.
+func checkApart(t *testing.T, list []string, x, y []float64) {
+	t.Helper()
 	for i := range list {
 		for j := range list {
 			if i != j && y[i] == y[j] && x[i] <= x[j] && x[i]+5.5*float64(len([]rune(list[i])))*.95 > x[j] {
 				t.Errorf("%q at %v runs into %q at %v", list[i], x[i], list[j], x[j])
 			}
 		}
-	}
-	// Two rows of two panels.
-	img, err := png.DecodeConfig(bytes.NewReader(drawn(t, "a.png", found)))
-	if err != nil || img.Width != 2*(2*panelWidth+legendWidth) || img.Height != 2*2*panelHeight {
-		t.Errorf("%d x %d, %v", img.Width, img.Height, err)
 	}
 }
 

@@ -23,12 +23,7 @@ type trainOptions struct {
 }
 
 func trainCommand(e *env) *cobra.Command {
-	o := trainOptions{
-		gamma:    namedList{kind: "NAME=X"},
-		mu:       namedList{kind: "NAME=X"},
-		kinds:    namedList{kind: "NAME=rbf|linear|rbf+linear"},
-		features: namedList{kind: "NAME=MAP"},
-	}
+	var o trainOptions
 	cmd := &cobra.Command{
 		Use:     "train DIR",
 		Short:   "Learn codes from the labelled items",
@@ -109,23 +104,31 @@ func trainCommand(e *env) *cobra.Command {
 		},
 	}
 	o.register(cmd)
+	o.registerSettings(cmd)
+	cmd.Flags().BoolVar(&o.activate, "activate", false, "make it the active space, as for now every training does")
+	return cmd
+}
+
+// registerSettings adds the flags that say how to learn.
+func (o *trainOptions) registerSettings(cmd *cobra.Command) {
+	o.gamma.kind, o.mu.kind = "NAME=X", "NAME=X"
+	o.kinds.kind, o.features.kind = "NAME=rbf|linear|rbf+linear", "NAME=MAP"
 	f := cmd.Flags()
 	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given")
 	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: %d, more from %s items on, all if they are fewer", model.DefaultAnchors, thousands(10*model.DefaultAnchors)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
+	f.IntVar(&o.Start, "start", 0, "random start `N` of the codes, from 1 (default: chosen)")
 	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
 	f.StringVar(&o.method, "method", "auto", "`HOW` those are learned: auto, labels, joint or paper; auto is labels")
 	f.Var(&o.features, "features", "features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
 	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
 	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")
 	f.Var(&o.mu, "mu", fmt.Sprintf("weight of a modality in joint and paper (default %g each)", model.DefaultMu))
-	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels")
-	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum, target (needs --views target) or the name of a modality")
+	f.Float64Var(&o.Delta, "delta", model.DefaultDelta, "`X`, how firmly joint and paper keep to the labels; inf: they do")
 	f.IntVar(&o.Rows, "rows", 0, "learn from the first `N` labelled items only (default: all)")
-	f.BoolVar(&o.activate, "activate", false, "make it the active space, as for now every training does")
 	f.BoolVar(&o.LabelEmbedding, "label-embedding", false, "allow more labels than bits, at some cost that is measured; with method labels only")
+	f.StringVar(&o.fusion, "fusion", "auto", "`HOW` items without labels get their codes: auto, which measures it, sum, target (needs --views target) or the name of a modality")
 	f.StringVar(&o.views, "views", "shared", "`WHICH` codes an item has: shared, one for whatever is searched for, or target, one for each modality that it has")
-	return cmd
 }
 
 // complete checks the flags and fills in the options that are made of them. The
@@ -135,6 +138,8 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	switch {
 	case o.Anchors < 0:
 		return usageErrorf("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
+	case given("start") && o.Start < 1:
+		return usageErrorf("--start %d: 1 to 48 are possible", o.Start)
 	case o.Sweeps < 1:
 		return usageErrorf("--sweeps %d: 1 or more are possible", o.Sweeps)
 	case given("rows") && o.Rows < 1:
@@ -266,7 +271,7 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 		}
 	}
 	if st := t.Start; st != nil {
-		e.printf("codes: start %d of %d, mAP %.4f against %.4f of the first\n", st.Chosen+1, len(st.MAP), st.MAP[st.Chosen], st.MAP[0])
+		e.printf("codes: start %d of %d, mAP %.4f against %.4f of the first\n", st.Chosen, len(st.MAP), st.MAP[st.Chosen-1], st.MAP[0])
 	}
 	if len(rows) > 0 {
 		e.printf("\n")

@@ -1,0 +1,43 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// codeLengths compares the methods at several lengths of codes.
+func codeLengths() *experiment {
+	return &experiment{
+		name: "bits",
+		sets: []string{"bits", "method"},
+		axes: []axis{{name: "bits", values: []float64{16, 32, 48, 64, 96, 128}, whole: true, least: 8}},
+		run:  runBits,
+		lead: []column{{"bits", true}, {"", false}, {"constant bits", true}, {"seconds", true}},
+		cells: func(_ *lab, m *measurement) []any {
+			return []any{m.Bits, m.Row, number(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+		},
+		draw: drawBits,
+	}
+}
+
+func runBits(ctx context.Context, l *lab) error {
+	lengths := l.grid["bits"]
+	l.total = len(lengths) * (len(methods) + 1) * l.seeds
+	for _, bits := range lengths {
+		measure := func(row string, opt db.TrainOptions) error {
+			opt.Bits = int(bits)
+			return l.same(ctx, row, opt)
+		}
+		for _, m := range methods {
+			if err := measure(m.String(), l.by(m)); err != nil {
+				return err
+			}
+		}
+		if err := measure("FDDH", l.published(int(bits))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

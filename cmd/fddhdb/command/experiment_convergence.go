@@ -1,0 +1,53 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// convergenceSweeps is how far convergence goes by default.
+const convergenceSweeps = 20
+
+// methods are those that differ.
+var methods = []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper}
+
+// convergence follows the objective and mAP from sweep to sweep. A training of fewer
+// sweeps is the beginning of one of more, with the same seed and settings.
+func convergence() *experiment {
+	return &experiment{
+		name: "convergence",
+		sets: []string{"method"},
+		run:  runConvergence,
+		lead: []column{{"method", false}, {"sweeps", true}, {"objective", true}, {"constant bits", true}, {"distinct codes", true}},
+		cells: func(_ *lab, m *measurement) []any {
+			return []any{m.Row, m.Sweeps, fmt.Sprintf("%.9g", m.Objective), number(m.Constant), number(m.Distinct)}
+		},
+		draw: drawConvergence,
+	}
+}
+
+func runConvergence(ctx context.Context, l *lab) error {
+	l.total = len(methods) * l.seeds * (l.base.Sweeps + 1)
+	for _, m := range methods {
+		opt := l.by(m)
+		choose := opt
+		choose.Sweeps = model.DefaultSweeps // as train does
+		settings, err := l.settle(ctx, m.String(), choose)
+		if err != nil {
+			return err
+		}
+		for s := 1; s <= opt.Sweeps && settings != nil; s++ {
+			if err := l.measure(ctx, m.String(), func(i int) db.TrainOptions {
+				settled := settings[i]
+				settled.Sweeps = s
+				return settled
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package command
+
+import (
+	"bytes"
+	"image/color"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// checkPlot refuses what is neither .svg nor .png; "" is no plot.
+func checkPlot(path string) error {
+	switch ext := strings.ToLower(filepath.Ext(path)); {
+	case path == "", ext == ".svg", ext == ".png":
+		return nil
+	default:
+		return usageErrorf("--plot %s: a .svg or .png file is drawn", path)
+	}
+}
+
+// A figure is panels in rows, each row with the same legend beside it, so that it
+// covers no curve. Sizes are in points.
+type figure struct {
+	columns       int
+	width, height vg.Length // of a panel
+	panels        []*plot.Plot
+	legend        []curveStyle // nil: none
+	legendWidth   vg.Length
+}
+
+// The size of a panel of curves in points, and what is left free around it.
+const (
+	panelWidth  = 285
+	panelHeight = 220
+	panelGap    = 10
+	panelMargin = 6
+)
+
+// write draws the figure in the format of the ending of path. Equal figures give
+// equal bytes.
+func (f *figure) write(w io.Writer, path string) error {
+	rows := (len(f.panels) + f.columns - 1) / f.columns
+	width, height := vg.Length(f.columns)*f.width+f.legendWidth, vg.Length(rows)*f.height
+	var b bytes.Buffer
+	if strings.EqualFold(filepath.Ext(path), ".png") {
+		c := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))}
+		if err := f.draw(draw.New(c)); err != nil {
+			return err
+		}
+		if _, err := c.WriteTo(&b); err != nil {
+			return err
+		}
+	} else {
+		c := vgsvg.New(width, height)
+		if err := f.draw(draw.New(c)); err != nil {
+			return err
+		}
+		if _, err := c.WriteTo(&b); err != nil {
+			return err
+		}
+	}
+	// Who has not got the font is to see one like it.
+	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+	return err
+}
+
+func (f *figure) draw(c draw.Canvas) error {
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	for i, p := range f.panels {
+		column, top := i%f.columns, c.Max.Y-vg.Length(i/f.columns)*f.height
+		left := vg.Length(column) * f.width
+		p.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+			Min: vg.Point{X: left + panelMargin, Y: top - f.height + panelMargin},
+			Max: vg.Point{X: left + f.width - panelGap, Y: top - panelMargin},
+		}})
+		if column > 0 || f.legend == nil {
+			continue
+		}
+		l, err := curveLegend(f.legend)
+		if err != nil {
+			return err
+		}
+		l.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+			Min: vg.Point{X: c.Max.X - f.legendWidth, Y: top - f.height},
+			Max: vg.Point{X: c.Max.X, Y: top - 28},
+		}})
+	}
+	return nil
+}
+
+// newPanel returns an empty panel; its axes take their range from what is added.
+func newPanel(title, x, y string) *plot.Plot {
+	p := plot.New()
+	sans(&p.Title.TextStyle.Font, 11)
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		sans(&a.Label.TextStyle.Font, 10)
+		sans(&a.Tick.Label.Font, 9)
+	}
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.Padding = 6
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{225}, color.Gray{225}
+	p.Add(grid)
+	return p
+}
+
+// sans is the typeface of all figures.
+func sans(f *font.Font, size vg.Length) { f.Typeface, f.Variant, f.Size = "Liberation", "Sans", size }
+
+// A curveStyle keeps curves apart without colour, too.
+type curveStyle struct {
+	name   string
+	color  color.Color
+	dashes []vg.Length
+	glyph  draw.GlyphDrawer // nil for none
+}
+
+// Colours that most people can tell apart (Okabe and Ito).
+var (
+	blue       = color.RGBA{0, 114, 178, 255}
+	vermillion = color.RGBA{213, 94, 0, 255}
+	green      = color.RGBA{0, 158, 115, 255}
+	purple     = color.RGBA{204, 121, 167, 255}
+)
+
+var (
+	hammingStyle    = curveStyle{"Hamming", blue, nil, draw.CircleGlyph{}}
+	asymmetricStyle = curveStyle{"asymmetric", vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}}
+)
+
+// addCurve draws a line through points, if there are any.
+func addCurve(p *plot.Plot, s curveStyle, points plotter.XYs) error {
+	if len(points) == 0 {
+		return nil
+	}
+	l, marks, err := s.plotters(points)
+	if err != nil {
+		return err
+	}
+	p.Add(l)
+	if marks != nil {
+		p.Add(marks)
+	}
+	return nil
+}
+
+func (s curveStyle) plotters(points plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
+	l, marks, err := plotter.NewLinePoints(points)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.LineStyle = draw.LineStyle{Color: s.color, Width: 1.5, Dashes: s.dashes}
+	if s.glyph == nil {
+		return l, nil, nil
+	}
+	marks.GlyphStyle = draw.GlyphStyle{Color: s.color, Radius: 2.2, Shape: s.glyph}
+	return l, marks, nil
+}
+
+func curveLegend(styles []curveStyle) (*plot.Legend, error) {
+	legend := plot.NewLegend()
+	sans(&legend.TextStyle.Font, 10)
+	legend.Top, legend.Left, legend.ThumbnailWidth, legend.Padding = true, true, 24, 3
+	for _, s := range styles {
+		l, marks, err := s.plotters(plotter.XYs{{}})
+		if err != nil {
+			return nil, err
+		}
+		if marks == nil {
+			legend.Add(s.name, l)
+		} else {
+			legend.Add(s.name, l, marks)
+		}
+	}
+	return &legend, nil
+}
+
+// directionOf names a pair of modalities; names that would run into the next panel
+// are cut.
+func directionOf(from, to string) string {
+	cut := func(name string) string {
+		const most = 10
+		if runes := []rune(name); len(runes) > most {
+			return string(runes[:most-1]) + "…"
+		}
+		return name
+	}
+	return cut(plain(from)) + " → " + cut(plain(to))
+}
+
+// ticksAt puts a tick at each value.
+func ticksAt(values []float64) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for _, v := range values {
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', -1, 64)})
+	}
+	return ticks
+}

@@ -1,0 +1,73 @@
+package db
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// EvaluateTraining says what Train with these options followed by Evaluate would,
+// without storing anything: it learns a model from the labelled items, gives every
+// item the code that it would get, and measures the queries against these codes. The
+// model in use, if there is one, and its codes stay as they are. The Training has no
+// space and no revision; its Items are those that would have a code.
+//
+// It is how settings are compared. It works on one view of the collection, also on
+// that of a snapshot, whatever is written meanwhile, and several may run at a time.
+// Time and memory are those of Train without its commit, and of Evaluate: some
+// 150 + bits bytes an item. Errors are those of both; a cancelled context ends it
+// soon.
+func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {
+	if opt.Rows < 0 {
+		return nil, nil, invalid("train on %d rows", opt.Rows)
+	}
+	var t *Training
+	found, err := c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
+		result, all, leftOut, err := learn(ctx, v, cv, opt)
+		if err != nil {
+			return nil, nil, err
+		}
+		t = all.training(result, leftOut)
+		trained := *cv
+		trained.space = all.space
+		return &trained, all.rowCodes(cv), nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, found, nil
+}
+
+// training is what learning has come to.
+func (c *coded) training(result *model.Result, leftOut []string) *Training {
+	t := &Training{Report: result.Report, LeftOut: leftOut}
+	for _, e := range c.encs {
+		if e.hasCode() {
+			t.Items++
+		}
+	}
+	return t
+}
+
+// rowCodes tells the codes that rows of a collection would have.
+func (c *coded) rowCodes(cv *collectionView) rowCodes {
+	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
+		at := slices.IndexFunc(c.space.views, func(view byte) bool { return view == sharedView || view == viewOf(target) })
+		if at < 0 {
+			return cv.unlearned(target)
+		}
+		for i, row := range c.rows {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if code := c.encs[i].in(at).code; code != nil {
+				if err := f(row, code); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,141 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// What it says is what a training and an evaluation after it say, and until then
+// nothing has changed.
+func TestEvaluateTraining(t *testing.T) {
+	_, c := openPairs(t)
+	all := pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
+	items, queries := all[:200:200], all[200:]
+	for i := range 60 {
+		items[2*i+30].Labels = nil // coded by their features
+	}
+	delete(items[31].Vectors, "text")
+	items = append(items, &Item{Key: "no code"})
+	putAll(t, c, items)
+	e := Evaluation{Queries: map[string][][]float32{}, Where: "has(image)", Top: 10}
+	for _, q := range queries {
+		e.Labels = append(e.Labels, q.Labels)
+		for m, x := range q.Vectors {
+			e.Queries[m] = append(e.Queries[m], x)
+		}
+	}
+	for _, it := range all[:200] {
+		e.Truth = append(e.Truth, it.Labels)
+	}
+	e.Truth = append(e.Truth, nil)
+
+	options := func(seed uint64, method model.Method) TrainOptions {
+		return TrainOptions{Rows: 120, Options: model.Options{
+			Bits: 32, Seed: seed, Method: method, Delta: math.Inf(1), Anchors: 60,
+		}}
+	}
+	for seed := range uint64(2) {
+		for _, method := range []model.Method{model.MethodLabels, model.MethodJoint} {
+			before, err := c.Stats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			training, found, err := c.EvaluateTraining(ctx, options(seed, method), e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after, err := c.Stats(); err != nil || !reflect.DeepEqual(before, after) {
+				t.Fatalf("%+v became %+v, %v", before, after, err)
+			}
+			want := mustTrain(t, c, options(seed, method))
+			wanted, err := c.Evaluate(ctx, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(found, wanted) {
+				t.Errorf("seed %d, %v: %+v, after training %+v", seed, method, found, wanted)
+			}
+			if training.Items != want.Items || training.Items != 200 || training.Space != 0 || training.Revision != 0 {
+				t.Errorf("%+v, trained %+v", training, want)
+			}
+			training.Seconds, want.Seconds = nil, nil
+			if !reflect.DeepEqual(training.Report, want.Report) {
+				t.Errorf("%+v, trained %+v", training.Report, want.Report)
+			}
+			if found[0].Hamming.Database != 199 || found[0].Hamming.MAP < .3 {
+				t.Errorf("%+v", found[0].Hamming)
+			}
+		}
+	}
+}
+
+func TestEvaluateTrainingOfASnapshot(t *testing.T) {
+	d, c := openPairs(t)
+	all := pairs(80, synth.Config{Seed: 3})
+	putAll(t, c, all[:60])
+	s, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	old, err := s.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, all[60:])
+	e := Evaluation{Queries: map[string][][]float32{"text": {all[70].Vectors["text"]}}, Labels: [][]string{all[70].Labels}}
+	for _, tc := range []struct {
+		c     *Collection
+		items int
+	}{{old, 60}, {c, 80}} {
+		training, found, err := tc.c.EvaluateTraining(ctx, TrainOptions{}, e)
+		if err != nil || training.Items != tc.items || training.TrainItems != tc.items || found[0].Hamming.Database != tc.items {
+			t.Errorf("%+v, %+v, %v: want %d items", training, found, err, tc.items)
+		}
+	}
+}
+
+func TestEvaluateTrainingErrors(t *testing.T) {
+	d, c := openPairs(t)
+	all := pairs(60, synth.Config{Seed: 3})
+	putAll(t, c, all)
+	e := Evaluation{Queries: map[string][][]float32{"text": {all[0].Vectors["text"]}}, Labels: [][]string{all[0].Labels}}
+	cancelled, cancel := context.WithCancel(ctx)
+	if _, _, err := c.EvaluateTraining(cancelled, TrainOptions{Options: model.Options{Progress: func(string, int, int) { cancel() }}}, e); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	given, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string]struct {
+		c   *Collection
+		opt TrainOptions
+		e   Evaluation
+	}{
+		"codes only":   {given, TrainOptions{}, Evaluation{Queries: map[string][][]float32{"text": {}}}},
+		"rows":         {c, TrainOptions{Rows: -1}, e},
+		"bits":         {c, TrainOptions{Options: model.Options{Bits: 7}}, e},
+		"no queries":   {c, TrainOptions{}, Evaluation{}},
+		"labels":       {c, TrainOptions{}, Evaluation{Queries: e.Queries}},
+		"query vector": {c, TrainOptions{}, Evaluation{Queries: map[string][][]float32{"text": {{1}}}, Labels: e.Labels}},
+		"where":        {c, TrainOptions{}, Evaluation{Queries: e.Queries, Labels: e.Labels, Where: "price > 1"}},
+	} {
+		if _, _, err := bad.c.EvaluateTraining(ctx, bad.opt, bad.e); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s, err := c.Stats(); err != nil || s.Trained {
+		t.Errorf("%+v, %v", s, err)
+	}
+	mustClose(t, d)
+	if _, _, err := c.EvaluateTraining(ctx, TrainOptions{}, e); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
