@@ -65,9 +65,9 @@ func experimentCommand(e *env) *cobra.Command {
 			KIND is one of
 
 			  ablation     what train does, and what is lost without its parts: the methods
-			               joint and paper in place of labels; raw features, the rbf map or
-			               gamma .01 in place of what cross-validation chooses, or all three
-			               (fixed); FDDH as it was published (method paper, raw, rbf, gamma
+			               joint and paper in place of labels; raw features, the rbf map,
+			               gamma .01 or the first random start in place of what
+			               cross-validation chooses, or all of them (fixed); FDDH as it was published (method paper, raw, rbf, gamma
 			               1e-4); that without the relaxation of labels (FDDH_NR: an infinite
 			               delta), and without the rbf map, too (FDDH_NRM: the linear map).
 			               Where a vector has fewer numbers than a code has bits, that has no

@@ -47,6 +47,11 @@ func runAblation(ctx context.Context, l *lab) error {
 			opt.Gamma = all(l, model.DefaultGamma)
 			return opt
 		}},
+		{"start", func() db.TrainOptions {
+			opt := l.base
+			opt.Start = 1
+			return opt
+		}},
 		{"fixed", func() db.TrainOptions {
 			opt := l.base
 			opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, model.DefaultGamma)

@@ -140,7 +140,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 	for _, m := range rows {
 		names = append(names, m.Row)
 	}
-	if want := []string{"full", "joint", "paper", "raw", "rbf", "gamma", "fixed", "FDDH", "FDDH_NR", "FDDH_NRM"}; !slices.Equal(names, want) {
+	if want := []string{"full", "joint", "paper", "raw", "rbf", "gamma", "start", "fixed", "FDDH", "FDDH_NR", "FDDH_NRM"}; !slices.Equal(names, want) {
 		t.Errorf("rows %v", names)
 	}
 	for name, flags := range map[string][]string{
@@ -150,6 +150,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		"raw":      {"--bits", "16", "--features", "image=raw", "--features", "text=raw"},
 		"rbf":      {"--bits", "16", "--map", "image=rbf", "--map", "text=rbf"},
 		"gamma":    {"--bits", "16", "--gamma", "image=.01", "--gamma", "text=.01"},
+		"start":    {"--bits", "16", "--start", "1"},
 		"fixed":    given("raw", "rbf", ".01"),
 		"FDDH":     append(given("raw", "rbf", "1e-4"), "--method", "paper"),
 		"FDDH_NR":  append(given("raw", "rbf", "1e-4"), "--method", "paper", "--delta", "inf"),
