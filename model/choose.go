@@ -444,6 +444,14 @@ func (o *outcome) over(other *outcome) *Margin {
 // 1e-4, about that of the sums of 2,000 squares.
 const smallPlace = -8
 
+// What is searched. Below 1e-5, projections of some thousand items come from matrices
+// whose condition is beyond ConditionLimit, and are fitted to the rounding; at 1e12
+// nothing is found any more.
+const (
+	leastPlace = -10
+	mostPlace  = 24
+)
+
 // improves reports whether the gamma of o is better than that of best. A small one
 // has to be so by half a standard error: gammas that regularise nothing any more
 // differ by chance, and badly for other data.
@@ -458,11 +466,12 @@ func (o *outcome) improves(best *outcome) bool {
 // search looks for the best gamma on a grid, where 0 is 1 and two steps are a
 // factor of 10: at the given places, and then from the best of them up and down by
 // steps until both neighbours are no better. So the grid ends nowhere near the
-// best. It returns the best, nil if no gamma has a solution, and the outcome at the
+// best, unless that is the least ridge that makes sense. It returns the best, nil if no gamma has a solution, and the outcome at the
 // first place. Where gamma is given, there is only that; with a step of 0, there are
 // only the given places.
 func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) (best, first *outcome, err error) {
-	const end = 24 // 1e12 and 1e-12, where nothing is found any more
+	sensible := func(p int) bool { return leastPlace <= p && p <= mostPlace }
+	places = slices.DeleteFunc(slices.Clone(places), func(p int) bool { return !sensible(p) })
 	results := map[int]*outcome{}
 	before := len(c.tried)
 	if !c.open.gamma {
@@ -499,7 +508,7 @@ func (c *chooser) search(ctx context.Context, t *trial, places []int, step int) 
 			break
 		}
 		for _, p := range []int{best.place - step, best.place + step} {
-			if results[p] == nil && -end <= p && p <= end {
+			if results[p] == nil && sensible(p) {
 				places = append(places, p)
 			}
 		}
