@@ -32,7 +32,7 @@ fuzz:
 	@for pkg in codec codec/vecfile model db/internal/where; do \
 	  for f in $$($(GO) test -list '^Fuzz' ./$$pkg | grep '^Fuzz'); do \
 	    echo "== $$pkg $$f"; \
-	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s ./$$pkg || exit 1; \
+	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$pkg || exit 1; \
 	  done; \
 	done
 

@@ -134,18 +134,21 @@ func (tr *trainer) choose(ctx context.Context) error {
 			f.prepare(c)
 		}
 		c.xs, c.prepared.xs = nil, nil // large
+		if f == nil || f.unfit != "" {
+			c.refined = nil // large, too
+		}
 	}
-	start := tr.chooseStart(choosers)
+	start, solvers := tr.chooseStart(choosers), tr.solvers
+	tr.starts, tr.solvers = nil, nil
 	if f == nil {
 		return nil
 	}
 	for t, c := range choosers {
-		if err := f.take(ctx, t, c, tr.solvers[start]); err != nil {
+		if err := f.take(ctx, t, c, solvers[start]); err != nil {
 			return err
 		}
 		*c = chooser{} // its matrices are large
 	}
-	tr.solvers = nil
 	return f.run(ctx, tr)
 }
 
@@ -241,11 +244,11 @@ func (c *chooser) sample(s *choiceSample, rng *rand.Rand, sets *labelSets, start
 	}
 	c.setOf = setOf
 	c.takeCodes(starts[0])
-	c.scratch = make([]foldScratch, workerCount())
 	for f := range choiceFolds + 1 {
 		c.bounds = append(c.bounds, f*n/choiceFolds)
 	}
 	c.judge = newJudge(setOf, sets, starts[0].setCode, c.q, c.bounds)
+	c.scratch = make([]foldScratch, len(c.judge.scratch))
 	c.addStarts(setOf, starts)
 }
 
@@ -341,7 +344,7 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 		// First 0.01, the default; then what is best for another setting is not far.
 		// Features of one map are compared with the same gamma: where it is best hardly
 		// depends on them, and all their sums are of numbers up to 1.
-		places, step := []int{-4, -7, -1}, 3
+		places, step := []int{defaultPlace, defaultPlace - 3, defaultPlace + 3}, 3
 		if len(outcomes) > 0 {
 			p := outcomes[0].place
 			if places = []int{p, p - 3, p + 3}; s.kind == outcomes[0].Map {
@@ -368,6 +371,9 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	}
 	if len(outcomes) == 0 {
 		choice.Unfit = "no ridge that was tried gives a stable solution"
+		for range c.steps() - len(c.featureKinds()) {
+			c.step()
+		}
 		return choice, nil
 	}
 	best := simplest(outcomes)
@@ -439,6 +445,9 @@ func (o *outcome) over(other *outcome) *Margin {
 	m.MAP, m.StdErr = meanError(differences)
 	return m
 }
+
+// defaultPlace is that of DefaultGamma on the grid; see search.
+const defaultPlace = -4
 
 // smallPlace is where a ridge gets small against the rounding of float32 features:
 // 1e-4, about that of the sums of 2,000 squares.

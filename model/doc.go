@@ -45,7 +45,7 @@
 // learned on the other folds, and what they are ranked against are the codes of
 // the labels of the other folds' items ([Choice]). Then C is chosen by the same
 // criterion, in the mean over the modalities, among those to which up to 48 random
-// starts lead ([StartChoice]). It takes seconds at most,
+// starts lead ([StartChoice]), unless labels are embedded. It takes seconds at most,
 // however many items there are. [Report] has all that was tried, and by what margin
 // the choice won. With fewer than 50 items nothing is chosen, nor where the options
 // give everything: then there is the one start of the seed.

@@ -84,10 +84,7 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 			having[l] = append(having[l], int32(i))
 		}
 	}
-	harmonic := make([]float64, len(s.sets.of)+1)
-	for i := range s.sets.of {
-		harmonic[i+1] = harmonic[i] + 1/float64(i+1)
-	}
+	harmonic := harmonicNumbers(len(s.sets.of))
 	judged := min(s.c, max(1, judgedPairs/max(s.c, len(s.sets.sets))))
 	out := &Embedding{Dims: e.e.Cols, Judged: judged, LeastDistance: s.q, MAPLeast: 1}
 	labels := dense.Pack(e.e)
@@ -124,15 +121,7 @@ func (e *embedding) judge(s *solver, codes []uint64) *Embedding {
 		for _, set := range having[l] {
 			w.ties[w.dist[set]].relevant += int32(s.sets.counts[set])
 		}
-		var rows, found int32
-		for d := range w.ties {
-			t := &w.ties[d]
-			t.before, t.relevantBefore = rows, found
-			precisions[i] += t.expectation(harmonic)
-			rows += t.rows
-			found += t.relevant
-		}
-		precisions[i] = min(1, precisions[i]/float64(found)) // rounding
+		precisions[i] = min(1, expectedPrecision(w.ties, harmonic)) // rounding
 	})
 	for i, p := range precisions {
 		out.MAP += p

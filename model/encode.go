@@ -29,13 +29,20 @@ func (e *Encoder) Model() *Model { return e.model }
 // infinities are refused with ErrNotFinite. It costs k (d+q) multiplications
 // and no allocation, and gives the same bits for the same model and x, always.
 func (e *Encoder) Project(z []float64, t int, x []float32) error {
-	e.vectors = append(e.vectors[:0], Dense(x))
+	defer e.forget()
+	e.vectors = append(e.vectors, Dense(x))
 	return e.ProjectVectors(z, t, e.vectors)
+}
+
+// forget lets go of the caller's vectors.
+func (e *Encoder) forget() {
+	clear(e.vectors)
+	e.vectors = e.vectors[:0]
 }
 
 // ProjectAll is Project for several vectors of modality t, as ProjectVectors is.
 func (e *Encoder) ProjectAll(z []float64, t int, xs [][]float32) error {
-	e.vectors = e.vectors[:0]
+	defer e.forget()
 	for _, x := range xs {
 		e.vectors = append(e.vectors, Dense(x))
 	}
@@ -85,7 +92,8 @@ func (e *Encoder) MapVector(phi []float32, t int, x Vector) error {
 	if len(phi) != f.size() {
 		return fmt.Errorf("%w: room for %d features, but modality %q has %d", ErrMismatch, len(phi), e.model.modalities[t].Name, f.size())
 	}
-	e.vectors = append(e.vectors[:0], x)
+	defer e.forget()
+	e.vectors = append(e.vectors, x)
 	f.apply(phi, e.vectors, &e.scratch)
 	return nil
 }

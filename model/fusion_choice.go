@@ -15,8 +15,9 @@ import (
 
 // Sizes of the choice of a fusion.
 const (
-	fusionPairs         = 1 << 28 // pairs of a query and an item that are looked at, at most: about a second
-	maxFusionModalities = 16      // more are not measured: directions grow with the square
+	fusionPairs         = 1 << 28            // pairs of a query and an item that are looked at, at most: about a second
+	maxFusionModalities = 16                 // more are not measured: directions grow with the square
+	minFusionQueries    = minChoiceItems / 2 // of a view; fewer say too little
 )
 
 // fusionCentres are the shares of the mean code that are tried.
@@ -205,6 +206,9 @@ func (f *fuser) prepare(c *chooser) {
 		f.unfit = fmt.Sprintf("the map of modality %q has %d features, more than %d", name, k, choiceFeatures)
 	case c.refined == nil:
 		c.refined = c.newTrial(c.given, refineAnchors)
+		if c.open.gamma { // and nothing could be chosen
+			c.gamma = c.refined.ridge(defaultPlace)
+		}
 	}
 }
 
@@ -280,19 +284,22 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 		if err != nil {
 			return err
 		}
-		best := simplestFusion(outcomes)
-		var second *fusionOutcome
-		for _, o := range outcomes {
-			if o != best && (second == nil || o.MAP > second.MAP) {
-				second = o
+		best := &candidates[0] // the sum, if nothing was measured
+		var v ViewFusion
+		if len(outcomes) > 0 {
+			best = simplestFusion(outcomes)
+			var second *fusionOutcome
+			for _, o := range outcomes {
+				if o != best && (second == nil || o.MAP > second.MAP) {
+					second = o
+				}
+				v.Tried = append(v.Tried, o.FusionTried)
 			}
+			v.OverSum, v.OverRunnerUp = best.over(outcomes[0]), best.over(second)
 		}
-		v := ViewFusion{FusionTried: best.FusionTried, OverSum: best.over(outcomes[0]), OverRunnerUp: best.over(second)}
+		v.FusionTried = best.FusionTried
 		if f.views == ViewsTarget {
 			v.Target = f.modalities[view].Name
-		}
-		for _, o := range outcomes {
-			v.Tried = append(v.Tried, o.FusionTried)
 		}
 		for _, p := range best.precisions {
 			choice.Queries += len(p)
@@ -300,6 +307,9 @@ func (f *fuser) run(ctx context.Context, tr *trainer) error {
 		choice.ByView = append(choice.ByView, v)
 		tr.fusions = append(tr.fusions, best.fusion)
 		f.step()
+	}
+	if choice.Queries == 0 {
+		choice = tr.fusionReport(fmt.Sprintf("fewer than %d sampled items have a label in common with others of another modality", minFusionQueries))
 	}
 	tr.report.Fusion = choice
 	return nil
@@ -417,7 +427,8 @@ func (f *fuser) regression() []float64 {
 	return w
 }
 
-// measure returns what the candidates give in a view.
+// measure returns what the candidates give in a view; nothing where there are too few
+// queries to say.
 func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcome) ([]*fusionOutcome, error) {
 	directions := f.directions(view)
 	all := 0
@@ -440,6 +451,12 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 				queries[d] = append(queries[d], i)
 			}
 		}
+		if len(queries[d]) == 1 { // which would have half of the say, and no error
+			queries[d] = nil
+		}
+	}
+	if len(slices.Concat(queries...)) < minFusionQueries {
+		return nil, nil
 	}
 	codes := make([]uint64, len(f.items)*f.words)
 	scratch := make([]fusionScratch, workerCount())

@@ -218,6 +218,7 @@ func FuzzModel(f *testing.F) {
 	r, err := Train(f.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{
 		Bits: 8, Anchors: 5, Map: map[string]MapKind{"image": MapRBFLinear, "text": MapLinear},
 		Features: map[string]FeatureKind{"image": FeaturesZScore, "text": FeaturesLog},
+		Views:    ViewsTarget, Fusion: Fusion{Rule: FusionTarget},
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -256,9 +257,19 @@ func FuzzModel(f *testing.F) {
 			t.Fatalf("other bytes the second time (%v)", err)
 		}
 		e := m.NewEncoder()
+		var z [][]float64
 		for i, mod := range m.Modalities() {
-			if err := e.Project(make([]float64, m.Bits()), i, make([]float32, mod.Dim)); err != nil {
+			z = append(z, make([]float64, m.Bits()))
+			if err := e.Project(z[i], i, make([]float32, mod.Dim)); err != nil {
 				t.Fatal(err)
+			}
+			if err := e.ProjectVectors(z[i], i, []Vector{Sparse([]uint32{uint32(mod.Dim - 1)}, []float32{2})}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for view := range m.Views().count(len(z)) {
+			if only := m.Fuse(make([]float64, m.Bits()), view, z); only >= len(z) || len(m.Weights(view)) != len(z) {
+				t.Fatalf("view %d: modality %d, weights %v", view, only, m.Weights(view))
 			}
 		}
 		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) {

@@ -123,7 +123,8 @@ type Options struct {
 	Method  Method
 
 	// Start is which random start of C to begin at, 1 to 48, as StartChoice.Chosen has
-	// it. 0 means the best, where anything is chosen, and else the first.
+	// it. 0 means the best, where anything is chosen and labels are not embedded, and
+	// else the first.
 	Start int
 
 	// LabelEmbedding allows more labels than bits, with MethodLabels: they are mapped
@@ -146,7 +147,8 @@ type Options struct {
 	Delta float64            // weight of |Y|^2, which keeps Y at the labels; 1e4. +Inf: Y is the labels
 
 	// Progress, if not nil, is called from Train's goroutine after each block
-	// of items, and in phase "choose" after each map and each fusion that was tried; total is 0
+	// of items, and in phase "choose" after each map that was tried, and, where a fusion
+	// is chosen, after the projections of each modality and after each view; total is 0
 	// while it is not known.
 	Progress func(phase string, done, total int)
 }

@@ -40,7 +40,8 @@ type Report struct {
 	Everywhere int `json:"labels_everywhere,omitempty"`
 	// Embedding is nil unless there were more labels than bits.
 	Embedding *Embedding `json:"embedding,omitempty"`
-	// Seconds by phase: scan, choose, maps, sweeps, statistics, solve; and the total.
+	// Seconds by phase: scan, choose, maps, embedding (if there is one), sweeps,
+	// statistics, solve; and the total.
 	Seconds map[string]float64 `json:"seconds"`
 }
 
@@ -64,7 +65,9 @@ type Chosen struct {
 // A Choice says how features, map and gamma of a modality were chosen: by
 // cross-validation on a sample of its training items. The criterion is the mean
 // average precision, expected over ties, of the codes that the items of a fold get
-// as queries to the other folds, which have the codes of their labels.
+// as queries to the other folds, which have the codes of their labels: the mean over
+// two random starts of these codes where the sample has no more label sets than a code
+// has bits.
 type Choice struct {
 	// Unfit is not empty where nothing could be compared, and says why. Then what
 	// the options leave open has its default.

@@ -46,21 +46,28 @@ func (tr *trainer) solveStarts(ctx context.Context) error {
 		if _, err := s.run(ctx, nil, opt.Sweeps, nil); err != nil {
 			return err
 		}
+		s.cm, s.hy = nil, nil // of many labels they are large, and only the codes are asked for
 		tr.solvers = append(tr.solvers, s)
 	}
 	return nil
 }
 
-// affordableStarts returns how many starts the choice is among.
+// affordableStarts returns how many starts the choice is among. Labels that are
+// embedded have other codes in the end, as their embedding follows from the maps: which
+// start is best for the codes that there are now says nothing of those, and there are
+// only the starts that settings are compared by.
 func (tr *trainer) affordableStarts() int {
-	c, q := len(tr.sets.labels), tr.opt.Bits
+	c, q, most := len(tr.sets.labels), tr.opt.Bits, mostStarts
+	if tr.sets.embedding != nil {
+		most = searchStarts
+	}
 	members := 0
 	for _, set := range tr.sets.sets {
 		members += len(set)
 	}
 	// A sweep is a decomposition, some 20 c^2 q, and a product of sets and labels.
 	work := tr.opt.Sweeps * (20*c*c*q + 2*members*q)
-	return max(1, min(mostStarts, startWork/work))
+	return max(1, min(most, startWork/work))
 }
 
 // drawStarts returns the first n starts: H0 Y0' of the scan, and for other H0 a random
@@ -140,7 +147,7 @@ func (c *chooser) judgeStarts(t *trial, gamma float64) {
 		c.aim(t, true)
 	}
 	sums, stable := make([][]float64, choiceFolds), make([]bool, choiceFolds)
-	parallel(workerCount(), choiceFolds, func(worker, f int) {
+	parallel(len(c.scratch), choiceFolds, func(worker, f int) {
 		sums[f] = make([]float64, n)
 		stable[f] = c.judgeFold(t, f, gamma, worker, n, func(start, _ int, precision float64) {
 			sums[f][start] += precision
@@ -171,7 +178,7 @@ func (tr *trainer) chooseStart(choosers []*chooser) int {
 		floats.Add(merits, c.merits[:len(merits)])
 		judged++
 	}
-	if len(merits) < 2 {
+	if len(merits) < 2 || tr.sets.embedding != nil { // see affordableStarts
 		return 0
 	}
 	floats.Scale(1/judged, merits)

@@ -83,7 +83,7 @@ func seeded(seed uint64, bits int) start {
 // labels are embedded once more. It
 // holds two blocks of 512 items and, an item, 4 bytes (MethodLabels) or
 // 4 + 8c + q/8 (the others), apart from the statistics and, while it chooses, up to
-// 4,000 vectors of each modality and some hundred MB. Time is n k (k/2 + d + q)
+// 4,000 vectors of each modality and, a modality, some hundred MB. Time is n k (k/2 + d + q)
 // multiplications a modality, plus n k (d + 2c) for every sweep of joint and paper,
 // all on GOMAXPROCS cores; the next block is read meanwhile. Choosing takes a second
 // or a few, however many items there are.

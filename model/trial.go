@@ -161,7 +161,7 @@ func (c *chooser) evaluate(t *trial, gammas []float64) []*outcome {
 		outcomes[i] = &outcome{precisions: make([]float64, c.judge.queryCount())}
 		outcomes[i].Tried = Tried{FeatureMap: t.features, Map: t.kind, Anchors: t.anchors, Gamma: g}
 	}
-	parallel(workerCount(), len(stable), func(worker, i int) {
+	parallel(len(c.scratch), len(stable), func(worker, i int) {
 		g, f := i/choiceFolds, i%choiceFolds
 		precisions := outcomes[g].precisions[first[f]:]
 		starts := c.comparing(t)

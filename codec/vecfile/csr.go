@@ -238,7 +238,7 @@ func (r *csrReader) readRow() (bad *Error, err error) {
 		return nil, err
 	}
 	n := end - r.start
-	if n < 0 || n > int64(r.cols) {
+	if n < 0 || n > int64(r.cols) || end > r.data.n {
 		return nil, r.src.fail("row %d: indptr is not what it was: the file changes while it is read", r.next)
 	}
 	r.start = end

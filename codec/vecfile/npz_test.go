@@ -3,6 +3,7 @@ package vecfile
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -303,6 +304,36 @@ func TestCSRWriter(t *testing.T) {
 		if _, err := NewCSRWriter(io.Discard, cols); err == nil {
 			t.Errorf("%d columns can be written", cols)
 		}
+	}
+}
+
+// TestCSRChangesWhileItIsRead: row starts that were good when the file was opened lie
+// beyond the numbers when they are read again; the checksum is known only at the end.
+func TestCSRChangesWhileItIsRead(t *testing.T) {
+	const rows, from, to = 30000, 9000, 16000 // of the starts that change
+	starts, columns := make([]int32, rows+1), make([]int32, rows)
+	for i := range starts {
+		starts[i] = int32(i)
+	}
+	b := buildNPZ(t, zip.Store, csrMembers(t, rows, 4, starts, columns, make([]float64, rows))...)
+	changed := bytes.NewReader(b)
+	r, err := openNPZ(source{name: "x.npz", ReaderAt: changed, size: int64(len(b))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	whole := slices.Clone(b)
+	at := bytes.Index(whole, []byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0})
+	for i := from; i < to; i++ {
+		binary.LittleEndian.PutUint32(whole[at+4*i:], uint32(from+4*(i-from)))
+	}
+	changed.Reset(whole)
+	for err == nil {
+		_, _, err = r.(SparseReader).NextSparse(nil, nil)
+	}
+	checkNPZError(t, err)
+	if !strings.Contains(err.Error(), "changes while it is read") {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,259 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// TestProcessorsChangeMeanwhile: Go changes GOMAXPROCS by itself where a container
+// gets other limits; a training that has begun does not mind.
+func TestProcessorsChangeMeanwhile(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	dims := []int{9, 5}
+	src := synthetic(synth.Pairs(synth.Config{Items: 400, Classes: 6, Dims: dims, Noise: 2}))
+	var first []byte
+	for _, change := range []string{"", "scan", "choose", "statistics"} {
+		runtime.GOMAXPROCS(1)
+		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 16, Anchors: 40, Progress: func(phase string, _, _ int) {
+			if phase == change {
+				runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)%7 + 2)
+			}
+		}})
+		if err != nil {
+			t.Fatalf("in %s: %v", change, err)
+		}
+		b, _ := marshal(t, r)
+		if first == nil {
+			first = b
+		}
+		if string(b) != string(first) {
+			t.Errorf("changed in %s: another model", change)
+		}
+	}
+}
+
+// TestChoiceProgress: whatever can be chosen, progress comes to its total in steps of
+// one, and a cancelled context ends it after any of them.
+func TestChoiceProgress(t *testing.T) {
+	two := modalitiesOf([]int{6, 4})
+	plain := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}}))
+	twins := synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}})
+	for _, x := range twins.Vectors[0] {
+		copy(x[3:], x[:3]) // no linear map without a ridge
+	}
+	rare := synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}})
+	for i := range rare.Labels {
+		if i >= 20 {
+			rare.Vectors[1][i] = nil
+		}
+	}
+	noFusion := Fusion{Rule: FusionSum}
+	for name, c := range map[string]struct {
+		src   Source
+		opt   Options
+		fails bool
+	}{
+		"all":        {src: plain},
+		"target":     {src: plain, opt: Options{Views: ViewsTarget}},
+		"no fusion":  {src: plain, opt: Options{Fusion: noFusion}},
+		"one given":  {src: plain, opt: Options{Fusion: noFusion, Start: 2, Gamma: map[string]float64{"image": 1}, Features: map[string]FeatureKind{"image": FeaturesL2}, Map: map[string]MapKind{"image": MapLinear}}},
+		"only fused": {src: plain, opt: settledOpen(two)},
+		"singular":   {src: synthetic(twins), opt: Options{Gamma: map[string]float64{"image": 0}, Map: map[string]MapKind{"image": MapLinear}}, fails: true},
+		"rare":       {src: synthetic(rare)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.opt.Bits, c.opt.Anchors = 16, 20
+			steps, all := 0, 0
+			c.opt.Progress = func(phase string, done, total int) {
+				if phase != "choose" {
+					return
+				}
+				if steps++; done != steps || total < done || all > 0 && total != all {
+					t.Errorf("%d of %d after %d", done, total, steps-1)
+				}
+				all = total
+			}
+			if _, err := Train(t.Context(), two, c.src, c.opt); err != nil != c.fails {
+				t.Fatal(err)
+			}
+			if steps == 0 || steps != all {
+				t.Errorf("%d of %d steps", steps, all)
+			}
+			for stop := 1; stop <= all; stop++ {
+				ctx, cancel := context.WithCancel(t.Context())
+				after := 0
+				c.opt.Progress = func(phase string, done, _ int) {
+					if phase == "choose" && done == stop {
+						cancel()
+					} else if ctx.Err() != nil {
+						after++
+					}
+				}
+				if _, err := Train(ctx, two, c.src, c.opt); !errors.Is(err, context.Canceled) {
+					t.Errorf("cancelled after step %d of %d: %v, %d more", stop, all, err, after)
+				}
+				cancel()
+			}
+		})
+	}
+}
+
+// settledOpen gives all but the fusion.
+func settledOpen(modalities []Modality) Options {
+	opt := settled(modalities, Options{})
+	opt.Fusion = Fusion{}
+	return opt
+}
+
+// TestNothingIsRelevantToOthers: where each item has a label of its own, no fusion is
+// better than another, and the report does not say that one was.
+func TestNothingIsRelevantToOthers(t *testing.T) {
+	const n = 120
+	modalities := modalitiesOf([]int{6, 4})
+	data := synth.Pairs(synth.Config{Items: n, Dims: []int{6, 4}})
+	for i := range data.Labels {
+		data.Labels[i] = []uint32{uint32(i)}
+	}
+	for _, views := range []Views{ViewsShared, ViewsTarget} {
+		r, err := Train(t.Context(), modalities, synthetic(data), Options{Bits: 128, Anchors: 20, Views: views})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Report.Fusion
+		if !strings.Contains(f.Unfit, "label in common") || len(f.ByView) != views.count(2) {
+			t.Fatalf("%v: %+v", views, f)
+		}
+		for _, v := range f.ByView {
+			if v.Name != "sum" || v.OverSum != nil || len(v.Tried) > 0 {
+				t.Errorf("%v: %+v", views, v)
+			}
+		}
+	}
+}
+
+// TestOneQueryIsNoDirection: one item that is alone in having a modality does not decide
+// as much as all others together.
+func TestOneQueryIsNoDirection(t *testing.T) {
+	f := fuserOf(ViewsShared, 300, []float64{1, 1}, []float64{1, 1})
+	clear(f.has[0])
+	f.has[0][1] = true
+	outcomes, err := f.measure(t.Context(), 0, f.candidates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outcomes {
+		if d := o.Directions; len(d) != 1 || d["text->image"] != o.MAP {
+			t.Errorf("%s: %v, mean %g", o.Name, d, o.MAP)
+		}
+	}
+}
+
+// TestFusionIsMeasuredWithTheRidgeOfTheModel, also where none can be chosen: that of a
+// linear map has the unit of the vectors.
+func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
+	modalities := modalitiesOf([]int{6, 4})
+	data := synth.Pairs(synth.Config{Items: 240, Dims: []int{6, 4}})
+	for i := range data.Labels {
+		data.Labels[i] = []uint32{uint32(i % 60)}
+		if i >= 60 {
+			data.Vectors[0][i] = nil // so no two images have a label in common
+		}
+		for j := range data.Vectors[0][i] {
+			data.Vectors[0][i][j] *= 1e4
+		}
+	}
+	opt := Options{Bits: 64, Anchors: 20, Map: map[string]MapKind{"image": MapLinear}}
+	r, err := Train(t.Context(), modalities, synthetic(data), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Report.Choices["image"]; c.Unfit == "" || r.Report.Fusion.Unfit != "" {
+		t.Fatalf("%+v, %+v", c, r.Report.Fusion)
+	}
+	undecided := openSettings(opt, modalities)
+	opt, err = opt.withDefaults(modalities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &trainer{opt: opt, from: seeded(0, 64), reader: &reader{modalities: modalities, src: synthetic(data), items: -1}}
+	tr.from.open = undecided
+	if err := tr.scan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cs, err := tr.choosers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.newFuser(cs).prepare(cs[0])
+	if got, want := cs[0].gamma, r.Report.Chosen["image"].Gamma; math.Abs(got/want-1) > .01 {
+		t.Errorf("gamma %g, want %g as the model has", got, want)
+	}
+}
+
+// TestStartsOfEmbeddedLabels: the codes that starts could be judged by are not those
+// of the model, so that there is nothing to choose.
+func TestStartsOfEmbeddedLabels(t *testing.T) {
+	data := synth.ManyLabels{Items: 400, Labels: 40}.Make()
+	ms := modalitiesOf([]int{48, 24})
+	r, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16, Anchors: 40, LabelEmbedding: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Report.Start != nil || r.Report.Embedding == nil || r.Report.Choices["image"].Unfit != "" {
+		t.Errorf("%+v", r.Report)
+	}
+}
+
+// TestEverythingTogether: sparse texts that some items lack, more labels than bits, and
+// everything chosen, give one model on any number of processors, and it comes back
+// from its bytes.
+func TestEverythingTogether(t *testing.T) {
+	xs, _, _ := texts(t, 3, 0, 700)
+	rng := rand.New(rand.NewPCG(4, 5))
+	src := &vectorSource{vectors: [][]Vector{nil, nil}}
+	for i, x := range xs {
+		image := make([]float32, 10)
+		for j := range image {
+			image[j] = float32(rng.NormFloat64()) + float32(i%40/(j+1)%3)
+		}
+		src.vectors[0], src.vectors[1] = append(src.vectors[0], Dense(image)), append(src.vectors[1], x)
+		if i%7 == 3 {
+			src.vectors[1][i] = Vector{}
+		}
+		src.labels = append(src.labels, []uint32{uint32(i % 40)})
+	}
+	ms := []Modality{{Name: "image", Dim: 10}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var first []byte
+	for _, procs := range []int{1, 3} {
+		runtime.GOMAXPROCS(procs)
+		r, err := Train(t.Context(), ms, src, Options{Bits: 16, Anchors: 50, LabelEmbedding: true, Views: ViewsTarget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Report.Fusion.Unfit != "" || r.Report.Embedding == nil {
+			t.Fatalf("%+v", r.Report)
+		}
+		b, _ := marshal(t, r)
+		if first == nil {
+			first = b
+		}
+		if string(first) != string(b) {
+			t.Errorf("%d processors: another model", procs)
+		}
+		m, err := Unmarshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := m.MarshalBinary(); string(again) != string(b) {
+			t.Error("other bytes when read and written")
+		}
+	}
+}
