@@ -111,8 +111,8 @@ func (m *Model) Refit(s *Statistics, gamma map[string]float64) (refit *Model, er
 // refit is Refit; see Statistics.solve for the conditions, by modality.
 func (m *Model) refit(s *Statistics, gamma map[string]float64, conditions []*float64) (refit *Model, err error) {
 	defer guard(&err, "refitting the projections")
-	if s.fingerprint != m.fingerprint || s.bits != m.bits || len(s.parts) != len(m.maps) {
-		return nil, fmt.Errorf("%w: the statistics belong to another model: use those made with this model's maps", ErrMismatch)
+	if err := m.checkStatistics(s); err != nil {
+		return nil, err
 	}
 	known := make(map[string]bool)
 	next := *m
@@ -121,9 +121,6 @@ func (m *Model) refit(s *Statistics, gamma map[string]float64, conditions []*flo
 		known[mod.Name] = true
 		if g, ok := gamma[mod.Name]; ok {
 			next.gammas[t] = g
-		}
-		if s.parts[t].name != mod.Name || s.parts[t].k != m.maps[t].size() {
-			return nil, fmt.Errorf("%w: the statistics of modality %q have %d features, the map has %d", ErrMismatch, mod.Name, s.parts[t].k, m.maps[t].size())
 		}
 	}
 	for name := range gamma {
@@ -140,6 +137,19 @@ func (m *Model) refit(s *Statistics, gamma map[string]float64, conditions []*flo
 		next.p = append(next.p, dense.Pack(dense.Of(m.bits, f.size(), p)))
 	}
 	return &next, nil
+}
+
+// checkStatistics refuses statistics that do not belong to the model.
+func (m *Model) checkStatistics(s *Statistics) error {
+	if s.fingerprint != m.fingerprint || s.bits != m.bits || len(s.parts) != len(m.maps) {
+		return fmt.Errorf("%w: the statistics belong to another model: use those made with this model's maps", ErrMismatch)
+	}
+	for t, mod := range m.modalities {
+		if s.parts[t].name != mod.Name || s.parts[t].k != m.maps[t].size() {
+			return fmt.Errorf("%w: the statistics of modality %q have %d features, the map has %d", ErrMismatch, mod.Name, s.parts[t].k, m.maps[t].size())
+		}
+	}
+	return nil
 }
 
 // sign computes the fingerprint, when everything but the projections is there.

@@ -69,6 +69,7 @@ func (c config) train(ctx context.Context, src model.Source) (*model.Result, err
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
 		Map:      map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
 		Gamma:    map[string]float64{"image": gamma, "text": gamma},
+		Fusion:   model.Fusion{Rule: model.FusionSum},
 	})
 }
 

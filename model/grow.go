@@ -1,0 +1,115 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// ErrNoDirection: the directions of the labels span the whole code space, so that a
+// new label cannot have one of its own.
+var ErrNoDirection = errors.New("no direction is left for another label")
+
+// growDraws is out of how many random directions a new label gets the best one.
+const growDraws = 64
+
+// Grow returns the model with a direction for a label that training has not seen, and
+// its statistics s, which share their sums with s. The column of C that it gets is
+// orthogonal to all others, so the codes of items without the label do not change;
+// items that have it get another code, sgn(C y). Out of random directions it is the
+// one whose code is farthest from the nearest code of another label. The projections
+// know nothing of it before labelled items teach them ([Online]).
+//
+// It costs some c q^2 multiplications. The error wraps ErrNoDirection, ErrMismatch if
+// s belongs to another model, or ErrOption if the label is known.
+func (m *Model) Grow(s *Statistics, label uint32) (*Model, *Statistics, error) {
+	if err := m.checkStatistics(s); err != nil {
+		return nil, nil, err
+	}
+	place, known := slices.BinarySearch(m.labels, label)
+	if known {
+		return nil, nil, fmt.Errorf("%w: label %d is known", ErrOption, label)
+	}
+	basis := m.span()
+	if len(basis) >= m.bits {
+		return nil, nil, fmt.Errorf("%w: %d labels span all %d bits: train again with more bits", ErrNoDirection, len(m.labels), m.bits)
+	}
+	direction := m.newDirection(basis, rand.New(rand.NewPCG(m.seed, uint64(label)^growStream)))
+	next := *m
+	next.labels = slices.Insert(slices.Clone(m.labels), place, label)
+	next.c = slices.Insert(slices.Clone(m.c), place*m.bits, direction...)
+	next.sign()
+	grown := *s
+	grown.fingerprint = next.fingerprint
+	return &next, &grown, nil
+}
+
+// growStream keeps the random numbers of Grow apart from those of training.
+const growStream = 0x67726f77 << 32
+
+// span returns an orthonormal basis of the directions of the labels.
+func (m *Model) span() (basis [][]float64) {
+	for c := range slices.Chunk(m.c, m.bits) {
+		v := slices.Clone(c)
+		length := floats.Norm(v, 2)
+		removeAll(v, basis)
+		if left := floats.Norm(v, 2); left > 1e-6*length {
+			floats.Scale(1/left, v)
+			basis = append(basis, v)
+		}
+	}
+	return basis
+}
+
+// removeAll takes from v what it has of an orthonormal basis; twice, as the first time
+// leaves what rounding does.
+func removeAll(v []float64, basis [][]float64) {
+	for range 2 {
+		for _, b := range basis {
+			floats.AddScaled(v, -floats.Dot(v, b), b)
+		}
+	}
+}
+
+// newDirection returns a unit vector orthogonal to the basis.
+func (m *Model) newDirection(basis [][]float64, rng *rand.Rand) (best []float64) {
+	var others []codec.Code
+	for _, l := range m.labels {
+		code := codec.NewCode(m.bits)
+		m.LabelCode(code, []uint32{l})
+		others = append(others, code)
+	}
+	farthest := -1
+	code := codec.NewCode(m.bits)
+	for range growDraws {
+		v := make([]float64, m.bits)
+		for j := range v {
+			v[j] = rng.NormFloat64()
+		}
+		removeAll(v, basis)
+		// As large in every bit as in any other, as far as that goes: then the signs
+		// say most of it.
+		for range 10 {
+			for j, x := range v {
+				v[j] = math.Copysign(1, x)
+			}
+			removeAll(v, basis)
+		}
+		floats.Scale(1/floats.Norm(v, 2), v)
+		nearest := m.bits
+		codec.PackSigns(code, v)
+		for _, other := range others {
+			nearest = min(nearest, codec.Distance(code, other))
+		}
+		if nearest > farthest {
+			best, farthest = v, nearest
+		}
+	}
+	return best
+}

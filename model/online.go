@@ -1,0 +1,494 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/dense"
+)
+
+// A Teacher says which code an item without a label that the model knows is to
+// have, for the projections to learn from it.
+type Teacher uint8
+
+const (
+	TeacherLabels   Teacher = iota // none: only labelled items teach
+	TeacherModality                // that of one modality's projection, for all modalities
+	TeacherSelf                    // in each modality that of its own projection, as in the paper
+)
+
+// MaxLesson is how many items Online takes as one chunk of the online step.
+const MaxLesson = 512
+
+// An Online carries on the learning of projections with items that come one after
+// another (Liu, Wang, Cheung 2021, eqs. 22-24): for the features Phi of new items of
+// a modality and codes H for them,
+//
+//	A += Phi Phi',  B += H Phi',  P = B (A + gamma I)^-1.
+//
+// A labelled item has the code of its labels. For others a Teacher says which
+// projection gives the code; as that projection changes with what it has taught,
+// H = sgn(P Phi) is repeated to a fixed point, at most 5 times.
+//
+// The code space stays as it is: codes that were made before remain comparable with
+// those that later projections make. An Online is for one goroutine at a time; it
+// holds A, B, a Cholesky factor and P of each modality, 16 k (k+q) bytes, and up to
+// MaxLesson rows of features.
+type Online struct {
+	model   *Model // its projections are those of the last Revision
+	encoder *Encoder
+	stats   *Statistics
+	parts   []onlinePart
+}
+
+// An onlinePart is what is kept up to date of a modality besides its statistics.
+type onlinePart struct {
+	factor  dense.Matrix[float64] // of A + gamma I
+	updates int                   // of the factor since it was computed
+	p       []float64             // q rows of k
+	state   onlineState
+	phi, h  []float32 // rows that wait to be added, fewer than MaxLesson, and their codes
+}
+
+type onlineState uint8
+
+const (
+	stale    onlineState = iota // neither factor nor p
+	unsolved                    // p is that of the statistics, there is no factor
+	current                     // both are those of the statistics
+)
+
+const (
+	// onlineUpdates is up to how many items a factor is updated by one after the
+	// other; a new one is cheaper for more.
+	onlineUpdates = 16
+	// onlineRounding is after how many updates a factor is computed anew.
+	onlineRounding = 1000
+	// onlineRounds bounds the search for a fixed point; the mean is 1.5.
+	onlineRounds = 5
+)
+
+// NewOnline returns an Online of a model and its statistics, which it changes from
+// now on: give it a Clone to keep them. The error wraps ErrMismatch if they do not
+// belong together.
+func NewOnline(m *Model, s *Statistics) (*Online, error) {
+	if err := m.checkStatistics(s); err != nil {
+		return nil, err
+	}
+	o := &Online{model: m, encoder: m.NewEncoder(), stats: s}
+	for t, p := range m.p {
+		part := onlinePart{p: p.Unpack().Data, state: unsolved}
+		if s.parts[t].n == 0 {
+			part.state = stale
+		}
+		o.parts = append(o.parts, part)
+	}
+	return o, nil
+}
+
+// Taught is what Learn did.
+type Taught struct {
+	Labelled   int // items that have taught by their labels
+	Unlabelled int // that have taught by a projection
+	Skipped    int // the others
+	Rounds     int // of the search for a fixed point, summed over its runs
+	Runs       int
+}
+
+// Learn adds items to the statistics; they may have no labels. lead is the modality that teaches with
+// TeacherModality; items without it, and without known labels, teach nothing. Items
+// are taken in chunks of MaxLesson. Where only labels teach, the statistics depend on
+// nothing but the sum of the items, whatever the calls and, but for rounding, their
+// order; where projections teach, a chunk learns from those before it.
+//
+// A chunk of m items costs m k (k/2 + q) multiplications a modality, later where only
+// labels teach, for many chunks at once; where projections teach, also k^3/3 for a new
+// factor, or 2 m k^2 for an update of the old one if m is at most 16, and m k (k + 3q). On an error that wraps ErrMismatch or
+// ErrNotFinite, or is a *DimensionError or a *SingularError, or when the context ends,
+// the items of the chunk that it was in and of those behind have taught nothing.
+func (o *Online) Learn(ctx context.Context, items []Example, teacher Teacher, lead int) (done Taught, err error) {
+	defer guard(&err, "in the online step")
+	if teacher > TeacherSelf || (teacher == TeacherModality && (lead < 0 || lead >= len(o.parts))) {
+		return done, fmt.Errorf("%w: teacher %d, modality %d of %d", ErrOption, teacher, lead, len(o.parts))
+	}
+	for chunk := range slices.Chunk(items, MaxLesson) {
+		if err := ctx.Err(); err != nil {
+			return done, err
+		}
+		l, err := o.newLesson(chunk)
+		if err != nil {
+			return done, err
+		}
+		if err := o.teach(l, teacher, lead, &done); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// A lesson is a chunk of items as Learn works on it.
+type lesson struct {
+	items int
+	known []bool      // by item: it has the code of its labels
+	h     []float32   // by item: codes as +-1, where known
+	at    [][]int     // by modality: the items that have it
+	phi   [][]float32 // by modality: their features
+}
+
+func (o *Online) newLesson(items []Example) (*lesson, error) {
+	m := o.model
+	l := &lesson{items: len(items), known: make([]bool, len(items)), h: make([]float32, len(items)*m.bits)}
+	code := codec.NewCode(m.bits)
+	for i, item := range items {
+		if len(item.Vectors) != len(m.maps) {
+			return nil, fmt.Errorf("%w: %d vectors, but there are %d modalities: give an empty Vector for what an item lacks", ErrMismatch, len(item.Vectors), len(m.maps))
+		}
+		if l.known[i] = m.LabelCode(code, item.Labels); l.known[i] {
+			signs(l.h[i*m.bits:(i+1)*m.bits], code)
+		}
+	}
+	for t, f := range m.maps {
+		var at []int
+		var xs []Vector
+		for i, item := range items {
+			if x := item.Vectors[t]; x.Present() {
+				at, xs = append(at, i), append(xs, x)
+			}
+		}
+		if err := m.checkInput(t, xs...); err != nil {
+			return nil, err
+		}
+		phi := make([]float32, len(xs)*f.size())
+		f.applyAll(phi, xs, make([]mapScratch, workerCount()))
+		l.at, l.phi = append(l.at, at), append(l.phi, phi)
+	}
+	return l, nil
+}
+
+// teach adds a chunk.
+func (o *Online) teach(l *lesson, teacher Teacher, lead int, done *Taught) error {
+	taught := slices.Clone(l.known)
+	order := make([]int, len(o.parts))
+	for t := range order {
+		order[t] = t
+	}
+	if teacher == TeacherModality { // it goes first: the others learn what it says
+		order[0], order[lead] = lead, 0
+	}
+	var added []*subject
+	for _, t := range order {
+		s := o.subject(t, l)
+		added = append(added, s)
+		searches := teacher == TeacherSelf || (teacher == TeacherModality && t == lead)
+		if !searches {
+			s.keep(taught)
+		}
+		rounds, err := o.add(t, s)
+		if err != nil {
+			for i, s := range added[:len(added)-1] {
+				if undone := o.Forget(order[i], len(s.at), s.phi, s.h); undone != nil {
+					err = errors.Join(err, undone)
+				}
+			}
+			return err
+		}
+		if rounds > 0 {
+			done.Rounds += rounds
+			done.Runs++
+		}
+		for r, i := range s.at {
+			taught[i] = true
+			if teacher == TeacherModality && t == lead {
+				copy(l.h[i*o.model.bits:(i+1)*o.model.bits], s.h[r*o.model.bits:])
+			}
+		}
+	}
+	for i, known := range l.known {
+		switch {
+		case known:
+			done.Labelled++
+		case taught[i]:
+			done.Unlabelled++
+		default:
+			done.Skipped++
+		}
+	}
+	return nil
+}
+
+// A subject is what a lesson holds of one modality: rows of features and codes, and
+// which of the codes are still to be found.
+type subject struct {
+	at   []int // items
+	q, k int
+	phi  []float32
+	h    []float32
+	open []bool
+}
+
+func (o *Online) subject(t int, l *lesson) *subject {
+	q := o.model.bits
+	s := &subject{at: slices.Clone(l.at[t]), q: q, k: o.stats.parts[t].k, phi: l.phi[t]}
+	for _, i := range s.at {
+		s.h = append(s.h, l.h[i*q:(i+1)*q]...)
+		s.open = append(s.open, !l.known[i])
+	}
+	return s
+}
+
+// keep drops the items that do not teach; the codes of the others are known.
+func (s *subject) keep(teaches []bool) {
+	n := 0
+	for r, i := range s.at {
+		if teaches[i] {
+			s.at[n] = i
+			copy(s.phi[n*s.k:(n+1)*s.k], s.phi[r*s.k:])
+			copy(s.h[n*s.q:(n+1)*s.q], s.h[r*s.q:])
+			n++
+		}
+	}
+	s.at, s.phi, s.h = s.at[:n], s.phi[:n*s.k], s.h[:n*s.q]
+	s.open = make([]bool, n)
+}
+
+// add adds a subject to modality t, after the codes that are open have been found,
+// and returns in how many rounds. What needs no search waits for more to come: sums
+// of many rows cost less.
+func (o *Online) add(t int, s *subject) (rounds int, err error) {
+	p := &o.parts[t]
+	if !slices.Contains(s.open, true) {
+		p.phi, p.h = append(p.phi, s.phi...), append(p.h, s.h...)
+		if len(p.h) >= MaxLesson*s.q {
+			o.absorb(t)
+		}
+		return 0, nil
+	}
+	o.absorb(t)
+	if p.state == stale {
+		if err := o.solve(t); err != nil {
+			return 0, err
+		}
+	}
+	n, workers := len(s.at), workerCount()
+	stats, phi := &o.stats.parts[t], dense.Of(n, s.k, s.phi)
+	dense.AddGram(dense.Of(s.k, s.k, stats.a), phi, workers)
+	wide := widen(s.phi)
+	if o.few(t, n) {
+		o.update(t, wide)
+	} else if err := o.factorise(t); err != nil {
+		p.state = stale
+		gone := make([]float64, s.k*s.k)
+		dense.AddGram(dense.Of(s.k, s.k, gone), phi, workers)
+		for i, v := range gone {
+			stats.a[i] -= v
+		}
+		return 0, err
+	}
+	p.state = current
+	z, g := o.change(t, phi, wide)
+	rounds = s.search(z, g, dense.Of(n, s.k, wide))
+	o.move(t, s.h, z, g)
+	dense.AddTN(dense.Of(s.q, s.k, stats.b), dense.Of(n, s.q, s.h), phi, workers)
+	stats.n += int64(n)
+	return rounds, nil
+}
+
+// absorb adds what waits to the statistics of modality t.
+func (o *Online) absorb(t int) {
+	stats, p := &o.stats.parts[t], &o.parts[t]
+	n, workers := len(p.h)/o.model.bits, workerCount()
+	if n == 0 {
+		return
+	}
+	phi, h := dense.Of(n, stats.k, p.phi), dense.Of(n, o.model.bits, p.h)
+	dense.AddGram(dense.Of(stats.k, stats.k, stats.a), phi, workers)
+	dense.AddTN(dense.Of(o.model.bits, stats.k, stats.b), h, phi, workers)
+	stats.n += int64(n)
+	if o.few(t, n) {
+		wide := widen(p.phi)
+		o.update(t, wide)
+		z, g := o.change(t, phi, wide)
+		o.move(t, p.h, z, g)
+	} else {
+		p.state = stale
+	}
+	p.phi, p.h = p.phi[:0], p.h[:0]
+}
+
+// few reports whether the factor of modality t is there and n rows are so few that an
+// update of it costs less than a new one.
+func (o *Online) few(t, n int) bool {
+	p := &o.parts[t]
+	return p.state == current && n <= onlineUpdates && p.updates+n <= onlineRounding
+}
+
+// update adds rows of features to the factor of modality t.
+func (o *Online) update(t int, rows []float64) {
+	k := o.stats.parts[t].k
+	row := make([]float64, k)
+	for at := range slices.Chunk(rows, k) {
+		copy(row, at)
+		dense.CholeskyUpdate(o.parts[t].factor, row)
+		o.parts[t].updates++
+	}
+}
+
+// change returns what the projection of modality t makes of new rows before it has
+// learned them, and Phi' (A + gamma I)^-1, with the new A: what it has learned is
+// P + (H - P Phi) Phi' (A + gamma I)^-1, so B need not be multiplied.
+func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (z, g dense.Matrix[float64]) {
+	p, q, k := &o.parts[t], o.model.bits, phi.Cols
+	z = dense.Of(phi.Rows, q, make([]float64, phi.Rows*q))
+	dense.MulNT(z, phi, dense.Pack(dense.Of(q, k, p.p)))
+	g = dense.Of(phi.Rows, k, slices.Clone(wide))
+	if phi.Rows > onlineUpdates {
+		dense.CholeskySolve(g, p.factor, workerCount())
+		return z, g
+	}
+	for row := range slices.Chunk(g.Data, k) {
+		dense.CholeskySolveRow(row, p.factor)
+	}
+	return z, g
+}
+
+// move makes the projection of modality t what it is with the codes h.
+func (o *Online) move(t int, h []float32, z, g dense.Matrix[float64]) {
+	d := dense.Of(z.Rows, z.Cols, make([]float64, z.Rows*z.Cols))
+	subtract(d.Data, h, z.Data)
+	dense.AddTN(dense.Of(z.Cols, g.Cols, o.parts[t].p), d, g, workerCount())
+}
+
+func widen(x []float32) []float64 {
+	wide := make([]float64, len(x))
+	for i, v := range x {
+		wide[i] = float64(v)
+	}
+	return wide
+}
+
+// search looks for codes that the projections give which have learned them, and
+// returns in how many rounds. z is what the old projections give.
+func (s *subject) search(z, g, phi dense.Matrix[float64]) (rounds int) {
+	n := z.Rows
+	difference := dense.Of(n, s.q, make([]float64, n*s.q))
+	k := dense.Of(n, n, make([]float64, n*n)) // Phi' (A + gamma I)^-1 Phi
+	dense.MulNT(k, phi, dense.Pack(g))
+	now := z
+	next := dense.Of(n, s.q, make([]float64, n*s.q))
+	for rounds < onlineRounds {
+		rounds++
+		if !s.take(now.Data) && rounds > 1 {
+			return rounds
+		}
+		subtract(difference.Data, s.h, z.Data)
+		dense.MulNT(next, k, dense.PackTransposed(difference))
+		for i, v := range z.Data {
+			next.Data[i] += v
+		}
+		now = next
+	}
+	return rounds
+}
+
+// take gives the open items the signs of z as codes and reports whether that
+// changes any.
+func (s *subject) take(z []float64) (changed bool) {
+	for r, open := range s.open {
+		if !open {
+			continue
+		}
+		h := s.h[r*s.q : (r+1)*s.q]
+		for j, v := range z[r*s.q : (r+1)*s.q] {
+			sign := float32(1)
+			if v < 0 {
+				sign = -1
+			}
+			if h[j] != sign {
+				h[j], changed = sign, true
+			}
+		}
+	}
+	return changed
+}
+
+// subtract writes h - z to dst.
+func subtract(dst []float64, h []float32, z []float64) {
+	for i, v := range h {
+		dst[i] = float64(v) - z[i]
+	}
+}
+
+// factorise computes the Cholesky factor of modality t anew.
+func (o *Online) factorise(t int) error {
+	part, p := &o.stats.parts[t], &o.parts[t]
+	if p.factor.Data == nil {
+		p.factor = dense.Of(part.k, part.k, make([]float64, part.k*part.k))
+	}
+	p.updates = 0
+	return part.factorise(p.factor, o.model.gammas[t])
+}
+
+// solve computes the projection of modality t from its statistics.
+func (o *Online) solve(t int) error {
+	part, p := &o.stats.parts[t], &o.parts[t]
+	p.state = stale
+	if err := o.factorise(t); err != nil {
+		return err
+	}
+	var err error
+	if p.p, err = part.solve(p.factor, o.model.bits, o.model.gammas[t]); err != nil {
+		return err
+	}
+	p.state = current
+	return nil
+}
+
+// Forget takes items out of the statistics that have taught: row i of phi is
+// phi_t of item i as it was then, row i of h the code that it taught, as +-1. A and B
+// are then those of the other items but for rounding. The error wraps ErrMismatch,
+// and then nothing has changed.
+func (o *Online) Forget(t, rows int, phi, h []float32) error {
+	if t >= 0 && t < len(o.parts) {
+		o.absorb(t)
+	}
+	if err := o.stats.Subtract(t, rows, phi, h); err != nil {
+		return err
+	}
+	if rows > 0 {
+		o.parts[t].state = stale
+	}
+	return nil
+}
+
+// Statistics returns the statistics as they are now; they belong to the Online.
+func (o *Online) Statistics() *Statistics {
+	for t := range o.parts {
+		o.absorb(t)
+	}
+	return o.stats
+}
+
+// Revision returns the model with the projections that belong to the statistics as
+// they are now. It costs k^3/3 + q k^2 multiplications for each modality that has
+// learned more than 16 items since the last one, 3 k^2 + 2 k q an item if they are
+// fewer. The error is a *SingularError; then the Online is as it was.
+func (o *Online) Revision() (m *Model, err error) {
+	defer guard(&err, "making a revision")
+	next := *o.model
+	next.p = slices.Clone(o.model.p)
+	for t := range o.parts {
+		o.absorb(t)
+		p := &o.parts[t]
+		if p.state == stale {
+			if err := o.solve(t); err != nil {
+				return nil, err
+			}
+		}
+		next.p[t] = dense.Pack(dense.Of(next.bits, o.stats.parts[t].k, p.p))
+	}
+	o.model = &next
+	return &next, nil
+}

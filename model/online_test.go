@@ -1,0 +1,473 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// examples returns the items of d, without the labels of those that hide says.
+func examples(d *synth.Data, hide func(i int) bool) []Example {
+	var items []Example
+	for i, labels := range d.Labels {
+		ex := Example{Labels: labels}
+		for _, rows := range d.Vectors {
+			ex.Vectors = append(ex.Vectors, Dense(rows[i]))
+		}
+		if hide(i) {
+			ex.Labels = nil
+		}
+		items = append(items, ex)
+	}
+	return items
+}
+
+func never(int) bool  { return false }
+func always(int) bool { return true }
+
+// begun returns an Online trained on the first items of generated data, and the rest.
+func begun(t testing.TB, first int) (*Online, *synth.Data) {
+	t.Helper()
+	dims := []int{9, 6, 5}
+	data := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: dims, Missing: .2, LabelsPerItem: 2})
+	ms := modalitiesOf(dims)
+	r, err := Train(t.Context(), ms, synthetic(data.Slice(0, first)), settled(ms, Options{Bits: 24, Anchors: 90}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewOnline(r.Model, r.Statistics.Clone())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, data.Slice(first, 700)
+}
+
+// sameStatistics compares relative to the largest number of each matrix.
+func sameStatistics(t *testing.T, what string, got, want *Statistics) {
+	t.Helper()
+	for mod := range want.parts {
+		g, w := &got.parts[mod], &want.parts[mod]
+		if g.n != w.n {
+			t.Errorf("%s: %d items of modality %d, want %d", what, g.n, mod, w.n)
+		}
+		var off, scale float64
+		for i := range w.k {
+			for j := range i + 1 {
+				off, scale = max(off, math.Abs(g.a[i*g.k+j]-w.a[i*w.k+j])), max(scale, math.Abs(w.a[i*w.k+j]))
+			}
+		}
+		if !(off <= 1e-9*scale) {
+			t.Errorf("%s: A of modality %d is off by %g of %g", what, mod, off, scale)
+		}
+		off, scale = 0, 0
+		for i, v := range w.b {
+			off, scale = max(off, math.Abs(g.b[i]-v)), max(scale, math.Abs(v))
+		}
+		if !(off <= 1e-9*scale) {
+			t.Errorf("%s: B of modality %d is off by %g of %g", what, mod, off, scale)
+		}
+	}
+}
+
+// sameProjections compares, relative to the length of P.
+func sameProjections(t *testing.T, what string, got, want *Model, tolerance float64) {
+	t.Helper()
+	for mod := range want.p {
+		var off, scale float64
+		g := got.p[mod].Unpack().Data
+		for i, v := range want.p[mod].Unpack().Data {
+			off += (g[i] - v) * (g[i] - v)
+			scale += v * v
+		}
+		if !(math.Sqrt(off/scale) <= tolerance) {
+			t.Errorf("%s: P of modality %d is off by %.3g", what, mod, math.Sqrt(off/scale))
+		}
+	}
+}
+
+// Labelled items give the same statistics and projections whatever the chunks, with
+// revisions between them or without, and these are those of all items at once.
+func TestOnlineLabels(t *testing.T) {
+	for _, chunk := range []int{1, 3, 16, 17, 100, 600} {
+		for _, revise := range []bool{false, true} {
+			o, rest := begun(t, 150)
+			if chunk == 1 {
+				rest = rest.Slice(0, 60)
+			}
+			want := o.Statistics().Clone()
+			if err := want.Merge(shard(t, o.model, rest)); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for items := range slices.Chunk(examples(rest, never), chunk) {
+				done, err := o.Learn(t.Context(), items, TeacherLabels, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += done.Labelled
+				if revise {
+					if _, err := o.Revision(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if n != len(rest.Labels) {
+				t.Errorf("chunks of %d: %d items have taught, of %d", chunk, n, len(rest.Labels))
+			}
+			sameStatistics(t, "streamed", o.Statistics(), want)
+			got, err := o.Revision()
+			if err != nil {
+				t.Fatal(err)
+			}
+			direct, err := got.Refit(want, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameProjections(t, "streamed", got, direct, 1e-9)
+		}
+	}
+}
+
+// fixedPoint is the online step of one modality as the paper writes it: codes of
+// items whose labels are hidden, from a projection that is solved anew each time.
+func fixedPoint(t *testing.T, m *Model, s *Statistics, mod int, phi []float32, h []float32, known []bool) {
+	t.Helper()
+	q, k := m.bits, m.Features(mod)
+	p := m.p[mod].Unpack().Data
+	for range onlineRounds {
+		before := slices.Clone(h)
+		for r, fixed := range known {
+			if fixed {
+				continue
+			}
+			for j := range q {
+				var z float64
+				for c := range k {
+					z += p[j*k+c] * float64(phi[r*k+c])
+				}
+				h[r*q+j] = 1
+				if z < 0 {
+					h[r*q+j] = -1
+				}
+			}
+		}
+		if slices.Equal(before, h) {
+			return
+		}
+		next := s.Clone()
+		if err := next.Add(mod, len(known), phi, h); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if p, err = next.Solve(mod, m.gammas[mod]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOnlineFixedPoint(t *testing.T) {
+	for _, size := range []int{1, 10, 40} {
+		o, rest := begun(t, 130) // few, so that what is learned moves the projections
+		items := examples(rest.Slice(0, size), func(i int) bool { return i%3 != 1 })
+		m, before := o.model, o.Statistics().Clone()
+		if size == 10 { // with a factor that is up to date
+			if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if m, err = o.Revision(); err != nil {
+				t.Fatal(err)
+			}
+			before = o.Statistics().Clone()
+		}
+		want := before.Clone()
+		unlabelled := 0
+		l, err := o.newLesson(items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for mod := range m.maps {
+			s := o.subject(mod, l)
+			known := make([]bool, len(s.at))
+			for r, open := range s.open {
+				known[r] = !open
+			}
+			fixedPoint(t, m, before, mod, s.phi, s.h, known)
+			if err := want.Add(mod, len(s.at), s.phi, s.h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range items {
+			if !l.known[i] {
+				unlabelled++
+			}
+		}
+		done, err := o.Learn(t.Context(), items, TeacherSelf, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done.Unlabelled != unlabelled || done.Labelled+done.Unlabelled != size || done.Rounds < done.Runs {
+			t.Errorf("%d items: %+v", size, done)
+		}
+		sameStatistics(t, "self-taught", o.Statistics(), want)
+		got, err := o.Revision()
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct, err := m.Refit(want, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameProjections(t, "self-taught", got, direct, 1e-8)
+	}
+}
+
+// One modality teaches the others its codes, and items without it are left out.
+func TestOnlineModalityTeaches(t *testing.T) {
+	o, rest := begun(t, 150)
+	items := examples(rest.Slice(0, 90), func(i int) bool { return i%2 == 0 })
+	const lead = 1
+	m, before := o.model, o.Statistics().Clone()
+	l, err := o.newLesson(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := o.subject(lead, l)
+	known := make([]bool, len(s.at))
+	for r, open := range s.open {
+		known[r] = !open
+	}
+	fixedPoint(t, m, before, lead, s.phi, s.h, known)
+	h := map[int][]float32{}
+	for r, i := range s.at {
+		h[i] = s.h[r*m.bits : (r+1)*m.bits]
+	}
+	want := before.Clone()
+	skipped := 0
+	for i := range items {
+		if !l.known[i] && h[i] == nil {
+			skipped++
+		}
+	}
+	for mod := range m.maps {
+		s := o.subject(mod, l)
+		for r, i := range s.at {
+			code := h[i]
+			if l.known[i] {
+				code = l.h[i*m.bits : (i+1)*m.bits]
+			}
+			if code == nil {
+				continue
+			}
+			if err := want.Add(mod, 1, s.phi[r*s.k:(r+1)*s.k], code); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	done, err := o.Learn(t.Context(), items, TeacherModality, lead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if skipped == 0 || done.Skipped != skipped || done.Runs != 1 {
+		t.Errorf("%+v, want %d skipped", done, skipped)
+	}
+	sameStatistics(t, "taught by a modality", o.Statistics(), want)
+}
+
+func TestOnlineForgets(t *testing.T) {
+	o, rest := begun(t, 150)
+	before := o.Statistics().Clone()
+	first, err := o.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Learn(t.Context(), examples(rest, never), TeacherLabels, 0); err != nil {
+		t.Fatal(err)
+	}
+	l, err := o.newLesson(examples(rest, never))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mod := range o.parts {
+		s := o.subject(mod, l)
+		if err := o.Forget(mod, len(s.at), s.phi, s.h); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Forget(mod, 10000, make([]float32, 10000*s.k), make([]float32, 10000*s.q)); !errors.Is(err, ErrMismatch) {
+			t.Errorf("more than there is: %v", err)
+		}
+	}
+	sameStatistics(t, "forgotten", o.Statistics(), before)
+	last, err := o.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameProjections(t, "forgotten", last, first, 1e-8)
+}
+
+func TestOnlineRefuses(t *testing.T) {
+	o, rest := begun(t, 150)
+	other, _ := begun(t, 140)
+	if _, err := NewOnline(o.model, other.Statistics()); !errors.Is(err, ErrMismatch) {
+		t.Errorf("statistics of another model: %v", err)
+	}
+	before := o.Statistics().Clone()
+	items := examples(rest.Slice(0, 5), never)
+	items[3].Vectors = []Vector{{}, Dense([]float32{1, 2}), {}}
+	var dimension *DimensionError
+	if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); !errors.As(err, &dimension) {
+		t.Errorf("a vector too short: %v", err)
+	}
+	items[3].Vectors = nil
+	if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); !errors.Is(err, ErrMismatch) {
+		t.Errorf("no vectors: %v", err)
+	}
+	for _, lead := range []int{-1, 3} {
+		if _, err := o.Learn(t.Context(), items[:3], TeacherModality, lead); !errors.Is(err, ErrOption) {
+			t.Errorf("modality %d teaches: %v", lead, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := o.Learn(ctx, items[:3], TeacherLabels, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	sameStatistics(t, "refused", o.Statistics(), before)
+}
+
+// streamed trains on a tenth of the set and streams the rest in chunks of 100; the
+// codes of items are what they are when they come.
+func streamed(t *testing.T, data *dataset, seed uint64, hidden bool, teacher Teacher) (i2t, t2i float64) {
+	t.Helper()
+	const lead = 1 // text
+	n := len(data.train.labels)
+	order := rand.New(rand.NewPCG(seed, 77)).Perm(n)
+	pick := func(rows []int) *memory {
+		m := &memory{vectors: make([][][]float32, 2)}
+		for _, i := range rows {
+			m.labels = append(m.labels, data.train.labels[i])
+			for mod, x := range data.train.vectors {
+				m.vectors[mod] = append(m.vectors[mod], x[i])
+			}
+		}
+		return m
+	}
+	opt := authors(64)
+	opt.Seed, opt.Anchors = seed, 0
+	first := pick(order[:n/10])
+	r, err := Train(t.Context(), data.modalities, first, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewOnline(r.Model, r.Statistics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := codec.NewCodes(64, 0)
+	var labels [][]uint32
+	code := codec.NewCode(64)
+	for _, l := range first.labels {
+		r.Model.LabelCode(code, l)
+		db.Append(code)
+		labels = append(labels, l)
+	}
+	m := r.Model
+	for rows := range slices.Chunk(order[n/10:], 100) {
+		part := pick(rows)
+		items := examples(&synth.Data{Vectors: part.vectors, Labels: part.labels}, func(int) bool { return hidden })
+		if _, err := o.Learn(t.Context(), items, teacher, lead); err != nil {
+			t.Fatal(err)
+		}
+		if m, err = o.Revision(); err != nil {
+			t.Fatal(err)
+		}
+		e := m.NewEncoder()
+		z := make([]float64, 64)
+		for _, item := range items {
+			if !m.LabelCode(code, item.Labels) {
+				if err := e.Project(z, lead, item.Vectors[lead].Value); err != nil {
+					t.Fatal(err)
+				}
+				codec.PackSigns(code, z)
+			}
+			db.Append(code)
+		}
+		labels = append(labels, part.labels...)
+	}
+	shuffled := *data
+	train := *data.train
+	train.labels = labels
+	shuffled.train = &train
+	a, _ := shuffled.evaluate(t, m, db, 0)
+	b, _ := shuffled.evaluate(t, m, db, 1)
+	return a.MAP, b.MAP
+}
+
+func TestOnlineQuality(t *testing.T) {
+	data := readDataset(t, "wiki")
+	for _, c := range []struct {
+		what     string
+		hidden   bool
+		teacher  Teacher
+		i2t, t2i float64
+	}{
+		{"labels", false, TeacherLabels, .355, .743},
+		{"stronger modality", true, TeacherModality, .245, .540},
+		{"self", true, TeacherSelf, .214, .215},
+		{"offline", true, TeacherLabels, 0, 0},
+	} {
+		var i2t, t2i float64
+		const seeds = 4
+		for seed := range uint64(seeds) {
+			a, b := streamed(t, data, seed, c.hidden, c.teacher)
+			i2t += a / seeds
+			t2i += b / seeds
+		}
+		t.Logf("%s: %.3f / %.3f", c.what, i2t, t2i)
+		if i2t < c.i2t || t2i < c.t2i {
+			t.Errorf("%s: %.3f / %.3f, at least %.3f / %.3f is expected", c.what, i2t, t2i, c.i2t, c.t2i)
+		}
+	}
+}
+
+// BenchmarkOnline learns 100 labelled items and makes a revision, in chunks of so many.
+func BenchmarkOnline(b *testing.B) {
+	src := newStream(2000, 10, 128, 128)
+	var items []Example
+	for ex := range src.Examples(b.Context()) {
+		item := Example{Labels: slices.Clone(ex.Labels)}
+		for _, x := range ex.Vectors {
+			item.Vectors = append(item.Vectors, Dense(slices.Clone(x.Value)))
+		}
+		items = append(items, item)
+	}
+	for _, chunk := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("chunk=%d", chunk), func(b *testing.B) {
+			r := train128(b, src, MethodLabels, 800)
+			o, err := NewOnline(r.Model, r.Statistics)
+			if err != nil {
+				b.Fatal(err)
+			}
+			i := 0
+			for b.Loop() {
+				for range 100 / chunk {
+					if _, err := o.Learn(b.Context(), items[i:i+chunk], TeacherLabels, 0); err != nil {
+						b.Fatal(err)
+					}
+					i = (i + chunk) % len(items)
+				}
+				if _, err := o.Revision(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/100, "us/item")
+		})
+	}
+}
