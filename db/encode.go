@@ -63,10 +63,22 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 
 // EncodeQuery returns the code that a query starts from, bits/8 bytes, and the
 // real-valued projection whose signs it is, nil where the query has none: by a code, or
-// by the key of an item without the vector.
+// by the key of an item without the vector. Query.To matters only to a query by key, and
+// need not be given with others: what a vector is encoded as does not depend on what is
+// searched for.
 func (c *Collection) EncodeQuery(q Query) (code []byte, z []float64, err error) {
 	err = c.read(func(v *view, cv *collectionView) error {
-		p, err := (&searcher{v: v, cv: cv}).point(q)
+		if err := q.checkStart(); err != nil {
+			return err
+		}
+		s := &searcher{v: v, cv: cv}
+		if q.To != "" || q.Key != "" || cv.space == nil {
+			var err error
+			if s.set, err = cv.codesFor(q.To); err != nil {
+				return err
+			}
+		}
+		p, err := s.encode(q)
 		if err != nil {
 			return err
 		}

@@ -19,23 +19,36 @@ type point struct {
 	vector   model.Vector // likewise, in the form of the modality
 }
 
-// point encodes a query and finds out which codes it is for.
+// point finds out which codes a query is for, and encodes it.
 func (s *searcher) point(q Query) (*point, error) {
-	cv := s.cv
+	if err := q.checkStart(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.set, err = s.cv.codesFor(q.To); err != nil {
+		return nil, err
+	}
+	return s.encode(q)
+}
+
+// checkStart checks that a query starts from one thing.
+func (q *Query) checkStart() error {
 	given := 0
 	for _, is := range []bool{q.Vector != nil, q.Sparse != nil, q.Key != "", q.Code != nil} {
 		if is {
 			given++
 		}
 	}
-	switch {
-	case given != 1:
-		return nil, invalid("a query starts from one of a vector, a key and a code; %d are given", given)
+	if given != 1 {
+		return invalid("a query starts from one of a vector, a key and a code; %d are given", given)
 	}
-	var err error
-	if s.set, err = cv.codesFor(q.To); err != nil {
-		return nil, err
-	}
+	return nil
+}
+
+// encode is point once it is known which codes are searched; only a query by key needs
+// to know.
+func (s *searcher) encode(q Query) (*point, error) {
+	cv := s.cv
 	switch {
 	case q.Vector != nil || q.Sparse != nil:
 		if q.From == "" {
@@ -78,7 +91,11 @@ func (s *searcher) point(q Query) (*point, error) {
 	}
 	code, found, err := cv.itemCode(s.v.snap, s.set, row)
 	if err == nil && !found {
-		err = invalid("item %q has no code: it has neither features nor a label that the model knows", q.Key)
+		lacks := "neither features nor a label that the model knows"
+		if _, is := s.set.target(); is {
+			lacks = "no features of a modality that the model knows, and there are codes for these only"
+		}
+		err = invalid("item %q has no code: it has %s", q.Key, lacks)
 	}
 	if err != nil {
 		return nil, err

@@ -273,9 +273,6 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 		s.close()
 		return nil, err
 	}
-	if _, is := s.set.target(); is && q.Where == "" {
-		s.filter = nil // the items that have codes in the view are those
-	}
 	switch q.Rerank {
 	case RerankNone:
 		s.p.unit = nil
@@ -286,6 +283,9 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 			s.close()
 			return nil, err
 		}
+	}
+	if _, is := s.set.target(); is && q.Where == "" {
+		s.filter = nil // the items that have codes in the view are those
 	}
 	if q.After != "" {
 		if s.after, err = s.position(q.After); err != nil {

@@ -146,8 +146,10 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 	if !stats.Trained {
 		return 0, 0, untrained(c)
 	}
-	if err := checkTarget(c, schema, stats, to); err != nil {
-		return 0, 0, err
+	if to != "" || from == "" {
+		if err := checkTarget(c, schema, stats, to); err != nil {
+			return 0, 0, err
+		}
 	}
 	rows, bits = sources[0].rows(), stats.Bits
 	var files outFiles

@@ -67,8 +67,9 @@ func experimentCommand(e *env) *cobra.Command {
 			  ablation     what train does, and what is lost without its parts: the methods
 			               joint and paper in place of labels; raw features, the rbf map,
 			               gamma .01 or the first random start in place of what
-			               cross-validation chooses, or all of them (fixed); FDDH as it was published (method paper, raw, rbf, gamma
-			               1e-4); that without the relaxation of labels (FDDH_NR: an infinite
+			               cross-validation chooses, or all of these (fixed); FDDH as it
+			               was published (method paper, raw, rbf, gamma 1e-4);
+			               that without the relaxation of labels (FDDH_NR: an infinite
 			               delta), and without the rbf map, too (FDDH_NRM: the linear map).
 			               Where a vector has fewer numbers than a code has bits, that has no
 			               solution by the method paper, and is done by labels.
@@ -180,7 +181,13 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 	if !cmd.Flags().Changed("sweeps") && x.name == "convergence" {
 		o.Sweeps = convergenceSweeps
 	}
-	return grid, o.trainOptions.complete(cmd)
+	if err := o.trainOptions.complete(cmd); err != nil {
+		return nil, err
+	}
+	if x.name == "sensitivity" && o.Method == model.MethodLabels {
+		return nil, usageErrorf("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
+	}
+	return grid, nil
 }
 
 // parse reads numbers, and returns them ascending, each once.

@@ -149,11 +149,13 @@ func all[T any](l *lab, value T) map[string]T {
 	return m
 }
 
-// published are the settings of the authors' experiments with FDDH.
+// published are the settings of the authors' experiments with FDDH. Items without
+// labels get, in each modality, the code of its projection alone.
 func (l *lab) published(bits int) db.TrainOptions {
 	opt := db.TrainOptions{Rows: l.base.Rows}
 	opt.Bits, opt.Anchors, opt.Method = bits, l.base.Anchors, model.MethodPaper
 	opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, 1e-4)
+	opt.Views, opt.Fusion = model.ViewsTarget, model.Fusion{Rule: model.FusionTarget}
 	return opt
 }
 
@@ -220,6 +222,14 @@ func (w *weight) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	return json.Unmarshal(b, (*float64)(w))
+}
+
+// String spells it, an infinite one as the flags do.
+func (w weight) String() string {
+	if math.IsInf(float64(w), 1) {
+		return "inf"
+	}
+	return number(float64(w))
 }
 
 func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome) *measurement {

@@ -325,7 +325,7 @@ func namedTicks(values []float64) plot.ConstantTicks {
 
 // short spells a number without the zeros of its exponent.
 func short(x float64) string {
-	return strings.NewReplacer("e-0", "e-", "e+0", "e", "e+", "e").Replace(number(x))
+	return strings.NewReplacer("e-0", "e-", "e+0", "e", "e+", "e").Replace(weight(x).String())
 }
 
 // heatCells is a plotter of squares with numbers in them.

@@ -28,7 +28,7 @@ func sensitivity() *experiment {
 		lead: []column{{"mu", true}, {"theta", true}, {"delta", true}},
 		cells: func(l *lab, m *measurement) []any {
 			mu, theta := l.weights(m)
-			return []any{number(mu), number(theta), number(float64(m.Delta))}
+			return []any{number(mu), number(theta), m.Delta.String()}
 		},
 		draw: drawSensitivity,
 	}

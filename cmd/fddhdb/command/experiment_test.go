@@ -152,9 +152,9 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		"gamma":    {"--bits", "16", "--gamma", "image=.01", "--gamma", "text=.01"},
 		"start":    {"--bits", "16", "--start", "1"},
 		"fixed":    given("raw", "rbf", ".01"),
-		"FDDH":     append(given("raw", "rbf", "1e-4"), "--method", "paper"),
-		"FDDH_NR":  append(given("raw", "rbf", "1e-4"), "--method", "paper", "--delta", "inf"),
-		"FDDH_NRM": append(given("raw", "linear", "1e-4"), "--method", "labels"),
+		"FDDH":     append(given("raw", "rbf", "1e-4"), "--method", "paper", "--views", "target", "--fusion", "target"),
+		"FDDH_NR":  append(given("raw", "rbf", "1e-4"), "--method", "paper", "--delta", "inf", "--views", "target", "--fusion", "target"),
+		"FDDH_NRM": append(given("raw", "linear", "1e-4"), "--method", "labels", "--views", "target", "--fusion", "target"),
 	} {
 		check(find(t, rows, name, named(name)), flags...)
 	}
@@ -285,6 +285,7 @@ func TestExperimentErrors(t *testing.T) {
 		{[]string{f.db, "size", "--grid", "rows=1.5"}, "not a whole number"},
 		{[]string{f.db, "bits", "--seeds", "0"}, "--seeds 0"},
 		{[]string{f.db, "bits", "--bits", "16"}, "--bits: bits goes over several by itself"},
+		{[]string{f.db, "sensitivity", "--method", "labels"}, "--method labels: sensitivity is that of the methods paper and joint"},
 		{[]string{f.db, "sensitivity", "--delta", "1"}, "--delta: sensitivity goes over several"},
 		{[]string{f.db, "bits", "--plot", "a.pdf"}, "a.pdf"},
 		{[]string{f.db, "size", "--method", "magic"}, "--method"},

@@ -225,7 +225,7 @@ func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items i
 	return sink{func(it *db.Item) error {
 		code := it.Code
 		if to != "" {
-			if it.Vectors[to] == nil {
+			if !hasModality(it, to) {
 				return failuref("--codes: item %q is not found by searches for %s, which it lacks: leave it out with --where 'has(%s)'", it.Key, to, to)
 			}
 			if len(stats.Views) > 0 {
@@ -237,6 +237,12 @@ func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items i
 		}
 		return w.Write(code)
 	}, w.Close}, nil
+}
+
+// hasModality reports whether an item has a vector of a modality, of either form.
+func hasModality(it *db.Item, name string) bool {
+	_, sparse := it.Sparse[name]
+	return sparse || it.Vectors[name] != nil
 }
 
 func isNPZ(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npz") }

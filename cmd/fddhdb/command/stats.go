@@ -80,6 +80,14 @@ func (e *env) collectionStats(d *db.DB, o *common) error {
 	return nil
 }
 
+// overTargets says of how many views a number is the sum, where there are several.
+func overTargets(s *db.CollectionStats) string {
+	if len(s.Views) < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" over %d targets", len(s.Views))
+}
+
 // viewText says how many codes there are for a target.
 func viewText(v db.ViewStats) string {
 	return fmt.Sprintf("%s distinct, of %s", thousands(v.DistinctCodes), plural(v.CodedItems, "item", "items"))
@@ -104,7 +112,7 @@ func (e *env) printCollection(s *db.CollectionStats) {
 	pairs = append(pairs, [2]string{"labels", thousands(s.Labels)})
 	codes := "none: not trained"
 	if s.Trained {
-		codes = fmt.Sprintf("%d bits, %s distinct, of %s", s.Bits, thousands(s.DistinctCodes), plural(s.CodedItems, "item", "items"))
+		codes = fmt.Sprintf("%d bits, %s distinct%s, of %s", s.Bits, thousands(s.DistinctCodes), overTargets(s), plural(s.CodedItems, "item", "items"))
 	}
 	pairs = append(pairs, [2]string{"codes", codes})
 	for _, v := range s.Views {

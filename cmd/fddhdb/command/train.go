@@ -59,7 +59,8 @@ func trainCommand(e *env) *cobra.Command {
 			With --views target an item gets a code for each modality that it has, by which
 			searches --to that modality find it, instead of one for all. The codes of
 			labels are the same in all views; those of vectors differ. It takes as much
-			more memory and disk, and search, encode, export --codes and bench need --to.
+			more memory and disk, and search, encode of items, export --codes and bench need
+			--to.
 
 			Training again replaces the codes, and the space that they make up, at once
 			and whole; --activate, which will choose when, is accepted. Until training is
@@ -222,7 +223,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},
 		{"bit balance", fmt.Sprintf("%.3f", t.BitBalance)},
 		{"constant bits", constantBits(t)},
-		{"distinct codes", fmt.Sprintf("%s of the labels, %s of all items", thousands(t.DistinctCodes), thousands(s.DistinctCodes))},
+		{"distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", thousands(t.DistinctCodes), thousands(s.DistinctCodes), overTargets(s))},
 		{"items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))},
 	}
 	for _, v := range s.Views {
@@ -270,7 +271,9 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 			e.printf("%s: %+.4f +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, r.MAP, r.StdErr, r.FeatureMap, r.Map, number(r.Gamma))
 		}
 	}
-	if st := t.Start; st != nil {
+	if st := t.Start; st != nil && st.Chosen == 1 {
+		e.printf("codes: the first of %d starts, mAP %.4f\n", len(st.MAP), st.MAP[0])
+	} else if st != nil {
 		e.printf("codes: start %d of %d, mAP %.4f against %.4f of the first\n", st.Chosen, len(st.MAP), st.MAP[st.Chosen-1], st.MAP[0])
 	}
 	if len(rows) > 0 {
