@@ -51,7 +51,10 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 				columns = append(columns, column{d, true})
 			}
 		}
-		for _, tried := range v.Tried {
+		for i, tried := range v.Tried {
+			if !showsFusion(&v, i) {
+				continue
+			}
 			note := ""
 			if tried.Name == v.Name && tried.Centre == v.Centre {
 				note = "chosen"
@@ -71,6 +74,16 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 		}
 		e.printf("\n\n")
 	}
+}
+
+// showsFusion reports whether try i has a row: the plain sum, which comes first, what
+// was chosen, and of everything else the best centre. --json has all.
+func showsFusion(v *model.ViewFusion, i int) bool {
+	t := v.Tried[i]
+	if i == 0 || t.Name == v.Name {
+		return i == 0 || t.Centre == v.Centre
+	}
+	return !slices.ContainsFunc(v.Tried, func(o model.FusionTried) bool { return o.Name == t.Name && o.MAP > t.MAP })
 }
 
 // maxDirections is how many directions have columns of their own.
