@@ -17,7 +17,8 @@ const (
 	choiceFolds    = 3
 	choiceAnchors  = 400  // while maps are compared
 	refineAnchors  = 600  // while gamma is refined
-	choiceFeatures = 1536 // a map with more is not tried
+	refineFeatures = 1536 // with more, gamma is as found while maps were compared
+	choiceFeatures = 3072 // a map with more is not tried
 	minChoiceItems = 50   // fewer say too little
 )
 
@@ -394,7 +395,7 @@ func (c *chooser) run(ctx context.Context) (*Choice, error) {
 	choice.MAP, choice.StdErr = best.MAP, best.StdErr
 	choice.OverRunnerUp, choice.OverDefault = best.over(second), best.over(fallback)
 	c.refined = c.newTrial(setting{best.FeatureMap, best.Map}, refineAnchors)
-	if c.open.gamma {
+	if c.open.gamma && c.refined.phi.Cols <= refineFeatures {
 		before := len(c.tried)
 		o, _, err := c.search(ctx, c.refined, []int{best.place}, 1)
 		if err != nil {

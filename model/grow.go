@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// ErrNoDirection: the directions of the labels span the whole code space, so that a
-// new label cannot have one of its own.
+// ErrNoDirection is about a label for which the code space has no direction left,
+// because those of the others span it.
 var ErrNoDirection = errors.New("no direction is left for another label")
 
 // growDraws is out of how many random directions a new label gets the best one.

@@ -29,8 +29,7 @@ func examples(d *synth.Data, hide func(i int) bool) []Example {
 	return items
 }
 
-func never(int) bool  { return false }
-func always(int) bool { return true }
+func never(int) bool { return false }
 
 // begun returns an Online trained on the first items of generated data, and the rest.
 func begun(t testing.TB, first int) (*Online, *synth.Data) {
