@@ -48,6 +48,9 @@ func settledRBF(opt Options) Options {
 // TestLabelEmbedding: with three times as many labels as bits, retrieval is far
 // better than by codes that know nothing of the features, and no label is lost.
 func TestLabelEmbedding(t *testing.T) {
+	if raceEnabled {
+		t.Skip("numbers, ten times as slow: other tests train under the race detector")
+	}
 	for _, cfg := range []synth.ManyLabels{
 		{Items: 2100, Labels: 96},
 		{Items: 2100, Labels: 96, Zipf: true},

@@ -410,6 +410,9 @@ func streamed(t *testing.T, data *dataset, seed uint64, hidden bool, teacher Tea
 }
 
 func TestOnlineQuality(t *testing.T) {
+	if raceEnabled {
+		t.Skip("numbers, ten times as slow: other tests train under the race detector")
+	}
 	data := readDataset(t, "wiki")
 	for _, c := range []struct {
 		what     string

@@ -19,6 +19,9 @@ func authors(bits int) Options {
 // settings with those of a reference implementation in numpy, and those of the
 // defaults, where features, map and gamma are chosen, with goals.
 func TestQuality(t *testing.T) {
+	if raceEnabled {
+		t.Skip("numbers, ten times as slow: other tests train under the race detector")
+	}
 	type figures struct{ i2t, t2i float64 }
 	for _, c := range []struct {
 		set             string

@@ -236,6 +236,9 @@ func TestSparseMoments(t *testing.T) {
 // TestSparseQuality: declared sparse, texts get codes as good as declared dense, and
 // all but the same.
 func TestSparseQuality(t *testing.T) {
+	if raceEnabled {
+		t.Skip("numbers, ten times as slow: other tests train under the race detector")
+	}
 	const n, queries, bits = 1500, 300, 32
 	sparse, dense, labels := texts(t, 8, 0, n+queries)
 	dm := []Modality{{Name: "text", Dim: synth.NUSWideText}}

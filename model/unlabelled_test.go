@@ -101,6 +101,9 @@ func (h *halving) figures(t testing.TB, how func(target int) fusion) (all []floa
 // was chosen on the training items is about as good on others as the best of what
 // was tried.
 func TestUnlabelledQuality(t *testing.T) {
+	if raceEnabled {
+		t.Skip("numbers, ten times as slow: other tests train under the race detector")
+	}
 	type set struct {
 		name           string
 		modalities     []Modality
