@@ -80,13 +80,13 @@ func seeded(seed uint64, bits int) start {
 // It reads the source twice: once for the labels, the moments, the anchors and a
 // sample to choose with, and once for the statistics; where features are not raw
 // once more, with MethodJoint or MethodPaper once more and once a sweep, and where
-// labels are embedded once more. It
-// holds two blocks of 512 items and, an item, 4 bytes (MethodLabels) or
-// 4 + 8c + q/8 (the others), apart from the statistics and, while it chooses, up to
-// 4,000 vectors of each modality and, a modality, some hundred MB. Time is n k (k/2 + d + q)
-// multiplications a modality, plus n k (d + 2c) for every sweep of joint and paper,
-// all on GOMAXPROCS cores; the next block is read meanwhile. Choosing takes a second
-// or a few, however many items there are.
+// labels are embedded once more. It holds two blocks of 512 items and, an item, 4
+// bytes (MethodLabels) or 4 + 8c + q/8 (the others), apart from the statistics and,
+// while it chooses, up to 4,000 vectors of each modality and some hundred MB, 1 GB
+// where a modality has 3,000 dimensions. Time is n k (k/2 + d + q) multiplications a
+// modality, plus n k (d + 2c) for every sweep of joint and paper, all on GOMAXPROCS
+// cores; the next block is read meanwhile. Choosing takes a second or a few, up to ten
+// for so many dimensions, however many items there are.
 //
 // Equal options and data give a model with equal bytes, on one architecture,
 // whatever GOMAXPROCS is. Cancelling the context stops it within a block.
