@@ -175,8 +175,10 @@ func FuzzMergePostings(f *testing.F) {
 
 func FuzzCounters(f *testing.F) {
 	f.Add(Counters{NextRow: 5, Items: 3, NextSpace: 2}.Append(nil))
-	f.Add(Counters{NextRow: 300, ActiveSpace: 1, Coded: 7, Sets: []CodeCounters{{1, 1, 6, 5, 4}, {1, 2, 300, 2, 2}}}.Append(nil))
-	f.Add([]byte("\x02\x09\x02\x08\x05\x04\x07\x06\x03"))
+	f.Add(Counters{NextRow: 300, NextSpace: 9, ActiveSpace: 1, PreviousSpace: 7, Spaces: []SpaceCounters{
+		{ID: 1, Revision: 3, Coded: 7, Checkpoint: 2, Sets: []CodeCounters{{1, 6, 5, 4}, {2, 300, 2, 2}}},
+		{ID: 8, Building: true, Activate: true, Revision: 1, Built: 256, Taught: 4, NextOutbox: 2, Sets: []CodeCounters{{0, 1, 1, 1}}},
+	}}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := DecodeCounters(b)
 		if err != nil {
@@ -260,6 +262,25 @@ func FuzzSparseFeatures(f *testing.F) {
 		again, values, err := AppendDecodedSparse(nil, nil, int(dim), AppendSparseFeatures(nil, index, value))
 		if err != nil || !slices.Equal(again, index) || !slices.Equal(values, value) {
 			t.Fatalf("%v %v became %v %v (%v)", index, value, again, values, err)
+		}
+	})
+}
+
+func FuzzDeparture(f *testing.F) {
+	lesson := Lesson{3, []byte{1, 2, 3, 4, 5, 6, 7, 8}}
+	f.Add((&Departure{Lesson: lesson}).Append(nil))
+	f.Add((&Departure{lesson, []Feature{{0, []byte{1, 2}}, {7, nil}}}).Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := DecodeDeparture(64, b)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again, err := DecodeDeparture(64, d.Append(nil))
+		if err != nil || !reflect.DeepEqual(again, d) {
+			t.Fatalf("%v: %+v, then %+v", err, d, again)
 		}
 	})
 }

@@ -21,6 +21,11 @@ import (
 //	20    collection, space                            descriptor of the space (JSON)
 //	21    collection, space, chunk (u32)               model, in chunks
 //	22    collection, space, chunk (u32)               statistics A_t and B_t, in chunks
+//	23    collection, space, revision (u32), chunk     descriptor of the revision (JSON), chunk 0;
+//	      (u32)                                        its projections, in chunks from 1
+//	24    collection, space, set (u8), row >> 16       layer: rows of the set, low 16 bits
+//	25    collection, space, number (u64)              outbox: what a row has taught that is gone
+//	26    collection, space, row >> 8                  block: row -> what it has taught
 //	30    collection, space, view (u8), row >> 8       block: row -> code number, provenance, revision
 //	31    collection, space, view, code number >> 8    block: code number -> code, row
 //	33    collection, space, view, code number (u32),  layer: rows, low 16 bits, where several carry it
@@ -49,6 +54,10 @@ const (
 	KindSpace      = 0x20
 	KindModel      = 0x21
 	KindStatistics = 0x22
+	KindRevision   = 0x23
+	KindOnlineRows = 0x24
+	KindOutbox     = 0x25
+	KindLessons    = 0x26
 	KindRowCodes   = 0x30
 	KindCodes      = 0x31
 	KindCodeRows   = 0x33
@@ -70,6 +79,12 @@ const (
 	SetLive     = 0x00 // every row that has an item; id 0
 	SetModality = 0x01 // rows that have modality id
 	SetLabel    = 0x02 // rows that have label id
+)
+
+// Sets of KindOnlineRows.
+const (
+	SetPending = 0x00 // rows that the online step has not seen
+	SetRecode  = 0x01 // rows whose code is not that of their labels yet
 )
 
 // BlockRows is the number of rows, or code numbers, of a packed block.
@@ -106,6 +121,48 @@ func FeatureKey(collection, row uint32, modality uint16) []byte {
 // ChunkKey returns the key of one chunk of a space's model or statistics.
 func ChunkKey(kind byte, collection, space, chunk uint32) []byte {
 	return binary.BigEndian.AppendUint32(NumberKey(kind, collection, space), chunk)
+}
+
+// RevisionKey returns the key of one chunk of a revision; chunk 0 is its descriptor.
+func RevisionKey(collection, space, revision, chunk uint32) []byte {
+	return binary.BigEndian.AppendUint32(RevisionPrefix(collection, space, revision), chunk)
+}
+
+// RevisionPrefix returns the prefix of all chunks of a revision.
+func RevisionPrefix(collection, space, revision uint32) []byte {
+	return ChunkKey(KindRevision, collection, space, revision)
+}
+
+// RevisionKeyParts returns revision and chunk of a key of KindRevision that has
+// passed CheckKey.
+func RevisionKeyParts(key []byte) (revision, chunk uint32) {
+	return binary.BigEndian.Uint32(key[9:]), binary.BigEndian.Uint32(key[13:])
+}
+
+// OnlineRowsKey returns the key of the layer that holds those of the rows
+// container<<16 to container<<16 + 65535 that are in a set of a space.
+func OnlineRowsKey(collection, space uint32, set byte, container uint16) []byte {
+	k := append(NumberKey(KindOnlineRows, collection, space), set)
+	return binary.BigEndian.AppendUint16(k, container)
+}
+
+// OnlineRowsKeyParts returns the parts of a key of KindOnlineRows that has passed
+// CheckKey.
+func OnlineRowsKeyParts(key []byte) (set byte, container uint16) {
+	return key[9], binary.BigEndian.Uint16(key[10:])
+}
+
+// OutboxKey returns the key of a record of the outbox of a space.
+func OutboxKey(collection, space uint32, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(NumberKey(KindOutbox, collection, space), number)
+}
+
+// OutboxNumber returns the number in a key of KindOutbox that has passed CheckKey.
+func OutboxNumber(key []byte) uint64 { return binary.BigEndian.Uint64(key[9:]) }
+
+// LessonsKey returns the key of the block of lessons that holds those of a row.
+func LessonsKey(collection, space, row uint32) []byte {
+	return ChunkKey(KindLessons, collection, space, row/BlockRows)
 }
 
 // SpaceBlockKey returns the key of a block of a space: KindRowCodes, KindCodes,
@@ -181,6 +238,7 @@ func PrefixEnd(prefix []byte) []byte {
 var keyLengths = map[byte]int{
 	KindDatabase: 2, KindCollection: 5, KindLabel: 9, KindCounters: 5, KindItem: 9,
 	KindFeatures: 11, KindRowKeys: 9, KindSpace: 9, KindModel: 13, KindStatistics: 13,
+	KindRevision: 17, KindOnlineRows: 12, KindOutbox: 17, KindLessons: 13,
 	KindRowCodes: 14, KindCodes: 14, KindProjection: 14, KindRows: 12,
 	KindCodeRows: 16, KindSubstring: 16,
 }

@@ -22,8 +22,8 @@ type Merger struct {
 // Merged reports whether values of this kind of key are written with Merge.
 func Merged(kind byte) bool {
 	switch kind {
-	case KindRowKeys, KindRowCodes, KindCodes, KindProjection, // blocks
-		KindCodeRows, KindRows, KindFieldRows, // layers
+	case KindRowKeys, KindRowCodes, KindCodes, KindProjection, KindLessons, // blocks
+		KindCodeRows, KindRows, KindFieldRows, KindOnlineRows, // layers
 		KindSubstring: // postings
 		return true
 	}
@@ -85,7 +85,7 @@ func (m *Merger) oldestFirst() [][]byte {
 // the key is among the operands.
 func (m *Merger) Finish(final bool) ([]byte, error) {
 	switch m.kind {
-	case KindCodeRows, KindRows, KindFieldRows:
+	case KindCodeRows, KindRows, KindFieldRows, KindOnlineRows:
 		return m.finishLayers(final)
 	case KindSubstring:
 		return addPostings(m.oldestFirst(), final)
@@ -131,7 +131,7 @@ func (m *Merger) finishLayers(final bool) ([]byte, error) {
 // holds nothing, so that the key may go.
 func EmptySum(key, value []byte) bool {
 	switch kind := key[0]; kind {
-	case KindRows, KindFieldRows, KindCodeRows:
+	case KindRows, KindFieldRows, KindCodeRows, KindOnlineRows:
 		l, err := DecodeLayer(value)
 		return err == nil && l.Added.IsEmpty() && l.Deleted.IsEmpty()
 	case KindSubstring:

@@ -68,8 +68,11 @@ func TestFeaturesRoundTrip(t *testing.T) {
 func TestCountersRoundTrip(t *testing.T) {
 	for _, c := range []Counters{
 		{},
-		{1, 2, 3, 4, 5, 1, []CodeCounters{{5, 0, 6, 6, 1}}},
-		{math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1, 7, []CodeCounters{{1, 1, math.MaxUint32, 9, 5}, {1, 255, 3, 2, 1}, {2, 0, 0, 0, 0}}},
+		{4, 2, 3, 6, 5, 0, []SpaceCounters{{5, false, false, 2, 0, 1, 3, 1, 1, []CodeCounters{{0, 6, 6, 1}}}}},
+		{math.MaxUint32, math.MaxUint64, 0, math.MaxUint32, 1, 7, []SpaceCounters{
+			{1, true, false, math.MaxUint32, 7, 7, 7, math.MaxUint64, math.MaxUint32, []CodeCounters{{1, math.MaxUint32, 9, 5}, {255, 3, 2, 1}}},
+			{2, true, true, 1, 0, 0, 0, 0, 0, []CodeCounters{{0, 0, 0, 0}}},
+		}},
 	} {
 		b := c.Append(nil)
 		if got, err := DecodeCounters(b); err != nil || !reflect.DeepEqual(got, c) {
@@ -81,26 +84,21 @@ func TestCountersRoundTrip(t *testing.T) {
 			}
 		}
 	}
+	space := func(s SpaceCounters) Counters {
+		return Counters{NextRow: 9, NextSpace: 9, Spaces: []SpaceCounters{s}}
+	}
 	for name, c := range map[string]Counters{
-		"a view twice":         {ActiveSpace: 1, Sets: []CodeCounters{{Space: 1, View: 1}, {Space: 1, View: 1}}},
-		"spaces that descend":  {ActiveSpace: 1, Sets: []CodeCounters{{Space: 2}, {Space: 1, View: 1}}},
-		"more codes than ever": {ActiveSpace: 1, Sets: []CodeCounters{{Space: 1, NextCode: 3, Codes: 4}}},
-		"more items than rows": {NextRow: 2, ActiveSpace: 1, Sets: []CodeCounters{{Space: 1, Coded: 3}}},
+		"a view twice":             space(SpaceCounters{ID: 1, Sets: []CodeCounters{{View: 1}, {View: 1}}}),
+		"spaces that descend":      {NextSpace: 9, Spaces: []SpaceCounters{{ID: 2}, {ID: 1}}},
+		"a space without number":   space(SpaceCounters{}),
+		"a space to come":          space(SpaceCounters{ID: 9}),
+		"more codes than ever":     space(SpaceCounters{ID: 1, Sets: []CodeCounters{{NextCode: 3, Codes: 4}}}),
+		"more items than rows":     space(SpaceCounters{ID: 1, Sets: []CodeCounters{{NextCode: 3, Coded: 10}}}),
+		"more built than rows":     space(SpaceCounters{ID: 1, Built: 10}),
+		"statistics of the future": space(SpaceCounters{ID: 1, Revision: 2, Checkpoint: 3}),
 	} {
 		if got, err := DecodeCounters(c.Append(nil)); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %+v, %v", name, got, err)
-		}
-	}
-}
-
-// Databases of earlier versions have counters of one set of codes, at most.
-func TestCountersOfVersion2(t *testing.T) {
-	for b, want := range map[string]Counters{
-		"\x02\x09\x02\x08\x05\x04\x07\x06\x03": {9, 2, 8, 5, 4, 3, []CodeCounters{{4, 0, 7, 6, 3}}},
-		"\x02\x09\x02\x08\x01\x00\x00\x00\x00": {9, 2, 8, 1, 0, 0, nil},
-	} {
-		if got, err := DecodeCounters([]byte(b)); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%x became %+v, %v", b, got, err)
 		}
 	}
 }

@@ -184,14 +184,16 @@ func (b *Batch) encode(ctx context.Context) error {
 		return parallel(ctx, len(b.changes), func(i int) error {
 			ch := b.changes[i]
 			cv := v.collections[ch.collection]
-			if ch.kind != putItem || cv == nil || cv.space == nil {
+			if ch.kind != putItem || cv == nil {
 				return nil
 			}
 			ids := cv.labels.lookup(ch.item.labels)
-			var err error
-			ch.enc, err = cv.space.encode(ch.item.vectors, ids, ch.item.code)
-			if err != nil {
-				return itemError(ch.item.key, fmt.Errorf("fddhdb: encode: %w", err))
+			ch.encs = make(encodings, len(cv.spaces))
+			for j, sp := range cv.spaces {
+				var err error
+				if ch.encs[j], err = sp.space.encode(ch.item.vectors, ids, ch.item.code); err != nil {
+					return itemError(ch.item.key, fmt.Errorf("fddhdb: encode: %w", err))
+				}
 			}
 			return nil
 		})

@@ -66,8 +66,8 @@ func (d *DB) build(ctx context.Context, choose func(*codeSetView) *mih.Build) (b
 			return false, annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
-			// A training may have put other sets in the place of this one.
-			if s := g.c.states[cv.ID]; s != nil && slices.Contains(s.sets, set.set) {
+			// Its space may have been dropped.
+			if s := g.c.states[cv.ID]; s != nil && s.holds(set.set) {
 				set.set.table.Install(b)
 				s.dirty = true
 			}
@@ -77,13 +77,20 @@ func (d *DB) build(ctx context.Context, choose func(*codeSetView) *mih.Build) (b
 	return false, nil
 }
 
+// holds reports whether a code set is still one of the collection's.
+func (s *collectionState) holds(set *codeSet) bool {
+	return slices.ContainsFunc(s.spaces, func(sp *spaceState) bool { return slices.Contains(sp.sets, set) })
+}
+
 // sets yields the code sets of all collections.
 func (v *view) sets() iter.Seq2[*codeSetView, *collectionView] {
 	return func(yield func(*codeSetView, *collectionView) bool) {
 		for _, cv := range v.collections {
-			for i := range cv.sets {
-				if !yield(&cv.sets[i], cv) {
-					return
+			for i := range cv.spaces {
+				for j := range cv.spaces[i].sets {
+					if !yield(&cv.spaces[i].sets[j], cv) {
+						return
+					}
 				}
 			}
 		}

@@ -29,7 +29,7 @@ type bulk struct {
 	codes         codec.Codes // of a codes-only collection
 	keys          []string    // empty where automatic; nil while all are
 	more          []*checked  // nil where there is nothing but key and code; nil while that holds of all
-	encs          []encoding  // of a learned collection
+	encs          []columnOf  // of a learned collection, by space
 	scratch       codec.Code
 }
 
@@ -157,8 +157,8 @@ func (b *Batch) spill() {
 	b.changes = slices.Grow(b.changes, k.n)
 	for i := range k.n {
 		ch := &change{collection: k.collection.id, kind: putItem, item: k.at(i)}
-		if k.encs != nil {
-			ch.enc = k.encs[i]
+		for _, column := range k.encs {
+			ch.encs = append(ch.encs, column.encs[i])
 		}
 		b.changes = append(b.changes, ch)
 	}
@@ -191,19 +191,43 @@ var errNotBulk = errors.New("not a bulk load")
 // encode.
 func (k *bulk) encode(ctx context.Context) error {
 	return k.collection.read(func(_ *view, cv *collectionView) error {
-		if cv.space == nil || cv.codesOnly() {
+		if cv.codesOnly() {
 			return nil
 		}
-		return k.encodeFor(ctx, cv.space, func(i int) []uint32 { return cv.labels.lookup(k.extras(i).labels) })
+		for _, sp := range cv.spaces {
+			err := k.encodeFor(ctx, sp.space, func(i int) []uint32 { return cv.labels.lookup(k.extras(i).labels) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// A columnOf holds the codes of the items of a bulk in one space.
+type columnOf struct {
+	space *space
+	encs  []encoding
+}
+
+// in returns the codes of the items in a space, nil where there are none yet.
+func (k *bulk) in(s *space) []encoding {
+	for _, column := range k.encs {
+		if column.space == s {
+			return column.encs
+		}
+	}
+	return nil
 }
 
 // encodeFor makes the codes of the items in a space.
 func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(i int) []uint32) error {
-	k.encs = make([]encoding, k.n)
-	return s.encodeAll(ctx, k.encs,
+	encs := make([]encoding, k.n)
+	err := s.encodeAll(ctx, allWorkers(), encs,
 		func(i int) ([]model.Vector, []uint32) { return k.extras(i).vectors, labelIDs(i) },
 		func(i int, err error) error {
 			return itemError(k.extras(i).key, fmt.Errorf("fddhdb: encode: %w", err))
 		})
+	k.encs = append(k.encs, columnOf{s, encs})
+	return err
 }

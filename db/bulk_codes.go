@@ -14,13 +14,36 @@ import (
 type bulkSpace struct {
 	collection uint32
 	space      *space
-	replaces   *space             // which goes; nil for none
-	row        func(i int) uint32 // ascending
-	codes      codec.Codes        // by item, of a codes-only collection
-	encs       []encoding         // by item, of another
-	freshRow   uint64             // blocks of rows from this on have never been written
+	row        func(i int) uint32  // ascending
+	codes      codec.Codes         // by item, of a codes-only collection
+	encs       []encoding          // by item, of another
+	freshRow   uint64              // blocks of rows from this on have never been written
+	numbers    codec.SpaceCounters // before
 
 	sets []*bulkCodes // by view
+}
+
+// newBulkSpace begins to give rows their codes in a space: items that bring them, or
+// encs.
+func newBulkSpace(s *collectionState, sp *spaceState, row func(i int) uint32, given codec.Codes, encs []encoding) *bulkSpace {
+	b := &bulkSpace{
+		collection: s.ID, space: sp.space, row: row, codes: given, encs: encs,
+		freshRow: s.freshRow, numbers: sp.numbers,
+	}
+	for i, set := range sp.sets {
+		b.sets = append(b.sets, &bulkCodes{
+			codeKeys: set.codeKeys, of: b, at: i, table: set.table, before: set.table.Publish(),
+			freshCode: set.freshCode, firstCode: set.table.Table().Next(), numbered: make(chan struct{}),
+		})
+	}
+	return b
+}
+
+// rollback brings the tables of codes back to what they were.
+func (s *bulkSpace) rollback() {
+	for _, k := range s.sets {
+		k.table.Rollback(k.before)
+	}
 }
 
 // bulkCodes is the part of one view.
@@ -29,6 +52,7 @@ type bulkCodes struct {
 	of        *bulkSpace
 	at        int // of the view among those of the space
 	table     *mih.Writer
+	before    *mih.Table
 	freshCode uint64 // blocks of codes from this number on have never been written
 
 	firstCode uint32        // that is new
@@ -39,15 +63,6 @@ type bulkCodes struct {
 
 // noCode stands for the number of a code where an item has none.
 const noCode = 1<<32 - 1
-
-// addSet adds the next view, whose codes go into the table.
-func (s *bulkSpace) addSet(table *mih.Writer, freshCode uint64) {
-	at := len(s.sets)
-	s.sets = append(s.sets, &bulkCodes{
-		codeKeys: codeKeys{s.collection, s.space, s.space.views[at]}, of: s, at: at,
-		table: table, freshCode: freshCode, firstCode: table.Table().Next(), numbered: make(chan struct{}),
-	})
-}
 
 // tasks returns what there is to do, for together, on the way to tables.
 func (s *bulkSpace) tasks(t *bulkTables) (number, write []task) {
@@ -74,10 +89,12 @@ func (s *bulkSpace) waitNumbered(t *tableStream) error {
 	return nil
 }
 
-// counters completes the counters of the collection, when the numbers of all codes
-// are known; coded items had codes before.
-func (s *bulkSpace) counters(n codec.Counters, coded uint64) codec.Counters {
-	n.Sets, n.Coded = nil, coded+uint64(s.codes.Len())
+// counters returns the counters of the space with these rows, when the numbers of all
+// codes are known.
+func (s *bulkSpace) counters() codec.SpaceCounters {
+	n := s.numbers
+	n.Revision, n.Sets = uint64(s.space.Revision), nil
+	n.Coded += uint64(s.codes.Len())
 	for i := range s.encs {
 		if s.encs[i].hasCode() {
 			n.Coded++
@@ -87,24 +104,6 @@ func (s *bulkSpace) counters(n codec.Counters, coded uint64) codec.Counters {
 		n.Sets = append(n.Sets, k.countersOf(k.table))
 	}
 	return n
-}
-
-// drop deletes what there is of a kind in the space that this one replaces.
-func (s *bulkSpace) drop(t *tableStream, kind byte) error {
-	if s.replaces == nil {
-		return nil
-	}
-	prefix := codec.NumberKey(kind, s.collection, s.replaces.ID)
-	return t.deleteRange(prefix, codec.PrefixEnd(prefix))
-}
-
-// dropAll is drop where the kind has keys in each view: that of the first view, whose
-// keys come before those of the others, drops them all.
-func (k *bulkCodes) dropAll(t *tableStream, kind byte) error {
-	if k.at > 0 {
-		return nil
-	}
-	return k.of.drop(t, kind)
 }
 
 // code returns the code of item i, nil where it has none.
@@ -150,9 +149,6 @@ func (k *bulkCodes) writeRowCodes(t *tableStream) error {
 	if err := t.wait(k.numbered); err != nil {
 		return err
 	}
-	if err := k.dropAll(t, codec.KindRowCodes); err != nil {
-		return err
-	}
 	b := newBlockStream(t, k.block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
 	var entry []byte
 	for i, n := range k.numbers {
@@ -172,9 +168,6 @@ func (k *bulkCodes) writeRowCodes(t *tableStream) error {
 }
 
 func (s *bulkSpace) writeProjections(t *tableStream) error {
-	if err := s.drop(t, codec.KindProjection); err != nil {
-		return err
-	}
 	width := s.space.projectionBytes()
 	b := newBlockStream(t, s.space.projections(s.collection).block(codec.KindProjection, 0), width, s.freshRow)
 	for i, enc := range s.encs {
@@ -191,9 +184,6 @@ func (s *bulkSpace) writeProjections(t *tableStream) error {
 // that several do, which also replaces the row of older codes.
 func (k *bulkCodes) writeCodes(t *tableStream) error {
 	if err := t.wait(k.numbered); err != nil {
-		return err
-	}
-	if err := k.dropAll(t, codec.KindCodes); err != nil {
 		return err
 	}
 	q, table := k.space.Bits, k.table.Table()
@@ -226,9 +216,6 @@ func (k *bulkCodes) writeCodeRows(t *tableStream) error {
 	if err := t.wait(k.numbered); err != nil {
 		return err
 	}
-	if err := k.dropAll(t, codec.KindCodeRows); err != nil {
-		return err
-	}
 	table := k.table.Table()
 	pairs := slices.Clone(k.singles) // code number and row
 	for i, n := range k.numbers {
@@ -257,11 +244,6 @@ func (k *bulkCodes) writeCodeRows(t *tableStream) error {
 func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
 	if err := t.wait(k.numbered); err != nil {
 		return err
-	}
-	if from == 0 {
-		if err := k.dropAll(t, codec.KindSubstring); err != nil {
-			return err
-		}
 	}
 	table := k.table.Table()
 	split, count := storedSplit(k.space.Bits), int(table.Next()-k.firstCode)

@@ -26,7 +26,7 @@ type bulkLoad struct {
 	tables *bulkTables
 
 	firstRow uint32
-	codes    *bulkSpace // nil where there is no space
+	spaces   []*bulkSpace // by space
 	nextKey  uint64
 	keys     []string      // by item
 	order    []sortedKey   // the items by key
@@ -56,32 +56,28 @@ func newBulkLoad(d *DB, c *committer, b *bulk) *bulkLoad {
 // run stores the items and shows them.
 func (l *bulkLoad) run(ctx context.Context) (err error) {
 	s := l.s
-	if s.space != nil && s.space.model != nil && l.outdated() {
-		if err := l.b.encodeFor(ctx, s.space, l.labelIDs); err != nil {
-			return err
+	for _, sp := range s.spaces {
+		if sp.model != nil && l.b.in(sp.space) == nil { // space or revision are new
+			if err := l.b.encodeFor(ctx, sp.space, l.labelIDs); err != nil {
+				return err
+			}
 		}
 	}
 	l.collectPresence()
 	first, tasks := []task{l.assignKeys}, []task{l.tables.task(l.writeKeys)}
-	if s.space != nil {
-		l.codes = &bulkSpace{
-			collection: s.ID, space: s.space, row: l.row,
-			codes: l.b.codes, encs: l.b.encs, freshRow: s.freshRow,
-		}
-		for _, set := range s.sets {
-			before := set.table.Publish()
-			defer func() {
-				if err != nil {
-					set.table.Rollback(before)
-				}
-			}()
-			l.codes.addSet(set.table, set.freshCode)
-		}
-		number, write := l.codes.tasks(l.tables)
+	for _, sp := range s.spaces {
+		codes := newBulkSpace(s, sp, l.row, l.b.codes, l.b.in(sp.space))
+		defer func() {
+			if err != nil {
+				codes.rollback()
+			}
+		}()
+		l.spaces = append(l.spaces, codes)
+		number, write := codes.tasks(l.tables)
 		first, tasks = append(first, number...), append(tasks, write...)
 	}
 	for _, write := range []func(*tableStream) error{
-		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writeCounters,
+		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writePending, l.writeCounters,
 	} {
 		tasks = append(tasks, l.tables.task(write))
 	}
@@ -101,11 +97,14 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 func (l *bulkLoad) applied() {
 	s := l.s
 	n := l.counters()
-	for i, set := range s.sets {
-		set.freshCode = n.Sets[i].NextCode
+	for i, sp := range s.spaces {
+		sp.stored(n.Spaces[i])
+		if rows := l.pending(sp); !rows.IsEmpty() {
+			sp.pending.edit().Or(rows)
+		}
 	}
 	s.counters = n
-	s.counters.Sets = nil
+	s.counters.Spaces = nil
 	for _, name := range l.labels.names {
 		s.labels.add(name)
 	}
@@ -113,6 +112,11 @@ func (l *bulkLoad) applied() {
 	s.live.edit().AddRange(from, to)
 	if s.changed != nil {
 		s.changed.AddRange(from, to)
+	}
+	for _, sp := range s.spaces {
+		if sp.changed != nil {
+			sp.changed.AddRange(from, to)
+		}
 	}
 	for t, rows := range l.presence {
 		if !rows.IsEmpty() {
@@ -129,8 +133,8 @@ func (l *bulkLoad) counters() codec.Counters {
 	n.NextRow += uint64(l.b.n)
 	n.Items += uint64(l.b.n)
 	n.NextKey = l.nextKey
-	if l.codes != nil {
-		return l.codes.counters(n, n.Coded)
+	for _, codes := range l.spaces {
+		n.Spaces = append(n.Spaces, codes.counters())
 	}
 	return n
 }
@@ -188,10 +192,18 @@ func (l *bulkLoad) labelIDs(i int) []uint32 {
 	return ids
 }
 
-// outdated reports whether the items have been encoded for another space, or not
-// at all.
-func (l *bulkLoad) outdated() bool {
-	return l.b.encs == nil || l.b.encs[0].space != l.s.space
+// pending returns the rows that the online step of a space will look at.
+func (l *bulkLoad) pending(sp *spaceState) *roaring.Bitmap {
+	return unionOf(l.presence, sp.modalities)
+}
+
+// unionOf returns the rows that have one of the modalities.
+func unionOf(presence []*roaring.Bitmap, modalities []int) *roaring.Bitmap {
+	rows := roaring.New()
+	for _, t := range modalities {
+		rows.Or(presence[t])
+	}
+	return rows
 }
 
 // collectPresence finds out which rows have which modality.

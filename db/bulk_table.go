@@ -137,15 +137,6 @@ func (s *tableStream) put(key, value []byte, fresh bool) error {
 	return s.w.Merge(key, value)
 }
 
-// deleteRange deletes the keys from lo up to and without hi, which come before all
-// that the stream writes.
-func (s *tableStream) deleteRange(lo, hi []byte) error {
-	if err := s.open(); err != nil {
-		return err
-	}
-	return s.w.DeleteRange(lo, hi)
-}
-
 // open begins a table, unless one is being written.
 func (s *tableStream) open() (err error) {
 	if s.w == nil {

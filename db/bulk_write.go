@@ -22,8 +22,8 @@ func (l *bulkLoad) writeCounters(t *tableStream) error {
 	if err := t.wait(l.keyed); err != nil {
 		return err
 	}
-	if l.codes != nil {
-		if err := l.codes.waitNumbered(t); err != nil {
+	for _, codes := range l.spaces {
+		if err := codes.waitNumbered(t); err != nil {
 			return err
 		}
 	}
@@ -139,13 +139,33 @@ func (l *bulkLoad) writeSets(t *tableStream) error {
 
 // writeSet adds rows to a set of the collection.
 func (l *bulkLoad) writeSet(t *tableStream, set byte, id uint32, rows *roaring.Bitmap) error {
+	return byContainer(rows, func(container uint16, layer codec.Layer) error {
+		return l.putRows(t, codec.RowsKey(l.s.ID, set, id, container), container, layer)
+	})
+}
+
+// byContainer calls f with the containers of a set of rows, as layers that add them.
+func byContainer(rows *roaring.Bitmap, f func(container uint16, layer codec.Layer) error) error {
 	it := rows.Iterator()
 	for it.HasNext() {
 		layer, container := codec.NewLayer(), uint16(it.PeekNext()>>16)
 		for it.HasNext() && uint16(it.PeekNext()>>16) == container {
 			layer.Added.Add(uint32(uint16(it.Next())))
 		}
-		if err := l.putRows(t, codec.RowsKey(l.s.ID, set, id, container), container, layer); err != nil {
+		if err := f(container, layer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePending adds the rows to those that the online steps have not seen.
+func (l *bulkLoad) writePending(t *tableStream) error {
+	for _, sp := range l.s.spaces {
+		err := byContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
+			return l.putRows(t, codec.OnlineRowsKey(l.s.ID, sp.ID, codec.SetPending, container), container, layer)
+		})
+		if err != nil {
 			return err
 		}
 	}

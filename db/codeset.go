@@ -88,8 +88,7 @@ func (s *codeSet) counters() codec.CodeCounters {
 func (k codeKeys) countersOf(w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{
-		Space: uint64(k.space.ID), View: k.view,
-		NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
+		View: k.view, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
 	}
 }
 
@@ -126,23 +125,15 @@ func (v *codeSetView) due() *mih.Build {
 
 // loaded reports whether all codes of the collection are in memory.
 func (s *collectionState) loaded() bool {
-	return !slices.ContainsFunc(s.sets, func(set *codeSet) bool { return set.table == nil })
-}
-
-// hasCode reports whether a row has a code in any view.
-func (s *collectionState) hasCode(row uint32) bool {
-	return slices.ContainsFunc(s.sets, func(set *codeSet) bool {
-		_, has := set.table.Table().CodeOf(row)
-		return has
-	})
+	return !slices.ContainsFunc(s.spaces, func(sp *spaceState) bool { return !sp.loaded() })
 }
 
 // allCounters returns the counters as they are stored.
 func (s *collectionState) allCounters() codec.Counters {
 	n := s.counters
-	n.Sets = nil
-	for _, set := range s.sets {
-		n.Sets = append(n.Sets, set.counters())
+	n.Spaces = nil
+	for _, sp := range s.spaces {
+		n.Spaces = append(n.Spaces, sp.counters())
 	}
 	return n
 }

@@ -228,10 +228,12 @@ func (g *group) finish() error {
 		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, id), n.Append(nil), nil); err != nil {
 			return err
 		}
-		s.freshSpace = false
 		s.freshRow = n.NextRow
-		for i, set := range s.sets {
-			set.freshCode = n.Sets[i].NextCode
+		for i, sp := range s.spaces {
+			sp.fresh = false
+			for j, set := range sp.sets {
+				set.freshCode = n.Spaces[i].Sets[j].NextCode
+			}
 		}
 	}
 	return g.batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, g.c.sequence+1), nil)

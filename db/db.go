@@ -169,14 +169,16 @@ func (d *DB) start(store *pebble.DB) error {
 	}
 	for _, s := range c.states {
 		cv := s.publish()
-		for i, set := range s.sets {
-			if set.stored.NextCode > loadAtOnce {
-				continue
+		for i, sp := range s.spaces {
+			for j, set := range sp.sets {
+				if set.stored.NextCode > loadAtOnce {
+					continue
+				}
+				if set.table, err = loadTable(context.Background(), store, cv, &cv.spaces[i].sets[j], d.opts.IndexCacheBytes < 0); err != nil {
+					return err
+				}
+				set.loading, s.dirty = nil, true
 			}
-			if set.table, err = loadTable(context.Background(), store, cv, &cv.sets[i], d.opts.IndexCacheBytes < 0); err != nil {
-				return err
-			}
-			set.loading, s.dirty = nil, true
 		}
 	}
 	d.store, d.committer = store, c

@@ -26,6 +26,19 @@ type encoding struct {
 	projection []byte     // the sum of the projections; nil: no features
 }
 
+// encodings are those of an item in several spaces.
+type encodings []encoding
+
+// of returns the encoding in a space, nil where there is none.
+func (e encodings) of(s *space) *encoding {
+	for i := range e {
+		if e[i].space == s {
+			return &e[i]
+		}
+	}
+	return nil
+}
+
 // A viewCode is the code of an item in one view, and where it comes from.
 type viewCode struct {
 	code codec.Code // nil: none
@@ -182,11 +195,11 @@ func (s *space) encoding(e *encoder, item int, vectors []model.Vector, labelIDs 
 // would cost one by one.
 const encodeRun = 64
 
-// encodeAll is encode for many items of a space with a model, on all cores: encs[i]
+// encodeAll is encode for many items of a space with a model: encs[i]
 // becomes the encoding of what item(i) returns. failed names the item in an error.
-func (s *space) encodeAll(ctx context.Context, encs []encoding, item func(i int) (vectors []model.Vector, labelIDs []uint32), failed func(i int, err error) error) error {
+func (s *space) encodeAll(ctx context.Context, workers int, encs []encoding, item func(i int) (vectors []model.Vector, labelIDs []uint32), failed func(i int, err error) error) error {
 	runs := (len(encs) + encodeRun - 1) / encodeRun
-	return parallelBy(ctx, 1, runs, func(run int) error {
+	return parallelBy(ctx, workers, 1, runs, func(run int) error {
 		from, to := run*encodeRun, min((run+1)*encodeRun, len(encs))
 		e := s.encoders.Get().(*encoder)
 		defer s.encoders.Put(e)

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model"
@@ -25,11 +26,23 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 	}
 	var t *Training
 	found, err := c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
-		result, all, leftOut, err := learn(ctx, v, cv, opt)
+		l, err := learn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, nil, err
 		}
-		t = all.training(result, leftOut)
+		start := time.Now()
+		all, err := encodeRows(ctx, v, cv, l.space, allWorkers(), 0, 0, func(done int) {
+			if opt.Progress != nil {
+				opt.Progress("encode", done, cv.items)
+			}
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		seconds := l.result.Report.Seconds
+		seconds["encode"] = time.Since(start).Seconds()
+		seconds["total"] += seconds["encode"]
+		t = all.training(l.result, l.leftOut)
 		trained := *cv
 		trained.space = all.space
 		return &trained, all.rowCodes(cv), nil

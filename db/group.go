@@ -18,9 +18,9 @@ import (
 type change struct {
 	collection uint32
 	kind       changeKind
-	item       *checked // of a delete only the key, of addLabels only the labels
-	enc        encoding // of a put: made by the caller, for the space it saw
-	found      bool     // out: the item was there before
+	item       *checked  // of a delete only the key, of addLabels only the labels
+	encs       encodings // of a put: made by the caller, for the spaces it saw
+	found      bool      // out: the item was there before
 }
 
 type changeKind int
@@ -48,6 +48,9 @@ type group struct {
 	rows  map[itemKey]rowState
 	items map[itemRow]*checked
 	terms map[itemRow]terms // only what the store says; items come first
+
+	// What rows have taught that the group changes; nil: nothing, or nothing any more.
+	taught map[spaceRow]*codec.Departure
 }
 
 // blockEdit is the edit of one block in a group.
@@ -63,6 +66,8 @@ type itemKey struct {
 
 type itemRow struct{ collection, row uint32 }
 
+type spaceRow struct{ collection, space, row uint32 }
+
 type rowState struct {
 	row   uint32
 	found bool
@@ -73,8 +78,8 @@ func newGroup(c *committer) *group {
 		c: c, batch: c.store.NewBatch(),
 		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{},
 		slices: map[fieldContainer]*fieldSlices{},
-		terms:  map[itemRow]terms{},
-		rows:   map[itemKey]rowState{}, items: map[itemRow]*checked{},
+		terms:  map[itemRow]terms{}, taught: map[spaceRow]*codec.Departure{},
+		rows: map[itemKey]rowState{}, items: map[itemRow]*checked{},
 	}
 }
 
@@ -118,16 +123,22 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 					return 0, err
 				}
 				bytes += size
+				if ch.teaches() {
+					if size, err = g.fetchTaught(s, st.row); err != nil {
+						return 0, err
+					}
+					bytes += size
+				}
 			}
 		}
-		if ch.kind != deleteItem && s.space != nil {
-			if !s.loaded() {
-				return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
-			}
+		if !s.loaded() {
+			return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
+		}
+		if ch.kind != deleteItem {
 			newCodes[s.ID]++
-			for _, set := range s.sets {
-				if newCodes[s.ID]+uint64(set.table.Table().Next()) >= maxRows-1 {
-					return 0, fmt.Errorf("%w: codes of collection %q: train again, or export and import", ErrFull, s.Name)
+			for _, sp := range s.spaces {
+				if err := sp.roomFor(newCodes[s.ID]); err != nil {
+					return 0, annotate(err, "collection %q", s.Name)
 				}
 			}
 		}
@@ -150,12 +161,23 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 
 // codeBytes estimates what the codes of an item take in the batch.
 func (s *collectionState) codeBytes() int {
-	if s.space == nil {
-		return 0
+	bytes := 0
+	for _, sp := range s.spaces {
+		m := storedSplit(sp.Bits).Len()
+		view := codec.RowCodeBytes + codec.CodeEntryBytes(sp.Bits) + m*postingEditBytes
+		bytes += len(sp.sets)*view + sp.projectionBytes()
 	}
-	m := storedSplit(s.space.Bits).Len()
-	view := codec.RowCodeBytes + codec.CodeEntryBytes(s.space.Bits) + m*postingEditBytes
-	return len(s.sets)*view + s.space.projectionBytes()
+	return bytes
+}
+
+// roomFor refuses more new codes than a space has numbers for.
+func (s *spaceState) roomFor(codes uint64) error {
+	for _, set := range s.sets {
+		if codes+uint64(set.table.Table().Next()) >= maxRows-1 {
+			return fmt.Errorf("%w: codes of space %d: train again, or export and import", ErrFull, s.ID)
+		}
+	}
+	return nil
 }
 
 // row returns where the item with the key is, as the group leaves it.
@@ -273,10 +295,16 @@ func (g *group) setRow(s *collectionState, into *sharedBitmap, set byte, id, row
 	}
 }
 
-// touched tells a training that is going on that it has to look at the row again.
+// touched tells a training and a builder that are going on that the row is not what
+// they have seen.
 func (s *collectionState) touched(row uint32) {
 	if s.changed != nil {
 		s.changed.Add(row)
+	}
+	for _, sp := range s.spaces {
+		if sp.changed != nil {
+			sp.changed.Add(row)
+		}
 	}
 }
 
@@ -300,8 +328,15 @@ func (g *group) delete(s *collectionState, ch *change) error {
 	}
 	g.setRow(s, &s.live, codec.SetLive, 0, row, false)
 	g.keysBlock(s, row).Clear(byte(row))
-	if err := g.setCodes(s, row, encoding{}); err != nil {
-		return err
+	for _, sp := range s.spaces {
+		if err := g.unlearn(sp, row); err != nil {
+			return err
+		}
+		g.setOnline(sp, codec.SetPending, row, false)
+		g.setOnline(sp, codec.SetRecode, row, false)
+		if err := g.setCodes(s, sp, row, encoding{}); err != nil {
+			return err
+		}
 	}
 	s.counters.Items--
 	s.touched(row)
@@ -312,14 +347,14 @@ func (g *group) delete(s *collectionState, ch *change) error {
 }
 
 func (g *group) put(s *collectionState, ch *change) error {
-	it, enc := ch.item, ch.enc
+	it, encs := ch.item, ch.encs
 	st, err := g.row(s, it.key)
 	if err != nil {
 		return err
 	}
 	ch.found = st.found
 	if ch.kind == mergeItem {
-		enc = encoding{}
+		encs = nil
 		if st.found {
 			it = it.over(g.items[itemRow{s.ID, st.row}], len(s.Modalities))
 		}
@@ -375,15 +410,27 @@ func (g *group) put(s *collectionState, ch *change) error {
 	if err := g.batch.Set(codec.NumberKey(codec.KindItem, s.ID, row), b, nil); err != nil {
 		return err
 	}
-	if s.space == nil {
-		return nil
-	}
-	if enc.space != s.space { // not encoded yet, or the model has changed since
-		if enc, err = s.space.encode(it.vectors, ids, it.code); err != nil {
+	for _, sp := range s.spaces {
+		if ch.teaches() {
+			if err := g.unlearn(sp, row); err != nil {
+				return err
+			}
+			g.setOnline(sp, codec.SetPending, row, sp.learnsFrom(it))
+		}
+		g.setOnline(sp, codec.SetRecode, row, false)
+		enc := encs.of(sp.space)
+		if enc == nil { // not encoded yet, or space or revision are new
+			made, err := sp.encode(it.vectors, ids, it.code)
+			if err != nil {
+				return err
+			}
+			enc = &made
+		}
+		if err := g.setCodes(s, sp, row, *enc); err != nil {
 			return err
 		}
 	}
-	return g.setCodes(s, row, enc)
+	return nil
 }
 
 // labelIDs returns the ids of labels, ascending, giving new ones to those that
@@ -434,7 +481,7 @@ func (g *group) stored(s *collectionState, row uint32) (*checked, error) {
 		it.vectors[t] = x
 	}
 	if s.codesOnly() {
-		t := s.sets[0].table.Table()
+		t := s.active().sets[0].table.Table()
 		if n, found := t.CodeOf(row); found {
 			it.code = slices.Clone(t.Code(n))
 		}

@@ -92,25 +92,22 @@ func (g *group) finishPostings() error {
 	return nil
 }
 
-// setCodes makes enc the codes of the row in all views; an empty one takes away the
-// codes that it has.
-func (g *group) setCodes(s *collectionState, row uint32, enc encoding) error {
-	if s.space == nil {
-		return nil
-	}
-	had := s.hasCode(row)
-	for i, set := range s.sets {
-		if err := g.setCode(s, set, row, enc.in(i)); err != nil {
+// setCodes makes enc the codes of the row in all views of a space; an empty one takes
+// away the codes that it has.
+func (g *group) setCodes(s *collectionState, sp *spaceState, row uint32, enc encoding) error {
+	had := sp.hasCode(row)
+	for i, set := range sp.sets {
+		if err := g.setCode(s, sp, set, row, enc.in(i)); err != nil {
 			return err
 		}
 	}
-	if has := s.hasCode(row); has && !had {
-		s.counters.Coded++
+	if has := sp.hasCode(row); has && !had {
+		sp.numbers.Coded++
 	} else if had && !has {
-		s.counters.Coded--
+		sp.numbers.Coded--
 	}
-	if width := s.space.projectionBytes(); width > 0 {
-		projections := g.rowBlock(s, s.space.projections(s.ID), codec.KindProjection, row, width)
+	if width := sp.projectionBytes(); width > 0 {
+		projections := g.rowBlock(s, sp, sp.projections(s.ID), codec.KindProjection, row, width)
 		if enc.projection != nil {
 			projections.Set(byte(row), enc.projection)
 		} else {
@@ -121,14 +118,14 @@ func (g *group) setCodes(s *collectionState, row uint32, enc encoding) error {
 }
 
 // setCode makes a code that of the row in one view, or takes it away.
-func (g *group) setCode(s *collectionState, set *codeSet, row uint32, given viewCode) error {
+func (g *group) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given viewCode) error {
 	old, had := set.table.Table().CodeOf(row)
 	same := had && given.code != nil && slices.Equal(set.table.Table().Code(old), given.code)
 	if had && !same {
 		g.unlinkCode(set, old, row)
 	}
 	rowCodes := func() *codec.BlockEdit {
-		return g.rowBlock(s, set.codeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
+		return g.rowBlock(s, sp, set.codeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
 	}
 	if given.code != nil {
 		if !same {
@@ -186,10 +183,10 @@ func (g *group) unlinkCode(set *codeSet, n, row uint32) {
 	}
 }
 
-// rowBlock returns the edit of a block of rows of the active space.
-func (g *group) rowBlock(s *collectionState, k codeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
+// rowBlock returns the edit of a block of rows of a space.
+func (g *group) rowBlock(s *collectionState, sp *spaceState, k codeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
 	first := uint64(row) / codec.BlockRows * codec.BlockRows
-	return g.block(k.block(kind, row), width, s.freshSpace || first >= s.freshRow)
+	return g.block(k.block(kind, row), width, sp.fresh || first >= s.freshRow)
 }
 
 // codeBlock returns the edit of the block with code number n.

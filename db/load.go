@@ -108,9 +108,11 @@ func (c *Collection) loaded(ctx context.Context) error {
 // appendLoading appends what there is to wait for before the codes of the
 // collection are in memory.
 func (cv *collectionView) appendLoading(dst []*loading) []*loading {
-	for i := range cv.sets {
-		if l := cv.sets[i].loading; l != nil {
-			dst = append(dst, l)
+	for _, sp := range cv.spaces {
+		for _, set := range sp.sets {
+			if set.loading != nil {
+				dst = append(dst, set.loading)
+			}
 		}
 	}
 	return dst

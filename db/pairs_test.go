@@ -86,8 +86,10 @@ func putAll(t testing.TB, c *Collection, items []*Item) {
 	}
 }
 
+// mustTrain trains, and makes the new space the active one.
 func mustTrain(t testing.TB, c *Collection, opt TrainOptions) *Training {
 	t.Helper()
+	opt.Activate = true
 	tr, err := c.Train(ctx, opt)
 	if err != nil {
 		t.Fatal(err)

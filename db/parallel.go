@@ -10,13 +10,20 @@ import (
 // parallel calls f with 0 to n-1 on all cores, or on the caller's alone where n
 // is small, until one call fails or the context ends; it returns the first error.
 func parallel(ctx context.Context, n int, f func(i int) error) error {
-	return parallelBy(ctx, 64, n, f)
+	return parallelBy(ctx, allWorkers(), 64, n, f)
 }
 
-// parallelBy is parallel for calls of which a goroutine makes run, one after the
-// other, between two looks at the context.
-func parallelBy(ctx context.Context, run, n int, f func(i int) error) error {
-	workers := min(runtime.GOMAXPROCS(0), (n+run-1)/run)
+// allWorkers is how many goroutines work on what somebody waits for.
+func allWorkers() int { return runtime.GOMAXPROCS(0) }
+
+// backgroundWorkers is how many goroutines work in the background, so that half of the
+// processors, or one of two, are there for searches.
+func backgroundWorkers() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+
+// parallelBy is parallel on so many goroutines, for calls of which one makes run, one
+// after the other, between two looks at the context.
+func parallelBy(ctx context.Context, workers, run, n int, f func(i int) error) error {
+	workers = min(workers, (n+run-1)/run)
 	var next atomic.Int64
 	var failed atomic.Bool
 	var first error

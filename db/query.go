@@ -34,6 +34,10 @@ type Query struct {
 	Key    string
 	Code   []byte // bits/8 bytes, as in Item
 
+	// Space is the number of the code space that is searched; 0 is the active one. One
+	// that is being built cannot be searched yet (ErrBusy).
+	Space uint32
+
 	// Where, if not empty, restricts the answer to items that match an expression
 	// such as
 	//
@@ -264,8 +268,11 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	case q.Plan > PlanBlockScan:
 		return nil, invalid("unknown plan %d", q.Plan)
 	}
+	cv, err := cv.inSpace(q.Space)
+	if err != nil {
+		return nil, err
+	}
 	s := &searcher{c: c, v: v, cv: cv, q: q, plan: q.Plan, radius: -1}
-	var err error
 	if s.filter, err = cv.filter(ctx, v.snap, q.To, q.Where); err != nil {
 		return nil, err
 	}

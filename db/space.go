@@ -1,6 +1,7 @@
 package db
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,10 +15,14 @@ import (
 )
 
 // A space is what gives items their codes: a trained model, or in a codes-only
-// collection the fact that they bring them. It is immutable.
+// collection the fact that they bring them. This is one revision of it, which is
+// immutable: revisions have the code of a label set in common, and differ in the
+// projections.
 type space struct {
 	spaceDescriptor
-	model      *model.Model // nil in a codes-only collection
+	Revision   uint32
+	trained    *model.Model // of revision 1; nil in a codes-only collection
+	model      *model.Model // of this one
 	modalities []int        // of the collection, by modality of the model
 	views      []byte       // ascending
 	encoders   sync.Pool    // of *encoder
@@ -27,7 +32,7 @@ type space struct {
 type spaceDescriptor struct {
 	Version    int       `json:"version"`
 	ID         uint32    `json:"id"`
-	Revision   uint32    `json:"revision"`
+	Parent     uint32    `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
 	Bits       int       `json:"bits"`
 	Views      []int     `json:"views,omitempty"` // absent: the shared one
 	Created    time.Time `json:"created"`
@@ -43,23 +48,29 @@ type chunked struct {
 
 const chunkBytes = 1 << 20
 
-// writeChunks stores b under the chunk keys of a kind.
-func writeChunks(batch *pebble.Batch, kind byte, collection, space uint32, b []byte) (chunked, error) {
-	c := chunked{Bytes: int64(len(b))}
-	for ; len(b) > 0; c.Chunks++ {
+// chunkedOf says how a value is cut.
+func chunkedOf(b []byte) chunked {
+	return chunked{Chunks: uint32((len(b) + chunkBytes - 1) / chunkBytes), Bytes: int64(len(b))}
+}
+
+// writeChunks stores b in chunks, from first on, under what the key of each begins
+// with.
+func (g *group) writeChunks(prefix []byte, first uint32, b []byte) error {
+	for i := range chunkedOf(b).Chunks {
 		n := min(chunkBytes, len(b))
-		if err := batch.Set(codec.ChunkKey(kind, collection, space, c.Chunks), b[:n], nil); err != nil {
-			return c, err
+		if err := g.batch.Set(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i), b[:n], nil); err != nil {
+			return err
 		}
 		b = b[n:]
 	}
-	return c, nil
+	return nil
 }
 
-func readChunks(r pebble.Reader, kind byte, collection, space uint32, c chunked) ([]byte, error) {
+// readChunks reads what writeChunks has stored.
+func readChunks(r pebble.Reader, prefix []byte, first uint32, c chunked) ([]byte, error) {
 	var b []byte
 	for i := range c.Chunks {
-		value, closer, err := r.Get(codec.ChunkKey(kind, collection, space, i))
+		value, closer, err := r.Get(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i))
 		if err != nil {
 			return nil, readError(err, "chunk %d of %d", i, c.Chunks)
 		}
@@ -74,50 +85,40 @@ func readChunks(r pebble.Reader, kind byte, collection, space uint32, c chunked)
 	return b, nil
 }
 
-// encode returns the descriptor of a space, with the report of its training.
-func (d spaceDescriptor) encode(report *model.Report) ([]byte, error) {
-	return json.Marshal(struct {
-		spaceDescriptor
-		Report *model.Report `json:"report,omitempty"`
-	}{d, report})
-}
-
-// writeSpace stores the descriptor of a space, with the report of its training.
-func (g *group) writeSpace(collection uint32, s *space, report *model.Report) error {
-	b, err := s.spaceDescriptor.encode(report)
-	if err != nil {
-		return err
-	}
-	return g.batch.Set(codec.NumberKey(codec.KindSpace, collection, s.ID), b, nil)
-}
-
 // codesOnlySpace makes the one space that a codes-only collection has.
 func (g *group) codesOnlySpace(s *collectionState) error {
-	sp, err := newSpace(spaceDescriptor{ID: 1, Revision: 1, Bits: s.Bits}, nil, nil)
+	sp, err := newSpace(spaceDescriptor{ID: 1, Bits: s.Bits, Created: now()}, nil, nil)
 	if err != nil {
 		return err
 	}
-	if err := g.writeSpace(s.ID, sp, nil); err != nil {
+	if err := g.writeDescriptor(s, sp, nil); err != nil {
 		return err
 	}
-	s.setSpace(sp)
+	s.spaces = append(s.spaces, newSpaceState(s.ID, sp))
+	s.counters.ActiveSpace, s.counters.NextSpace = 1, 2
+	s.dirty = true
 	return nil
 }
 
-// setSpace makes sp the active space, with no codes in it yet.
-func (s *collectionState) setSpace(sp *space) {
-	s.space, s.sets = sp, nil
-	for _, view := range sp.views {
-		s.sets = append(s.sets, newCodeSet(codeKeys{s.ID, sp, view}))
+// writeDescriptor stores the descriptor of a space, with the report of its training.
+func (g *group) writeDescriptor(s *collectionState, sp *space, report json.RawMessage) error {
+	b, err := json.Marshal(struct {
+		spaceDescriptor
+		Report json.RawMessage `json:"report,omitempty"`
+	}{sp.spaceDescriptor, report})
+	if err != nil {
+		return err
 	}
-	s.counters.ActiveSpace, s.counters.NextSpace, s.counters.Coded = uint64(sp.ID), uint64(sp.ID)+1, 0
-	s.freshSpace, s.dirty = true, true
+	return g.batch.Set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), b, nil)
 }
 
-// newSpace returns the space of a model, nil for none, and completes its
-// descriptor. modalities says which of the collection's each of the model's is.
+// now is the time as it is stored.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// newSpace returns the first revision of the space of a model, nil for none, and
+// completes its descriptor. modalities says which of the collection's each of the model's is.
 func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, error) {
-	s := &space{spaceDescriptor: d, model: m, modalities: modalities, views: []byte{sharedView}}
+	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, views: []byte{sharedView}}
 	if m == nil {
 		return s, nil
 	}
@@ -131,13 +132,25 @@ func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, erro
 			s.Views = append(s.Views, int(view))
 		}
 	}
-	s.encoders.New = func() any {
-		return &encoder{
-			Encoder: m.NewEncoder(), modalities: modalities,
-			fused: make([]float64, s.Bits), total: make([]float64, s.Bits),
-		}
-	}
+	s.encoders.New = s.newEncoder
 	return s, nil
+}
+
+// revised returns the space with another revision.
+func (s *space) revised(revision uint32, m *model.Model) *space {
+	r := &space{
+		spaceDescriptor: s.spaceDescriptor, Revision: revision,
+		trained: s.trained, model: m, modalities: s.modalities, views: s.views,
+	}
+	r.encoders.New = r.newEncoder
+	return r
+}
+
+func (s *space) newEncoder() any {
+	return &encoder{
+		Encoder: s.model.NewEncoder(), modalities: s.modalities,
+		fused: make([]float64, s.Bits), total: make([]float64, s.Bits),
+	}
 }
 
 // targetViews returns the views of target modalities of a collection.
@@ -172,8 +185,9 @@ func (d *descriptor) match(m *model.Model) ([]int, error) {
 	return positions, nil
 }
 
-// readSpace reads a space of a collection, and its model, from the store.
-func readSpace(r pebble.Reader, c *descriptor, id uint32) (*space, error) {
+// readSpace reads a space of a collection, with the model of a revision, from the
+// store.
+func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, c.ID, id))
 	if err != nil {
 		return nil, readError(err, "descriptor of space %d", id)
@@ -196,7 +210,7 @@ func readSpace(r pebble.Reader, c *descriptor, id uint32) (*space, error) {
 		}
 		return newSpace(d, nil, nil)
 	}
-	b, err := readChunks(r, codec.KindModel, c.ID, id, d.Model)
+	b, err := readChunks(r, codec.NumberKey(codec.KindModel, c.ID, id), 0, d.Model)
 	if err != nil {
 		return nil, readError(err, "model of space %d", id)
 	}
@@ -218,7 +232,13 @@ func readSpace(r pebble.Reader, c *descriptor, id uint32) (*space, error) {
 	if err != nil {
 		return nil, corrupt(err, "model of space %d", id)
 	}
-	return s, nil
+	if revision == 1 {
+		return s, nil
+	}
+	if m, err = readRevision(r, c.ID, s, revision); err != nil {
+		return nil, err
+	}
+	return s.revised(revision, m), nil
 }
 
 // projections says where the fused projections of a collection stand: once,

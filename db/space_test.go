@@ -40,7 +40,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 		s := cv.space
 		encs := make([]encoding, n)
 		encode := func(ctx context.Context) error {
-			return s.encodeAll(ctx, encs,
+			return s.encodeAll(ctx, allWorkers(), encs,
 				func(i int) ([]model.Vector, []uint32) { return vectors[i], labels[i] },
 				func(i int, err error) error { return fmt.Errorf("item %d: %w", i, err) })
 		}

@@ -16,16 +16,14 @@ import (
 type collectionState struct {
 	*descriptor
 	labels   *labels
-	counters codec.Counters // but those of the sets
+	counters codec.Counters // but those of the spaces
 	live     sharedBitmap
 	presence []sharedBitmap
-	space    *space
-	sets     []*codeSet // of the views of the space
+	spaces   []*spaceState // by ascending id
 
 	// Blocks from this row on have never been written, so that they need no merging
 	// with what was there.
-	freshRow   uint64
-	freshSpace bool // nor has any block of the space
+	freshRow uint64
 
 	// changed collects the rows that were put or deleted since a training took
 	// its snapshot; nil while none is going on.
@@ -76,17 +74,17 @@ func (s *collectionState) publish() *collectionView {
 		names:      s.labels.all(),
 		items:      int(s.counters.Items),
 		live:       s.live.publish(),
-		space:      s.space,
+		nextRow:    s.counters.NextRow,
 	}
 	for i := range s.presence {
 		v.presence = append(v.presence, s.presence[i].publish())
 	}
-	v.nextRow, v.coded = s.counters.NextRow, int(s.counters.Coded)
-	if len(s.sets) > 0 {
-		v.sets = make([]codeSetView, 0, len(s.sets))
-	}
-	for _, set := range s.sets {
-		v.sets = append(v.sets, set.publish())
+	for _, sp := range s.spaces {
+		sv := sp.publish()
+		v.spaces = append(v.spaces, sv)
+		if uint64(sp.ID) == s.counters.ActiveSpace {
+			v.spaceView = sv
+		}
 	}
 	s.shown = v
 	return v
@@ -135,25 +133,19 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 			return nil, err
 		}
 	}
-	if s.counters.ActiveSpace == 0 {
-		return s, nil
-	}
-	if s.space, err = readSpace(r, d, uint32(s.counters.ActiveSpace)); err != nil {
-		return nil, err
-	}
-	stored := s.counters.Sets
-	s.counters.Sets = nil
-	if len(stored) != len(s.space.views) {
-		return nil, corrupt(fmt.Errorf("of %d views, the space has %d", len(stored), len(s.space.views)), "counters of collection %q", d.Name)
-	}
-	for i, view := range s.space.views {
-		if n := stored[i]; n.Space != uint64(s.space.ID) || n.View != view {
-			return nil, corrupt(fmt.Errorf("of view %d in space %d, not %d in %d", n.View, n.Space, view, s.space.ID), "counters of collection %q", d.Name)
+	stored := s.counters.Spaces
+	s.counters.Spaces = nil
+	for _, n := range stored {
+		sp, err := loadSpace(r, d, n)
+		if err != nil {
+			return nil, err
 		}
-		s.sets = append(s.sets, &codeSet{
-			codeKeys: codeKeys{d.ID, s.space, view}, stored: stored[i],
-			loading: newLoading(), freshCode: stored[i].NextCode,
-		})
+		s.spaces = append(s.spaces, sp)
+	}
+	for _, id := range []uint64{s.counters.ActiveSpace, s.counters.PreviousSpace} {
+		if id != 0 && s.spaceByID(uint32(id)) == nil {
+			return nil, corrupt(fmt.Errorf("no space %d", id), "counters of collection %q", d.Name)
+		}
 	}
 	return s, nil
 }
@@ -172,16 +164,21 @@ func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 		default:
 			return corrupt(errors.New("unknown set"), "rows %x", key)
 		}
-		l, err := codec.DecodeLayer(value)
-		if err != nil {
-			return corrupt(err, "rows %x", key)
-		}
-		l.Added.Iterate(func(x uint32) bool {
-			into.Add(uint32(container)<<16 | x)
-			return true
-		})
-		return nil
+		return addRows(into, key, value, container)
 	})
+}
+
+// addRows adds the rows of a stored layer, which are of a container.
+func addRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
+	l, err := codec.DecodeLayer(value)
+	if err != nil {
+		return corrupt(err, "rows %x", key)
+	}
+	l.Added.Iterate(func(x uint32) bool {
+		into.Add(uint32(container)<<16 | x)
+		return true
+	})
+	return nil
 }
 
 // forEach calls f with every key that starts with prefix and its value, which f

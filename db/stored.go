@@ -74,7 +74,7 @@ func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 		return dst, nil
 	}
 	parts := make([]nearPart, max(1, min(runtime.GOMAXPROCS(0), len(numbers)/minPart)))
-	err := parallelBy(ctx, 1, len(parts), func(i int) error {
+	err := parallelBy(ctx, allWorkers(), 1, len(parts), func(i int) error {
 		from, to := i*len(numbers)/len(parts), (i+1)*len(numbers)/len(parts)
 		return recovered(func() error {
 			blocks := &s.blocks

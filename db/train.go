@@ -2,15 +2,8 @@ package db
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"iter"
-	"maps"
-	"strings"
+	"encoding/json"
 	"time"
-
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/model"
@@ -23,31 +16,39 @@ type TrainOptions struct {
 	// Rows, if positive, trains on the first so many labelled items only. All
 	// items get codes.
 	Rows int
+
+	// Activate makes the space of the new model the active one as soon as all items
+	// have codes in it. The first training always does.
+	Activate bool
 }
 
 // A Training is what Train did.
 type Training struct {
 	Space    uint32 `json:"space"`
 	Revision uint32 `json:"revision"`
-	Items    int    `json:"items"` // that have a code now
+	Active   bool   `json:"active"` // searches use it now
+	Items    int    `json:"items"`  // that have a code in the space
 	// LeftOut names modalities that no labelled item has, of which the model
 	// therefore knows nothing.
 	LeftOut []string `json:"left_out,omitempty"`
 	model.Report
 }
 
-// Train learns a model from the labelled items of the collection, gives every
-// item its code, or with model.ViewsTarget its code for each modality that it has
-// and the model knows, and makes it the model that searches use, replacing the one
-// before with its codes. All of that takes effect at once, when everything is
-// durable; a failure or a cancelled context leaves everything as it was.
+// Train learns a model from the labelled items of the collection. It makes a code
+// space of its own, in which it gives every item its code, or with model.ViewsTarget
+// its code for each modality that it has and the model knows. The first space of a
+// collection becomes the active one, which searches use; later ones stand by, unless
+// TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and
+// Activate makes one of them the active one. A failure or a cancelled context leaves
+// everything as it was; if the process ends after the model has been learned, the space
+// is completed after the next Open.
 //
-// Readers and writers go on while it runs; what is written meanwhile is coded at
-// the end, and only for that and the commit writers wait. Memory: some 175 +
-// bits bytes an item, for each view but the first 70 + bits/4 more, and what
-// model.Train takes. A second training of the
-// collection at the same time gives ErrBusy; one that cannot work with what is
-// stored gives an ErrInvalid that also wraps the error of model.Train.
+// Readers and writers go on while it runs; what is written meanwhile gets its code in
+// the new space, too. Writers wait for each block of codes that is stored, of some
+// tens of milliseconds. Memory: some 20 MB for a block, bits/8 + 32 bytes a labelled item,
+// and what model.Train takes. A second training of the collection at the same time,
+// or one while another space is being built, gives ErrBusy; one that cannot work with
+// what is stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
 	if !c.db.guard.enter() {
 		return nil, ErrClosed
@@ -62,26 +63,36 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
-	v, err := c.beginTraining(ctx)
+	var t *Training
+	err := c.found(ctx, func(v *view, cv *collectionView) (_ *foundation, err error) {
+		l, err := learn(ctx, v, cv, opt)
+		if err != nil {
+			return nil, err
+		}
+		t = &Training{Report: l.result.Report, LeftOut: l.leftOut}
+		return l.foundation(v, cv, opt.Activate)
+	}, func(sp *space) error {
+		start := time.Now()
+		b := &builder{c: c, space: sp.ID, workers: allWorkers()}
+		b.progress = func(done, total int) {
+			if opt.Progress != nil {
+				opt.Progress("encode", done, total)
+			}
+		}
+		built, err := b.run(ctx)
+		if err != nil {
+			return err
+		}
+		t.Space, t.Revision, t.Items, t.Active = built.Space, built.Revision, built.Items, built.Active
+		seconds, commit := t.Report.Seconds, b.committing.Seconds()
+		seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
+		seconds["total"] += time.Since(start).Seconds()
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer v.release()
-	installed := false
-	defer func() {
-		if !installed {
-			// The committer has to forget the training, whatever became of the
-			// context, and if a callback has panicked, too. There is nothing to
-			// be done about a database that has failed.
-			_ = c.exclusive(context.WithoutCancel(ctx), true, func(_ *group, s *collectionState) error {
-				s.changed = nil
-				return nil
-			})
-		}
-	}()
-	t, err := c.train(ctx, v, opt)
-	installed = err == nil
-	return t, err
+	return t, nil
 }
 
 // exclusive runs f in the committer, alone. With quiet, f stores nothing and there
@@ -96,428 +107,89 @@ func (c *Collection) exclusive(ctx context.Context, quiet bool, f func(g *group,
 	}})
 }
 
-// beginTraining returns the view to train on; from then on the committer
-// records the rows that change.
-func (c *Collection) beginTraining(ctx context.Context) (*view, error) {
-	var v *view
-	err := c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
-		switch {
-		case s.codesOnly():
-			return invalid("collection %q cannot be trained: its items bring their codes", s.Name)
-		case s.changed != nil:
-			return fmt.Errorf("%w: collection %q: wait for the other training to end", ErrBusy, s.Name)
-		}
-		s.changed = roaring.New()
-		v = c.db.current.Load() // only the committer replaces it
-		v.acquire()
-		return nil
-	})
-	return v, err
+// A lesson of training: what learn has come to.
+type learned struct {
+	set     *trainingSet
+	result  *model.Result
+	space   *space // without a number
+	leftOut []string
 }
 
-func (c *Collection) train(ctx context.Context, v *view, opt TrainOptions) (*Training, error) {
-	cv, err := v.collection(c.id, c.name)
-	if err != nil {
+// learn trains on the labelled items of a view.
+func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (*learned, error) {
+	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
+	var err error
+	if l.leftOut, err = l.set.choose(); err != nil {
 		return nil, err
-	}
-	result, coded, leftOut, err := learn(ctx, v, cv, opt)
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	var t *Training
-	bulk := len(coded.rows) >= bulkItems
-	err = c.exclusive(ctx, bulk, func(g *group, s *collectionState) error {
-		var err error
-		if bulk {
-			err = g.installTables(ctx, c.db, s, result, coded)
-		} else {
-			err = g.install(s, result, coded)
-		}
-		if err != nil {
-			return err
-		}
-		t = &Training{Space: s.space.ID, Revision: s.space.Revision, Items: int(s.counters.Coded)}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	result.Report.Seconds["commit"] = time.Since(start).Seconds()
-	result.Report.Seconds["total"] += result.Report.Seconds["commit"]
-	t.Report, t.LeftOut = result.Report, leftOut
-	return t, nil
-}
-
-// learn trains on the labelled items of a view and makes the codes of all of them.
-func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (result *model.Result, all *coded, leftOut []string, err error) {
-	src := &trainingSet{v: v, cv: cv, limit: opt.Rows}
-	if leftOut, err = src.choose(); err != nil {
-		return nil, nil, nil, err
 	}
 	if opt.Views == model.ViewsTarget {
-		if _, err := targetViews(src.modalities); err != nil {
-			return nil, nil, nil, err
+		if _, err := targetViews(l.set.modalities); err != nil {
+			return nil, err
 		}
 	}
-	modalities := make([]model.Modality, len(src.modalities))
-	for i, t := range src.modalities {
+	modalities := make([]model.Modality, len(l.set.modalities))
+	for i, t := range l.set.modalities {
 		modalities[i] = model.Modality(cv.Modalities[t])
 	}
-	result, err = model.Train(ctx, modalities, src, opt.Options)
+	l.result, err = model.Train(ctx, modalities, l.set, opt.Options)
 	switch {
-	case src.err != nil:
-		return nil, nil, nil, src.err // of the store, not of what is stored
+	case l.set.err != nil:
+		return nil, l.set.err // of the store, not of what is stored
 	case ctx.Err() != nil:
-		return nil, nil, nil, ctx.Err()
+		return nil, ctx.Err()
 	case err != nil:
-		return nil, nil, nil, invalid("collection %q: %w", cv.Name, err)
+		return nil, invalid("collection %q: %w", cv.Name, err)
 	}
-	start := time.Now()
-	if all, err = encodeAll(ctx, v, cv, result, src.modalities, opt.Progress); err != nil {
-		return nil, nil, nil, err
-	}
-	seconds := result.Report.Seconds
-	seconds["encode"] = time.Since(start).Seconds()
-	seconds["total"] += seconds["encode"]
-	return result, all, leftOut, nil
+	l.space, err = newSpace(spaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
+	return l, err
 }
 
-// trainingSet is the model.Source of the labelled items of a view.
-type trainingSet struct {
-	v          *view
-	cv         *collectionView
-	limit      int
-	modalities []int // of the collection, that some labelled item has; see choose
-	err        error // that ended the last pass, if the store is to blame
-}
-
-// choose decides on the modalities to train with and returns the names of the
-// others. Where no item is labelled all are kept, and training says what is
-// wrong.
-func (s *trainingSet) choose() (leftOut []string, err error) {
-	labelled := roaring.New()
-	err = forEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
-		row := codec.LastNumber(key)
-		rec, err := codec.DecodeItemRecord(value)
-		if err != nil {
-			return corrupt(err, "item in row %d", row)
-		}
-		if len(rec.Labels) > 0 {
-			labelled.Add(row)
-		}
-		if s.limit > 0 && labelled.GetCardinality() == uint64(s.limit) {
-			return errStopped
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errStopped) {
+// foundation returns what the space of the model begins with.
+func (l *learned) foundation(v *view, cv *collectionView, activate bool) (*foundation, error) {
+	f := &foundation{space: l.space, activate: activate, pending: unionOf(cv.presence, l.set.modalities)}
+	var err error
+	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	for t, m := range s.cv.Modalities {
-		if labelled.IsEmpty() || s.cv.presence[t].Intersects(labelled) {
-			s.modalities = append(s.modalities, t)
-		} else {
-			leftOut = append(leftOut, m.Name)
-		}
-	}
-	if len(s.modalities) == 0 {
-		return nil, invalid("train collection %q: no labelled item has a vector of any modality", s.cv.Name)
-	}
-	return leftOut, nil
-}
-
-// errStopped ends a walk whose caller has had enough.
-var errStopped = errors.New("stopped")
-
-func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, error] {
-	return func(yield func(model.Example, error) bool) {
-		n := 0
-		chosen := make([]model.Vector, len(s.modalities))
-		err := s.cv.forEachItem(s.v.snap, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
-			if len(rec.Labels) == 0 {
-				return nil
-			}
-			for i, t := range s.modalities {
-				chosen[i] = vectors[t]
-			}
-			if !yield(model.Example{Vectors: chosen, Labels: rec.Labels}, nil) {
-				return errStopped
-			}
-			if n++; n == s.limit {
-				return errStopped
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errStopped) {
-			s.err = err
-			yield(model.Example{}, err)
-		}
-	}
-}
-
-// featureReader reads the features of rows in ascending order, in one pass over
-// the store.
-type featureReader struct {
-	it         *pebble.Iterator
-	valid      bool
-	modalities []Modality
-	buffers    []model.Vector
-}
-
-func newFeatureReader(r pebble.Reader, cv *collectionView) (*featureReader, error) {
-	prefix := codec.CollectionKey(codec.KindFeatures, cv.ID)
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
-	if err != nil {
-		return nil, readError(err, "features")
-	}
-	return &featureReader{
-		it: it, valid: it.First(),
-		modalities: cv.Modalities, buffers: make([]model.Vector, len(cv.Modalities)),
-	}, nil
-}
-
-func (f *featureReader) close() error { return f.it.Close() }
-
-// read fills vectors with the features of the row, the zero Vector where it lacks one.
-// They are valid until the next call.
-func (f *featureReader) read(vectors []model.Vector, row uint32) error {
-	clear(vectors)
-	for ; f.valid; f.valid = f.it.Next() {
-		if err := codec.CheckKey(f.it.Key()); err != nil {
-			return corrupt(err, "key")
-		}
-		at, t := codec.FeatureKeyParts(f.it.Key())
-		if at > row {
-			break
-		}
-		if at < row {
-			continue
-		}
-		value, err := f.it.ValueAndErr()
-		if err != nil {
-			return readError(err, "features %d of row %d", t, row)
-		}
-		if int(t) >= len(vectors) {
-			return corrupt(fmt.Errorf("modality %d of %d", t, len(vectors)), "features of row %d", row)
-		}
-		if err := f.modalities[t].decodeVector(&f.buffers[t], value); err != nil {
-			return corrupt(err, "features %d of row %d", t, row)
-		}
-		vectors[t] = f.buffers[t]
-	}
-	return readError(f.it.Error(), "features of row %d", row)
-}
-
-// forEachItem calls f with every item, in order of rows; its vectors are valid
-// until f returns.
-func (cv *collectionView) forEachItem(r pebble.Reader, f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {
-	features, err := newFeatureReader(r, cv)
-	if err != nil {
-		return err
-	}
-	defer features.close()
-	vectors := make([]model.Vector, len(cv.Modalities))
-	return forEach(r, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
-		row := codec.LastNumber(key)
-		rec, err := codec.DecodeItemRecord(value)
-		if err != nil {
-			return corrupt(err, "item in row %d", row)
-		}
-		if err := features.read(vectors, row); err != nil {
-			return err
-		}
-		return f(row, rec, vectors)
-	})
-}
-
-// coded holds the codes of many rows in one space, ascending by row.
-type coded struct {
-	space *space
-	rows  []uint32
-	encs  []encoding
-}
-
-// encodeAll makes the codes of all items of a view; while all cores encode a block
-// of them, the next one is read.
-func encodeAll(ctx context.Context, v *view, cv *collectionView, result *model.Result, modalities []int, progress func(string, int, int)) (*coded, error) {
-	// The space has no number before the committer gives it one.
-	sp, err := newSpace(spaceDescriptor{Bits: result.Model.Bits()}, result.Model, modalities)
-	if err != nil {
+	if f.statistics, err = l.result.Statistics.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	out := &coded{space: sp}
-	const block = 1024
-	var rows []uint32
-	var vectors [][]model.Vector
-	var labels [][]uint32
-	var working chan error // of the block that is being encoded, nil for none
-	finish := func() (err error) {
-		if working != nil {
-			err = <-working
-			working = nil
-			if err == nil && progress != nil {
-				progress("encode", len(out.rows), cv.items)
-			}
+	if f.report, err = json.Marshal(l.result.Report); err != nil {
+		return nil, err
+	}
+	known := map[string][]byte{} // lessons by their bytes: there are few
+	it := l.set.rows.Iterator()
+	for i := 0; it.HasNext(); i++ {
+		row := it.Next()
+		if !f.pending.Contains(row) {
+			continue // labels alone teach nothing
 		}
-		return err
-	}
-	defer func() {
-		if working != nil { // the store has failed
-			<-working
-		}
-	}()
-	flush := func() error {
-		if err := finish(); err != nil {
-			return err
-		}
-		from := len(out.encs)
-		out.rows = append(out.rows, rows...)
-		out.encs = append(out.encs, make([]encoding, len(rows))...)
-		encs, rowsNow, vectorsNow, labelsNow := out.encs[from:], rows, vectors, labels
-		result := make(chan error, 1)
-		working = result
-		go func() {
-			result <- out.space.encodeAll(ctx, encs,
-				func(i int) ([]model.Vector, []uint32) { return vectorsNow[i], labelsNow[i] },
-				func(i int, err error) error { return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i], err) })
-		}()
-		rows, vectors, labels = nil, nil, nil
-		return nil
-	}
-	err = cv.forEachItem(v.snap, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
-		own := make([]model.Vector, len(x))
-		for t := range x {
-			own[t] = cloneVector(x[t])
-		}
-		rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
-		if len(rows) == block {
-			return flush()
-		}
-		return nil
-	})
-	if err == nil {
-		err = flush()
-	}
-	if err == nil {
-		err = finish()
-	}
-	return out, err
-}
-
-// maxInstallBytes keeps the batch of an installation below the 4 GB at which
-// Pebble gives up.
-const maxInstallBytes = 3 << 30
-
-// install makes a trained model the active space of its collection: the model,
-// its statistics and the codes of all rows, all in one batch. Where the rows are many
-// installTables does. Rows that have
-// changed since they were coded are coded here.
-func (g *group) install(s *collectionState, result *model.Result, all *coded) error {
-	sp := all.space
-	modelBytes, statistics, err := s.numberSpace(sp, result)
-	if err != nil {
-		return err
-	}
-	rowBytes := len(sp.views)*(codec.RowCodeBytes+codec.Bytes(sp.Bits)+3) + sp.projectionBytes()
-	if size := len(modelBytes) + len(statistics) + rowBytes*int(s.counters.Items); size > maxInstallBytes {
-		return invalid("%d items are too many to be coded in one commit (%d bytes of at most %d): use fewer bits",
-			s.counters.Items, size, maxInstallBytes)
-	}
-	if sp.Model, err = writeChunks(g.batch, codec.KindModel, s.ID, sp.ID, modelBytes); err != nil {
-		return err
-	}
-	if sp.Statistics, err = writeChunks(g.batch, codec.KindStatistics, s.ID, sp.ID, statistics); err != nil {
-		return err
-	}
-	if err := g.writeSpace(s.ID, sp, &result.Report); err != nil {
-		return err
-	}
-	if err := g.dropSpace(s); err != nil {
-		return err
-	}
-
-	changed, err := g.encodeChanged(s, sp)
-	if err != nil {
-		return err
-	}
-	// From here on the state changes. An error could only be that of a batch or
-	// a table that is too large, which is ruled out above.
-	touched := s.changed
-	s.setSpace(sp)
-	for i, row := range all.rows {
-		if !touched.Contains(row) {
-			if err := g.setCodes(s, row, all.encs[i]); err != nil {
-				return err
-			}
-		}
-	}
-	for i, row := range changed.rows {
-		if err := g.setCodes(s, row, changed.encs[i]); err != nil {
-			return err
-		}
-	}
-	s.changed = nil
-	return nil
-}
-
-// numberSpace makes sp the next space of the collection, without telling anybody,
-// and returns its model and statistics as they are stored.
-func (s *collectionState) numberSpace(sp *space, result *model.Result) (modelBytes, statistics []byte, err error) {
-	if s.counters.NextSpace == maxRows {
-		return nil, nil, fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
-	}
-	if modelBytes, err = result.Model.MarshalBinary(); err != nil {
-		return nil, nil, err
-	}
-	if statistics, err = result.Statistics.MarshalBinary(); err != nil {
-		return nil, nil, err
-	}
-	sp.ID, sp.Revision = uint32(s.counters.NextSpace), 1
-	sp.Created = time.Now().UTC()
-	return modelBytes, statistics, nil
-}
-
-// encodeChanged makes the codes of the rows that were put since the training began.
-func (g *group) encodeChanged(s *collectionState, sp *space) (*coded, error) {
-	out := &coded{space: sp, rows: roaring.And(s.changed, s.live.b).ToArray()}
-	for _, row := range out.rows {
-		it, err := g.stored(s, row)
+		rec, err := readRecord(v.snap, cv.ID, row)
 		if err != nil {
 			return nil, err
 		}
-		enc, err := sp.encode(it.vectors, s.labels.lookup(it.labels), nil)
-		if err != nil {
-			return nil, fmt.Errorf("fddhdb: encode row %d: %w", row, err)
+		codes := appendLesson(nil, l.result.Lesson(i, rec.Labels), l.space.Bits)
+		if codes == nil {
+			continue
 		}
-		out.encs = append(out.encs, enc)
+		if known[string(codes)] == nil {
+			known[string(codes)] = codes
+		}
+		f.rows, f.lessons = append(f.rows, row), append(f.lessons, known[string(codes)])
+		f.pending.Remove(row)
 	}
-	return out, nil
+	return f, nil
 }
 
-// dropSpace deletes what is stored of the active space, if there is one.
-// Readers that hold an older view go on seeing it.
-func (g *group) dropSpace(s *collectionState) error {
-	if s.space == nil {
-		return nil
-	}
-	for _, kind := range []byte{
-		codec.KindSpace, codec.KindModel, codec.KindStatistics,
-		codec.KindRowCodes, codec.KindCodes, codec.KindProjection, codec.KindCodeRows, codec.KindSubstring,
-	} {
-		prefix := codec.NumberKey(kind, s.ID, s.space.ID)
-		if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
-			return err
+// appendLesson appends the codes that an item has taught as they are stored, zero
+// where there is none.
+func appendLesson(dst []byte, lesson model.Lesson, bits int) []byte {
+	for _, code := range lesson {
+		if code == nil {
+			dst = append(dst, make([]byte, codec.Bytes(bits))...)
+			continue
 		}
+		dst = code.AppendBytes(dst, bits)
 	}
-	g.c.forgetEdits(s)
-	return nil
-}
-
-// forgetEdits forgets the edits of the active space of a collection, which goes.
-func (c *committer) forgetEdits(s *collectionState) {
-	for _, kind := range []byte{codec.KindRowCodes, codec.KindCodes, codec.KindProjection} {
-		prefix := string(codec.NumberKey(kind, s.ID, s.space.ID))
-		maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, prefix) })
-	}
+	return dst
 }

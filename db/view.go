@@ -28,10 +28,11 @@ type collectionView struct {
 	items    int
 	live     *roaring.Bitmap   // rows that have an item
 	presence []*roaring.Bitmap // by modality: rows that have it
-	space    *space            // nil while there is no model
 	nextRow  uint64
-	coded    int           // items that have a code in any view
-	sets     []codeSetView // of the views of the space
+	spaces   []spaceView // by ascending id
+
+	// What is looked at: the active space, unless a search names another.
+	spaceView
 }
 
 // acquire adds a reference, unless the last one is gone already.

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -351,7 +350,12 @@ func TestViewsThroughALife(t *testing.T) {
 		}
 		checkViews(t, w.d, w.c)
 	}
-	// Of the spaces before nothing is left.
+	// Of spaces that are dropped nothing is left.
+	for space := 1; space < spaces; space++ {
+		if err := w.c.Drop(ctx, uint32(space)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for key := range contents(t, w.d) {
 		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] != byte(spaces) {
 			t.Fatalf("key %x", key)
@@ -626,8 +630,7 @@ func TestTooManyModalitiesForViews(t *testing.T) {
 	}
 }
 
-// Counters of version 2, which knew no views, are read; those that do not fit the
-// space are damage.
+// Counters that do not fit the spaces are damage.
 func TestCountersMustFitTheSpace(t *testing.T) {
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		mem := vfs.NewCrashableMem()
@@ -649,25 +652,26 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := n.Sets[0]
-		old := []byte{2}
-		for _, x := range []uint64{n.NextRow, n.NextKey, n.Items, n.NextSpace, n.ActiveSpace, s.NextCode, s.Codes, s.Coded} {
-			old = binary.AppendUvarint(old, x)
+		change := func(f func(s *codec.SpaceCounters)) []byte {
+			other := n
+			other.Spaces = slices.Clone(n.Spaces)
+			other.Spaces[0].Sets = slices.Clone(n.Spaces[0].Sets)
+			f(&other.Spaces[0])
+			return other.Append(nil)
 		}
-		other, none, more := n, n, n
-		other.Sets, none.Sets = slices.Clone(n.Sets), nil
-		other.Sets[0].Space++
-		other.Sets = other.Sets[:1]
-		more.Sets = append(slices.Clone(n.Sets), codec.CodeCounters{Space: s.Space, View: 77})
+		noSpace := n
+		noSpace.Spaces = nil
 		for what, tc := range map[string]struct {
 			value []byte
 			good  bool
 		}{
 			"as they are":   {b, true},
-			"version 2":     {old, views == model.ViewsShared},
-			"another space": {other.Append(nil), false},
-			"no views":      {none.Append(nil), false},
-			"a view more":   {more.Append(nil), false},
+			"another space": {change(func(s *codec.SpaceCounters) { s.ID++ }), false},
+			"no space":      {noSpace.Append(nil), false},
+			"a revision":    {change(func(s *codec.SpaceCounters) { s.Revision++ }), false},
+			"another view":  {change(func(s *codec.SpaceCounters) { s.Sets[0].View = 9 }), false},
+			"no views":      {change(func(s *codec.SpaceCounters) { s.Sets = nil }), false},
+			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
 			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
 			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts, &storeLogger{log: opts.Logger}, false)

@@ -142,9 +142,9 @@ func byName(weights []float64, modalities []Modality) map[string]float64 {
 //
 // What comes later has to be better by a standard error of the difference.
 type fuser struct {
+	among
 	modalities []Modality
 	views      Views
-	q, words   int
 	items      []int // by row: the number of the item
 	row        map[int]int
 	z          [][]float32 // by modality: q numbers a row; nil where there are no projections
@@ -152,15 +152,11 @@ type fuser struct {
 	unfit      string
 	step       func()
 
-	set      []int32
-	relevant [][]bool
-	harmonic []float64
-	h        []float32 // by row, the code of its labels
-	mean     []float64
+	h []float32 // by row, the code of its labels
 }
 
 func (tr *trainer) newFuser(choosers []*chooser) *fuser {
-	f := &fuser{modalities: tr.reader.modalities, views: tr.opt.Views, q: tr.opt.Bits, words: codec.Words(tr.opt.Bits), row: map[int]int{}}
+	f := &fuser{among: among{q: tr.opt.Bits, words: codec.Words(tr.opt.Bits)}, modalities: tr.reader.modalities, views: tr.opt.Views, row: map[int]int{}}
 	var samples []*bottomSample
 	for _, c := range choosers {
 		samples = append(samples, c.bottom)

@@ -19,7 +19,7 @@ import (
 func fuserOf(views Views, n int, scale, noise []float64) *fuser {
 	const q = 16
 	rng := rand.New(rand.NewPCG(3, 1))
-	f := &fuser{modalities: modalitiesOf(make([]int, len(scale))), views: views, q: q, words: 1, step: func() {}, mean: make([]float64, q)}
+	f := &fuser{among: among{q: q, words: 1, mean: make([]float64, q)}, modalities: modalitiesOf(make([]int, len(scale))), views: views, step: func() {}}
 	codes := make([]float32, 3*q)
 	for i := range codes {
 		codes[i] = float32(rng.IntN(2)*2 - 1)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-
-	"github.com/fddhdb/fddhdb/codec"
 )
 
 // measure returns what the candidates give in a view; nothing where there are too few
@@ -41,17 +39,14 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 		return nil, nil
 	}
 	codes := make([]uint64, len(f.items)*f.words)
-	scratch := make([]fusionScratch, workerCount())
-	for w := range scratch {
-		scratch[w] = fusionScratch{z: make([]float64, f.q), dist: make([]uint16, len(f.items)), ties: make([]tie, f.q+1)}
-	}
+	scratch := f.scratch(workerCount())
 	queryCodes := make([][]uint64, len(f.modalities))
 	for _, pair := range directions {
 		if from := pair[0]; queryCodes[from] == nil {
 			alone := make([]float64, len(f.modalities))
 			alone[from] = 1
 			queryCodes[from] = make([]uint64, len(codes))
-			f.encode(queryCodes[from], fusion{weights: alone}, scratch)
+			f.encode(queryCodes[from], fusion{weights: alone}, f.z, f.has, scratch)
 		}
 	}
 	var outcomes []*fusionOutcome
@@ -61,7 +56,7 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 		}
 		o := candidate
 		o.Directions = map[string]float64{}
-		f.encode(codes, o.fusion, scratch)
+		f.encode(codes, o.fusion, f.z, f.has, scratch)
 		var variance float64
 		for d, pair := range directions {
 			from, to := pair[0], pair[1]
@@ -88,70 +83,6 @@ func (f *fuser) measure(ctx context.Context, view int, candidates []fusionOutcom
 		outcomes = append(outcomes, &o)
 	}
 	return outcomes, nil
-}
-
-// relevantOthers reports whether another row than i is relevant to it. counts are by
-// label set; counted says whether row i is in them.
-func (f *fuser) relevantOthers(i int, counted bool, counts []int32) bool {
-	for s, relevant := range f.relevant[f.set[i]] {
-		n := counts[s]
-		if counted && int32(s) == f.set[i] {
-			n--
-		}
-		if relevant && n > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// fusionScratch is the memory of one goroutine.
-type fusionScratch struct {
-	z    []float64
-	dist []uint16
-	ties []tie
-}
-
-// encode writes the codes of all rows.
-func (f *fuser) encode(codes []uint64, how fusion, scratch []fusionScratch) {
-	m := &Model{fusions: []fusion{how}, mean: f.mean}
-	chunks(len(scratch), len(f.items), 64, func(worker, from, to int) {
-		s := &scratch[worker]
-		z := make([][]float64, len(f.modalities))
-		room := make([]float64, len(f.modalities)*f.q)
-		for i := from; i < to; i++ {
-			for t := range f.modalities {
-				z[t] = nil
-				if f.has[t][i] {
-					z[t] = room[t*f.q : (t+1)*f.q]
-					for j, v := range f.z[t][i*f.q : (i+1)*f.q] {
-						z[t][j] = float64(v)
-					}
-				}
-			}
-			m.Fuse(s.z, 0, z)
-			codec.PackSigns(codes[i*f.words:(i+1)*f.words], s.z)
-		}
-	})
-}
-
-// precision returns the average precision of row i with a code among the other rows
-// of the database, expected over all orders of ties.
-func (f *fuser) precision(s *fusionScratch, i int, code, codes []uint64, database []int) float64 {
-	clear(s.ties)
-	relevant := f.relevant[f.set[i]]
-	codec.Distances(s.dist, code, codes)
-	for _, row := range database {
-		if row == i {
-			continue
-		}
-		t := &s.ties[s.dist[row]]
-		t.rows++
-		if relevant[f.set[row]] {
-			t.relevant++
-		}
-	}
-	return expectedPrecision(s.ties, f.harmonic)
 }
 
 // over returns by how much the outcome is better than another, of equal queries.

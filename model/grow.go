@@ -50,6 +50,19 @@ func (m *Model) Grow(s *Statistics, label uint32) (*Model, *Statistics, error) {
 	return &next, &grown, nil
 }
 
+// Grow is Model.Grow for the model and the statistics of the Online, which carries on
+// with them: its next revisions know the label. Its projections stay as they are, as do
+// the statistics but for their fingerprint. On an error it is as it was.
+func (o *Online) Grow(label uint32) error {
+	m, s, err := o.model.Grow(o.stats, label)
+	if err != nil {
+		return err
+	}
+	*o.stats = *s
+	o.model = m
+	return nil
+}
+
 // growStream keeps the random numbers of Grow apart from those of training.
 const growStream = 0x67726f77 << 32
 

@@ -149,6 +149,90 @@ func TestGrownLabelIsLearned(t *testing.T) {
 	}
 }
 
+// Growing in the middle of a stream gives what growing at its beginning gives.
+func TestOnlineGrow(t *testing.T) {
+	early, rest := begun(t, 150)
+	late, _ := begun(t, 150)
+	items := examples(rest.Slice(0, 40), never)
+	for i := range items[20:] {
+		items[20+i].Labels = []uint32{2, 50}
+	}
+	for i, chunk := range [][]Example{items[:20], items[20:]} {
+		if err := early.Grow(50 + uint32(i)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := early.Learn(t.Context(), chunk, TeacherLabels, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := late.stats
+	if _, err := late.Learn(t.Context(), items[:20], TeacherLabels, 0); err != nil {
+		t.Fatal(err)
+	}
+	for l := uint32(50); l < 52; l++ {
+		if err := late.Grow(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := late.Learn(t.Context(), items[20:], TeacherLabels, 0); err != nil {
+		t.Fatal(err)
+	}
+	a, err := early.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := late.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(a.Labels(), []uint32{0, 1, 2, 3, 4, 5, 50, 51}) || a.Fingerprint() != b.Fingerprint() {
+		t.Errorf("labels %v and %v", a.Labels(), b.Labels())
+	}
+	sameProjections(t, "grown late", b, a, 1e-9)
+	sameStatistics(t, "grown late", late.Statistics(), early.Statistics())
+	if late.Statistics() != s || s.fingerprint != b.fingerprint {
+		t.Error("the statistics are not those that were given")
+	}
+	if err := late.Grow(50); !errors.Is(err, ErrOption) {
+		t.Errorf("a label twice: %v", err)
+	}
+	if m, err := late.Revision(); err != nil || m.Fingerprint() != b.Fingerprint() {
+		t.Errorf("refused, and yet another model: %v", err)
+	}
+}
+
+// Items say what their statistics do.
+func TestResidualOf(t *testing.T) {
+	o, rest := begun(t, 150)
+	m := o.model
+	s := NewStatistics(m)
+	if err := s.Merge(shard(t, m, rest)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := m.Residual(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := examples(rest, never)
+	items = append(items, Example{Vectors: items[0].Vectors}, Example{Vectors: items[0].Vectors, Labels: []uint32{1000}})
+	got, n, err := m.ResidualOf(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mod := range want {
+		if !(math.Abs(got[mod]-want[mod]) <= 1e-9*want[mod]) || n[mod] != s.Items(mod) {
+			t.Errorf("modality %d: %g of %d items, want %g of %d", mod, got[mod], n[mod], want[mod], s.Items(mod))
+		}
+	}
+	if got, n, err := m.ResidualOf(nil); err != nil || !slices.Equal(got, []float64{1, 1, 1}) || !slices.Equal(n, []int{0, 0, 0}) {
+		t.Errorf("of no items: %v of %v, %v", got, n, err)
+	}
+	items[3].Vectors = items[3].Vectors[:1]
+	if _, _, err := m.ResidualOf(items); !errors.Is(err, ErrMismatch) {
+		t.Errorf("too few vectors: %v", err)
+	}
+}
+
 // Residual against the sum over items.
 func TestResidual(t *testing.T) {
 	o, rest := begun(t, 150)

@@ -94,6 +94,7 @@ func TestMarshalRoundTrip(t *testing.T) {
 // The frame is pinned: magic, version, and the checksum at the end.
 func TestFrame(t *testing.T) {
 	m, s := marshal(t, small(t))
+	base, revision := revised(t, true)
 	for _, c := range []struct {
 		magic string
 		b     []byte
@@ -101,6 +102,7 @@ func TestFrame(t *testing.T) {
 	}{
 		{"FDHM\x02\x00\x00\x00", m, func(b []byte) error { _, err := Unmarshal(b); return err }},
 		{"FDHS\x00\x00\x00\x00", s, func(b []byte) error { _, err := UnmarshalStatistics(b); return err }},
+		{"FDHR\x00\x00\x00\x00", marshalRevision(t, revision, base), func(b []byte) error { _, err := base.UnmarshalRevision(b); return err }},
 	} {
 		if string(c.b[:8]) != c.magic {
 			t.Fatalf("%q", c.b[:8])

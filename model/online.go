@@ -38,10 +38,20 @@ const MaxLesson = 512
 // holds A, B, a Cholesky factor and P of each modality, 16 k (k+q) bytes, and up to
 // MaxLesson rows of features.
 type Online struct {
-	model   *Model // its projections are those of the last Revision
-	encoder *Encoder
-	stats   *Statistics
-	parts   []onlinePart
+	// Workers is how many goroutines it computes on; 0 stands for GOMAXPROCS. Results
+	// are the same, to the last bit, for any number.
+	Workers int
+
+	model *Model // its projections are those of the last Revision
+	stats *Statistics
+	parts []onlinePart
+}
+
+func (o *Online) workers() int {
+	if o.Workers > 0 {
+		return o.Workers
+	}
+	return workerCount()
 }
 
 // An onlinePart is what is kept up to date of a modality besides its statistics.
@@ -78,7 +88,7 @@ func NewOnline(m *Model, s *Statistics) (*Online, error) {
 	if err := m.checkStatistics(s); err != nil {
 		return nil, err
 	}
-	o := &Online{model: m, encoder: m.NewEncoder(), stats: s}
+	o := &Online{model: m, stats: s}
 	for t, p := range m.p {
 		part := onlinePart{p: p.Unpack().Data, state: unsolved}
 		if s.parts[t].n == 0 {
@@ -96,6 +106,10 @@ type Taught struct {
 	Skipped    int // the others
 	Rounds     int // of the search for a fixed point, summed over its runs
 	Runs       int
+
+	// Lessons has the lesson of each item, nil for what was skipped or not reached
+	// because of an error: what Relearn and Forget ask for.
+	Lessons []Lesson
 }
 
 // Learn adds items to the statistics; they may have no labels. lead is the modality that teaches with
@@ -114,43 +128,44 @@ func (o *Online) Learn(ctx context.Context, items []Example, teacher Teacher, le
 	if teacher > TeacherSelf || (teacher == TeacherModality && (lead < 0 || lead >= len(o.parts))) {
 		return done, fmt.Errorf("%w: teacher %d, modality %d of %d", ErrOption, teacher, lead, len(o.parts))
 	}
-	for chunk := range slices.Chunk(items, MaxLesson) {
+	done.Lessons = make([]Lesson, len(items))
+	for first := 0; first < len(items); first += MaxLesson {
 		if err := ctx.Err(); err != nil {
 			return done, err
 		}
-		l, err := o.newLesson(chunk)
+		end := min(first+MaxLesson, len(items))
+		c, err := o.newChunk(items[first:end])
 		if err != nil {
 			return done, err
 		}
-		if err := o.teach(l, teacher, lead, &done); err != nil {
+		if err := o.teach(c, teacher, lead, &done, done.Lessons[first:end]); err != nil {
 			return done, err
 		}
 	}
 	return done, nil
 }
 
-// A lesson is a chunk of items as Learn works on it.
-type lesson struct {
-	items int
+// A chunk is some items as Learn works on them.
+type chunk struct {
 	known []bool      // by item: it has the code of its labels
 	h     []float32   // by item: codes as +-1, where known
 	at    [][]int     // by modality: the items that have it
 	phi   [][]float32 // by modality: their features
 }
 
-func (o *Online) newLesson(items []Example) (*lesson, error) {
+func (o *Online) newChunk(items []Example) (*chunk, error) {
 	m := o.model
-	l := &lesson{items: len(items), known: make([]bool, len(items)), h: make([]float32, len(items)*m.bits)}
+	c := &chunk{known: make([]bool, len(items)), h: make([]float32, len(items)*m.bits)}
 	code := codec.NewCode(m.bits)
 	for i, item := range items {
-		if len(item.Vectors) != len(m.maps) {
-			return nil, fmt.Errorf("%w: %d vectors, but there are %d modalities: give an empty Vector for what an item lacks", ErrMismatch, len(item.Vectors), len(m.maps))
+		if err := m.checkVectors(item); err != nil {
+			return nil, err
 		}
-		if l.known[i] = m.LabelCode(code, item.Labels); l.known[i] {
-			signs(l.h[i*m.bits:(i+1)*m.bits], code)
+		if c.known[i] = m.LabelCode(code, item.Labels); c.known[i] {
+			signs(c.h[i*m.bits:(i+1)*m.bits], code)
 		}
 	}
-	for t, f := range m.maps {
+	for t := range m.maps {
 		var at []int
 		var xs []Vector
 		for i, item := range items {
@@ -158,19 +173,37 @@ func (o *Online) newLesson(items []Example) (*lesson, error) {
 				at, xs = append(at, i), append(xs, x)
 			}
 		}
-		if err := m.checkInput(t, xs...); err != nil {
+		phi, err := o.features(t, xs)
+		if err != nil {
 			return nil, err
 		}
-		phi := make([]float32, len(xs)*f.size())
-		f.applyAll(phi, xs, make([]mapScratch, workerCount()))
-		l.at, l.phi = append(l.at, at), append(l.phi, phi)
+		c.at, c.phi = append(c.at, at), append(c.phi, phi)
 	}
-	return l, nil
+	return c, nil
 }
 
-// teach adds a chunk.
-func (o *Online) teach(l *lesson, teacher Teacher, lead int, done *Taught) error {
-	taught := slices.Clone(l.known)
+// features returns phi_t of some vectors, a row each.
+func (o *Online) features(t int, xs []Vector) ([]float32, error) {
+	if err := o.model.checkInput(t, xs...); err != nil {
+		return nil, err
+	}
+	f := o.model.maps[t]
+	phi := make([]float32, len(xs)*f.size())
+	f.applyAll(phi, xs, make([]mapScratch, o.workers()))
+	return phi, nil
+}
+
+// checkVectors refuses an item that has not one Vector for each modality.
+func (m *Model) checkVectors(item Example) error {
+	if len(item.Vectors) != len(m.maps) {
+		return fmt.Errorf("%w: %d vectors, but there are %d modalities: give an empty Vector for what an item lacks", ErrMismatch, len(item.Vectors), len(m.maps))
+	}
+	return nil
+}
+
+// teach adds a chunk and writes what it has taught.
+func (o *Online) teach(c *chunk, teacher Teacher, lead int, done *Taught, lessons []Lesson) error {
+	taught := slices.Clone(c.known)
 	order := make([]int, len(o.parts))
 	for t := range order {
 		order[t] = t
@@ -180,7 +213,7 @@ func (o *Online) teach(l *lesson, teacher Teacher, lead int, done *Taught) error
 	}
 	var added []*subject
 	for _, t := range order {
-		s := o.subject(t, l)
+		s := o.subject(t, c)
 		added = append(added, s)
 		searches := teacher == TeacherSelf || (teacher == TeacherModality && t == lead)
 		if !searches {
@@ -189,9 +222,7 @@ func (o *Online) teach(l *lesson, teacher Teacher, lead int, done *Taught) error
 		rounds, err := o.add(t, s)
 		if err != nil {
 			for i, s := range added[:len(added)-1] {
-				if undone := o.Forget(order[i], len(s.at), s.phi, s.h); undone != nil {
-					err = errors.Join(err, undone)
-				}
+				err = errors.Join(err, o.subtract(order[i], s))
 			}
 			return err
 		}
@@ -202,11 +233,14 @@ func (o *Online) teach(l *lesson, teacher Teacher, lead int, done *Taught) error
 		for r, i := range s.at {
 			taught[i] = true
 			if teacher == TeacherModality && t == lead {
-				copy(l.h[i*o.model.bits:(i+1)*o.model.bits], s.h[r*o.model.bits:])
+				copy(c.h[i*o.model.bits:(i+1)*o.model.bits], s.h[r*o.model.bits:])
 			}
 		}
 	}
-	for i, known := range l.known {
+	for i, known := range c.known {
+		if taught[i] && (known || teacher == TeacherModality) {
+			lessons[i] = Lesson{packSigns(c.h[i*o.model.bits : (i+1)*o.model.bits])}
+		}
 		switch {
 		case known:
 			done.Labelled++
@@ -214,6 +248,11 @@ func (o *Online) teach(l *lesson, teacher Teacher, lead int, done *Taught) error
 			done.Unlabelled++
 		default:
 			done.Skipped++
+		}
+	}
+	if teacher == TeacherSelf {
+		for i, s := range added { // in the order of the modalities
+			s.ownLessons(i, len(added), c.known, lessons)
 		}
 	}
 	return nil
@@ -229,12 +268,12 @@ type subject struct {
 	open []bool
 }
 
-func (o *Online) subject(t int, l *lesson) *subject {
+func (o *Online) subject(t int, c *chunk) *subject {
 	q := o.model.bits
-	s := &subject{at: slices.Clone(l.at[t]), q: q, k: o.stats.parts[t].k, phi: l.phi[t]}
+	s := &subject{at: slices.Clone(c.at[t]), q: q, k: o.stats.parts[t].k, phi: c.phi[t]}
 	for _, i := range s.at {
-		s.h = append(s.h, l.h[i*q:(i+1)*q]...)
-		s.open = append(s.open, !l.known[i])
+		s.h = append(s.h, c.h[i*q:(i+1)*q]...)
+		s.open = append(s.open, !c.known[i])
 	}
 	return s
 }
@@ -272,7 +311,7 @@ func (o *Online) add(t int, s *subject) (rounds int, err error) {
 			return 0, err
 		}
 	}
-	n, workers := len(s.at), workerCount()
+	n, workers := len(s.at), o.workers()
 	stats, phi := &o.stats.parts[t], dense.Of(n, s.k, s.phi)
 	dense.AddGram(dense.Of(s.k, s.k, stats.a), phi, workers)
 	wide := widen(s.phi)
@@ -299,7 +338,7 @@ func (o *Online) add(t int, s *subject) (rounds int, err error) {
 // absorb adds what waits to the statistics of modality t.
 func (o *Online) absorb(t int) {
 	stats, p := &o.stats.parts[t], &o.parts[t]
-	n, workers := len(p.h)/o.model.bits, workerCount()
+	n, workers := len(p.h)/o.model.bits, o.workers()
 	if n == 0 {
 		return
 	}
@@ -345,7 +384,7 @@ func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (z, g 
 	dense.MulNT(z, phi, dense.Pack(dense.Of(q, k, p.p)))
 	g = dense.Of(phi.Rows, k, slices.Clone(wide))
 	if phi.Rows > onlineUpdates {
-		dense.CholeskySolve(g, p.factor, workerCount())
+		dense.CholeskySolve(g, p.factor, o.workers())
 		return z, g
 	}
 	for row := range slices.Chunk(g.Data, k) {
@@ -358,7 +397,7 @@ func (o *Online) change(t int, phi dense.Matrix[float32], wide []float64) (z, g 
 func (o *Online) move(t int, h []float32, z, g dense.Matrix[float64]) {
 	d := dense.Of(z.Rows, z.Cols, make([]float64, z.Rows*z.Cols))
 	subtract(d.Data, h, z.Data)
-	dense.AddTN(dense.Of(z.Cols, g.Cols, o.parts[t].p), d, g, workerCount())
+	dense.AddTN(dense.Of(z.Cols, g.Cols, o.parts[t].p), d, g, o.workers())
 }
 
 func widen(x []float32) []float64 {
@@ -428,7 +467,7 @@ func (o *Online) factorise(t int) error {
 		p.factor = dense.Of(part.k, part.k, make([]float64, part.k*part.k))
 	}
 	p.updates = 0
-	return part.factorise(p.factor, o.model.gammas[t])
+	return part.factorise(p.factor, o.model.gammas[t], o.workers())
 }
 
 // solve computes the projection of modality t from its statistics.
@@ -439,27 +478,10 @@ func (o *Online) solve(t int) error {
 		return err
 	}
 	var err error
-	if p.p, err = part.solve(p.factor, o.model.bits, o.model.gammas[t]); err != nil {
+	if p.p, err = part.solve(p.factor, o.model.bits, o.model.gammas[t], o.workers()); err != nil {
 		return err
 	}
 	p.state = current
-	return nil
-}
-
-// Forget takes items out of the statistics that have taught: row i of phi is
-// phi_t of item i as it was then, row i of h the code that it taught, as +-1. A and B
-// are then those of the other items but for rounding. The error wraps ErrMismatch,
-// and then nothing has changed.
-func (o *Online) Forget(t, rows int, phi, h []float32) error {
-	if t >= 0 && t < len(o.parts) {
-		o.absorb(t)
-	}
-	if err := o.stats.Subtract(t, rows, phi, h); err != nil {
-		return err
-	}
-	if rows > 0 {
-		o.parts[t].state = stale
-	}
 	return nil
 }
 

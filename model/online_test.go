@@ -188,7 +188,7 @@ func TestOnlineFixedPoint(t *testing.T) {
 		}
 		want := before.Clone()
 		unlabelled := 0
-		l, err := o.newLesson(items)
+		l, err := o.newChunk(items)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestOnlineModalityTeaches(t *testing.T) {
 	items := examples(rest.Slice(0, 90), func(i int) bool { return i%2 == 0 })
 	const lead = 1
 	m, before := o.model, o.Statistics().Clone()
-	l, err := o.newLesson(items)
+	l, err := o.newChunk(items)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,37 +278,6 @@ func TestOnlineModalityTeaches(t *testing.T) {
 		t.Errorf("%+v, want %d skipped", done, skipped)
 	}
 	sameStatistics(t, "taught by a modality", o.Statistics(), want)
-}
-
-func TestOnlineForgets(t *testing.T) {
-	o, rest := begun(t, 150)
-	before := o.Statistics().Clone()
-	first, err := o.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.Learn(t.Context(), examples(rest, never), TeacherLabels, 0); err != nil {
-		t.Fatal(err)
-	}
-	l, err := o.newLesson(examples(rest, never))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for mod := range o.parts {
-		s := o.subject(mod, l)
-		if err := o.Forget(mod, len(s.at), s.phi, s.h); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.Forget(mod, 10000, make([]float32, 10000*s.k), make([]float32, 10000*s.q)); !errors.Is(err, ErrMismatch) {
-			t.Errorf("more than there is: %v", err)
-		}
-	}
-	sameStatistics(t, "forgotten", o.Statistics(), before)
-	last, err := o.Revision()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameProjections(t, "forgotten", last, first, 1e-8)
 }
 
 func TestOnlineRefuses(t *testing.T) {

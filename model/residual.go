@@ -1,6 +1,7 @@
 package model
 
 import (
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
@@ -42,4 +43,58 @@ func (m *Model) Residual(s *Statistics) (residuals []float64, err error) {
 		residuals = append(residuals, max(sum, 0)/total)
 	}
 	return residuals, nil
+}
+
+// ResidualOf is Residual of items instead of statistics: of those that the model has
+// not learned from, it says how far off queries are. Each modality has the mean of
+// (h - z)^2 over the bits of the items that have it and a label that the model knows,
+// h being the code of their labels, and n says how many these are; 1 of none. Without
+// an update, it grows as the data drifts away from what was learned.
+//
+// It costs k (d+q) multiplications an item and modality, on one goroutine. The errors
+// are those of Encoder.Project.
+func (m *Model) ResidualOf(items []Example) (residuals []float64, n []int, err error) {
+	defer guard(&err, "computing residuals")
+	for _, item := range items {
+		if err := m.checkVectors(item); err != nil {
+			return nil, nil, err
+		}
+	}
+	e, q := m.NewEncoder(), m.bits
+	code, h := codec.NewCode(q), make([]float32, q)
+	var z []float64
+	for t := range m.maps {
+		var xs []Vector
+		var of []int
+		for i, item := range items {
+			if item.Vectors[t].Present() && m.LabelCode(code, item.Labels) {
+				xs, of = append(xs, item.Vectors[t]), append(of, i)
+			}
+		}
+		var sum float64
+		for from := 0; from < len(xs); from += mapRows {
+			to := min(from+mapRows, len(xs))
+			if z = z[:0]; cap(z) < (to-from)*q {
+				z = make([]float64, 0, mapRows*q)
+			}
+			z = z[:(to-from)*q]
+			if err := e.ProjectVectors(z, t, xs[from:to]); err != nil {
+				return nil, nil, err
+			}
+			for r, i := range of[from:to] {
+				m.LabelCode(code, items[i].Labels)
+				signs(h, code)
+				for j, v := range z[r*q : (r+1)*q] {
+					d := float64(h[j]) - v
+					sum += d * d
+				}
+			}
+		}
+		if n = append(n, len(xs)); len(xs) == 0 {
+			residuals = append(residuals, 1)
+			continue
+		}
+		residuals = append(residuals, sum/float64(len(xs)*q))
+	}
+	return residuals, n, nil
 }

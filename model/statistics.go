@@ -52,11 +52,16 @@ func (s *Statistics) Items(t int) int { return int(s.parts[t].n) }
 // into calls.
 func (s *Statistics) Add(t, rows int, phi, h []float32) (err error) {
 	defer guard(&err, "adding to statistics")
+	return s.add(t, rows, phi, h, workerCount())
+}
+
+// add is Add on so many goroutines.
+func (s *Statistics) add(t, rows int, phi, h []float32, workers int) error {
 	p, err := s.rows(t, rows, phi, h)
 	if err != nil {
 		return err
 	}
-	x, workers := dense.Of(rows, p.k, phi), workerCount()
+	x := dense.Of(rows, p.k, phi)
 	dense.AddGram(dense.Of(p.k, p.k, p.a), x, workers)
 	dense.AddTN(dense.Of(s.bits, p.k, p.b), dense.Of(rows, s.bits, h), x, workers)
 	p.n += int64(rows)
@@ -81,6 +86,11 @@ func (s *Statistics) rows(t, rows int, phi, h []float32) (*part, error) {
 // Add does, and k (k+q) additions and 8 k (k+q) bytes for a while.
 func (s *Statistics) Subtract(t, rows int, phi, h []float32) (err error) {
 	defer guard(&err, "subtracting from statistics")
+	return s.subtract(t, rows, phi, h, workerCount())
+}
+
+// subtract is Subtract on so many goroutines.
+func (s *Statistics) subtract(t, rows int, phi, h []float32, workers int) error {
 	p, err := s.rows(t, rows, phi, h)
 	if err != nil {
 		return err
@@ -89,7 +99,7 @@ func (s *Statistics) Subtract(t, rows int, phi, h []float32) (err error) {
 		return fmt.Errorf("%w: %d rows are to be taken out of %d of modality %q", ErrMismatch, rows, p.n, p.name)
 	}
 	gone := &Statistics{bits: s.bits, parts: []part{{k: p.k, a: make([]float64, p.k*p.k), b: make([]float64, s.bits*p.k)}}}
-	if err := gone.Add(0, rows, phi, h); err != nil {
+	if err := gone.add(0, rows, phi, h, workers); err != nil {
 		return err
 	}
 	for i, v := range gone.parts[0].a {
@@ -177,7 +187,7 @@ func (s *Statistics) solve(t int, gamma float64, condition *float64) (p []float6
 	if condition != nil {
 		*condition = norm * inverseNorm(a, workerCount())
 	}
-	return part.solve(a, s.bits, gamma)
+	return part.solve(a, s.bits, gamma, workerCount())
 }
 
 // ridged writes the lower triangle of A + gamma I to a, k x k.
@@ -190,18 +200,18 @@ func (p *part) ridged(a dense.Matrix[float64], gamma float64) {
 }
 
 // factorise writes the Cholesky factor of A + gamma I to l, k x k.
-func (p *part) factorise(l dense.Matrix[float64], gamma float64) error {
+func (p *part) factorise(l dense.Matrix[float64], gamma float64, workers int) error {
 	p.ridged(l, gamma)
-	if !dense.Cholesky(l, workerCount()) {
+	if !dense.Cholesky(l, workers) {
 		return p.singular(gamma)
 	}
 	return nil
 }
 
 // solve returns B (A + gamma I)^-1, where l is the factor of the inverse.
-func (p *part) solve(l dense.Matrix[float64], bits int, gamma float64) ([]float64, error) {
+func (p *part) solve(l dense.Matrix[float64], bits int, gamma float64, workers int) ([]float64, error) {
 	x := slices.Clone(p.b)
-	dense.CholeskySolve(dense.Of(bits, p.k, x), l, workerCount())
+	dense.CholeskySolve(dense.Of(bits, p.k, x), l, workers)
 	for _, v := range x {
 		if v-v != 0 {
 			return nil, p.singular(gamma)

@@ -15,6 +15,8 @@ type Result struct {
 	Model      *Model
 	Statistics *Statistics
 	Report     Report
+
+	exceptions map[int]codec.Code
 }
 
 // The streams of random numbers of one seed.
@@ -167,7 +169,7 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 		m.gammas = append(m.gammas, opt.Gamma[mod.Name])
 	}
 	m.sign()
-	stats, err := tr.statistics(ctx, m)
+	stats, exceptions, err := tr.statistics(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +179,7 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 	}
 	clock.phase("solve")
 	tr.report.Seconds = clock.seconds
-	return &Result{Model: m, Statistics: stats, Report: tr.report}, nil
+	return &Result{Model: m, Statistics: stats, Report: tr.report, exceptions: exceptions}, nil
 }
 
 // scan counts, checks every vector, collects label sets, moments and anchors, and
@@ -394,10 +396,11 @@ func (tr *trainer) solveOnce(ctx context.Context, hy []float64) (s *solver, err 
 	return s, err
 }
 
-// statistics is the last pass: A_t and B_t = H phi_t' with the H of the solver.
-func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, error) {
-	stats := NewStatistics(m)
-	h := make([]float32, blockItems*m.bits)
+// statistics is the last pass: A_t and B_t = H phi_t' with the H of the solver. It
+// returns the codes of items that are not those of their labels, too.
+func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, map[int]codec.Code, error) {
+	stats, exceptions := NewStatistics(m), map[int]codec.Code{}
+	h, byLabels := make([]float32, blockItems*m.bits), codec.NewCode(m.bits)
 	err := tr.reader.blocks(ctx, "statistics", tr.maps, func(b *block) error {
 		for t := range tr.maps {
 			for r, i := range b.at[t] {
@@ -407,7 +410,16 @@ func (tr *trainer) statistics(ctx context.Context, m *Model) (*Statistics, error
 				return err
 			}
 		}
+		if m.method == MethodLabels {
+			return nil
+		}
+		for i := range b.n {
+			code := tr.solver.code(b.first + i)
+			if m.LabelCode(byLabels, b.labels[i]); !slices.Equal(byLabels, code) {
+				exceptions[b.first+i] = slices.Clone(code)
+			}
+		}
 		return nil
 	})
-	return stats, err
+	return stats, exceptions, err
 }

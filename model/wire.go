@@ -19,13 +19,13 @@ const (
 	maxFeatures   = 1 << 15 // A then takes 8 GiB; more would exhaust the memory instead of failing
 )
 
-// Both binary forms stand in the same frame, all numbers little-endian:
+// All binary forms stand in the same frame, all numbers little-endian:
 //
 //	offset  size  what
-//	0       4     magic: "FDHM" a model, "FDHS" statistics
+//	0       4     magic: "FDHM" a model, "FDHS" statistics, "FDHR" a revision
 //	4       2     uint16: version
 //	6       2     0
-//	8       n     body: see marshal.go
+//	8       n     body: see marshal.go and revision.go
 //	8+n     4     CRC-32C (Castagnoli) of all bytes before it
 //
 // The version is read before the checksum is, since a newer form may check

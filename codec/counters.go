@@ -1,0 +1,136 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Counters are the numbers of a collection that only grow, how much it has, and how
+// its spaces stand. What they say of a commit is that it has happened.
+//
+//	byte     4
+//	uvarint  next row, next automatic key, items, next space, active space, the space
+//	         that was active before it (0: none), number of spaces; each:
+//	uvarint    id
+//	byte       flags: 1 it is being built, 2 it becomes the active one when it is
+//	uvarint    revision, rows below this have been coded (while it is being built),
+//	           items that have a code, rows that have taught, next number in the
+//	           outbox, revision of the statistics that are stored, number of code
+//	           sets; each:
+//	byte         view
+//	uvarint      next code number, codes that some item has, items that have a code
+type Counters struct {
+	NextRow, NextKey, Items, NextSpace uint64
+
+	ActiveSpace, PreviousSpace uint64          // 0: none
+	Spaces                     []SpaceCounters // by ascending id
+}
+
+// SpaceCounters are the numbers of one space.
+type SpaceCounters struct {
+	ID                 uint64
+	Building, Activate bool
+
+	Revision   uint64
+	Built      uint64
+	Coded      uint64 // items that have a code in any view
+	Taught     uint64
+	NextOutbox uint64
+	Checkpoint uint64
+	Sets       []CodeCounters // by ascending view
+}
+
+// CodeCounters are the numbers of the codes in one view of a space.
+type CodeCounters struct {
+	View byte
+
+	NextCode, Codes, Coded uint64
+}
+
+const (
+	countersVersion = 4
+
+	flagBuilding = 1
+	flagActivate = 2
+)
+
+// Append appends the encoded counters.
+func (c Counters) Append(dst []byte) []byte {
+	numbers := func(xs ...uint64) {
+		for _, x := range xs {
+			dst = binary.AppendUvarint(dst, x)
+		}
+	}
+	dst = append(dst, countersVersion)
+	numbers(c.NextRow, c.NextKey, c.Items, c.NextSpace, c.ActiveSpace, c.PreviousSpace, uint64(len(c.Spaces)))
+	for _, s := range c.Spaces {
+		numbers(s.ID)
+		flags := byte(0)
+		if s.Building {
+			flags |= flagBuilding
+		}
+		if s.Activate {
+			flags |= flagActivate
+		}
+		dst = append(dst, flags)
+		numbers(s.Revision, s.Built, s.Coded, s.Taught, s.NextOutbox, s.Checkpoint, uint64(len(s.Sets)))
+		for _, set := range s.Sets {
+			dst = append(dst, set.View)
+			numbers(set.NextCode, set.Codes, set.Coded)
+		}
+	}
+	return dst
+}
+
+// DecodeCounters reads counters. The error wraps ErrCorrupt.
+func DecodeCounters(b []byte) (Counters, error) {
+	var c Counters
+	if len(b) == 0 || b[0] != countersVersion {
+		return c, fmt.Errorf("%w: counters: do not start with version %d", ErrCorrupt, countersVersion)
+	}
+	r := reader{b: b[1:]}
+	c.NextRow = r.uvarint(math.MaxUint32)
+	c.NextKey = r.uvarint(math.MaxUint64)
+	c.Items = r.uvarint(c.NextRow)
+	c.NextSpace = r.uvarint(math.MaxUint32)
+	c.ActiveSpace = r.uvarint(math.MaxUint32)
+	c.PreviousSpace = r.uvarint(math.MaxUint32)
+	last := uint64(0)
+	for range r.uvarint(uint64(len(r.b))) {
+		s := r.spaceCounters(c)
+		if r.bad = r.bad || s.ID <= last || s.ID >= c.NextSpace; r.bad {
+			break
+		}
+		last = s.ID
+		c.Spaces = append(c.Spaces, s)
+	}
+	if r.bad || len(r.b) > 0 {
+		return Counters{}, fmt.Errorf("%w: counters: %d bytes", ErrCorrupt, len(b))
+	}
+	return c, nil
+}
+
+func (r *reader) spaceCounters(c Counters) (s SpaceCounters) {
+	s.ID = r.uvarint(math.MaxUint32)
+	flags := r.take(1)[0]
+	r.bad = r.bad || flags > flagBuilding|flagActivate
+	s.Building, s.Activate = flags&flagBuilding != 0, flags&flagActivate != 0
+	s.Revision = r.uvarint(math.MaxUint32)
+	s.Built = r.uvarint(c.NextRow)
+	s.Coded = r.uvarint(c.NextRow)
+	s.Taught = r.uvarint(c.NextRow)
+	s.NextOutbox = r.uvarint(math.MaxUint64)
+	s.Checkpoint = r.uvarint(s.Revision)
+	for i := range r.uvarint(uint64(len(r.b))) {
+		set := CodeCounters{View: r.take(1)[0]}
+		set.NextCode = r.uvarint(math.MaxUint32)
+		set.Codes = r.uvarint(set.NextCode)
+		set.Coded = r.uvarint(c.NextRow)
+		if r.bad = r.bad || i > 0 && set.View <= s.Sets[i-1].View; r.bad {
+			break
+		}
+		s.Sets = append(s.Sets, set)
+	}
+	return s
+}

@@ -1,0 +1,90 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// coded holds the codes of many rows in one space, ascending by row.
+type coded struct {
+	space *space
+	rows  []uint32
+	encs  []encoding
+}
+
+// encodeBlock is how many items are read while those before them are encoded.
+const encodeBlock = 1024
+
+// encodeRows makes the codes in a space of the items of a view from row on, up to
+// limit of them, while it reads the next ones; 0 is no limit. progress, if not nil,
+// hears how many there are so far.
+func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, workers int, from uint32, limit int, progress func(done int)) (*coded, error) {
+	out := &coded{space: sp}
+	var rows []uint32
+	var vectors [][]model.Vector
+	var labels [][]uint32
+	var working chan error // of the block that is being encoded, nil for none
+	finish := func() (err error) {
+		if working != nil {
+			err = <-working
+			working = nil
+			if err == nil && progress != nil {
+				progress(len(out.rows))
+			}
+		}
+		return err
+	}
+	defer func() {
+		if working != nil { // the store has failed
+			<-working
+		}
+	}()
+	flush := func() error {
+		if err := finish(); err != nil {
+			return err
+		}
+		at := len(out.encs)
+		out.rows = append(out.rows, rows...)
+		out.encs = append(out.encs, make([]encoding, len(rows))...)
+		encs, rowsNow, vectorsNow, labelsNow := out.encs[at:], rows, vectors, labels
+		result := make(chan error, 1)
+		working = result
+		go func() {
+			result <- recovered(func() error {
+				return sp.encodeAll(ctx, workers, encs,
+					func(i int) ([]model.Vector, []uint32) { return vectorsNow[i], labelsNow[i] },
+					func(i int, err error) error { return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i], err) })
+			})
+		}()
+		rows, vectors, labels = nil, nil, nil
+		return nil
+	}
+	err := cv.forEachItem(v.snap, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+		own := make([]model.Vector, len(x))
+		for t := range x {
+			own[t] = cloneVector(x[t])
+		}
+		rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
+		n := len(out.rows) + len(rows)
+		if len(rows) == encodeBlock || n == limit {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if n == limit {
+			return errStopped
+		}
+		return nil
+	})
+	if err == nil || errors.Is(err, errStopped) {
+		err = flush()
+	}
+	if err == nil {
+		err = finish()
+	}
+	return out, err
+}

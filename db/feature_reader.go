@@ -1,0 +1,86 @@
+package db
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// featureReader reads the features of rows in ascending order, in one pass over
+// the store.
+type featureReader struct {
+	it         *pebble.Iterator
+	valid      bool
+	modalities []Modality
+	buffers    []model.Vector
+}
+
+func newFeatureReader(r pebble.Reader, cv *collectionView, from uint32) (*featureReader, error) {
+	end := codec.PrefixEnd(codec.CollectionKey(codec.KindFeatures, cv.ID))
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.FeatureKey(cv.ID, from, 0), UpperBound: end})
+	if err != nil {
+		return nil, readError(err, "features")
+	}
+	return &featureReader{
+		it: it, valid: it.First(),
+		modalities: cv.Modalities, buffers: make([]model.Vector, len(cv.Modalities)),
+	}, nil
+}
+
+func (f *featureReader) close() error { return f.it.Close() }
+
+// read fills vectors with the features of the row, the zero Vector where it lacks one.
+// They are valid until the next call.
+func (f *featureReader) read(vectors []model.Vector, row uint32) error {
+	clear(vectors)
+	for ; f.valid; f.valid = f.it.Next() {
+		if err := codec.CheckKey(f.it.Key()); err != nil {
+			return corrupt(err, "key")
+		}
+		at, t := codec.FeatureKeyParts(f.it.Key())
+		if at > row {
+			break
+		}
+		if at < row {
+			continue
+		}
+		value, err := f.it.ValueAndErr()
+		if err != nil {
+			return readError(err, "features %d of row %d", t, row)
+		}
+		if int(t) >= len(vectors) {
+			return corrupt(fmt.Errorf("modality %d of %d", t, len(vectors)), "features of row %d", row)
+		}
+		if err := f.modalities[t].decodeVector(&f.buffers[t], value); err != nil {
+			return corrupt(err, "features %d of row %d", t, row)
+		}
+		vectors[t] = f.buffers[t]
+	}
+	return readError(f.it.Error(), "features of row %d", row)
+}
+
+// forEachItem calls f with every item from a row on, in order of rows; its vectors are
+// valid until f returns.
+func (cv *collectionView) forEachItem(r pebble.Reader, from uint32, f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {
+	features, err := newFeatureReader(r, cv, from)
+	if err != nil {
+		return err
+	}
+	defer features.close()
+	vectors := make([]model.Vector, len(cv.Modalities))
+	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
+	return forEachIn(r, codec.NumberKey(codec.KindItem, cv.ID, from), end, func(key, value []byte) error {
+		row := codec.LastNumber(key)
+		rec, err := codec.DecodeItemRecord(value)
+		if err != nil {
+			return corrupt(err, "item in row %d", row)
+		}
+		if err := features.read(vectors, row); err != nil {
+			return err
+		}
+		return f(row, rec, vectors)
+	})
+}

@@ -1,0 +1,219 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A foundation is what a new space begins with: a model, its statistics, and what each
+// row has taught them. The codes of the items come later, see builder.
+type foundation struct {
+	space      *space // without a number
+	activate   bool   // when it is built
+	model      []byte
+	statistics []byte
+	report     json.RawMessage
+	rows       []uint32 // that have taught, ascending
+	lessons    [][]byte // what, by row
+	pending    *roaring.Bitmap
+}
+
+// found makes a new space: lay says on what, from a view on which it may work for
+// long, and build gives the items their codes in it. If either fails, or the context
+// ends, the collection is as it was.
+func (c *Collection) found(ctx context.Context, lay func(v *view, cv *collectionView) (*foundation, error), build func(sp *space) error) error {
+	v, err := c.beginFounding(ctx)
+	if err != nil {
+		return err
+	}
+	release := sync.OnceFunc(v.release)
+	defer release()
+	created := uint32(0)
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		// The committer has to forget about it, whatever became of the context, and if
+		// a callback has panicked, too. There is nothing to be done about a database
+		// that has failed.
+		_ = c.exclusive(context.WithoutCancel(ctx), created == 0, func(g *group, s *collectionState) error {
+			s.changed = nil
+			if sp := s.spaceByID(created); sp != nil && sp.numbers.Building {
+				return g.drop(s, sp)
+			}
+			return nil
+		})
+	}()
+	cv, err := v.collection(c.id, c.name)
+	if err != nil {
+		return err
+	}
+	f, err := lay(v, cv)
+	if err != nil {
+		return err
+	}
+	var sp *space
+	err = c.exclusive(ctx, false, func(g *group, s *collectionState) error {
+		if err := g.create(s, f, v, cv); err != nil {
+			return err
+		}
+		sp = f.space
+		created = sp.ID
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	release() // the store need not keep that state any longer
+	if err := build(sp); err != nil {
+		return err
+	}
+	done = true
+	return nil
+}
+
+// beginFounding returns the view to found a space on; from then on the committer
+// records the rows that change.
+func (c *Collection) beginFounding(ctx context.Context) (*view, error) {
+	var v *view
+	err := c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
+		switch {
+		case s.codesOnly():
+			return invalid("collection %q has no model to train: its items bring their codes", s.Name)
+		case s.changed != nil:
+			return fmt.Errorf("%w: collection %q: wait for the other training to end", ErrBusy, s.Name)
+		}
+		if sp := s.building(); sp != nil {
+			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", ErrBusy, s.Name, sp.ID)
+		}
+		s.changed = roaring.New()
+		v = c.db.current.Load() // only the committer replaces it
+		v.acquire()
+		return nil
+	})
+	return v, err
+}
+
+// maxFoundationBytes keeps the batch of a foundation below the 4 GB at which Pebble
+// gives up.
+const maxFoundationBytes = 3 << 30
+
+// create stores the foundation of a space, which was laid on a view.
+func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectionView) error {
+	if s.counters.NextSpace == maxRows {
+		return fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
+	}
+	lesson := 5 + codec.Bytes(f.space.Bits)
+	if size := len(f.model) + len(f.statistics) + lesson*len(f.rows); size > maxFoundationBytes {
+		return invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
+			len(f.rows), size, maxFoundationBytes)
+	}
+	sp := f.space
+	sp.ID, sp.Created = uint32(s.counters.NextSpace), now()
+	sp.Model, sp.Statistics = chunkedOf(f.model), chunkedOf(f.statistics)
+	if err := g.writeChunks(codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
+		return err
+	}
+	if err := g.writeChunks(codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
+		return err
+	}
+	if err := g.writeDescriptor(s, sp, f.report); err != nil {
+		return err
+	}
+	// What has changed since the view was taken has taught what it was then.
+	gone := s.changed
+	departures := map[uint32]*codec.Departure{}
+	for i, row := range f.rows {
+		if !gone.Contains(row) {
+			continue
+		}
+		d, err := departure(v.snap, cv.descriptor, sp.modalities, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
+		if err != nil {
+			return err
+		}
+		departures[row] = d
+	}
+	// From here on the state changes. An error could only be that of a batch that is
+	// too large, which is ruled out above.
+	state := newSpaceState(s.ID, sp)
+	state.numbers.Building, state.numbers.Checkpoint = true, uint64(sp.Revision)
+	state.numbers.Activate = f.activate || s.counters.ActiveSpace == 0
+	for i, row := range f.rows {
+		if d := departures[row]; d != nil {
+			if err := g.depart(state, d); err != nil {
+				return err
+			}
+			continue
+		}
+		g.learn(state, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
+	}
+	f.pending.Or(s.changed)
+	f.pending.And(s.having(sp.modalities))
+	err := byContainer(f.pending, func(container uint16, l codec.Layer) error {
+		g.layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	state.pending.b = f.pending
+	s.spaces = append(s.spaces, state)
+	s.counters.NextSpace++
+	s.changed, s.dirty = nil, true
+	return nil
+}
+
+// having returns the live rows that have one of the modalities.
+func (s *collectionState) having(modalities []int) *roaring.Bitmap {
+	var presence []*roaring.Bitmap
+	for i := range s.presence {
+		presence = append(presence, s.presence[i].b)
+	}
+	return unionOf(presence, modalities)
+}
+
+// drop deletes a space and all that is stored in it. Readers that hold an older view
+// go on seeing it.
+func (g *group) drop(s *collectionState, sp *spaceState) error {
+	for _, kind := range spaceKinds {
+		prefix := codec.NumberKey(kind, s.ID, sp.ID)
+		if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+			return err
+		}
+	}
+	g.c.forget(s.ID, sp.ID)
+	s.spaces = slices.DeleteFunc(slices.Clone(s.spaces), func(other *spaceState) bool { return other == sp })
+	if s.counters.PreviousSpace == uint64(sp.ID) {
+		s.counters.PreviousSpace = 0
+	}
+	s.dirty = true
+	return nil
+}
+
+// spaceKinds are the kinds of keys that a space has.
+var spaceKinds = []byte{
+	codec.KindSpace, codec.KindModel, codec.KindStatistics, codec.KindRevision,
+	codec.KindOnlineRows, codec.KindOutbox, codec.KindLessons,
+	codec.KindRowCodes, codec.KindCodes, codec.KindProjection, codec.KindCodeRows, codec.KindSubstring,
+}
+
+// forget forgets what the committer knows of the keys of a space, which goes.
+func (c *committer) forget(collection, space uint32) {
+	prefixes := make([]string, len(spaceKinds))
+	for i, kind := range spaceKinds {
+		prefixes[i] = string(codec.NumberKey(kind, collection, space))
+	}
+	maps.DeleteFunc(c.edits, func(key string, _ int) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+	})
+}

@@ -1,0 +1,125 @@
+package db
+
+import (
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A row that has taught the projections of a space has a lesson there: the codes that
+// it taught. When the row changes or goes, what it has taught becomes a departure in
+// the outbox of the space, with the features that it taught with, for the online step
+// to take it out of the statistics. Both happen in the commit of the write, so that the
+// statistics never lose a row or count one twice.
+
+// learn records that a row has taught. fresh says that nothing has been written to its
+// block before.
+func (g *group) learn(sp *spaceState, row uint32, l codec.Lesson, fresh bool) {
+	g.block(codec.LessonsKey(sp.in, sp.ID, row), -1, fresh).Set(byte(row), l.Append(nil))
+	sp.numbers.Taught++
+}
+
+// depart puts what a row has taught into the outbox.
+func (g *group) depart(sp *spaceState, d *codec.Departure) error {
+	key := codec.OutboxKey(sp.in, sp.ID, sp.numbers.NextOutbox)
+	sp.numbers.NextOutbox++
+	return g.batch.Set(key, d.Append(nil), nil)
+}
+
+// teaches reports whether the change is one of what projections learn from, or may be.
+func (ch *change) teaches() bool {
+	return ch.kind != mergeItem || ch.item.vectors != nil || ch.item.labels != nil
+}
+
+// learnsFrom reports whether an item has something that the projections of the space
+// can learn from.
+func (s *space) learnsFrom(it *checked) bool {
+	return slices.ContainsFunc(s.modalities, func(t int) bool { return has(it.vectors, t) })
+}
+
+// fetchTaught reads what a row has taught, unless the group knows it. It returns about
+// how many bytes of the outbox that will be.
+func (g *group) fetchTaught(s *collectionState, row uint32) (bytes int, err error) {
+	for _, sp := range s.spaces {
+		at := spaceRow{s.ID, sp.ID, row}
+		d, known := g.taught[at]
+		if !known && sp.model != nil {
+			l, found, err := lessonOf(g.c.store, s.ID, sp.space, row)
+			if err != nil {
+				return 0, err
+			}
+			if found {
+				if d, err = departure(g.c.store, s.descriptor, sp.modalities, row, l); err != nil {
+					return 0, err
+				}
+			}
+			g.taught[at] = d
+		}
+		if d != nil {
+			bytes += len(d.Codes)
+			for _, f := range d.Features {
+				bytes += len(f.Record)
+			}
+		}
+	}
+	return bytes, nil
+}
+
+// unlearn puts what a row has taught, which fetchTaught has read, into the outbox.
+func (g *group) unlearn(sp *spaceState, row uint32) error {
+	at := spaceRow{sp.in, sp.ID, row}
+	d := g.taught[at]
+	if d == nil {
+		return nil
+	}
+	g.taught[at] = nil
+	g.block(codec.LessonsKey(sp.in, sp.ID, row), -1, false).Clear(byte(row))
+	sp.numbers.Taught--
+	return g.depart(sp, d)
+}
+
+// setOnline adds a row to a set of the online step, or takes it out.
+func (g *group) setOnline(sp *spaceState, set byte, row uint32, in bool) {
+	into := sp.onlineRows(set)
+	if into.b.Contains(row) == in {
+		return
+	}
+	l := g.layer(codec.OnlineRowsKey(sp.in, sp.ID, set, uint16(row>>16)))
+	if in {
+		into.edit().Add(row)
+		l.Add(uint16(row))
+	} else {
+		into.edit().Remove(row)
+		l.Delete(uint16(row))
+	}
+}
+
+// departure returns what a row has taught, with the features that r has of it.
+func departure(r pebble.Reader, d *descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Departure, error) {
+	out := &codec.Departure{Lesson: l}
+	for _, t := range slices.Sorted(slices.Values(modalities)) {
+		b, err := get(r, codec.FeatureKey(d.ID, row, uint16(t)))
+		if err != nil {
+			return nil, readError(err, "features %q of row %d", d.Modalities[t].Name, row)
+		}
+		if b != nil {
+			out.Features = append(out.Features, codec.Feature{Modality: uint16(t), Record: b})
+		}
+	}
+	return out, nil
+}
+
+// lessonOf returns what a row has taught in a space; found is false where it has not.
+func lessonOf(r pebble.Reader, collection uint32, sp *space, row uint32) (l codec.Lesson, found bool, err error) {
+	err = blockEntry(r, codec.LessonsKey(collection, sp.ID, row), row, func(entry []byte) error {
+		found = true
+		if l, err = codec.DecodeLesson(sp.Bits, entry); err != nil {
+			return corrupt(err, "lesson of row %d", row)
+		}
+		l.Codes = slices.Clone(l.Codes)
+		return nil
+	})
+	return l, found && err == nil, err
+}

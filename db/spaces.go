@@ -1,0 +1,190 @@
+package db
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A collection has one active space, which searches use unless told otherwise, and may
+// have others: one that is being built, and those that stand by. Every write keeps all
+// of them current, so that activating one is a matter of one commit.
+
+// A spaceState is what the committer knows of a space. Only the committer touches it;
+// readers see what it publishes.
+type spaceState struct {
+	*space  // as its latest revision has it
+	in      uint32
+	numbers codec.SpaceCounters // but revision and sets
+	sets    []*codeSet          // of its views
+	pending sharedBitmap        // rows that the online step has not seen
+	recode  sharedBitmap        // rows whose codes are not those of their labels yet
+
+	// No block of the space has ever been written.
+	fresh bool
+
+	// changed collects the rows that were put or deleted since the builder of the
+	// space took its view; nil while there is none.
+	changed *roaring.Bitmap
+}
+
+// newSpaceState returns the state of a space without codes.
+func newSpaceState(collection uint32, sp *space) *spaceState {
+	s := &spaceState{
+		space: sp, in: collection, numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
+		pending: sharedBitmap{b: roaring.New()}, recode: sharedBitmap{b: roaring.New()},
+	}
+	for _, view := range sp.views {
+		s.sets = append(s.sets, newCodeSet(codeKeys{collection, sp, view}))
+	}
+	return s
+}
+
+// A spaceView is the state of a space as readers see it. It is immutable.
+type spaceView struct {
+	space   *space // nil: there is none
+	numbers codec.SpaceCounters
+	coded   int           // items that have a code in any view
+	sets    []codeSetView // of its views
+	pending *roaring.Bitmap
+	recode  *roaring.Bitmap
+}
+
+func (s *spaceState) publish() spaceView {
+	v := spaceView{
+		space: s.space, numbers: s.counters(), coded: int(s.numbers.Coded),
+		pending: s.pending.publish(), recode: s.recode.publish(),
+		sets: make([]codeSetView, 0, len(s.sets)),
+	}
+	for _, set := range s.sets {
+		v.sets = append(v.sets, set.publish())
+	}
+	return v
+}
+
+// counters returns the counters of the space as they are stored.
+func (s *spaceState) counters() codec.SpaceCounters {
+	n := s.numbers
+	n.Revision, n.Sets = uint64(s.Revision), nil
+	for _, set := range s.sets {
+		n.Sets = append(n.Sets, set.counters())
+	}
+	return n
+}
+
+// stored takes over the counters of a bulk load of codes.
+func (s *spaceState) stored(n codec.SpaceCounters) {
+	for i, set := range s.sets {
+		set.freshCode = n.Sets[i].NextCode
+	}
+	s.numbers = n
+	s.numbers.Sets = nil
+	s.fresh = false
+}
+
+// revise gives the space another revision.
+func (s *spaceState) revise(sp *space) {
+	s.space = sp
+	for _, set := range s.sets {
+		set.space = sp
+	}
+}
+
+// loaded reports whether all codes of the space are in memory.
+func (s *spaceState) loaded() bool {
+	return !slices.ContainsFunc(s.sets, func(set *codeSet) bool { return set.table == nil })
+}
+
+// hasCode reports whether a row has a code in any view.
+func (s *spaceState) hasCode(row uint32) bool {
+	return slices.ContainsFunc(s.sets, func(set *codeSet) bool {
+		_, has := set.table.Table().CodeOf(row)
+		return has
+	})
+}
+
+// loadSpace reads the state of a space, but not its codes.
+func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceState, error) {
+	sp, err := readSpace(r, d, uint32(n.ID), uint32(n.Revision))
+	if err != nil {
+		return nil, err
+	}
+	s := newSpaceState(d.ID, sp)
+	s.fresh = false
+	s.numbers = n
+	s.numbers.Sets = nil
+	if len(n.Sets) != len(sp.views) {
+		return nil, corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.views)), "counters of collection %q", d.Name)
+	}
+	for i, set := range s.sets {
+		if n.Sets[i].View != set.view {
+			return nil, corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.view), "counters of collection %q", d.Name)
+		}
+		set.table, set.stored, set.loading, set.freshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
+	}
+	prefix := codec.NumberKey(codec.KindOnlineRows, d.ID, sp.ID)
+	err = forEach(r, prefix, func(key, value []byte) error {
+		which, container := codec.OnlineRowsKeyParts(key)
+		into := s.onlineRows(which)
+		if into == nil {
+			return corrupt(fmt.Errorf("unknown set %d", which), "rows %x", key)
+		}
+		return addRows(into.b, key, value, container)
+	})
+	return s, err
+}
+
+// onlineRows returns a set of rows of the online step, nil where there is none.
+func (s *spaceState) onlineRows(set byte) *sharedBitmap {
+	switch set {
+	case codec.SetPending:
+		return &s.pending
+	case codec.SetRecode:
+		return &s.recode
+	}
+	return nil
+}
+
+// spaceByID returns a space of the collection, nil where there is none.
+func (s *collectionState) spaceByID(id uint32) *spaceState {
+	for _, sp := range s.spaces {
+		if sp.ID == id {
+			return sp
+		}
+	}
+	return nil
+}
+
+// active returns the space that searches use, nil where there is none.
+func (s *collectionState) active() *spaceState { return s.spaceByID(uint32(s.counters.ActiveSpace)) }
+
+// building returns the space that is being built, nil where there is none.
+func (s *collectionState) building() *spaceState {
+	for _, sp := range s.spaces {
+		if sp.numbers.Building {
+			return sp
+		}
+	}
+	return nil
+}
+
+// inSpace returns the collection as it is seen in a space: 0 is the active one.
+func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
+	if id == 0 || cv.space != nil && cv.space.ID == id {
+		return cv, nil
+	}
+	sp := cv.spaceNumber(id)
+	switch {
+	case sp == nil:
+		return nil, notFound("space %d of collection %q", id, cv.Name)
+	case sp.numbers.Building:
+		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, id, cv.Name)
+	}
+	in := *cv
+	in.spaceView = *sp
+	return &in, nil
+}

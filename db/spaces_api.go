@@ -1,0 +1,71 @@
+package db
+
+import (
+	"context"
+	"fmt"
+)
+
+// Activate makes a space that stands by the one that searches use, in one commit; the
+// one before stands by from then on. Activating the active space does nothing. A space
+// that is being built gives ErrBusy, one that does not exist ErrNotFound.
+func (c *Collection) Activate(ctx context.Context, space uint32) error {
+	return c.changeSpaces(ctx, func(_ *group, s *collectionState) error {
+		sp := s.spaceByID(space)
+		switch {
+		case sp == nil:
+			return notFound("space %d of collection %q", space, s.Name)
+		case sp.numbers.Building:
+			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, space, s.Name)
+		case sp != s.active():
+			s.activate(sp)
+		}
+		return nil
+	})
+}
+
+// Rollback makes the space that was active before the present one active again, in one
+// commit, and returns its number: doing it twice changes nothing. Where there is none,
+// because there never was one or it has been dropped, it gives ErrInvalid.
+func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
+	err = c.changeSpaces(ctx, func(_ *group, s *collectionState) error {
+		sp := s.spaceByID(uint32(s.counters.PreviousSpace))
+		if sp == nil {
+			return invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
+		}
+		s.activate(sp)
+		space = sp.ID
+		return nil
+	})
+	return space, err
+}
+
+// Drop deletes a space, its codes, its model and its revisions, in one commit. The
+// active space cannot be dropped (ErrInvalid): activate another one before. One that is
+// being built can; whoever builds it gets ErrNotFound. Snapshots go on seeing it.
+func (c *Collection) Drop(ctx context.Context, space uint32) error {
+	return c.changeSpaces(ctx, func(g *group, s *collectionState) error {
+		sp := s.spaceByID(space)
+		switch {
+		case sp == nil:
+			return notFound("space %d of collection %q", space, s.Name)
+		case sp == s.active():
+			return invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", space, s.Name)
+		}
+		return g.drop(s, sp)
+	})
+}
+
+// changeSpaces runs f in the committer, when all codes are in memory.
+func (c *Collection) changeSpaces(ctx context.Context, f func(g *group, s *collectionState) error) error {
+	if !c.db.guard.enter() {
+		return ErrClosed
+	}
+	defer c.db.guard.leave()
+	if err := c.writable(); err != nil {
+		return err
+	}
+	if err := c.loaded(ctx); err != nil {
+		return err
+	}
+	return c.exclusive(ctx, false, f)
+}

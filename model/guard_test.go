@@ -1,0 +1,154 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// guarded trains on the first items of d, holds back some of them, and has a Guard
+// learn the rest without their labels.
+func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online, *Guard, []Example) {
+	t.Helper()
+	dims := []int{len(d.Vectors[0][0]), len(d.Vectors[1][0])}
+	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(d.Slice(0, first)), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewOnline(r.Model, r.Statistics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := examples(d.Slice(0, hold), never)
+	var lessons []Lesson
+	for i, item := range held {
+		lessons = append(lessons, r.Lesson(i, item.Labels))
+	}
+	g, err := o.Guard(t.Context(), held, lessons)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := examples(d.Slice(first, d.Items()), func(int) bool { return true })
+	if err := g.Learn(t.Context(), rest); err != nil {
+		t.Fatal(err)
+	}
+	return o, g, rest
+}
+
+// What helps is adopted and what does harm is not; whoever asks is told why.
+func TestGuard(t *testing.T) {
+	helps := synth.Pairs(synth.Config{Items: 1500, Classes: 12, Dims: []int{24, 16}, Noise: 1, Seed: 3})
+	harms := synth.Pairs(synth.Config{Items: 1500, Classes: 12, Dims: []int{24, 16}, Noise: 2, LabelsPerItem: 3, Seed: 3})
+	opt := Options{Bits: 64}
+	for _, c := range []struct {
+		what    string
+		data    *synth.Data
+		opt     Options
+		hold    int
+		adopt   bool
+		says    string
+		measure int // items, at least
+	}{
+		{"helps", helps, opt, 120, true, "more than its standard error", 100},
+		{"helps, views by target", helps, Options{Bits: 64, Views: ViewsTarget}, 120, true, "more than its standard error", 100},
+		{"helps, but too few say so", helps, opt, 30, false, fmt.Sprintf("takes %d", MinHeld), 1},
+		{"nobody says so", helps, opt, 0, false, "0 labelled items", 0},
+		{"harms", harms, opt, 120, false, "standard error", 100},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			o, g, _ := guarded(t, c.data, c.opt, 300, c.hold)
+			before := o.model
+			v, err := g.Verdict()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%+v", v)
+			if v.Adopt != c.adopt || !strings.Contains(v.Reason, c.says) || v.Held < c.measure || v.Held > c.hold {
+				t.Errorf("%+v", v)
+			}
+			if v.Lead != g.Lead() || c.hold > 0 && v.Lead != 0 { // has more dimensions of equal noise
+				t.Errorf("modality %d teaches", v.Lead)
+			}
+			for mod := range 2 {
+				if d := v.After[mod] - v.Before[mod]; c.adopt && d <= 0 || c.what == "harms" && d >= 0 || v.Before[mod] > 1 {
+					t.Errorf("modality %d: from %g to %g", mod, v.Before[mod], v.After[mod])
+				}
+			}
+			if again, err := g.Verdict(); err != nil || fmt.Sprint(again) != fmt.Sprint(v) {
+				t.Errorf("another verdict the second time: %+v, %v", again, err)
+			}
+			m, err := o.Revision()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameProjections(t, "the Online", m, before, 1e-12)
+			if n := o.Statistics().Items(0); n != 300 {
+				t.Errorf("the Online has %d items", n)
+			}
+		})
+	}
+}
+
+// The Guard has forgotten what it holds back, and nothing else.
+func TestGuardForgets(t *testing.T) {
+	o, rest := begun(t, 150)
+	want := o.Statistics().Clone()
+	items := examples(rest, never)
+	done, err := o.Learn(t.Context(), items[:200], TeacherLabels, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, lessons := slices.Clone(items[:250]), slices.Clone(done.Lessons)
+	for range 50 { // that have not taught
+		lessons = append(lessons, nil)
+	}
+	g, err := o.Guard(t.Context(), held, lessons)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameStatistics(t, "the guard's", g.online.Statistics(), want)
+	v, err := g.Verdict()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Adopt || v.Gain != 0 || v.StdErr != 0 || v.Held != 250 {
+		t.Errorf("of nothing: %+v", v)
+	}
+	held[3].Vectors = []Vector{Dense([]float32{1}), {}, {}}
+	lessons[3] = nil
+	if _, err := o.Guard(t.Context(), held, lessons); !errors.As(err, new(*DimensionError)) {
+		t.Errorf("a vector too short, of an item that has not taught: %v", err)
+	}
+}
+
+// Whoever cannot be found is no reason to adopt anything, and no label is no measure.
+func TestGuardOfOddItems(t *testing.T) {
+	o, rest := begun(t, 150)
+	items := examples(rest.Slice(0, 100), never)
+	for i := range items {
+		switch i % 4 {
+		case 0:
+			items[i].Labels = []uint32{1000} // the model does not know it
+		case 1:
+			items[i].Labels = nil
+		case 2:
+			items[i].Vectors = make([]Vector, 3)
+		default:
+			items[i].Vectors = []Vector{items[i].Vectors[0], {}, {}}
+		}
+	}
+	g, err := o.Guard(t.Context(), items, make([]Lesson, len(items)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Lead() != 0 {
+		t.Errorf("modality %d teaches, which no item has", g.Lead())
+	}
+	if v, err := g.Verdict(); err != nil || v.Adopt || v.Held != 0 || v.Reason == "" {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

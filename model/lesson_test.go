@@ -1,0 +1,272 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// as returns an Online for the model of o with other statistics.
+func as(t testing.TB, o *Online, s *Statistics) *Online {
+	t.Helper()
+	other, err := NewOnline(o.model, s.Clone())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// What items have taught can be taught again without them being looked at anew, and
+// taken out, whoever gave the codes.
+func TestLessons(t *testing.T) {
+	for teacher := TeacherLabels; teacher <= TeacherSelf; teacher++ {
+		t.Run(fmt.Sprint(teacher), func(t *testing.T) {
+			o, rest := begun(t, 150)
+			first, err := o.Revision()
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := o.Statistics().Clone()
+			items := examples(rest, func(i int) bool { return i%3 == 0 })
+			done, err := o.Learn(t.Context(), items, teacher, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			skipped := 0
+			for i, l := range done.Lessons {
+				want := 1
+				switch {
+				case len(items[i].Labels) > 0:
+				case teacher == TeacherSelf:
+					want = 3
+				case teacher == TeacherLabels || !items[i].Vectors[1].Present():
+					want = 0
+					skipped++
+				}
+				if len(l) != want {
+					t.Fatalf("item %d has taught %d codes, want %d", i, len(l), want)
+				}
+				if want == 3 {
+					for mod, x := range items[i].Vectors {
+						if (l[mod] != nil) != x.Present() {
+							t.Fatalf("item %d: code of modality %d is %v", i, mod, l[mod])
+						}
+					}
+				}
+			}
+			if skipped != done.Skipped {
+				t.Errorf("%d items have no lesson, %d were skipped", skipped, done.Skipped)
+			}
+			again := as(t, o, before)
+			for i := range items {
+				items[i].Labels = []uint32{77} // does not matter
+			}
+			if err := again.Relearn(t.Context(), items, done.Lessons); err != nil {
+				t.Fatal(err)
+			}
+			sameStatistics(t, "relearned", again.Statistics(), o.Statistics())
+			slices.Reverse(items)
+			slices.Reverse(done.Lessons)
+			if err := o.Forget(t.Context(), items, done.Lessons); err != nil {
+				t.Fatal(err)
+			}
+			sameStatistics(t, "forgotten", o.Statistics(), before)
+			last, err := o.Revision()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameProjections(t, "forgotten", last, first, 1e-8)
+		})
+	}
+}
+
+// What cannot be right is refused, and the chunk that it is in changes nothing.
+func TestLessonsRefused(t *testing.T) {
+	o, rest := begun(t, 150)
+	items := examples(rest.Slice(0, 9), never)
+	done, err := o.Learn(t.Context(), items, TeacherLabels, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := o.Statistics().Clone()
+	code := done.Lessons[0][0]
+	lacks := slices.IndexFunc(items, func(ex Example) bool { return !ex.Vectors[1].Present() })
+	if lacks < 0 {
+		t.Fatal("all items are complete")
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		what   string
+		ctx    context.Context
+		change func(items []Example, lessons []Lesson) ([]Example, []Lesson)
+		want   error
+		says   string
+	}{
+		{"one lesson fewer", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) { return e, l[1:] }, ErrMismatch, "9 items with 8 lessons"},
+		{"two codes of three", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			l[4] = Lesson{code, code}
+			return e, l
+		}, ErrMismatch, "2 codes"},
+		{"a code of nothing", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			l[4] = Lesson{nil}
+			return e, l
+		}, ErrMismatch, "0 words"},
+		{"a code too long", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			l[4] = Lesson{codec.NewCode(128)}
+			return e, l
+		}, ErrMismatch, "2 words"},
+		{"a modality that the item lacks", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			l[lacks] = Lesson{nil, code, nil}
+			return e, l
+		}, ErrMismatch, `"text"`},
+		{"too few vectors", nil, func(e []Example, l []Lesson) ([]Example, []Lesson) {
+			e[4].Vectors = e[4].Vectors[:2]
+			return e, l
+		}, ErrMismatch, "3 modalities"},
+		{"a cancelled context", cancelled, func(e []Example, l []Lesson) ([]Example, []Lesson) { return e, l }, context.Canceled, ""},
+	} {
+		ctx := c.ctx
+		if ctx == nil {
+			ctx = t.Context()
+		}
+		e, l := c.change(slices.Clone(items), slices.Clone(done.Lessons))
+		for name, f := range map[string]func(context.Context, []Example, []Lesson) error{"Relearn": o.Relearn, "Forget": o.Forget} {
+			if err := f(ctx, e, l); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s with %s: %v", name, c.what, err)
+			}
+		}
+		if _, err := o.Guard(ctx, e, l); !errors.Is(err, c.want) {
+			t.Errorf("Guard with %s: %v", c.what, err)
+		}
+	}
+	many := slices.Repeat(items, 80) // in a second chunk there are more than there is
+	if err := o.Forget(t.Context(), many, slices.Repeat(done.Lessons, 80)); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "have taught") {
+		t.Errorf("more than have taught: %v", err)
+	}
+	sameStatistics(t, "refused", o.Statistics(), before)
+}
+
+// The same results, to the last bit, on any number of goroutines.
+func TestOnlineWorkers(t *testing.T) {
+	var want []byte
+	var wantVerdict Verdict
+	for _, workers := range []int{1, 2, 5, 0} {
+		o, rest := begun(t, 150)
+		o.Workers = workers
+		items := examples(rest, func(i int) bool { return i%2 == 0 })
+		done, err := o.Learn(t.Context(), items[:400], TeacherModality, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Forget(t.Context(), items[:50], done.Lessons[:50]); err != nil {
+			t.Fatal(err)
+		}
+		g, err := o.Guard(t.Context(), items[100:400], done.Lessons[100:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Learn(t.Context(), items[400:]); err != nil {
+			t.Fatal(err)
+		}
+		verdict, err := g.Verdict()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := o.Revision()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := marshal(t, &Result{Model: m, Statistics: o.Statistics()})
+		got := append(a, b...)
+		if want == nil {
+			want, wantVerdict = got, verdict
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("other bytes on %d goroutines", workers)
+		}
+		if fmt.Sprint(verdict) != fmt.Sprint(wantVerdict) {
+			t.Errorf("another verdict on %d goroutines: %+v, not %+v", workers, verdict, wantVerdict)
+		}
+	}
+}
+
+// The lessons of training items are what the statistics were summed of: without them
+// nothing is left, whatever the method.
+func TestTrainingLessons(t *testing.T) {
+	pairs := synth.Pairs(synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 3, Missing: .3, Noise: 1})
+	many := synth.ManyLabels{Items: 700, Labels: 40, PerItem: 3, Dims: []int{9, 5, 4}}.Make()
+	for name, c := range map[string]struct {
+		data       *synth.Data
+		opt        Options
+		exceptions bool
+	}{
+		"labels":            {pairs, Options{Bits: 24}, false},
+		"chosen":            {pairs, Options{Bits: 24, Seed: 3}, false},
+		"embedded":          {many, Options{Bits: 16, LabelEmbedding: true}, false},
+		"joint":             {pairs, Options{Bits: 24, Method: MethodJoint}, false},
+		"joint, delta .01":  {pairs, Options{Bits: 24, Method: MethodJoint, Delta: .01}, true},
+		"paper, delta .01":  {pairs, Options{Bits: 24, Method: MethodPaper, Delta: .01}, true},
+		"paper, ten sweeps": {pairs, Options{Bits: 24, Method: MethodPaper, Delta: 1, Sweeps: 10}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ms := modalitiesOf([]int{9, 5, 4})
+			opt := c.opt
+			opt.Anchors = 60
+			if name != "chosen" {
+				opt = settled(ms, opt)
+			}
+			r, err := Train(t.Context(), ms, synthetic(c.data), opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exceptions := r.Exceptions()
+			if c.exceptions != (len(exceptions) > 0) {
+				t.Errorf("%d exceptions", len(exceptions))
+			}
+			code := codec.NewCode(r.Model.Bits())
+			items := examples(c.data, never)
+			var lessons []Lesson
+			for i, ex := range items {
+				l := r.Lesson(i, ex.Labels)
+				r.Model.LabelCode(code, ex.Labels)
+				if _, is := slices.BinarySearch(exceptions, i); is == slices.Equal(code, l[0]) {
+					t.Errorf("item %d: exception is %t", i, is)
+				}
+				lessons = append(lessons, l)
+			}
+			whole := r.Statistics.Clone()
+			o, err := NewOnline(r.Model, r.Statistics)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Forget(t.Context(), items, lessons); err != nil {
+				t.Fatal(err)
+			}
+			left := o.Statistics()
+			for mod := range left.parts {
+				if left.parts[mod].n != 0 {
+					t.Errorf("%d items of modality %d are left", left.parts[mod].n, mod)
+				}
+				left.parts[mod].n = whole.parts[mod].n
+				for i := range left.parts[mod].a {
+					left.parts[mod].a[i] += whole.parts[mod].a[i]
+				}
+				for i := range left.parts[mod].b {
+					left.parts[mod].b[i] += whole.parts[mod].b[i]
+				}
+			}
+			sameStatistics(t, "what is left, and all", left, whole)
+			if r.Lesson(10000, []uint32{10000}) != nil {
+				t.Error("a lesson of unknown labels")
+			}
+		})
+	}
+}

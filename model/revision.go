@@ -1,0 +1,174 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/internal/dense"
+)
+
+// The body of a revision (magic "FDHR", version 0) in the frame that wire.go
+// describes, as marshal.go has it of a model:
+//
+//	8         uint64 fingerprint of the base: the model that it is a revision of
+//	4         uint32 q: bits, as the base has
+//	4         uint32 g: labels that the base does not know
+//	4g        uint32 each: these labels, ascending, distinct
+//	8gq       float64: their rows of C
+//	4         uint32 T: modalities, as the base has; and T times:
+//	8           float64 gamma, zero or more
+//	4           uint32 k: features, as the base has
+//	8qk         float64: the projection P, a row of k for each bit
+const (
+	revisionMagic   = "FDHR"
+	revisionVersion = 0
+)
+
+// MarshalRevision returns what distinguishes m from the model base of which it is a
+// revision ([Online.Revision], [Model.Refit], [Model.Grow]): projections, their gammas,
+// and labels that were added. That is 8 q k bytes a modality, 4 + 8 q a label, and a
+// little more. Equal revisions give equal bytes.
+//
+// The error wraps ErrMismatch if m is not base but for these: if a label set that base
+// knows may have another code, or a vector other features, or an unlabelled item
+// another mix of its projections.
+func (m *Model) MarshalRevision(base *Model) ([]byte, error) {
+	grown, err := m.grownSince(base)
+	if err != nil {
+		return nil, err
+	}
+	w := newWireWriter(revisionMagic, revisionVersion)
+	w.u64(base.fingerprint)
+	w.u32(uint32(m.bits))
+	w.u32(uint32(len(grown)))
+	for _, l := range grown {
+		w.u32(m.labels[l])
+	}
+	for _, l := range grown {
+		w.f64s(m.c[l*m.bits : (l+1)*m.bits]...)
+	}
+	w.u32(uint32(len(m.p)))
+	for t, p := range m.p {
+		w.f64s(m.gammas[t])
+		w.u32(uint32(m.maps[t].size()))
+		w.f64s(p.Unpack().Data...)
+	}
+	return w.finish(), nil
+}
+
+// grownSince returns the places of the labels that base does not know.
+func (m *Model) grownSince(base *Model) (grown []int, err error) {
+	other := func(what string) ([]int, error) {
+		return nil, fmt.Errorf("%w: the model is no revision of the base: it has other %s", ErrMismatch, what)
+	}
+	if m.bits != base.bits || m.method != base.method || m.seed != base.seed || !slices.Equal(m.modalities, base.modalities) {
+		return other("bits, modalities, method or seed")
+	}
+	if m.views != base.views || !slices.Equal(m.mean, base.mean) || !slices.EqualFunc(m.fusions, base.fusions, func(f, g fusion) bool {
+		return f.centre == g.centre && slices.Equal(f.weights, g.weights)
+	}) {
+		return other("views or fusions")
+	}
+	known := 0
+	for l, label := range m.labels {
+		if known == len(base.labels) || base.labels[known] != label {
+			grown = append(grown, l)
+			continue
+		}
+		if !slices.Equal(m.c[l*m.bits:(l+1)*m.bits], base.c[known*m.bits:(known+1)*m.bits]) {
+			return other(fmt.Sprintf("directions, that of label %d for one", label))
+		}
+		known++
+	}
+	if known < len(base.labels) {
+		return other(fmt.Sprintf("labels, and not %d", base.labels[known]))
+	}
+	if !slices.Equal(m.maps, base.maps) { // in memory; elsewhere they may be the same
+		as := *m
+		as.labels, as.c = base.labels, base.c
+		if as.sign(); as.fingerprint != base.fingerprint {
+			return other("maps")
+		}
+	}
+	return grown, nil
+}
+
+// UnmarshalRevision reads a revision of m that MarshalRevision has written, from bytes
+// that may come from anywhere, of which it keeps none: the model that was written, to
+// the last bit. It shares the maps with m, so that it takes the memory of its
+// projections alone. The error wraps codec.ErrCorrupt, or ErrMismatch if it is a
+// revision of another model, or is a *FormatError for one of a newer release.
+func (m *Model) UnmarshalRevision(b []byte) (*Model, error) {
+	r, err := openFrame(b, "revision", revisionMagic, revisionVersion)
+	if err != nil {
+		return nil, err
+	}
+	if of := r.u64("fingerprint"); r.err == nil && of != m.fingerprint {
+		return nil, fmt.Errorf("%w: the bytes are a revision of another model, %016x instead of %016x", ErrMismatch, of, m.fingerprint)
+	}
+	if q := r.bits(); r.err == nil && q != m.bits {
+		r.fail("%d bits, where its base has %d", q, m.bits)
+	}
+	next := *m
+	r.grown(&next)
+	if T := r.count("the number of modalities", 1, maxModalities); r.err == nil && T != len(m.maps) {
+		r.fail("%d modalities, where its base has %d", T, len(m.maps))
+	}
+	next.gammas, next.p = nil, nil
+	for t, f := range m.maps {
+		gamma := r.f64("gamma")
+		if r.err == nil && gamma < 0 {
+			r.fail("gamma is %g", gamma)
+		}
+		k := r.count("the number of features", 1, maxFeatures)
+		if r.err == nil && k != f.size() {
+			r.fail("%d features of modality %q, where its base has %d", k, m.modalities[t].Name, f.size())
+		}
+		p := r.f64s(m.bits*k, "P")
+		if r.err != nil {
+			return nil, r.err
+		}
+		next.gammas = append(next.gammas, gamma)
+		next.p = append(next.p, dense.Pack(dense.Of(m.bits, k, p)))
+	}
+	if err := r.close(); err != nil {
+		return nil, err
+	}
+	if len(next.labels) > len(m.labels) {
+		next.sign()
+	}
+	return &next, nil
+}
+
+// grown reads labels and their directions, and merges them with those of m.
+func (r *wireReader) grown(m *Model) {
+	n := r.count("the number of new labels", 0, maxLabels-len(m.labels))
+	var labels []uint32
+	for range n {
+		l := r.u32("labels")
+		if r.err != nil {
+			return
+		}
+		if len(labels) > 0 && l <= labels[len(labels)-1] {
+			r.fail("label %d follows %d", l, labels[len(labels)-1])
+		}
+		if _, known := slices.BinarySearch(m.labels, l); known {
+			r.fail("label %d is known to the base", l)
+		}
+		labels = append(labels, l)
+	}
+	c := r.f64s(n*m.bits, "C")
+	if r.err != nil || n == 0 {
+		return
+	}
+	oldLabels, oldC := m.labels, m.c
+	m.labels, m.c = nil, nil
+	for len(labels) > 0 || len(oldLabels) > 0 {
+		from, directions := &labels, &c
+		if len(labels) == 0 || len(oldLabels) > 0 && oldLabels[0] < labels[0] {
+			from, directions = &oldLabels, &oldC
+		}
+		m.labels, m.c = append(m.labels, (*from)[0]), append(m.c, (*directions)[:m.bits]...)
+		*from, *directions = (*from)[1:], (*directions)[m.bits:]
+	}
+}

@@ -1,0 +1,152 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// revised is a small model and a revision of it, with labels that were added if grown.
+func revised(t testing.TB, grown bool) (base, revision *Model) {
+	t.Helper()
+	r := small(t)
+	o, err := NewOnline(r.Model, r.Statistics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := examples(synth.Pairs(synth.Config{Items: 20, Classes: 3, Dims: []int{3, 2}, Seed: 2}), never)
+	if grown {
+		for _, l := range []uint32{7, 1 << 31, 4} {
+			if err := o.Grow(l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range items {
+			items[i].Labels = []uint32{[]uint32{4, 1, 7}[i%3]}
+		}
+	}
+	if _, err := o.Learn(t.Context(), items, TeacherLabels, 0); err != nil {
+		t.Fatal(err)
+	}
+	if revision, err = o.Revision(); err != nil {
+		t.Fatal(err)
+	}
+	return r.Model, revision
+}
+
+func marshalRevision(t testing.TB, m, base *Model) []byte {
+	t.Helper()
+	b, err := m.MarshalRevision(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A revision comes back as the model that it was, to the last bit, also for a base
+// that was itself read.
+func TestRevisionRoundTrip(t *testing.T) {
+	for _, grown := range []bool{false, true} {
+		base, revision := revised(t, grown)
+		b := marshalRevision(t, revision, base)
+		want, _ := marshal(t, &Result{Model: revision, Statistics: NewStatistics(revision)})
+		stored, _ := marshal(t, &Result{Model: base, Statistics: NewStatistics(base)})
+		elsewhere, err := Unmarshal(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, base := range []*Model{base, elsewhere} {
+			got, err := base.UnmarshalRevision(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole, _ := got.MarshalBinary(); !bytes.Equal(whole, want) || got.Fingerprint() != revision.Fingerprint() {
+				t.Error("another model came back")
+			}
+			if !bytes.Equal(marshalRevision(t, got, base), b) || !bytes.Equal(marshalRevision(t, revision, base), b) {
+				t.Error("other bytes the second time")
+			}
+		}
+	}
+	base, _ := revised(t, false)
+	if got, err := base.UnmarshalRevision(marshalRevision(t, base, base)); err != nil || got.Fingerprint() != base.Fingerprint() {
+		t.Errorf("a model as a revision of itself: %v", err)
+	}
+	refit, err := base.Refit(small(t).Statistics, map[string]float64{"image": 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := base.UnmarshalRevision(marshalRevision(t, refit, base)); err != nil || got.Gamma(0) != 3 {
+		t.Errorf("another gamma: %v", err)
+	}
+}
+
+func TestRevisionOfAnother(t *testing.T) {
+	base, revision := revised(t, true)
+	data := synth.Pairs(synth.Config{Items: 30, Classes: 3, Dims: []int{3, 2}, Seed: 1})
+	r, err := Train(t.Context(), modalitiesOf([]int{3, 2}), synthetic(data), Options{Bits: 8, Anchors: 5, Map: map[string]MapKind{"text": MapLinear}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Model.UnmarshalRevision(marshalRevision(t, revision, base)); !errors.Is(err, ErrMismatch) {
+		t.Errorf("read with another base: %v", err)
+	}
+	for what, change := range map[string]func(m *Model){
+		"other maps":       func(m *Model) { m.maps = r.Model.maps },
+		"a label fewer":    func(m *Model) { m.labels, m.c = m.labels[1:], m.c[m.bits:] },
+		"other directions": func(m *Model) { m.c = slices.Clone(m.c); m.c[3]++ },
+		"other bits":       func(m *Model) { m.bits = 16 },
+		"another seed":     func(m *Model) { m.seed++ },
+		"another name":     func(m *Model) { m.modalities = m.Modalities(); m.modalities[1].Name = "sound" },
+		"another centre":   func(m *Model) { m.fusions = []fusion{{weights: m.Weights(0), centre: .25}} },
+		"another mean":     func(m *Model) { m.mean = slices.Clone(m.mean); m.mean[0] /= 2; m.mean[1] += .125 },
+	} {
+		other := *revision
+		change(&other)
+		if _, err := other.MarshalRevision(base); !errors.Is(err, ErrMismatch) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := base.MarshalRevision(revision); !errors.Is(err, ErrMismatch) {
+		t.Errorf("the base as a revision of what grew out of it: %v", err)
+	}
+}
+
+// FuzzRevision is FuzzModel for revisions.
+func FuzzRevision(f *testing.F) {
+	base, revision := revised(f, false)
+	f.Add(marshalRevision(f, revision, base))
+	_, grown := revised(f, true)
+	b := marshalRevision(f, grown, base)
+	f.Add(b)
+	f.Add(b[:100])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = reseal(b)
+		m, err := base.UnmarshalRevision(b)
+		if err != nil {
+			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) && !errors.As(err, new(*FormatError)) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again, err := m.MarshalRevision(base); err != nil || !bytes.Equal(again, b) {
+			t.Fatalf("other bytes the second time (%v)", err)
+		}
+		if (m.Fingerprint() == base.Fingerprint()) != slices.Equal(m.Labels(), base.Labels()) {
+			t.Fatal("the fingerprint does not follow the labels")
+		}
+		e := m.NewEncoder()
+		for i, mod := range m.Modalities() {
+			if err := e.Project(make([]float64, m.Bits()), i, make([]float32, mod.Dim)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !m.LabelCode(codec.NewCode(m.Bits()), m.Labels()) {
+			t.Fatal("its own labels are unknown")
+		}
+	})
+}
