@@ -210,6 +210,11 @@ func RowsKey(collection uint32, set byte, id uint32, container uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(k, id), container)
 }
 
+// RowsPrefix returns the prefix of all keys of a set.
+func RowsPrefix(collection uint32, set byte, id uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(CollectionKey(KindRows, collection), set), id)
+}
+
 // FieldRowsKey returns the key of the layer that holds those of the rows
 // container<<16 to container<<16 + 65535 that have a value in a field: of a field
 // of strings this one, of another a slice of values, see [SliceOf]. All values of

@@ -101,6 +101,7 @@ func (l *bulkLoad) applied() {
 		sp.stored(n.Spaces[i])
 		if rows := l.pending(sp); !rows.IsEmpty() {
 			sp.pending.edit().Or(rows)
+			sp.written += int(rows.GetCardinality())
 		}
 	}
 	s.counters = n

@@ -14,6 +14,8 @@ type coded struct {
 	space *space
 	rows  []uint32
 	encs  []encoding
+
+	teaches []bool // by row, where that matters: it has what projections learn from
 }
 
 // encodeBlock is how many items are read while those before them are encoded.

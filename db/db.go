@@ -37,6 +37,8 @@ type DB struct {
 	stored     mih.StoredCosts
 	pins       pins
 	keys       *keyCache
+	learners   learners
+	updates    chan struct{} // asks the updater to look; holds one
 }
 
 // Open opens the database in the folder dir, creating one where there is none
@@ -182,7 +184,7 @@ func (d *DB) start(store *pebble.DB) error {
 		}
 	}
 	d.store, d.committer = store, c
-	d.rebuild = make(chan struct{}, 1)
+	d.rebuild, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	first := c.newView()
 	first.acquire()
 	d.publish(first)
@@ -194,6 +196,7 @@ func (d *DB) start(store *pebble.DB) error {
 		first.release()
 		d.buildIndexes(ctx)
 	})
+	d.background.Go(func() { d.keepUpdated(ctx) })
 	return nil
 }
 
@@ -208,6 +211,12 @@ func (d *DB) publish(v *view) {
 			break
 		}
 	}
+	if d.updateDue(v) {
+		select {
+		case d.updates <- struct{}{}:
+		default: // it will look
+		}
+	}
 }
 
 // Close waits for the calls that are going on, makes everything durable and
@@ -219,6 +228,7 @@ func (d *DB) Close() error {
 		return ErrClosed
 	}
 	d.background.Wait()
+	d.checkpointAll()
 	d.pins.releaseAll()
 	close(d.committer.queue)
 	<-d.committer.finished

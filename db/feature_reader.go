@@ -12,6 +12,7 @@ import (
 // featureReader reads the features of rows in ascending order, in one pass over
 // the store.
 type featureReader struct {
+	collection uint32
 	it         *pebble.Iterator
 	valid      bool
 	modalities []Modality
@@ -25,12 +26,22 @@ func newFeatureReader(r pebble.Reader, cv *collectionView, from uint32) (*featur
 		return nil, readError(err, "features")
 	}
 	return &featureReader{
-		it: it, valid: it.First(),
+		collection: cv.ID, it: it, valid: it.First(),
 		modalities: cv.Modalities, buffers: make([]model.Vector, len(cv.Modalities)),
 	}, nil
 }
 
 func (f *featureReader) close() error { return f.it.Close() }
+
+// seek is read where rows in between are not wanted.
+func (f *featureReader) seek(vectors []model.Vector, row uint32) error {
+	if f.valid {
+		if at, _ := codec.FeatureKeyParts(f.it.Key()); at < row {
+			f.valid = f.it.SeekGE(codec.FeatureKey(f.collection, row, 0))
+		}
+	}
+	return f.read(vectors, row)
+}
 
 // read fills vectors with the features of the row, the zero Vector where it lacks one.
 // They are valid until the next call.

@@ -123,7 +123,7 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 					return 0, err
 				}
 				bytes += size
-				if ch.teaches() {
+				if ch.teaches() || s.recodes(st.row) {
 					if size, err = g.fetchTaught(s, st.row); err != nil {
 						return 0, err
 					}
@@ -411,7 +411,7 @@ func (g *group) put(s *collectionState, ch *change) error {
 		return err
 	}
 	for _, sp := range s.spaces {
-		if ch.teaches() {
+		if ch.teaches() || sp.recode.b.Contains(row) {
 			if err := g.unlearn(sp, row); err != nil {
 				return err
 			}

@@ -33,6 +33,12 @@ func (ch *change) teaches() bool {
 	return ch.kind != mergeItem || ch.item.vectors != nil || ch.item.labels != nil
 }
 
+// recodes reports whether a row waits for another code in some space: whatever is
+// written to it gives it that, and it has to teach again.
+func (s *collectionState) recodes(row uint32) bool {
+	return slices.ContainsFunc(s.spaces, func(sp *spaceState) bool { return sp.recode.b.Contains(row) })
+}
+
 // learnsFrom reports whether an item has something that the projections of the space
 // can learn from.
 func (s *space) learnsFrom(it *checked) bool {
@@ -83,6 +89,9 @@ func (g *group) unlearn(sp *spaceState, row uint32) error {
 // setOnline adds a row to a set of the online step, or takes it out.
 func (g *group) setOnline(sp *spaceState, set byte, row uint32, in bool) {
 	into := sp.onlineRows(set)
+	if in && set == codec.SetPending {
+		sp.written++
+	}
 	if into.b.Contains(row) == in {
 		return
 	}

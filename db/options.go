@@ -2,6 +2,7 @@ package db
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -26,6 +27,14 @@ type Options struct {
 	// KeyCacheBytes bounds the memory for keys of items that searches have
 	// found; 256 MiB by default.
 	KeyCacheBytes int64
+
+	// UpdateItems, if positive, makes the active space of a collection learn from what
+	// is written, in the background, whenever so many items have been: see
+	// Collection.Update, with TeacherAuto. UpdateInterval, if positive, does so at this
+	// interval where anything has been written. By default projections change only when
+	// Update is called.
+	UpdateItems    int
+	UpdateInterval time.Duration
 
 	// NoSync lets writes of items return before they are on stable storage: a
 	// crash, of the process too, may lose the latest ones, in reverse order, and

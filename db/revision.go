@@ -1,9 +1,10 @@
 package db
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -13,29 +14,44 @@ import (
 )
 
 // revisionDescriptor is what is stored of a revision of a space besides its
-// projections.
+// projections. It is immutable.
 type revisionDescriptor struct {
 	Version  int       `json:"version"`
 	Revision uint32    `json:"revision"`
 	Parent   uint32    `json:"parent,omitempty"` // absent: training
 	Created  time.Time `json:"created"`
 	Pinned   bool      `json:"pinned,omitempty"`
-	Model    chunked   `json:"model"` // absent of revision 1, whose model is that of the space
+	Model    chunked   `json:"model"` // zero of revision 1, whose model is that of the space
+
+	Outbox     uint64             `json:"outbox"` // departures before this number are out of the projections
+	Teacher    string             `json:"teacher,omitempty"`
+	Lead       string             `json:"lead,omitempty"`
+	Reason     string             `json:"reason,omitempty"`
+	Items      int                `json:"items"` // that have taught
+	Labelled   int                `json:"labelled"`
+	Unlabelled int                `json:"unlabelled"`
+	Forgotten  int                `json:"forgotten"`
+	Residual   map[string]float64 `json:"residual,omitempty"` // of all that have taught, by modality
+	Drift      *Drift             `json:"drift,omitempty"`    // of the items that came, before they taught
 }
 
 // readRevision reads the model of a revision of a space.
 func readRevision(r pebble.Reader, collection uint32, s *space, revision uint32) (*model.Model, error) {
+	if revision == 1 {
+		return s.trained, nil
+	}
+	what := fmt.Sprintf("revision %d of space %d", revision, s.ID)
 	d, err := readRevisionDescriptor(r, collection, s.ID, revision)
 	if err != nil {
 		return nil, err
 	}
 	b, err := readChunks(r, codec.RevisionPrefix(collection, s.ID, revision), 1, d.Model)
 	if err != nil {
-		return nil, readError(err, "revision %d of space %d", revision, s.ID)
+		return nil, readError(err, "%s", what)
 	}
 	m, err := s.trained.UnmarshalRevision(b)
 	if err != nil {
-		return nil, corrupt(err, "revision %d of space %d", revision, s.ID)
+		return nil, corrupt(err, "%s", what)
 	}
 	return m, nil
 }
@@ -58,4 +74,162 @@ func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 	return d, nil
 }
 
-var _ = errors.New
+// readRevisions reads the descriptors of the revisions of a space, and not their
+// projections.
+func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDescriptor, err error) {
+	prefix := codec.NumberKey(codec.KindRevision, collection, space)
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	if err != nil {
+		return nil, readError(err, "revisions of space %d", space)
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = readError(cerr, "revisions of space %d", space)
+		}
+	}()
+	for ok := it.First(); ok; {
+		if err := codec.CheckKey(it.Key()); err != nil {
+			return nil, corrupt(err, "key")
+		}
+		revision, _ := codec.RevisionKeyParts(it.Key())
+		d, err := readRevisionDescriptor(r, collection, space, revision)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+		ok = it.SeekGE(codec.PrefixEnd(codec.RevisionPrefix(collection, space, revision)))
+	}
+	return all, nil
+}
+
+// PinRevision keeps a revision of a space, 0 being the active one, however many come
+// after it, or no longer. Unless pinned, the first one and the latest eight are kept. A
+// revision that is not there any more gives ErrNotFound.
+func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pinned bool) error {
+	return c.changeSpaces(ctx, func(g *group, s *collectionState) error {
+		sp := s.spaceByID(space)
+		if space == 0 {
+			sp = s.active()
+		}
+		if sp == nil {
+			return notFound("space %d of collection %q", space, s.Name)
+		}
+		i := slices.IndexFunc(sp.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision })
+		if i < 0 {
+			return notFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
+		}
+		d := *sp.revisions[i]
+		d.Pinned = pinned
+		if err := g.writeRevisionDescriptor(sp, &d); err != nil {
+			return err
+		}
+		sp.revisions = slices.Clone(sp.revisions) // views share the slice
+		sp.revisions[i] = &d
+		s.dirty = true
+		return nil
+	})
+}
+
+// teacherRestored stands in place of a teacher where a revision has the projections of
+// an earlier one.
+const teacherRestored = "restored"
+
+// RestoreRevision makes the projections of a revision that is kept those of a new
+// revision of the space, 0 being the active one. What rows have taught since is taken
+// out of what was learned; they do not teach again unless they are written again, or by
+// training. Labels that have got a direction since cannot be taken back (ErrInvalid). A
+// revision that is not there any more gives ErrNotFound; ErrBusy if what has been
+// taught is being overwritten all the time.
+func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32) (*Update, error) {
+	if !c.db.guard.enter() {
+		return nil, ErrClosed
+	}
+	defer c.db.guard.leave()
+	if err := c.writable(); err != nil {
+		return nil, err
+	}
+	if err := c.loaded(ctx); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	out := &Update{Teacher: teacherRestored}
+	err := c.revise(ctx, space, func(u *updater) error {
+		sp := u.cv.space
+		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision }) {
+			return notFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
+		}
+		m, err := readRevision(u.v.snap, u.cv.ID, sp, revision)
+		if err != nil {
+			return err
+		}
+		if m.Fingerprint() != sp.model.Fingerprint() {
+			return invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
+		}
+		if err := u.restore(ctx, m, revision); err != nil {
+			return err
+		}
+		out.Space, out.Revision, out.Adopted, out.Forgotten = sp.ID, u.revision, true, u.forgotten
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Seconds = time.Since(start).Seconds()
+	return out, nil
+}
+
+// restore makes a revision with the projections of another one.
+func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) error {
+	later := func(l codec.Lesson) bool { return l.Revision > revision }
+	var gone []uint32
+	err := u.cv.forEachLesson(ctx, u.v.snap, later, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
+		gone = append(gone, rows...)
+		return u.learning(u.l.online.Forget(ctx, items, lessons))
+	})
+	if err != nil {
+		return err
+	}
+	u.forgotten += len(gone)
+	sp := u.cv.space
+	statistics, err := u.l.online.Statistics().MarshalBinary()
+	if err != nil {
+		return u.learning(err)
+	}
+	projections, err := m.MarshalRevision(sp.trained)
+	if err != nil {
+		return u.learning(err)
+	}
+	next := sp.revised(sp.Revision+1, m)
+	u.parent, u.teacherName = revision, teacherRestored
+	d, err := u.descriptor(m, next.Revision, projections)
+	if err != nil {
+		return err
+	}
+	err = u.inSpace(ctx, func(g *group, s *collectionState, sp *spaceState) error {
+		for _, row := range gone {
+			if sp.changed.Contains(row) {
+				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", ErrBusy, sp.ID)
+			}
+		}
+		if err := g.writeRevision(sp, d, projections); err != nil {
+			return err
+		}
+		if err := g.writeCheckpoint(sp, statistics, u.l.outbox); err != nil {
+			return err
+		}
+		for _, row := range gone {
+			g.block(codec.LessonsKey(s.ID, sp.ID, row), -1, false).Clear(byte(row))
+		}
+		sp.numbers.Taught -= uint64(len(gone))
+		sp.numbers.Checkpoint = uint64(next.Revision)
+		sp.revise(next)
+		s.dirty = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	u.revision = next.Revision
+	u.l.forget() // its projections are not those of its statistics
+	return nil
+}

@@ -24,11 +24,14 @@ type spaceState struct {
 	pending sharedBitmap        // rows that the online step has not seen
 	recode  sharedBitmap        // rows whose codes are not those of their labels yet
 
+	revisions []*revisionDescriptor // that are kept, ascending; the slice is replaced, not written to
+	written   int                   // rows from which it may learn, since the last update began
+
 	// No block of the space has ever been written.
 	fresh bool
 
 	// changed collects the rows that were put or deleted since the builder of the
-	// space took its view; nil while there is none.
+	// space, or what updates it, took its view; nil while there is neither.
 	changed *roaring.Bitmap
 }
 
@@ -52,13 +55,17 @@ type spaceView struct {
 	sets    []codeSetView // of its views
 	pending *roaring.Bitmap
 	recode  *roaring.Bitmap
+
+	revisions []*revisionDescriptor // that are kept, ascending
+	written   int                   // rows from which it may learn, since the last update began
 }
 
 func (s *spaceState) publish() spaceView {
 	v := spaceView{
 		space: s.space, numbers: s.counters(), coded: int(s.numbers.Coded),
 		pending: s.pending.publish(), recode: s.recode.publish(),
-		sets: make([]codeSetView, 0, len(s.sets)),
+		sets:      make([]codeSetView, 0, len(s.sets)),
+		revisions: s.revisions, written: s.written,
 	}
 	for _, set := range s.sets {
 		v.sets = append(v.sets, set.publish())
@@ -125,6 +132,9 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 			return nil, corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.view), "counters of collection %q", d.Name)
 		}
 		set.table, set.stored, set.loading, set.freshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
+	}
+	if s.revisions, err = readRevisions(r, d.ID, sp.ID); err != nil {
+		return nil, err
 	}
 	prefix := codec.NumberKey(codec.KindOnlineRows, d.ID, sp.ID)
 	err = forEach(r, prefix, func(key, value []byte) error {

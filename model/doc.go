@@ -54,6 +54,17 @@
 // code ([FusionChoice]): their sum, a weighted sum or one of them alone, with or
 // without the mean code. [Model.Fuse] does what was chosen.
 //
+// # Streams
+//
+// An [Online] goes on learning projections from items as they come, and
+// [Online.Revision] gives the model that has learned them; the code space stays, so that
+// codes made earlier remain comparable. Labelled items teach the code of their labels.
+// For others a projection says which code is to be learned (a [Teacher]), which on some
+// data gains and on other data loses: a [Guard] tries it and judges by labelled items
+// that it holds back. What an item has taught is its [Lesson]: with it, and its vectors as
+// they were, the item can be forgotten, or taught again. [Result.Lesson] has those of the
+// training. [Online.Grow] gives a label that training has not seen a code.
+//
 // # Use
 //
 // [Train] reads a [Source] twice or a few times and returns a [Model], its
@@ -62,9 +73,10 @@
 // makes the projections of an item into one; [Evaluate] measures rankings. The example
 // of the package is the whole flow.
 //
-// Stored forms are [Model.MarshalBinary] and [Statistics.MarshalBinary]; the
-// comment of marshal.go gives every byte. [Unmarshal] and
-// [UnmarshalStatistics] accept bytes from anywhere.
+// Stored forms are [Model.MarshalBinary], [Statistics.MarshalBinary] and, for what an
+// update changes of a model, [Model.MarshalRevision]; the comments of marshal.go and
+// revision.go give every byte. [Unmarshal], [UnmarshalStatistics] and
+// [Model.UnmarshalRevision] accept bytes from anywhere.
 //
 // # Shapes
 //
@@ -85,8 +97,9 @@
 // # Concurrency
 //
 // A Model is immutable and safe for concurrent use. An [Encoder] holds scratch
-// memory, and Statistics are summed into: one goroutine at a time. Train and
-// Evaluate use GOMAXPROCS goroutines and leave none behind.
+// memory, and Statistics, an Online and a Guard are summed into: one goroutine at a time.
+// Train and Evaluate use GOMAXPROCS goroutines and leave none behind; an Online as many
+// as its field Workers says.
 //
 // # Errors
 //

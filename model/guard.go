@@ -16,7 +16,14 @@ const MinHeld = 50
 // A Guard tries what items without labels would teach, on a copy of an Online, and
 // says whether retrieval of labelled items that it holds back is better for it.
 // Without that, such an update may well lose: what a projection teaches is its own
-// errors, too.
+// errors, too. Once a Verdict says so, Learn the same items with the Online itself.
+//
+// It may refuse what would gain: where gains are about as small as what so many held
+// items can tell, and, of held items that have taught, where there are about as many
+// features as labelled items and gamma is small, because projections without them are
+// then not what they are with them. So hold back items that have not taught yet, if there
+// are any. Many items tell more than few: let those that were refused wait, and try them
+// again with those that follow.
 //
 // It is for one goroutine at a time, and independent of the Online from when it has
 // been made. It takes the memory of another Online and, for each held item, 4 q bytes
@@ -65,7 +72,7 @@ type Verdict struct {
 //
 // It costs k^3/3 + q k^2 multiplications a modality, what Forget costs, the projections
 // of the held items, and n^2 distances a modality for n of them (as bounded as Verdict). The error is one of
-// Forget or a *SingularError; o is as it was, always.
+// Forget or a *SingularError; o learns and forgets nothing.
 func (o *Online) Guard(ctx context.Context, held []Example, lessons []Lesson) (g *Guard, err error) {
 	defer guard(&err, "making a guard")
 	g = &Guard{online: o.clone()}

@@ -152,3 +152,28 @@ func TestGuardOfOddItems(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
+
+// One modality is asked for itself.
+func TestGuardOfOneModality(t *testing.T) {
+	d := synth.Pairs(synth.Config{Items: 1200, Classes: 12, Dims: []int{24}, Noise: 1, Seed: 3})
+	r, err := Train(t.Context(), modalitiesOf([]int{24}), synthetic(d.Slice(0, 200)), Options{Bits: 64, Anchors: 180, Gamma: map[string]float64{"image": 1e-4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewOnline(r.Model, r.Statistics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := examples(d.Slice(200, 300), never) // which have not taught
+	g, err := o.Guard(t.Context(), held, make([]Lesson, len(held)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Learn(t.Context(), examples(d.Slice(300, 1200), func(int) bool { return true })); err != nil {
+		t.Fatal(err)
+	}
+	v, err := g.Verdict()
+	if err != nil || !v.Adopt || v.Held != 100 || len(v.Before) != 1 || v.Lead != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

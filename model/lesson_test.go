@@ -270,3 +270,36 @@ func TestTrainingLessons(t *testing.T) {
 		})
 	}
 }
+
+// Where one modality cannot be solved, the others have learned nothing of the chunk.
+func TestLearnUndone(t *testing.T) {
+	o, rest := begun(t, 150)
+	m := *o.model
+	m.gammas = []float64{.01, 0, .01}
+	o, err := NewOnline(&m, NewStatistics(&m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := examples(rest.Slice(0, 40), func(i int) bool { return i%2 == 0 })
+	before := o.Statistics().Clone()
+	done, err := o.Learn(t.Context(), items, TeacherSelf, 0)
+	var singular *SingularError
+	if !errors.As(err, &singular) || singular.Modality != "text" {
+		t.Fatalf("gamma 0 without items: %v", err)
+	}
+	for mod := range before.parts {
+		for i := range before.parts[mod].a { // of rounding
+			if v := o.Statistics().parts[mod].a[i]; v > 1e-12 || v < -1e-12 {
+				t.Fatalf("A of modality %d is left with %g", mod, v)
+			}
+		}
+		if n := o.Statistics().Items(mod); n != 0 {
+			t.Errorf("modality %d has %d items", mod, n)
+		}
+	}
+	for i, l := range done.Lessons {
+		if l != nil {
+			t.Errorf("item %d has taught %v", i, l)
+		}
+	}
+}

@@ -100,6 +100,13 @@ func (m *Model) LabelCode(dst codec.Code, labels []uint32) bool {
 	return true
 }
 
+// Knows reports whether the model knows any of the labels, which must be sorted and
+// distinct.
+func (m *Model) Knows(labels []uint32) bool {
+	var room [16]int32
+	return len(appendKnown(room[:0], m.labels, labels)) > 0
+}
+
 // Refit returns the model with projections solved from the statistics, which
 // must belong to its code space. gamma overrides the ridge of the modalities
 // that it names; m is left as it was. The codes of labels do not change. The

@@ -82,7 +82,8 @@ const (
 )
 
 // NewOnline returns an Online of a model and its statistics, which it changes from
-// now on: give it a Clone to keep them. The error wraps ErrMismatch if they do not
+// now on: give it a Clone to keep them. It takes the model's projections for those of
+// the statistics (see Refit). The error wraps ErrMismatch if they do not
 // belong together.
 func NewOnline(m *Model, s *Statistics) (*Online, error) {
 	if err := m.checkStatistics(s); err != nil {
@@ -99,6 +100,14 @@ func NewOnline(m *Model, s *Statistics) (*Online, error) {
 	return o, nil
 }
 
+// Refit lets go of the model's projections, where these are not those of the
+// statistics: they are solved from them when they are next needed.
+func (o *Online) Refit() {
+	for t := range o.parts {
+		o.parts[t].state = stale
+	}
+}
+
 // Taught is what Learn did.
 type Taught struct {
 	Labelled   int // items that have taught by their labels
@@ -112,17 +121,19 @@ type Taught struct {
 	Lessons []Lesson
 }
 
-// Learn adds items to the statistics; they may have no labels. lead is the modality that teaches with
-// TeacherModality; items without it, and without known labels, teach nothing. Items
-// are taken in chunks of MaxLesson. Where only labels teach, the statistics depend on
-// nothing but the sum of the items, whatever the calls and, but for rounding, their
-// order; where projections teach, a chunk learns from those before it.
+// Learn adds items to the statistics; they may have no labels. lead is the modality that
+// teaches with TeacherModality; items without it, and without known labels, teach
+// nothing. Items are taken in chunks of MaxLesson. Where only labels teach, the
+// statistics depend on nothing but the sum of the items, whatever the calls and, but for
+// rounding, their order; where projections teach, a chunk learns from those before it.
 //
 // A chunk of m items costs m k (k/2 + q) multiplications a modality, later where only
 // labels teach, for many chunks at once; where projections teach, also k^3/3 for a new
-// factor, or 2 m k^2 for an update of the old one if m is at most 16, and m k (k + 3q). On an error that wraps ErrMismatch or
-// ErrNotFinite, or is a *DimensionError or a *SingularError, or when the context ends,
-// the items of the chunk that it was in and of those behind have taught nothing.
+// factor, or 2 m k^2 for an update of the old one if m is at most 16, and m k (k + 3q), so
+// that items cost a few times less in chunks of a hundred than one by one.
+// On an error that wraps ErrMismatch or ErrNotFinite, or is a *DimensionError or a
+// *SingularError, or when the context ends, the items of the chunk that it was in and of
+// those behind have taught nothing.
 func (o *Online) Learn(ctx context.Context, items []Example, teacher Teacher, lead int) (done Taught, err error) {
 	defer guard(&err, "in the online step")
 	if teacher > TeacherSelf || (teacher == TeacherModality && (lead < 0 || lead >= len(o.parts))) {

@@ -3,13 +3,10 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -308,137 +305,4 @@ func TestOnlineRefuses(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	sameStatistics(t, "refused", o.Statistics(), before)
-}
-
-// streamed trains on a tenth of the set and streams the rest in chunks of 100; the
-// codes of items are what they are when they come.
-func streamed(t *testing.T, data *dataset, seed uint64, hidden bool, teacher Teacher) (i2t, t2i float64) {
-	t.Helper()
-	const lead = 1 // text
-	n := len(data.train.labels)
-	order := rand.New(rand.NewPCG(seed, 77)).Perm(n)
-	pick := func(rows []int) *memory {
-		m := &memory{vectors: make([][][]float32, 2)}
-		for _, i := range rows {
-			m.labels = append(m.labels, data.train.labels[i])
-			for mod, x := range data.train.vectors {
-				m.vectors[mod] = append(m.vectors[mod], x[i])
-			}
-		}
-		return m
-	}
-	opt := authors(64)
-	opt.Seed, opt.Anchors = seed, 0
-	first := pick(order[:n/10])
-	r, err := Train(t.Context(), data.modalities, first, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := NewOnline(r.Model, r.Statistics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := codec.NewCodes(64, 0)
-	var labels [][]uint32
-	code := codec.NewCode(64)
-	for _, l := range first.labels {
-		r.Model.LabelCode(code, l)
-		db.Append(code)
-		labels = append(labels, l)
-	}
-	m := r.Model
-	for rows := range slices.Chunk(order[n/10:], 100) {
-		part := pick(rows)
-		items := examples(&synth.Data{Vectors: part.vectors, Labels: part.labels}, func(int) bool { return hidden })
-		if _, err := o.Learn(t.Context(), items, teacher, lead); err != nil {
-			t.Fatal(err)
-		}
-		if m, err = o.Revision(); err != nil {
-			t.Fatal(err)
-		}
-		e := m.NewEncoder()
-		z := make([]float64, 64)
-		for _, item := range items {
-			if !m.LabelCode(code, item.Labels) {
-				if err := e.Project(z, lead, item.Vectors[lead].Value); err != nil {
-					t.Fatal(err)
-				}
-				codec.PackSigns(code, z)
-			}
-			db.Append(code)
-		}
-		labels = append(labels, part.labels...)
-	}
-	shuffled := *data
-	train := *data.train
-	train.labels = labels
-	shuffled.train = &train
-	a, _ := shuffled.evaluate(t, m, db, 0)
-	b, _ := shuffled.evaluate(t, m, db, 1)
-	return a.MAP, b.MAP
-}
-
-func TestOnlineQuality(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests train under the race detector")
-	}
-	data := readDataset(t, "wiki")
-	for _, c := range []struct {
-		what     string
-		hidden   bool
-		teacher  Teacher
-		i2t, t2i float64
-	}{
-		{"labels", false, TeacherLabels, .355, .743},
-		{"stronger modality", true, TeacherModality, .245, .540},
-		{"self", true, TeacherSelf, .214, .215},
-		{"offline", true, TeacherLabels, 0, 0},
-	} {
-		var i2t, t2i float64
-		const seeds = 4
-		for seed := range uint64(seeds) {
-			a, b := streamed(t, data, seed, c.hidden, c.teacher)
-			i2t += a / seeds
-			t2i += b / seeds
-		}
-		t.Logf("%s: %.3f / %.3f", c.what, i2t, t2i)
-		if i2t < c.i2t || t2i < c.t2i {
-			t.Errorf("%s: %.3f / %.3f, at least %.3f / %.3f is expected", c.what, i2t, t2i, c.i2t, c.t2i)
-		}
-	}
-}
-
-// BenchmarkOnline learns 100 labelled items and makes a revision, in chunks of so many.
-func BenchmarkOnline(b *testing.B) {
-	src := newStream(2000, 10, 128, 128)
-	var items []Example
-	for ex := range src.Examples(b.Context()) {
-		item := Example{Labels: slices.Clone(ex.Labels)}
-		for _, x := range ex.Vectors {
-			item.Vectors = append(item.Vectors, Dense(slices.Clone(x.Value)))
-		}
-		items = append(items, item)
-	}
-	for _, chunk := range []int{1, 10, 100} {
-		b.Run(fmt.Sprintf("chunk=%d", chunk), func(b *testing.B) {
-			r := train128(b, src, MethodLabels, 800)
-			o, err := NewOnline(r.Model, r.Statistics)
-			if err != nil {
-				b.Fatal(err)
-			}
-			i := 0
-			for b.Loop() {
-				for range 100 / chunk {
-					if _, err := o.Learn(b.Context(), items[i:i+chunk], TeacherLabels, 0); err != nil {
-						b.Fatal(err)
-					}
-					i = (i + chunk) % len(items)
-				}
-				if _, err := o.Revision(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/100, "us/item")
-		})
-	}
 }

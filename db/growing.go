@@ -1,0 +1,175 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// growLabels gives labels that items carry and the model of a space does not know a
+// direction in the code space, each its own, in one commit: a revision that knows them,
+// and the rows whose codes that changes. recode then gives these their codes.
+func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) error {
+	return c.revise(ctx, space, func(u *updater) error {
+		out.Space, out.Revision = u.cv.space.ID, u.cv.space.Revision
+		known := u.cv.space.model.Labels()
+		var grown []uint32
+		for id, name := range u.cv.names {
+			if _, is := slices.BinarySearch(known, uint32(id)); is {
+				continue
+			}
+			rows, err := labelRows(u.v.snap, u.cv.ID, uint32(id))
+			if err != nil {
+				return err
+			}
+			if rows.IsEmpty() {
+				continue
+			}
+			err = u.l.online.Grow(uint32(id))
+			switch {
+			case errors.Is(err, model.ErrNoDirection):
+				out.NoDirection = append(out.NoDirection, name)
+				continue
+			case err != nil:
+				return u.learning(err)
+			}
+			grown, out.Grown = append(grown, uint32(id)), append(out.Grown, name)
+		}
+		if len(grown) == 0 {
+			return nil
+		}
+		u.checkpoint = true // those that are stored are of a model without these labels
+		u.reason = "labels have got directions"
+		u.recode = grown
+		err := u.commit(ctx)
+		out.Revision, out.Adopted, out.Forgotten = u.revision, err == nil, u.forgotten
+		return err
+	})
+}
+
+// labelRows returns the rows that carry a label.
+func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) {
+	rows := roaring.New()
+	prefix := codec.RowsPrefix(collection, codec.SetLabel, id)
+	err := forEach(r, prefix, func(key, value []byte) error {
+		_, _, container := codec.RowsKeyParts(key)
+		return addRows(rows, key, value, container)
+	})
+	return rows, err
+}
+
+// carriers returns the rows that carry one of the labels.
+func carriers(r pebble.Reader, collection uint32, labels []uint32) (*roaring.Bitmap, error) {
+	all := roaring.New()
+	for _, id := range labels {
+		rows, err := labelRows(r, collection, id)
+		if err != nil {
+			return nil, err
+		}
+		all.Or(rows)
+	}
+	return all, nil
+}
+
+// recodedRows is how many rows get another code in one commit.
+const recodedRows = 1024
+
+// recode gives the rows of a space whose codes have to be made again their codes, block
+// after block, and returns how many they were. What they have taught by the code before
+// goes to the outbox, and they teach again. Where it ends early, another call goes on.
+func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error) {
+	for {
+		var block *coded
+		err := c.read(func(v *view, cv *collectionView) error {
+			if cv.codesOnly() {
+				return nil // refused later, with the words for it
+			}
+			cv, err := cv.inSpace(space)
+			if err != nil || cv.space == nil || cv.recode.IsEmpty() {
+				return err
+			}
+			space = cv.space.ID
+			block, err = encodeSome(ctx, v, cv, firstRows(cv.recode, recodedRows))
+			return err
+		})
+		if err != nil || block == nil {
+			return n, err
+		}
+		err = c.exclusive(ctx, false, func(g *group, s *collectionState) error {
+			sp := s.spaceByID(space)
+			if sp == nil {
+				return notFound("space %d of collection %q", space, s.Name)
+			}
+			if sp.space != block.space {
+				return nil // it has got another revision: once more
+			}
+			for _, row := range block.rows {
+				if _, err := g.fetchTaught(s, row); err != nil {
+					return err
+				}
+			}
+			for i, row := range block.rows {
+				if !sp.recode.b.Contains(row) {
+					continue // it has been written meanwhile, with the code that it is to have
+				}
+				if err := g.unlearn(sp, row); err != nil {
+					return err
+				}
+				if err := g.setCodes(s, sp, row, block.encs[i]); err != nil {
+					return err
+				}
+				g.setOnline(sp, codec.SetRecode, row, false)
+				g.setOnline(sp, codec.SetPending, row, block.teaches[i])
+				n++
+			}
+			s.dirty = true
+			return nil
+		})
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// firstRows returns the first rows of a set.
+func firstRows(set *roaring.Bitmap, limit int) []uint32 {
+	var rows []uint32
+	for it := set.Iterator(); it.HasNext() && len(rows) < limit; {
+		rows = append(rows, it.Next())
+	}
+	return rows
+}
+
+// encodeSome makes the codes of some rows.
+func encodeSome(ctx context.Context, v *view, cv *collectionView, rows []uint32) (*coded, error) {
+	out := &coded{space: cv.space, rows: rows, encs: make([]encoding, len(rows)), teaches: make([]bool, len(rows))}
+	features, err := newFeatureReader(v.snap, cv, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer features.close()
+	vectors := make([]model.Vector, len(cv.Modalities))
+	for i, row := range rows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rec, err := readRecord(v.snap, cv.ID, row)
+		if err != nil {
+			return nil, err
+		}
+		if err := features.seek(vectors, row); err != nil {
+			return nil, err
+		}
+		if out.encs[i], err = cv.space.encode(vectors, rec.Labels, nil); err != nil {
+			return nil, err
+		}
+		out.teaches[i] = slices.ContainsFunc(cv.space.modalities, func(t int) bool { return has(vectors, t) })
+	}
+	return out, nil
+}

@@ -1,0 +1,332 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// The statistics of a space are stored now and then only (a checkpoint): they are
+// large. In between, what rows have taught since stands in their lessons, and what has
+// to be taken out again in the outbox:
+//
+//	statistics = checkpoint
+//	           + lessons of revisions after the checkpoint
+//	           - departures whose lessons are of revisions up to the checkpoint
+//
+// Lessons and departures are written in the commits of the updates and writes that
+// cause them, so this holds after a crash at any point.
+
+// A learner carries on the learning of the projections of one space. It is made when
+// it is first needed and stays, as the statistics take a while to be brought up to
+// date.
+type learner struct {
+	busy chan struct{} // holds one while somebody works with it
+
+	online   *model.Online // nil: to be made from what is stored
+	revision uint32        // the last one whose lessons it has learned
+	outbox   uint64        // departures before this number have been taken out
+	ahead    int           // items that the checkpoint knows nothing of, or too many
+
+	refused   int // items without labels, when they were last tried and refused
+	forgotten int // items that have been taken out since the last revision
+}
+
+// learners are those of a database.
+type learners struct {
+	mu sync.Mutex
+	of map[learnerKey]*learner
+}
+
+type learnerKey struct{ collection, space uint32 }
+
+// get returns the learner of a space, locked. release gives it back.
+func (l *learners) get(ctx context.Context, key learnerKey) (*learner, error) {
+	l.mu.Lock()
+	if l.of == nil {
+		l.of = map[learnerKey]*learner{}
+	}
+	one := l.of[key]
+	if one == nil {
+		one = &learner{busy: make(chan struct{}, 1)}
+		l.of[key] = one
+	}
+	l.mu.Unlock()
+	select {
+	case one.busy <- struct{}{}:
+		return one, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *learner) release() { <-l.busy }
+
+// forget lets go of what it knows, which may be wrong.
+func (l *learner) forget() { l.online = nil }
+
+// remove forgets the learner of a space that has been dropped.
+func (l *learners) remove(key learnerKey) {
+	l.mu.Lock()
+	delete(l.of, key)
+	l.mu.Unlock()
+}
+
+// learner returns the learner of the space that cv looks at, up to date with the view
+// and locked until it is released.
+func (d *DB) learner(ctx context.Context, v *view, cv *collectionView) (*learner, error) {
+	l, err := d.learners.get(ctx, learnerKey{cv.ID, cv.space.ID})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.catchUp(ctx, v, cv); err != nil {
+		l.forget()
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// catchUp brings the statistics to those of the view.
+func (l *learner) catchUp(ctx context.Context, v *view, cv *collectionView) error {
+	learned := uint64(l.revision) // the last revision whose lessons were learned before they departed
+	if l.online == nil || l.revision != cv.space.Revision {
+		if err := l.load(ctx, v, cv); err != nil {
+			return err
+		}
+		learned = cv.numbers.Checkpoint
+	}
+	return l.takeOut(ctx, v.snap, cv, uint32(learned))
+}
+
+// load reads the checkpoint and adds the lessons after it.
+func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
+	sp := cv.space
+	what := fmt.Sprintf("statistics of space %d", sp.ID)
+	b, err := readChunks(v.snap, codec.NumberKey(codec.KindStatistics, cv.ID, sp.ID), 0, sp.Statistics)
+	if err != nil {
+		return readError(err, "%s", what)
+	}
+	statistics, err := model.UnmarshalStatistics(b)
+	if err == nil {
+		l.online, err = model.NewOnline(sp.model, statistics)
+	}
+	if err != nil {
+		return corrupt(err, "%s", what)
+	}
+	if i := len(cv.revisions) - 1; i >= 0 && cv.revisions[i].Teacher == teacherRestored {
+		l.online.Refit()
+	}
+	l.online.Workers = backgroundWorkers()
+	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
+	if cv.numbers.Checkpoint == uint64(sp.Revision) {
+		return nil
+	}
+	later := func(lesson codec.Lesson) bool { return uint64(lesson.Revision) > cv.numbers.Checkpoint }
+	return cv.forEachLesson(ctx, v.snap, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+		l.ahead += len(items)
+		return annotate(l.online.Relearn(ctx, items, lessons), "what rows of space %d have taught", sp.ID)
+	})
+}
+
+// takeOut takes the departures out of the statistics that have not been yet, and are
+// of a revision up to the one given.
+func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionView, upTo uint32) error {
+	sp := cv.space
+	next := cv.numbers.NextOutbox
+	if l.outbox == next {
+		return nil
+	}
+	known := uint64(0) // to the projections, before this number
+	if i := len(cv.revisions) - 1; i >= 0 {
+		known = cv.revisions[i].Outbox
+	}
+	var items []model.Example
+	var lessons []model.Lesson
+	flush := func() error {
+		err := annotate(l.online.Forget(ctx, items, lessons), "what rows of space %d had taught", sp.ID)
+		l.ahead += len(items)
+		items, lessons = items[:0], lessons[:0]
+		return err
+	}
+	end := codec.PrefixEnd(codec.NumberKey(codec.KindOutbox, cv.ID, sp.ID))
+	err := forEachIn(r, codec.OutboxKey(cv.ID, sp.ID, l.outbox), end, func(key, value []byte) error {
+		d, err := codec.DecodeDeparture(sp.Bits, value)
+		if err == nil && codec.OutboxNumber(key) >= next {
+			err = fmt.Errorf("the next number is %d", next)
+		}
+		if err != nil {
+			return corrupt(err, "outbox %x", key)
+		}
+		if codec.OutboxNumber(key) >= known {
+			l.forgotten++
+		}
+		if d.Revision > upTo {
+			return nil
+		}
+		vectors := make([]model.Vector, len(cv.Modalities))
+		for _, f := range d.Features {
+			if int(f.Modality) >= len(vectors) {
+				return corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)), "outbox %x", key)
+			}
+			if err := cv.Modalities[f.Modality].decodeVector(&vectors[f.Modality], f.Record); err != nil {
+				return corrupt(err, "outbox %x", key)
+			}
+		}
+		item := sp.example(vectors, nil)
+		lesson, err := sp.lesson(d.Lesson, item)
+		if err != nil {
+			return corrupt(err, "outbox %x", key)
+		}
+		items, lessons = append(items, item), append(lessons, lesson)
+		if len(items) == model.MaxLesson {
+			return flush()
+		}
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil {
+		l.outbox = next
+	}
+	return err
+}
+
+// example returns an item as the model of the space takes it.
+func (s *space) example(vectors []model.Vector, labels []uint32) model.Example {
+	ex := model.Example{Vectors: make([]model.Vector, len(s.modalities)), Labels: labels}
+	for i, t := range s.modalities {
+		if has(vectors, t) {
+			ex.Vectors[i] = vectors[t]
+		}
+	}
+	return ex
+}
+
+// lesson returns what an item has taught from how it is stored.
+func (s *space) lesson(l codec.Lesson, item model.Example) (model.Lesson, error) {
+	size := codec.Bytes(s.Bits)
+	codes := len(l.Codes) / size
+	if codes != 1 && codes != len(s.modalities) {
+		return nil, fmt.Errorf("lesson of %d codes for %d modalities", codes, len(s.modalities))
+	}
+	out := make(model.Lesson, codes)
+	for i := range out {
+		if codes > 1 && !item.Vectors[i].Present() {
+			continue
+		}
+		out[i] = codec.NewCode(s.Bits)
+		out[i].SetBytes(l.Codes[i*size : (i+1)*size])
+	}
+	return out, nil
+}
+
+// forEachLesson calls f with the rows that have taught and what, those whose lessons
+// are wanted, in order of rows and model.MaxLesson at a time. What it gets is valid
+// until it returns.
+func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, want func(codec.Lesson) bool,
+	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
+	features, err := newFeatureReader(r, cv, 0)
+	if err != nil {
+		return err
+	}
+	defer features.close()
+	sp := cv.space
+	var rows []uint32
+	var items []model.Example
+	var lessons []model.Lesson
+	vectors := make([]model.Vector, len(cv.Modalities))
+	flush := func() error {
+		err := f(rows, items, lessons)
+		rows, items, lessons = rows[:0], items[:0], lessons[:0]
+		return err
+	}
+	err = forEachEntry(r, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
+		stored, err := codec.DecodeLesson(sp.Bits, entry)
+		if err != nil {
+			return corrupt(err, "lesson of row %d", row)
+		}
+		if !want(stored) {
+			return nil
+		}
+		if err := features.seek(vectors, row); err != nil {
+			return err
+		}
+		item := sp.example(vectors, nil)
+		for t := range item.Vectors {
+			item.Vectors[t] = cloneVector(item.Vectors[t])
+		}
+		lesson, err := sp.lesson(stored, item)
+		if err != nil {
+			return corrupt(err, "lesson of row %d", row)
+		}
+		rows, items, lessons = append(rows, row), append(items, item), append(lessons, lesson)
+		if len(rows) < model.MaxLesson {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return flush()
+	})
+	if err == nil && len(rows) > 0 {
+		err = flush()
+	}
+	return err
+}
+
+// checkpointItems is after how many items the statistics are stored again: so much is
+// learned anew at worst when the database is opened after a crash.
+const checkpointItems = 10_000
+
+// writeCheckpoint stores the statistics of a learner, which are those of the present
+// revision, in place of those before, with the departures that they need no more.
+func (g *group) writeCheckpoint(sp *spaceState, statistics []byte, outbox uint64) error {
+	if err := g.writeChunks(codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
+		return err
+	}
+	from, to := codec.OutboxKey(sp.in, sp.ID, 0), codec.OutboxKey(sp.in, sp.ID, outbox)
+	return g.batch.DeleteRange(from, to, nil)
+}
+
+// checkpointAll stores the statistics of all learners that are ahead of what is
+// stored. It is for Close: nobody works with them.
+func (d *DB) checkpointAll() {
+	d.learners.mu.Lock()
+	defer d.learners.mu.Unlock()
+	for key, l := range d.learners.of {
+		if l.online == nil || l.ahead == 0 {
+			continue
+		}
+		err := recovered(func() error {
+			statistics, err := l.online.Statistics().MarshalBinary()
+			if err != nil {
+				return err
+			}
+			return d.committer.submit(context.Background(), &request{exclusive: func(g *group) error {
+				s := g.c.states[key.collection]
+				if s == nil {
+					return nil
+				}
+				sp := s.spaceByID(key.space)
+				if sp == nil || sp.Revision != l.revision || int64(len(statistics)) != sp.Statistics.Bytes {
+					return nil
+				}
+				if err := g.writeCheckpoint(sp, statistics, l.outbox); err != nil {
+					return err
+				}
+				sp.numbers.Checkpoint, s.dirty = uint64(sp.Revision), true
+				return nil
+			}})
+		})
+		if err != nil && d.log.err() == nil {
+			d.opts.Logger.Error("statistics not stored", "space", key.space, "error", err)
+		}
+	}
+}

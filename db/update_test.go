@@ -1,0 +1,490 @@
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+func mustUpdate(t testing.TB, c *Collection, opt UpdateOptions) *Update {
+	t.Helper()
+	u, err := c.Update(ctx, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// statisticsOf returns the statistics of a space as the online step has them, and those
+// that its rows have taught, accumulated anew from what is stored.
+func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.Statistics) {
+	t.Helper()
+	err := c.read(func(v *view, cv *collectionView) error {
+		cv, err := cv.inSpace(space)
+		if err != nil {
+			return err
+		}
+		l, err := c.db.learner(ctx, v, cv)
+		if err != nil {
+			return err
+		}
+		defer l.release()
+		got = l.online.Statistics().Clone()
+		o, err := model.NewOnline(cv.space.model, model.NewStatistics(cv.space.model))
+		if err != nil {
+			return err
+		}
+		taught := 0
+		err = forEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.space.ID), func(row uint32, entry []byte) error {
+			taught++
+			stored, err := codec.DecodeLesson(cv.space.Bits, entry)
+			if err != nil {
+				return err
+			}
+			item := model.Example{}
+			for _, at := range cv.space.modalities {
+				x, _, err := readVector(v.snap, cv.ID, row, at, cv.Modalities[at])
+				if err != nil {
+					return err
+				}
+				item.Vectors = append(item.Vectors, x)
+			}
+			lesson, err := cv.space.lesson(stored, item)
+			if err != nil {
+				return err
+			}
+			return o.Relearn(ctx, []model.Example{item}, []model.Lesson{lesson})
+		})
+		if uint64(taught) != cv.numbers.Taught {
+			t.Errorf("%d rows have taught, %d were counted", taught, cv.numbers.Taught)
+		}
+		want = o.Statistics()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, want
+}
+
+// checkStatistics compares these within 1e-9 of the largest number of each matrix.
+func checkStatistics(t testing.TB, c *Collection, space uint32) {
+	t.Helper()
+	got, want := statisticsOf(t, c, space)
+	x, y := statisticsNumbers(t, got), statisticsNumbers(t, want)
+	if len(x) != len(y) {
+		t.Fatalf("%d numbers and %d", len(x), len(y))
+	}
+	var off, scale float64
+	for i := range x {
+		off, scale = max(off, math.Abs(x[i]-y[i])), max(scale, math.Abs(y[i]))
+	}
+	if off > 1e-9*scale {
+		t.Errorf("statistics are off by %g, of up to %g", off, scale)
+	}
+}
+
+// statisticsNumbers returns all numbers of statistics: of items, and of A and B.
+func statisticsNumbers(t testing.TB, s *model.Statistics) []float64 {
+	t.Helper()
+	b, err := s.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	le := binary.LittleEndian
+	b = b[8+8:] // the frame, and the fingerprint
+	q, modalities := int(le.Uint32(b)), le.Uint32(b[4:])
+	b = b[8:]
+	var all []float64
+	for range modalities {
+		b = b[2+le.Uint16(b):]
+		k := int(le.Uint32(b))
+		all = append(all, float64(le.Uint64(b[4:])))
+		b = b[12:]
+		for range k*(k+1)/2 + q*k {
+			all = append(all, math.Float64frombits(le.Uint64(b)))
+			b = b[8:]
+		}
+	}
+	if len(b) != 4 { // the checksum
+		t.Fatalf("%d bytes are left of statistics", len(b))
+	}
+	return all
+}
+
+// Items that come one after another teach the projections by their labels; those that
+// change or go are taken out again; and a crash at any time loses nothing of that.
+func TestUpdateByLabels(t *testing.T) {
+	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
+		mem := vfs.NewCrashableMem()
+		d := mustOpen(t, "db", &Options{FS: mem})
+		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := pairs(400, synth.Config{Seed: 4, Missing: .2})
+		putAll(t, c, items[:80])
+		opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: views}}
+		mustTrain(t, c, opt)
+		checkStatistics(t, c, 0)
+		var crashes []*vfs.MemFS
+		revision := uint32(1)
+		for from := 80; from < 400; from += 40 {
+			putAll(t, c, items[from:from+40])
+			if from == 200 { // what has taught changes and goes
+				for i := range 10 {
+					changed := *items[2*i]
+					changed.Vectors = items[300+i].Vectors
+					putAll(t, c, []*Item{&changed})
+				}
+				if _, err := c.Delete(ctx, "k31", "k33", "k90", "k210"); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Merge(ctx, &Item{Key: "k50", Payload: []byte("x")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			u := mustUpdate(t, c, UpdateOptions{})
+			revision++
+			want := 40
+			if from == 200 {
+				want += 10 - 1
+				if u.Forgotten != 13 {
+					t.Errorf("%d items forgotten", u.Forgotten)
+				}
+			}
+			if u.Revision != revision || !u.Adopted || u.Labelled != want || u.Unlabelled != 0 {
+				t.Errorf("update %d: %+v", from, u)
+			}
+			checkStatistics(t, c, 0)
+			crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
+		}
+		if u := mustUpdate(t, c, UpdateOptions{}); u.Adopted || u.Items != 0 || u.Revision != revision {
+			t.Errorf("an update of nothing: %+v", u)
+		}
+		mustClose(t, d)
+		for i, fs := range append(crashes, mem) {
+			d := mustOpen(t, "db", &Options{FS: fs, MustExist: true})
+			c := mustCollection(t, d, "main")
+			if s, err := c.Stats(); err != nil || s.Revision != min(uint32(i)+2, revision) {
+				t.Errorf("%+v, %v", s, err)
+			}
+			checkStatistics(t, c, 0)
+			putAll(t, c, items[:1])
+			if u := mustUpdate(t, c, UpdateOptions{}); u.Items != 1 || u.Forgotten != 1 {
+				t.Errorf("after a crash: %+v", u)
+			}
+			checkStatistics(t, c, 0)
+			mustClose(t, d)
+		}
+	}
+}
+
+// What rows teach that change while an update goes on is taken out again by the next.
+func TestWritesDuringAnUpdate(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(300, synth.Config{Seed: 5})
+	putAll(t, c, items[:100])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	putAll(t, c, items[100:200])
+	err := c.revise(ctx, 0, func(u *updater) error {
+		if err := u.learn(ctx, TeacherAuto, false); err != nil {
+			return err
+		}
+		changed := *items[150]
+		changed.Vectors = items[250].Vectors
+		putAll(t, c, []*Item{&changed, items[201]})
+		if _, err := c.Delete(ctx, "k20", "k160"); err != nil {
+			t.Error(err)
+		}
+		return u.commit(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkStatistics(t, c, 0)
+	u := mustUpdate(t, c, UpdateOptions{})
+	if u.Revision != 3 || u.Items != 2 || u.Forgotten != 3 {
+		t.Errorf("%+v", u)
+	}
+	checkStatistics(t, c, 0)
+	mustClose(t, d)
+}
+
+// Items without labels teach as the teacher says.
+func TestUpdateByProjections(t *testing.T) {
+	for _, teacher := range []Teacher{TeacherAuto, TeacherLabels, TeacherModality, TeacherSelf} {
+		d, c := openPairs(t)
+		items := pairs(500, synth.Config{Seed: 6, Missing: .1})
+		putAll(t, c, items[:200])
+		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+		for _, it := range items[200:] {
+			it.Labels = nil
+		}
+		putAll(t, c, items[200:])
+		before := allItems(t, c)
+		u := mustUpdate(t, c, UpdateOptions{Teacher: teacher})
+		switch teacher {
+		case TeacherAuto:
+			if u.Reason == "" || u.Lead == "" || u.Adopted != (u.Items > 0) || u.Items+u.Skipped != 300 {
+				t.Errorf("%+v", u)
+			}
+		case TeacherLabels:
+			if u.Adopted || u.Items > 0 || u.Skipped != 300 {
+				t.Errorf("%+v", u)
+			}
+		default:
+			if !u.Adopted || u.Unlabelled == 0 || u.Labelled != 0 || u.Unlabelled+u.Skipped != 300 {
+				t.Errorf("%+v", u)
+			}
+		}
+		for i, it := range allItems(t, c) {
+			if !slices.Equal(it.Code, before[i].Code) {
+				t.Fatalf("%v: item %s has another code", teacher, it.Key)
+			}
+		}
+		checkStatistics(t, c, 0)
+		if again := mustUpdate(t, c, UpdateOptions{}); u.Adopted && (again.Adopted || again.Items+again.Skipped > 0) {
+			t.Errorf("%v: they have taught before: %+v", teacher, again)
+		} else if !u.Adopted && again.Items+again.Skipped != 300 {
+			t.Errorf("%v: they wait for a teacher: %+v", teacher, again)
+		}
+		if _, err := c.Delete(ctx, items[300].Key, items[301].Key); err != nil {
+			t.Fatal(err)
+		}
+		putAll(t, c, items[310:320])
+		mustUpdate(t, c, UpdateOptions{})
+		checkStatistics(t, c, 0)
+		mustClose(t, d)
+	}
+}
+
+// A label that training has not seen gets a direction when that is asked for, and the
+// items that carry it, and no others, another code.
+func TestGrowLabels(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(200, synth.Config{Seed: 7})
+	putAll(t, c, items[:150])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	for i := range 20 {
+		it := *items[5*i]
+		it.Labels = append(slices.Clone(it.Labels), "new")
+		if i%2 == 0 {
+			it.Labels = []string{"new", "newer"}
+		}
+		putAll(t, c, []*Item{&it})
+	}
+	before := allItems(t, c)
+	mustUpdate(t, c, UpdateOptions{})
+	if u := mustUpdate(t, c, UpdateOptions{}); u.Adopted {
+		t.Errorf("%+v", u)
+	}
+	u := mustUpdate(t, c, UpdateOptions{GrowLabels: true})
+	if !slices.Equal(u.Grown, []string{"new", "newer"}) || u.Recoded != 20 || u.Labelled != 20 || !u.Adopted {
+		t.Errorf("%+v", u)
+	}
+	check := func(c *Collection) {
+		t.Helper()
+		codes := map[string]bool{}
+		for i, it := range allItems(t, c) {
+			carries := slices.Contains(it.Labels, "new")
+			if same := slices.Equal(it.Code, before[i].Code); same == carries && slices.Contains(it.Labels, "newer") {
+				t.Errorf("item %s of %v: its code is the same: %v", it.Key, it.Labels, same)
+			} else if !carries && !same {
+				t.Errorf("item %s of %v has another code", it.Key, it.Labels)
+			}
+			if carries && it.CodeFrom != "labels" {
+				t.Errorf("item %s of %v has its code from %s", it.Key, it.Labels, it.CodeFrom)
+			}
+			if slices.Equal(it.Labels, []string{"new", "newer"}) {
+				codes[string(it.Code)] = true
+			}
+		}
+		if len(codes) != 1 {
+			t.Errorf("%d codes of one label set", len(codes))
+		}
+		checkStatistics(t, c, 0)
+	}
+	check(c)
+	clone := mem.CrashClone(vfs.CrashCloneCfg{})
+	mustClose(t, d)
+	for _, fs := range []*vfs.MemFS{clone, mem} {
+		d := mustOpen(t, "db", &Options{FS: fs, MustExist: true})
+		check(mustCollection(t, d, "main"))
+		mustClose(t, d)
+	}
+	// With 16 bits and 4 + 2 labels, 10 directions are left.
+	d = mustOpen(t, "db", &Options{FS: mem})
+	defer d.Close()
+	c = mustCollection(t, d, "main")
+	for i := range 12 {
+		it := *items[150+i]
+		it.Labels = []string{fmt.Sprint("label ", i)}
+		putAll(t, c, []*Item{&it})
+	}
+	u = mustUpdate(t, c, UpdateOptions{GrowLabels: true})
+	if len(u.Grown) != 10 || len(u.NoDirection) != 2 || u.Recoded != 10 {
+		t.Errorf("%+v", u)
+	}
+	checkStatistics(t, c, 0)
+}
+
+// The first revision, the latest eight and those that are pinned are kept, and can be
+// gone back to.
+func TestRevisionsAreKeptAndRestored(t *testing.T) {
+	w := newWorld(t, pairsSchema, true)
+	items := pairs(400, synth.Config{Seed: 8})
+	w.put(items[:100])
+	mustTrain(t, w.c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	probe := Query{From: "image", Vector: items[390].Vectors["image"], To: "text", K: 5}
+	projection := map[uint32][]float64{}
+	for i := range 12 {
+		w.put(items[100+20*i : 120+20*i])
+		u := mustUpdate(t, w.c, UpdateOptions{})
+		if err := w.c.PinRevision(ctx, 0, 3, true); i >= 1 && err != nil {
+			t.Fatal(err)
+		}
+		_, z, err := w.c.EncodeQuery(probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		projection[u.Revision] = z
+	}
+	kept := func() (all []uint32) {
+		err := w.c.read(func(_ *view, cv *collectionView) error {
+			for _, d := range cv.revisions {
+				if d.Revision > 1 {
+					all = append(all, d.Revision)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	want := []uint32{3, 6, 7, 8, 9, 10, 11, 12, 13}
+	for range 2 {
+		if got := kept(); !slices.Equal(got, want) {
+			t.Errorf("revisions %v are kept, want %v", got, want)
+		}
+		w.reopen()
+	}
+	if _, err := w.c.RestoreRevision(ctx, 0, 5); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+	for _, to := range []uint32{9, 3, 1} {
+		u, err := w.c.RestoreRevision(ctx, 0, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, z, err := w.c.EncodeQuery(probe)
+		if err != nil || to > 1 && !slices.Equal(z, projection[to]) {
+			t.Errorf("revision %d, which is %d again, projects to %v, want %v (%v)", u.Revision, to, z, projection[to], err)
+		}
+		checkStatistics(t, w.c, 0)
+		w.reopen()
+		if _, again, err := w.c.EncodeQuery(probe); err != nil || !slices.Equal(z, again) {
+			t.Errorf("after opening again: %v, %v", again, err)
+		}
+		checkStatistics(t, w.c, 0)
+	}
+	w.put(items[340:380])
+	if u := mustUpdate(t, w.c, UpdateOptions{}); u.Items != 40 {
+		t.Errorf("%+v", u)
+	}
+	checkStatistics(t, w.c, 0)
+}
+
+// With UpdateItems the projections learn in the background.
+func TestUpdatesInTheBackground(t *testing.T) {
+	for _, opts := range []Options{{UpdateItems: 50}, {UpdateInterval: 20 * time.Millisecond}} {
+		opts.FS = vfs.NewMem()
+		d := mustOpen(t, "db", &opts)
+		c, err := d.CreateCollection(ctx, "main", pairsSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := pairs(300, synth.Config{Seed: 9})
+		putAll(t, c, items[:100])
+		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+		putAll(t, c, items[100:])
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			s, err := c.Stats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Revision > 1 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("no update in 20 seconds")
+			}
+		}
+		checkStatistics(t, c, 0)
+		mustClose(t, d)
+	}
+}
+
+// A revision that is restored is learned from as one that has never known what came
+// later.
+func TestUpdateAfterRestoring(t *testing.T) {
+	_, c := openPairs(t)
+	items := pairs(300, synth.Config{Seed: 10})
+	putAll(t, c, items[:200])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	for _, it := range items[200:] {
+		it.Labels = nil
+	}
+	putAll(t, c, items[200:250])
+	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
+	if _, err := c.Delete(ctx, "k7", "k8"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RestoreRevision(ctx, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, items[250:])
+	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
+	err := c.read(func(v *view, cv *collectionView) error {
+		l, err := c.db.learner(ctx, v, cv)
+		if err != nil {
+			return err
+		}
+		defer l.release()
+		want, err := cv.space.model.Refit(l.online.Statistics(), nil)
+		if err != nil {
+			return err
+		}
+		x := items[3].Vectors["image"]
+		z, w := make([]float64, 32), make([]float64, 32)
+		if err := errors.Join(cv.space.model.NewEncoder().Project(z, 0, x), want.NewEncoder().Project(w, 0, x)); err != nil {
+			return err
+		}
+		for j := range z {
+			if math.Abs(z[j]-w[j]) > 1e-6 {
+				t.Errorf("bit %d: %g, the statistics say %g", j, z[j], w[j])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,116 @@
+package db
+
+import (
+	"context"
+	"time"
+)
+
+// One goroutine a database updates the active spaces of its collections as items come,
+// if Options say so, and finishes what an update before a crash has begun.
+
+// updateDue reports whether enough has been written to some collection.
+func (d *DB) updateDue(v *view) bool {
+	if d.opts.UpdateItems <= 0 {
+		return false
+	}
+	for _, cv := range v.collections {
+		if cv.written >= d.opts.UpdateItems {
+			return true
+		}
+	}
+	return false
+}
+
+// keepUpdated does it until the context ends.
+func (d *DB) keepUpdated(ctx context.Context) {
+	for _, c := range d.collectionsNow(func(cv *collectionView) bool { return cv.toRecode() }) {
+		if d.updateInBackground(ctx, c, (*Collection).recodeAll) != nil {
+			return
+		}
+	}
+	var tick <-chan time.Time
+	if d.opts.UpdateInterval > 0 {
+		ticker := time.NewTicker(d.opts.UpdateInterval)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		least := 1
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		case <-d.updates:
+			least = d.opts.UpdateItems
+		}
+		for _, c := range d.collectionsNow(func(cv *collectionView) bool { return cv.written >= least }) {
+			err := d.updateInBackground(ctx, c, func(c *Collection, ctx context.Context) error {
+				_, err := c.update(ctx, UpdateOptions{patient: true})
+				return err
+			})
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// updateInBackground calls f with a collection and logs what goes wrong. It returns an
+// error when there is no sense in going on.
+func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) error) error {
+	err := recovered(func() error {
+		if err := c.loaded(ctx); err != nil {
+			return err
+		}
+		return f(c, ctx)
+	})
+	if ctx.Err() != nil || d.log.err() != nil {
+		return ErrClosed
+	}
+	if err != nil {
+		d.opts.Logger.Error("space not updated", "collection", c.name, "error", err)
+	}
+	return nil
+}
+
+// collectionsNow returns the collections whose present state is wanted.
+func (d *DB) collectionsNow(want func(*collectionView) bool) (all []*Collection) {
+	v := d.current.Load()
+	for !v.acquire() {
+		v = d.current.Load()
+	}
+	defer v.release()
+	for _, cv := range v.collections {
+		if want(cv) {
+			all = append(all, &Collection{db: d, id: cv.ID, name: cv.Name})
+		}
+	}
+	return all
+}
+
+// toRecode reports whether rows of some space wait for another code.
+func (cv *collectionView) toRecode() bool {
+	for _, sp := range cv.spaces {
+		if !sp.recode.IsEmpty() {
+			return true
+		}
+	}
+	return false
+}
+
+// recodeAll recodes what waits in all spaces.
+func (c *Collection) recodeAll(ctx context.Context) error {
+	var spaces []uint32
+	err := c.read(func(_ *view, cv *collectionView) error {
+		for _, sp := range cv.spaces {
+			spaces = append(spaces, sp.space.ID)
+		}
+		return nil
+	})
+	for _, id := range spaces {
+		if err == nil {
+			_, err = c.recode(ctx, id)
+		}
+	}
+	return err
+}
