@@ -126,6 +126,9 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 				}
 				g.setOnline(sp, codec.SetRecode, row, false)
 				g.setOnline(sp, codec.SetPending, row, block.teaches[i])
+				if sp.changed != nil {
+					sp.changed.Add(row)
+				}
 				n++
 			}
 			s.dirty = true

@@ -158,6 +158,9 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision }) {
 			return notFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
 		}
+		if out.Space, out.Revision = sp.ID, sp.Revision; revision == sp.Revision {
+			return nil
+		}
 		m, err := readRevision(u.v.snap, u.cv.ID, sp, revision)
 		if err != nil {
 			return err
@@ -168,7 +171,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 		if err := u.restore(ctx, m, revision); err != nil {
 			return err
 		}
-		out.Space, out.Revision, out.Adopted, out.Forgotten = sp.ID, u.revision, true, u.forgotten
+		out.Revision, out.Adopted, out.Forgotten = u.revision, true, u.forgotten
 		return nil
 	})
 	if err != nil {

@@ -43,7 +43,7 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 // active space cannot be dropped (ErrInvalid): activate another one before. One that is
 // being built can; whoever builds it gets ErrNotFound. Snapshots go on seeing it.
 func (c *Collection) Drop(ctx context.Context, space uint32) error {
-	return c.changeSpaces(ctx, func(g *group, s *collectionState) error {
+	err := c.changeSpaces(ctx, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
@@ -53,6 +53,10 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 		}
 		return g.drop(s, sp)
 	})
+	if err == nil {
+		c.db.learners.remove(learnerKey{c.id, space})
+	}
+	return err
 }
 
 // changeSpaces runs f in the committer, when all codes are in memory.

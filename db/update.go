@@ -64,7 +64,8 @@ type Update struct {
 // the commit. The cost is that of model.Online: with 800 anchors and 128 bits some .3 ms
 // an item if there are a hundred or more, and 10 ms or so for the revision. The first
 // update of a space after Open reads the statistics, 8 k (k+q) bytes a modality, which
-// are then held in memory. Updates of one space wait for each other. A space that is
+// are then held in memory. It looks at a million pending items at most: call it again
+// for more. Updates of one space wait for each other. A space that is
 // being built gives ErrBusy, a codes-only collection ErrInvalid, one without a model
 // ErrNoModel. With an error or when the context ends early the revision is what it was,
 // or was made whole by growing labels.
@@ -277,9 +278,13 @@ func (u *updater) learn(ctx context.Context, teacher Teacher, patient bool) erro
 	return nil // those without labels stay pending
 }
 
+// maxUpdateRows bounds what one update looks at, and so its commit.
+const maxUpdateRows = 1 << 20
+
 // partition returns the pending rows with labels that the model knows, and the others.
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
 	labelled, unlabelled = roaring.New(), roaring.New()
+	n := 0
 	for it := u.cv.pending.Iterator(); it.HasNext(); {
 		row := it.Next()
 		rec, err := readRecord(u.v.snap, u.cv.ID, row)
@@ -291,8 +296,12 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 		} else {
 			unlabelled.Add(row)
 		}
-		if row%1024 == 0 && ctx.Err() != nil {
+		n++
+		if n%1024 == 0 && ctx.Err() != nil {
 			return nil, nil, ctx.Err()
+		}
+		if n == maxUpdateRows {
+			break
 		}
 	}
 	return labelled, unlabelled, nil
