@@ -69,12 +69,17 @@ func (b *builder) run(ctx context.Context) (built builtSpace, err error) {
 		if err != nil {
 			return built, err
 		}
-		last := len(block.rows) < builtRows
-		if !last {
+		var drift *Drift
+		last := len(block.rows) == 0
+		if last {
+			if drift, err = b.drift(ctx); err != nil {
+				return built, err
+			}
+		} else {
 			from = block.rows[len(block.rows)-1] + 1
 		}
 		since := time.Now()
-		if built, err = b.store(ctx, block, from, last); err != nil {
+		if built, err = b.store(ctx, block, from, last, drift); err != nil {
 			return built, err
 		}
 		b.committing += time.Since(since)
@@ -130,8 +135,9 @@ func (b *builder) begin(ctx context.Context) (*view, error) {
 }
 
 // store stores the codes of a block of rows; next is the first row behind them. With
-// last the space is complete.
-func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool) (built builtSpace, err error) {
+// last, when there are none, the space is complete; drift is that of the items that have
+// taught in it.
+func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *Drift) (built builtSpace, err error) {
 	tables := len(block.rows) >= bulkItems
 	err = b.inSpace(ctx, tables, func(g *group, s *collectionState, sp *spaceState) error {
 		if err := sp.roomFor(uint64(len(block.rows))); err != nil {
@@ -140,6 +146,9 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		block := block.without(func(row uint32) bool { return sp.changed.Contains(row) || sp.hasCode(row) })
 		n := sp.numbers
 		if n.Built = uint64(next); last {
+			if err := g.keepDrift(sp, drift); err != nil {
+				return err
+			}
 			n.Building, n.Activate, n.Built = false, false, 0
 		}
 		activate := last && sp.numbers.Activate

@@ -257,9 +257,16 @@ func (d *DB) acquire() (v *view, done func(), err error) {
 	if !d.guard.enter() {
 		return nil, nil, ErrClosed
 	}
+	v = d.latest()
+	return v, func() { v.release(); d.guard.leave() }, nil
+}
+
+// latest returns the current view for whoever keeps the database open already; it must
+// be released.
+func (d *DB) latest() *view {
 	for {
 		if v := d.current.Load(); v.acquire() {
-			return v, func() { v.release(); d.guard.leave() }, nil
+			return v
 		}
 	}
 }

@@ -22,8 +22,9 @@ type foundation struct {
 	model      []byte
 	statistics []byte
 	report     json.RawMessage
-	rows       []uint32 // that have taught, ascending
-	lessons    [][]byte // what, by row
+	revision   RevisionInfo // what is told of its revision, but number and date
+	rows       []uint32     // that have taught, ascending
+	lessons    [][]byte     // what, by row
 	pending    *roaring.Bitmap
 }
 
@@ -146,6 +147,12 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	// From here on the state changes. An error could only be that of a batch that is
 	// too large, which is ruled out above.
 	state := newSpaceState(s.ID, sp)
+	first := &revisionDescriptor{RevisionInfo: f.revision}
+	first.Revision, first.Created = sp.Revision, sp.Created
+	if err := g.writeRevisionDescriptor(state, first); err != nil {
+		return err
+	}
+	state.revisions = []*revisionDescriptor{first}
 	state.numbers.Building, state.numbers.Checkpoint = true, uint64(sp.Revision)
 	state.numbers.Activate = f.activate || s.counters.ActiveSpace == 0
 	for i, row := range f.rows {

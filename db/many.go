@@ -79,6 +79,7 @@ func (c *Collection) searchGroup(ctx context.Context, v *view, cv *collectionVie
 		if results[i], err = s.first(ctx, s.q.K); err != nil {
 			return queryError(first+i, err)
 		}
+		s.observe(results[i])
 	}
 	return nil
 }

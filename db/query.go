@@ -181,7 +181,9 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		if err := s.nearest(ctx, s.toFind(q.K)); err != nil {
 			return err
 		}
-		res, err = s.first(ctx, q.K)
+		if res, err = s.first(ctx, q.K); err == nil {
+			s.observe(res)
+		}
 		return err
 	})
 	return res, err

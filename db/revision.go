@@ -16,23 +16,10 @@ import (
 // revisionDescriptor is what is stored of a revision of a space besides its
 // projections. It is immutable.
 type revisionDescriptor struct {
-	Version  int       `json:"version"`
-	Revision uint32    `json:"revision"`
-	Parent   uint32    `json:"parent,omitempty"` // absent: training
-	Created  time.Time `json:"created"`
-	Pinned   bool      `json:"pinned,omitempty"`
-	Model    chunked   `json:"model"` // zero of revision 1, whose model is that of the space
-
-	Outbox     uint64             `json:"outbox"` // departures before this number are out of the projections
-	Teacher    string             `json:"teacher,omitempty"`
-	Lead       string             `json:"lead,omitempty"`
-	Reason     string             `json:"reason,omitempty"`
-	Items      int                `json:"items"` // that have taught
-	Labelled   int                `json:"labelled"`
-	Unlabelled int                `json:"unlabelled"`
-	Forgotten  int                `json:"forgotten"`
-	Residual   map[string]float64 `json:"residual,omitempty"` // of all that have taught, by modality
-	Drift      *Drift             `json:"drift,omitempty"`    // of the items that came, before they taught
+	Version      int     `json:"version"`
+	RevisionInfo         // but Bytes and Checksum, which its chunks have
+	Model        chunked `json:"model,omitzero"` // zero of revision 1, whose model is that of the space
+	Outbox       uint64  `json:"outbox"`         // departures before this number are out of the projections
 }
 
 // readRevision reads the model of a revision of a space.

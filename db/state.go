@@ -75,6 +75,8 @@ func (s *collectionState) publish() *collectionView {
 		items:      int(s.counters.Items),
 		live:       s.live.publish(),
 		nextRow:    s.counters.NextRow,
+		active:     uint32(s.counters.ActiveSpace),
+		previous:   uint32(s.counters.PreviousSpace),
 	}
 	for i := range s.presence {
 		v.presence = append(v.presence, s.presence[i].publish())

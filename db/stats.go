@@ -28,11 +28,23 @@ type CollectionStats struct {
 	Space         uint32          `json:"space,omitempty"`
 	Revision      uint32          `json:"revision,omitempty"`
 	Bits          int             `json:"bits,omitempty"`
-	CodedItems    int             `json:"coded_items"`     // that have a code
-	DistinctCodes int             `json:"distinct_codes"`  // that some item has; the sum over the views
-	MemoryBytes   int64           `json:"memory_bytes"`    // codes, index and row sets
-	IndexBytes    int64           `json:"index_bytes"`     // in it: tables of substrings
-	Views         []ViewStats     `json:"views,omitempty"` // where each target modality has codes of its own
+	CodedItems    int             `json:"coded_items"`    // that have a code
+	DistinctCodes int             `json:"distinct_codes"` // that some item has; the sum over the views
+	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index and row sets
+	IndexBytes    int64           `json:"index_bytes"`    // in it: tables of substrings
+	// Balance is that of the codes that items have, over all views; from a sample of
+	// 100,000 items where there are more distinct codes. Nil where there are none, or
+	// they are not in memory yet.
+	*Balance
+	// QueryDistances are those of Search and SearchAll since the database was opened, but
+	// for queries by the key of an item, which finds itself, and with a cursor; nil if
+	// there were none.
+	QueryDistances *Distances `json:"query_distances,omitempty"`
+
+	Spaces  int         `json:"spaces"`          // see Collection.Spaces
+	Taught  int         `json:"taught"`          // items that the projections have learned from
+	Pending int         `json:"pending"`         // items that they have not seen yet
+	Views   []ViewStats `json:"views,omitempty"` // where each target modality has codes of its own
 }
 
 // ViewStats are figures about the codes for one target modality.
@@ -92,7 +104,7 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 func (cv *collectionView) stats() CollectionStats {
 	s := CollectionStats{
 		Name: cv.Name, Items: cv.items, Labels: len(cv.names), Fields: slices.Clone(cv.Fields), Bits: cv.Bits,
-		MemoryBytes: int64(cv.live.GetSizeInBytes()),
+		Spaces: len(cv.spaces), MemoryBytes: int64(cv.live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
 		s.Modalities = append(s.Modalities, ModalityStats{m, int(cv.presence[t].GetCardinality())})
@@ -101,6 +113,8 @@ func (cv *collectionView) stats() CollectionStats {
 	if cv.space != nil {
 		s.Trained, s.Space, s.Revision, s.Bits = true, cv.space.ID, cv.space.Revision, cv.space.Bits
 		s.CodedItems = cv.coded
+		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
+		s.Balance, s.QueryDistances = cv.balance(maxBalanced), cv.space.distances.distances()
 	}
 	for i := range cv.sets {
 		set := &cv.sets[i]

@@ -157,6 +157,14 @@ func (l *learned) foundation(v *view, cv *collectionView, activate bool) (*found
 	if f.report, err = json.Marshal(l.result.Report); err != nil {
 		return nil, err
 	}
+	residuals, err := l.result.Model.Residual(l.result.Statistics)
+	if err != nil {
+		return nil, err
+	}
+	f.revision.Residual = map[string]float64{}
+	for i, t := range l.set.modalities {
+		f.revision.Residual[cv.Modalities[t].Name] = residuals[i]
+	}
 	known := map[string][]byte{} // lessons by their bytes: there are few
 	it := l.set.rows.Iterator()
 	for i := 0; it.HasNext(); i++ {
@@ -178,6 +186,7 @@ func (l *learned) foundation(v *view, cv *collectionView, activate bool) (*found
 		f.rows, f.lessons = append(f.rows, row), append(f.lessons, known[string(codes)])
 		f.pending.Remove(row)
 	}
+	f.revision.Items, f.revision.Labelled = len(f.rows), len(f.rows)
 	return f, nil
 }
 

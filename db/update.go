@@ -583,12 +583,12 @@ func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte
 	if err != nil {
 		return nil, u.learning(err)
 	}
-	d := &revisionDescriptor{
-		Revision: revision, Parent: u.parent, Created: now(), Model: chunkedOf(projections), Outbox: u.l.outbox,
+	d := &revisionDescriptor{Model: chunkedOf(projections), Outbox: u.l.outbox, RevisionInfo: RevisionInfo{
+		Revision: revision, Parent: u.parent, Created: now(),
 		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
 		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
 		Residual: map[string]float64{}, Drift: u.drift,
-	}
+	}}
 	for i, t := range u.cv.space.modalities {
 		d.Residual[u.cv.Modalities[t].Name] = residuals[i]
 	}

@@ -75,10 +75,7 @@ func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Coll
 
 // collectionsNow returns the collections whose present state is wanted.
 func (d *DB) collectionsNow(want func(*collectionView) bool) (all []*Collection) {
-	v := d.current.Load()
-	for !v.acquire() {
-		v = d.current.Load()
-	}
+	v := d.latest()
 	defer v.release()
 	for _, cv := range v.collections {
 		if want(cv) {

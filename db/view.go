@@ -30,6 +30,8 @@ type collectionView struct {
 	presence []*roaring.Bitmap // by modality: rows that have it
 	nextRow  uint64
 	spaces   []spaceView // by ascending id
+	active   uint32      // the space that searches use; 0: none
+	previous uint32      // that was active before it; 0: none
 
 	// What is looked at: the active space, unless a search names another.
 	spaceView

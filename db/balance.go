@@ -1,0 +1,99 @@
+package db
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Balance says how well codes use their bits; see BitBalance and ConstantBits of
+// model.Report, of which it is the same.
+type Balance struct {
+	// BitBalance is the mean over the bits of |mean over the items of the bit as
+	// +-1|: 0 where every bit splits the items in halves, 1 where all are constant. Of
+	// n items it is seldom below 0.8 / sqrt(n).
+	BitBalance   float64 `json:"bit_balance"`
+	ConstantBits int     `json:"constant_bits"` // in which no two items differ
+	// Sampled is how many items were looked at, where not all were.
+	Sampled int `json:"balance_sampled,omitempty"`
+}
+
+// bitCounts counts in how many codes each bit is set.
+type bitCounts struct {
+	ones []int
+	n    int
+}
+
+func newBitCounts(q int) bitCounts { return bitCounts{ones: make([]int, q)} }
+
+// add adds the code of so many items.
+func (b *bitCounts) add(code codec.Code, items int) {
+	b.n += items
+	for i, w := range code {
+		for ; w != 0; w &= w - 1 {
+			b.ones[64*i+bits.TrailingZeros64(w)] += items
+		}
+	}
+}
+
+// balance returns nil where there are no codes.
+func (b *bitCounts) balance() *Balance {
+	if b.n == 0 {
+		return nil
+	}
+	out := &Balance{}
+	for _, ones := range b.ones {
+		if ones == 0 || ones == b.n {
+			out.ConstantBits++
+		}
+		out.BitBalance += math.Abs(float64(2*ones-b.n)) / float64(b.n)
+	}
+	out.BitBalance /= float64(len(b.ones))
+	return out
+}
+
+// maxBalanced is up to how many distinct codes all are looked at for Stats, and how
+// many items of more.
+const maxBalanced = 100_000
+
+// balance measures the codes of all items, over all views, or of a sample of limit items
+// where there are more codes than that; nil where there are none, or they are not in
+// memory yet.
+func (cv *collectionView) balance(limit int) *Balance {
+	if cv.space == nil {
+		return nil
+	}
+	counts, codes := newBitCounts(cv.space.Bits), 0
+	for i := range cv.sets {
+		if cv.sets[i].table == nil {
+			return nil
+		}
+		codes += cv.sets[i].codes
+	}
+	var sample *roaring.Bitmap
+	if codes > limit {
+		sample = evenly(cv.live, limit)
+	}
+	for i := range cv.sets {
+		t := cv.sets[i].table
+		if sample == nil {
+			for n, code := range t.All() {
+				counts.add(code, t.Cardinality(n))
+			}
+			continue
+		}
+		for it := sample.Iterator(); it.HasNext(); {
+			if n, has := t.CodeOf(it.Next()); has {
+				counts.add(t.Code(n), 1)
+			}
+		}
+	}
+	out := counts.balance()
+	if out != nil && sample != nil {
+		out.Sampled = int(sample.GetCardinality())
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package db
+
+import "sync/atomic"
+
+// Distances are the Hamming distances from queries to the nearest item that each
+// found, in bits. P50 and P90 are the smallest within which half and nine tenths of
+// the queries found something.
+type Distances struct {
+	Queries int     `json:"queries"`
+	Mean    float64 `json:"mean"`
+	P50     int     `json:"p50"`
+	P90     int     `json:"p90"`
+}
+
+// distancesOf sums up how many queries there were by distance; nil for none.
+func distancesOf(counts []int64) *Distances {
+	n, sum := int64(0), int64(0)
+	for d, count := range counts {
+		n, sum = n+count, sum+count*int64(d)
+	}
+	if n == 0 {
+		return nil
+	}
+	within := func(queries int64) int {
+		d := 0
+		for queries -= counts[0]; queries > 0; queries -= counts[d] {
+			d++
+		}
+		return d
+	}
+	return &Distances{
+		Queries: int(n), Mean: float64(sum) / float64(n),
+		P50: within((n + 1) / 2), P90: within((9*n + 9) / 10),
+	}
+}
+
+// A histogram counts the distances from the queries of a space to their nearest hits,
+// from 0 to the number of bits. The revisions of the space share it.
+type histogram []atomic.Int64
+
+func (h histogram) distances() *Distances {
+	counts := make([]int64, len(h))
+	for d := range h {
+		counts[d] = h[d].Load()
+	}
+	return distancesOf(counts)
+}
+
+// observe counts the answer to a query, unless it goes on behind a cursor or starts from
+// an item, which finds itself.
+func (s *searcher) observe(r *Result) {
+	if len(r.Hits) == 0 || s.q.After != "" || s.q.Key != "" {
+		return
+	}
+	nearest := r.Hits[0].Distance
+	for _, h := range r.Hits[1:] { // which some orders do not put first
+		nearest = min(nearest, h.Distance)
+	}
+	s.cv.space.distances[nearest].Add(1)
+}

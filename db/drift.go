@@ -1,0 +1,264 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/mih"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A Drift says how far items are from what the projections of a revision have learned:
+// those that came since the revision before, or of revision 1 those that it was trained
+// on. Where it grows from one revision to the next, and more so against revision 1, the
+// data moves away from the model: train again. It is measured on a sample.
+type Drift struct {
+	Items int `json:"items"` // measured
+	// Trained: the projections had learned from these items, so that they are nearer
+	// than new ones would be.
+	Trained    bool                     `json:"trained,omitempty"`
+	Modalities map[string]ModalityDrift `json:"modalities"` // by name, that any of them has
+}
+
+// A ModalityDrift is about the features of one modality.
+type ModalityDrift struct {
+	Items    int `json:"items"`    // measured that have it
+	Labelled int `json:"labelled"` // of these, with a label that the model knows
+	// Far counts those that are so far from everything that the model has learned from
+	// that they have no direction in code space, and as queries find nothing.
+	Far int `json:"far,omitempty"`
+	// Residual is the mean of (h - z)^2 over the bits of the labelled ones, z being
+	// what the projection makes of an item whose labels have the code h
+	// (model.ResidualOf): 0 where projections give every code, 1 where they say
+	// nothing. Nil without labelled ones.
+	Residual *float64 `json:"residual,omitempty"`
+	// Nearest says how far the nearest item is from these, taken as queries: from the
+	// code of the projection to the nearest stored one that another item has; with
+	// codes for each target modality, to the nearest for each of the others.
+	Nearest *Distances `json:"nearest,omitempty"`
+	// Balance is that of the codes of the projections; nil where all are far.
+	*Balance
+}
+
+const (
+	driftItems = 256 // a sample of so many is measured
+	// Of larger collections it is less, so that no more than driftCompared codes are
+	// compared with queries, some 20 ms, but at least driftLeast items.
+	driftLeast    = 64
+	driftCompared = 32 << 20
+)
+
+// measureDrift measures how far items are from the model of a space, cv being the
+// collection as seen in it, whose codes have to be in memory. Of the rows a sample is
+// read that is spread over them evenly; those that have no item are left out. Nil says
+// that nothing can be measured: the space has no model, or no item a modality that it
+// knows. The time is some tens of milliseconds, on half of the processors.
+func measureDrift(ctx context.Context, v *view, cv *collectionView, rows *roaring.Bitmap) (*Drift, error) {
+	if cv.space == nil || cv.space.model == nil {
+		return nil, nil
+	}
+	m := newDriftMeasure(cv)
+	for run := range slices.Chunk(evenly(rows, m.sample()).ToArray(), encodeRun) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := m.add(v, run); err != nil {
+			return nil, err
+		}
+	}
+	return m.drift(ctx)
+}
+
+// A driftMeasure is what measureDrift knows of the items so far.
+type driftMeasure struct {
+	cv         *collectionView
+	items      int
+	modalities []modalityMeasure // by modality of the model
+}
+
+type modalityMeasure struct {
+	ModalityDrift
+	t       int            // of the collection
+	sets    []*codeSetView // that queries look into
+	squares float64        // sum of (h - z)^2
+	bits    bitCounts
+	codes   codec.Codes // of those that are not far
+	rows    []uint32    // likewise
+}
+
+func newDriftMeasure(cv *collectionView) *driftMeasure {
+	m := &driftMeasure{cv: cv}
+	for _, t := range cv.space.modalities {
+		of := modalityMeasure{t: t, bits: newBitCounts(cv.space.Bits), codes: codec.NewCodes(cv.space.Bits, 0)}
+		for i := range cv.sets {
+			if target, is := cv.sets[i].target(); !is || target != t || len(cv.sets) == 1 {
+				of.sets = append(of.sets, &cv.sets[i])
+			}
+		}
+		m.modalities = append(m.modalities, of)
+	}
+	return m
+}
+
+// sample returns how many items to measure.
+func (m *driftMeasure) sample() int {
+	codes := 1
+	for _, of := range m.modalities {
+		for _, set := range of.sets {
+			codes += set.codes
+		}
+	}
+	return min(max(driftCompared/codes, driftLeast), driftItems)
+}
+
+// add reads and projects some items, at most encodeRun.
+func (m *driftMeasure) add(v *view, rows []uint32) error {
+	cv := m.cv
+	sp := cv.space
+	e := sp.encoders.Get().(*encoder)
+	defer sp.encoders.Put(e)
+	var vectors [][]model.Vector
+	var labels [][]uint32
+	var read []uint32
+	for _, row := range rows {
+		if !cv.live.Contains(row) {
+			continue
+		}
+		rec, err := readRecord(v.snap, cv.ID, row)
+		if err != nil {
+			return err
+		}
+		x := make([]model.Vector, len(cv.Modalities))
+		found := false
+		for _, t := range sp.modalities {
+			has := false
+			if x[t], has, err = readVector(v.snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
+				return err
+			}
+			found = found || has
+		}
+		if found {
+			vectors, labels, read = append(vectors, x), append(labels, rec.Labels), append(read, row)
+		}
+	}
+	if at, err := e.project(vectors); err != nil {
+		return fmt.Errorf("fddhdb: measure row %d: %w", read[at], err)
+	}
+	h := codec.NewCode(sp.Bits)
+	for i, row := range read {
+		m.items++
+		labelled := sp.model.LabelCode(h, labels[i])
+		for t := range m.modalities {
+			z := e.parts[i*len(m.modalities)+t]
+			if z == nil {
+				continue
+			}
+			of := &m.modalities[t]
+			of.Items++
+			if labelled {
+				of.Labelled++
+				of.squares += squares(h, z)
+			}
+			if isZero(z) {
+				of.Far++
+				continue
+			}
+			code := codec.PackSigns(codec.NewCode(sp.Bits), z)
+			of.bits.add(code, 1)
+			of.codes.Append(code)
+			of.rows = append(of.rows, row)
+		}
+	}
+	return nil
+}
+
+// squares returns |h - z|^2, h being +-1.
+func squares(h codec.Code, z []float64) (sum float64) {
+	for j, x := range z {
+		if h[j/64]>>(j%64)&1 == 1 {
+			x--
+		} else {
+			x++
+		}
+		sum += x * x
+	}
+	return sum
+}
+
+// drift returns what the items that were added amount to.
+func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
+	if m.items == 0 {
+		return nil, nil
+	}
+	d := &Drift{Items: m.items, Modalities: map[string]ModalityDrift{}}
+	for i := range m.modalities {
+		of := &m.modalities[i]
+		if of.Items == 0 {
+			continue
+		}
+		if of.Labelled > 0 {
+			residual := of.squares / float64(of.Labelled*m.cv.space.Bits)
+			of.Residual = &residual
+		}
+		of.Balance = of.bits.balance()
+		counts := make([]int64, m.cv.space.Bits+1)
+		for _, set := range of.sets {
+			if err := of.search(ctx, set, counts); err != nil {
+				return nil, err
+			}
+		}
+		of.Nearest = distancesOf(counts)
+		d.Modalities[m.cv.Modalities[of.t].Name] = of.ModalityDrift
+	}
+	return d, nil
+}
+
+// search looks for the nearest code to each query and counts the distances.
+func (m *modalityMeasure) search(ctx context.Context, set *codeSetView, counts []int64) error {
+	if set.table == nil {
+		return fmt.Errorf("%w: the codes of space %d are not in memory yet", ErrBusy, set.space.ID)
+	}
+	nearest := make([]int, len(m.rows))
+	groups := (len(m.rows) + maxShared - 1) / maxShared
+	err := parallelBy(ctx, backgroundWorkers(), 1, groups, func(g int) error {
+		from, to := g*maxShared, min((g+1)*maxShared, len(m.rows))
+		return m.searchGroup(ctx, set.table, nearest, from, to)
+	})
+	for _, d := range nearest {
+		if err == nil && d >= 0 {
+			counts[d]++
+		}
+	}
+	return err
+}
+
+// searchGroup searches for some of the queries at once; the distance is -1 where
+// there is no other item.
+func (m *modalityMeasure) searchGroup(ctx context.Context, t *mih.Table, nearest []int, from, to int) error {
+	var queries []*mih.Query
+	var k []int
+	for i := from; i < to; i++ {
+		// Two items: one of them is another than the one that is the query.
+		queries, k = append(queries, &mih.Query{Code: m.codes.At(i)}), append(k, 2)
+	}
+	found, err := t.NearestEach(ctx, queries, k)
+	if err != nil {
+		return err
+	}
+	for i, near := range found {
+		own, has := t.CodeOf(m.rows[from+i])
+		alone := has && t.Cardinality(own) == 1
+		nearest[from+i] = -1
+		for _, x := range near {
+			if !alone || x.Position() != own {
+				nearest[from+i] = x.Distance()
+				break
+			}
+		}
+	}
+	return nil
+}

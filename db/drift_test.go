@@ -1,0 +1,362 @@
+package db
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// driftByDefinition computes from the items, one by one, what measureDrift says of those
+// in rows.
+func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uint32) *Drift {
+	t.Helper()
+	m := cv.space.model
+	q := m.Bits()
+	want := &Drift{Modalities: map[string]ModalityDrift{}}
+	var examples []model.Example
+	byRow := map[uint32]*Item{}
+	it := cv.live.Iterator()
+	for _, item := range all {
+		byRow[it.Next()] = item
+	}
+	for _, row := range rows {
+		item := byRow[row]
+		if item == nil {
+			continue
+		}
+		e := model.Example{Labels: cv.labels.lookup(item.Labels)}
+		known := false
+		for _, mod := range m.Modalities() {
+			x := item.Vectors[mod.Name]
+			known = known || x != nil
+			e.Vectors = append(e.Vectors, model.Dense(x))
+		}
+		if known {
+			want.Items++
+			examples = append(examples, e)
+		}
+	}
+	residuals, labelled, err := m.ResidualOf(examples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, mod := range m.Modalities() {
+		md := ModalityDrift{Labelled: labelled[i]}
+		if md.Labelled > 0 {
+			md.Residual = &residuals[i]
+		}
+		var distances []int
+		means := make([]float64, q)
+		for _, row := range rows {
+			item := byRow[row]
+			if item == nil || item.Vectors[mod.Name] == nil {
+				continue
+			}
+			md.Items++
+			z := make([]float64, q)
+			if err := m.NewEncoder().Project(z, i, item.Vectors[mod.Name]); err != nil {
+				t.Fatal(err)
+			}
+			if isZero(z) {
+				md.Far++
+				continue
+			}
+			code := codec.PackSigns(codec.NewCode(q), z).AppendBytes(nil, q)
+			for j := range means {
+				means[j] += float64(int(code[j/8]>>(j%8)&1)*2 - 1)
+			}
+			targets := []string{""}
+			if m.Views() == model.ViewsTarget {
+				targets = nil
+				for _, other := range m.Modalities() {
+					if other.Name != mod.Name || len(m.Modalities()) == 1 {
+						targets = append(targets, other.Name)
+					}
+				}
+			}
+			for _, to := range targets {
+				nearest := math.MaxInt
+				for other, o := range byRow {
+					stored := o.Code
+					if to != "" {
+						stored = o.Codes[to].Code
+					}
+					if other != row && stored != nil {
+						nearest = min(nearest, hamming(code, stored))
+					}
+				}
+				if nearest < math.MaxInt {
+					distances = append(distances, nearest)
+				}
+			}
+		}
+		if md.Items == 0 {
+			continue
+		}
+		md.Nearest = summaryOf(distances)
+		if n := float64(md.Items - md.Far); n > 0 {
+			md.Balance = &Balance{}
+			for _, sum := range means {
+				md.Balance.BitBalance += math.Abs(sum/n) / float64(q)
+				if math.Abs(sum) == n {
+					md.Balance.ConstantBits++
+				}
+			}
+		}
+		want.Modalities[mod.Name] = md
+	}
+	return want
+}
+
+// summaryOf sums up distances by sorting them.
+func summaryOf(distances []int) *Distances {
+	n := len(distances)
+	if n == 0 {
+		return nil
+	}
+	slices.Sort(distances)
+	sum := 0
+	for _, d := range distances {
+		sum += d
+	}
+	return &Distances{
+		Queries: n, Mean: float64(sum) / float64(n),
+		P50: distances[int(math.Ceil(float64(n)/2))-1], P90: distances[int(math.Ceil(float64(9*n)/10))-1],
+	}
+}
+
+// nearly compares floats up to rounding, and all else exactly.
+var nearly = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a)) })
+
+// driftOf measures rows of a collection in a space.
+func driftOf(t *testing.T, c *Collection, space uint32, rows []uint32) (d *Drift, in *collectionView) {
+	t.Helper()
+	err := c.read(func(v *view, cv *collectionView) (err error) {
+		if in, err = cv.inSpace(space); err == nil {
+			d, err = measureDrift(ctx, v, in, roaring.BitmapOf(rows...))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, in
+}
+
+func allRows(n int) []uint32 {
+	rows := make([]uint32, n)
+	for i := range rows {
+		rows[i] = uint32(i)
+	}
+	return rows
+}
+
+func TestDriftIsThatOfALinearScan(t *testing.T) {
+	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
+		t.Run(views.String(), func(t *testing.T) {
+			_, c := openPairs(t)
+			items := viewItems(170, 3)
+			items[6].Vectors = nil                             // labels alone
+			items[8].Labels = append(items[8].Labels, "other") // that training sees with one more
+			putAll(t, c, items[:150])
+			opt := TrainOptions{Rows: 60, Options: model.Options{
+				Bits: 32, Anchors: 30, Seed: 1, Views: views, Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+			}}
+			mustTrain(t, c, opt)
+			far := *items[150]
+			far.Vectors = map[string][]float32{"image": slices.Repeat([]float32{1e9}, 8), "text": items[1].Vectors["text"]}
+			items[150] = &far
+			items[151].Labels = []string{"never trained"}
+			items[152].Vectors = items[153].Vectors
+			items[152].Labels, items[153].Labels = nil, nil
+			putAll(t, c, items[150:])
+			if _, err := c.Delete(ctx, items[4].Key, items[77].Key); err != nil {
+				t.Fatal(err)
+			}
+			all := allItems(t, c)
+			for _, rows := range [][]uint32{allRows(200), allRows(40), {150}, {150, 151, 152, 153, 154, 155}} {
+				got, in := driftOf(t, c, 0, rows)
+				want := driftByDefinition(t, in, all, rows)
+				if diff := cmp.Diff(want, got, nearly); diff != "" {
+					t.Fatal(diff)
+				}
+				if len(rows) < 200 && rows[0] == 150 && got.Modalities["image"].Far != 1 {
+					t.Errorf("%+v", got)
+				}
+			}
+			for _, rows := range [][]uint32{nil, {4, 77}, {6}, {999}} {
+				if d, _ := driftOf(t, c, 0, rows); d != nil {
+					t.Errorf("%+v of rows %v", d, rows)
+				}
+			}
+		})
+	}
+}
+
+func TestDriftOfOneModality(t *testing.T) {
+	d := mustOpen(t, t.TempDir(), nil)
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", Schema{Modalities: []Modality{{Name: "text", Dim: 5}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(60, synth.Config{Noise: 2})
+	for i, it := range items {
+		delete(it.Vectors, "image")
+		if i%3 == 0 {
+			it.Labels = nil
+		}
+	}
+	putAll(t, c, items)
+	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
+		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Views: views}})
+		got, in := driftOf(t, c, 0, allRows(60))
+		want := driftByDefinition(t, in, allItems(t, c), allRows(60))
+		if diff := cmp.Diff(want, got, nearly); diff != "" || got.Modalities["text"].Nearest.Queries != 60 {
+			t.Errorf("%v: %s", views, diff)
+		}
+	}
+	only, err := d.CreateCollection(ctx, "codes", Schema{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := only.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ := driftOf(t, only, 0, []uint32{0}); d != nil {
+		t.Errorf("codes without a model drift: %+v", d)
+	}
+}
+
+// Of many rows a sample is measured, the same one each time.
+func TestDriftOfASample(t *testing.T) {
+	_, c := openPairs(t)
+	putAll(t, c, pairs(1000, synth.Config{}))
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})
+	var rows, sample []uint32
+	for i := range 900 {
+		rows = append(rows, uint32(100+i))
+	}
+	for i := range driftItems {
+		sample = append(sample, rows[i*900/driftItems])
+	}
+	got, _ := driftOf(t, c, 0, rows)
+	want, _ := driftOf(t, c, 0, sample)
+	again, _ := driftOf(t, c, 0, rows)
+	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(got, again) || got.Items != driftItems {
+		t.Errorf("%+v, %+v and %+v", got, want, again)
+	}
+}
+
+// A space begins with the drift of what it was trained on, and items of other kinds than
+// these are farther off.
+func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
+	d, c := openPairs(t)
+	putAll(t, c, pairs(300, synth.Config{Seed: 1}))
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}, Rows: 200})
+	first := spacesOf(t, c)[0].Revisions[0].Drift
+	trained, _ := driftOf(t, c, 0, allRows(200))
+	trained.Trained = true
+	if diff := cmp.Diff(trained, first, nearly); diff != "" {
+		t.Fatal("of the training items:", diff)
+	}
+	same, _ := driftOf(t, c, 0, allRows(300)[200:])
+	strange := pairs(60, synth.Config{Seed: 1})
+	for i, it := range strange { // the labels of one item with the vectors of another
+		it.Key = "s" + it.Key
+		it.Vectors = pairs(60, synth.Config{Seed: 77})[i].Vectors
+	}
+	putAll(t, c, strange)
+	other, _ := driftOf(t, c, 0, allRows(360)[300:])
+	for name, was := range first.Modalities {
+		is, new := same.Modalities[name], other.Modalities[name]
+		if *was.Residual > .3 || *is.Residual > .4 || *new.Residual < 2**is.Residual {
+			t.Errorf("%s: residual %.3f of training, %.3f of items like these, %.3f of others", name, *was.Residual, *is.Residual, *new.Residual)
+		}
+		if new.Nearest.Mean < 2*is.Nearest.Mean || is.Far > 0 {
+			t.Errorf("%s: %+v of items like those of training, %+v of others", name, is, new)
+		}
+	}
+	// The revision that learns from them says so.
+	if _, err := c.Update(ctx, UpdateOptions{Teacher: TeacherLabels}); err != nil {
+		t.Fatal(err)
+	}
+	revisions := spacesOf(t, c)[0].Revisions
+	if len(revisions) != 2 || revisions[1].Drift == nil || revisions[1].Drift.Trained || revisions[1].Drift.Items != 160 {
+		t.Fatalf("%+v", revisions)
+	}
+	for name, was := range first.Modalities {
+		if is := revisions[1].Drift.Modalities[name]; *is.Residual < 1.5**was.Residual {
+			t.Errorf("%s: residual %.3f after %.3f", name, *is.Residual, *was.Residual)
+		}
+	}
+	mustClose(t, d)
+	c = mustCollection(t, mustOpen(t, d.dir, nil), "main")
+	defer c.db.Close()
+	if diff := cmp.Diff(revisions, spacesOf(t, c)[0].Revisions); diff != "" {
+		t.Error("reopened:", diff)
+	}
+}
+
+func TestDriftIsKeptAsJSON(t *testing.T) {
+	residual := .25
+	want := &Drift{Items: 3, Modalities: map[string]ModalityDrift{
+		"text":  {Items: 3, Labelled: 1, Residual: &residual, Nearest: &Distances{3, 2.5, 2, 3}, Balance: &Balance{BitBalance: 0, ConstantBits: 0}},
+		"image": {Items: 1, Far: 1},
+	}}
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &Drift{}
+	if err := json.Unmarshal(b, got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s became %+v, %v", b, got, err)
+	}
+}
+
+func TestDistancesOf(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		distances := rapid.SliceOfN(rapid.IntRange(0, 16), 0, 40).Draw(t, "distances")
+		counts := make([]int64, 17)
+		for _, d := range distances {
+			counts[d]++
+		}
+		if diff := cmp.Diff(summaryOf(distances), distancesOf(counts), nearly); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestEvenly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfDistinct(rapid.Uint32Range(0, 200_000), rapid.ID).Draw(t, "rows")
+		if len(all) > 0 && rapid.Bool().Draw(t, "a run") {
+			for i := range uint32(9000) {
+				all = append(all, 300_000+i)
+			}
+		}
+		n := rapid.IntRange(1, 300).Draw(t, "n")
+		rows := roaring.BitmapOf(all...)
+		sorted := rows.ToArray()
+		want := sorted
+		if len(sorted) > n {
+			want = nil
+			for i := range n {
+				want = append(want, sorted[i*len(sorted)/n])
+			}
+		}
+		if got := evenly(rows, n).ToArray(); !slices.Equal(got, want) {
+			t.Fatalf("%d of %d rows: %v, want %v", n, len(sorted), got, want)
+		}
+	})
+}
