@@ -38,17 +38,17 @@ func (d *DB) buildIndexes(ctx context.Context) {
 // buildOne builds the index of one code set, if one is due, and reports whether it
 // did.
 func (d *DB) buildOne(ctx context.Context) bool {
-	built, err := d.build(ctx, (*codeSetView).due)
+	built, err := d.build(ctx, backgroundWorkers(), d.due)
 	if err != nil && ctx.Err() == nil {
 		d.opts.Logger.Error("index not built", "error", err)
 	}
 	return built && err == nil
 }
 
-// build runs the first build that choose returns for a code set, and installs
-// what it has made. Builds go one after the other, as each begins with what the
+// build runs the first build that choose returns for a code set, on so many
+// goroutines, and installs what it has made. Builds go one after the other, as each begins with what the
 // one before has installed.
-func (d *DB) build(ctx context.Context, choose func(*codeSetView) *mih.Build) (built bool, err error) {
+func (d *DB) build(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build) (built bool, err error) {
 	d.building.Lock()
 	defer d.building.Unlock()
 	v := d.current.Load()
@@ -57,11 +57,11 @@ func (d *DB) build(ctx context.Context, choose func(*codeSetView) *mih.Build) (b
 	}
 	defer v.release()
 	for set, cv := range v.sets() {
-		b := choose(set)
+		b := choose(v, set)
 		if b == nil {
 			continue
 		}
-		b.Bare = !d.affords(v, set, b)
+		b.Bare, b.Workers = b.Bare || !d.affords(v, set, b), workers
 		if err := recovered(func() error { return b.Run(ctx) }); err != nil {
 			return false, annotate(err, "index collection %q", cv.Name)
 		}
@@ -82,36 +82,21 @@ func (s *collectionState) holds(set *codeSet) bool {
 	return slices.ContainsFunc(s.spaces, func(sp *spaceState) bool { return slices.Contains(sp.sets, set) })
 }
 
-// sets yields the code sets of all collections.
+// sets yields the code sets of all collections, those of active spaces first.
 func (v *view) sets() iter.Seq2[*codeSetView, *collectionView] {
 	return func(yield func(*codeSetView, *collectionView) bool) {
-		for _, cv := range v.collections {
-			for i := range cv.spaces {
-				for j := range cv.spaces[i].sets {
-					if !yield(&cv.spaces[i].sets[j], cv) {
-						return
+		for _, standing := range []spaceStanding{spaceActive, spaceStandby, spaceBuilding} {
+			for _, cv := range v.collections {
+				for i := range cv.spaces {
+					for j := range cv.spaces[i].sets {
+						if set := &cv.spaces[i].sets[j]; set.standing == standing && !yield(set, cv) {
+							return
+						}
 					}
 				}
 			}
 		}
 	}
-}
-
-// affords reports whether the tables of a build stay within the budget, with
-// those that all code sets have now and keep.
-func (d *DB) affords(v *view, set *codeSetView, b *mih.Build) bool {
-	return int64(b.TableBytes()+b.KeptBytes()+v.tableBytes(set)) <= d.opts.IndexCacheBytes
-}
-
-// tableBytes returns what the tables of all code sets but one take.
-func (v *view) tableBytes(except *codeSetView) int {
-	sum := 0
-	for set := range v.sets() {
-		if set != except && set.table != nil {
-			sum += set.table.Memory().Tables
-		}
-	}
-	return sum
 }
 
 // recovered returns a panic of f as an error: what goes on in the background must

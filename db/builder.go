@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -21,89 +20,98 @@ type builder struct {
 	rate     int // items a second, at most; 0: no limit
 	progress func(done, total int)
 
+	building   *building     // what others see of it
 	committing time.Duration // of all time that it took
 }
-
-// builtRows is how many rows get their codes in one commit. Writers wait for it: some
-// 100 ms.
-const builtRows = 32 << 10
 
 // A builtSpace is what a builder has come to.
 type builtSpace struct {
 	Space    uint32
+	Parent   uint32
 	Revision uint32
 	Items    int // that have a code
 	Active   bool
 }
 
-// run builds the space. It ends early with the context, and with ErrNotFound when the
-// space has been dropped.
-func (b *builder) run(ctx context.Context) (built builtSpace, err error) {
-	v, err := b.begin(ctx)
-	if err != nil {
-		return built, err
-	}
-	defer v.release()
-	complete := false
+// build builds the space.
+func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
-		if !complete {
-			_ = b.inSpace(context.WithoutCancel(ctx), true, func(_ *group, _ *collectionState, sp *spaceState) error {
+		// Whatever became of the context. Rows of a space that is complete are recorded
+		// for others.
+		_ = b.inSpace(context.WithoutCancel(ctx), true, func(_ *group, _ *collectionState, sp *spaceState) error {
+			if sp.numbers.Building {
 				sp.changed = nil
-				return nil
-			})
-		}
-	}()
-	cv, err := v.collection(b.c.id, b.c.name)
-	if err != nil {
-		return built, err
-	}
-	sp := cv.spaceNumber(b.space)
-	from, start, done := uint32(sp.numbers.Built), time.Now(), 0
-	before := int(cv.live.Rank(from)) // rows below from, or from itself, which is one more at most
-	for {
-		block, err := encodeRows(ctx, v, cv, sp.space, b.workers, from, builtRows, func(n int) {
-			if b.progress != nil {
-				b.progress(min(before+done+n, cv.items), cv.items)
 			}
+			return nil
 		})
-		if err != nil {
+	}()
+	for {
+		began, rate := time.Now(), int(b.building.rate.Load())
+		rows, built, complete, err := b.step(ctx, blockSize(rate))
+		if complete || err != nil {
 			return built, err
 		}
-		var drift *Drift
-		last := len(block.rows) == 0
-		if last {
-			if drift, err = b.drift(ctx); err != nil {
-				return built, err
-			}
-		} else {
-			from = block.rows[len(block.rows)-1] + 1
-		}
-		since := time.Now()
-		if built, err = b.store(ctx, block, from, last, drift); err != nil {
+		if err := pace(ctx, began, rows, rate); err != nil {
 			return built, err
-		}
-		b.committing += time.Since(since)
-		if last {
-			complete = true
-			return built, nil
-		}
-		if done += len(block.rows); b.rate > 0 {
-			due := start.Add(time.Duration(float64(done) / float64(b.rate) * float64(time.Second)))
-			if err := sleepUntil(ctx, due); err != nil {
-				return built, err
-			}
 		}
 	}
 }
 
-func sleepUntil(ctx context.Context, t time.Time) error {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// step gives the next rows their codes, up to so many. Each takes a view of its own, so
+// that the store need not keep what is gone for as long as a slow build takes.
+func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpace, complete bool, err error) {
+	v, built, err := b.begin(ctx)
+	if v == nil || err != nil {
+		return 0, built, true, err
+	}
+	defer v.release()
+	cv, err := v.collection(b.c.id, b.c.name)
+	if err != nil {
+		return 0, built, false, err
+	}
+	sp := cv.spaceNumber(b.space)
+	from := uint32(sp.numbers.Built)
+	before := 0
+	if from > 0 {
+		before = int(cv.live.Rank(from - 1))
+	}
+	block, err := encodeRows(ctx, v, cv, sp.space, b.workers, from, size, func(n int) { b.at(before+n, cv.items) })
+	if err != nil {
+		return 0, built, false, err
+	}
+	rows = len(block.rows)
+	if rows > 0 {
+		from = block.rows[rows-1] + 1
+	}
+	last := rows == 0 // what is done at the end needs all codes
+	// What takes the place of another is indexed before: searches are not to be slower
+	// for a while.
+	if last && cv.space != nil && cv.items >= indexFirstItems {
+		if err := b.c.db.indexSpace(ctx, b.c.id, b.space, b.workers); err != nil {
+			return 0, built, false, err
+		}
+	}
+	var drift *Drift
+	if last {
+		if drift, err = b.drift(ctx); err != nil {
+			return 0, built, false, err
+		}
+	}
+	since := time.Now()
+	built, err = b.store(ctx, block, from, last, drift)
+	b.committing += time.Since(since)
+	return rows, built, last, err
+}
+
+// indexFirstItems is with how many items a new space is indexed before it is complete.
+const indexFirstItems = 4096
+
+// at says how far it has got.
+func (b *builder) at(done, total int) {
+	b.building.done.Store(int64(done))
+	b.building.total.Store(int64(total))
+	if b.progress != nil {
+		b.progress(done, total)
 	}
 }
 
@@ -111,7 +119,7 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 func (b *builder) inSpace(ctx context.Context, quiet bool, f func(g *group, s *collectionState, sp *spaceState) error) error {
 	return b.c.exclusive(ctx, quiet, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(b.space)
-		if sp == nil || !sp.numbers.Building {
+		if sp == nil {
 			return notFound("space %d of collection %q, which was being built", b.space, s.Name)
 		}
 		return f(g, s, sp)
@@ -119,26 +127,31 @@ func (b *builder) inSpace(ctx context.Context, quiet bool, f func(g *group, s *c
 }
 
 // begin returns the view to encode; from then on the committer records the rows that
-// change.
-func (b *builder) begin(ctx context.Context) (*view, error) {
-	var v *view
-	err := b.inSpace(ctx, true, func(_ *group, s *collectionState, sp *spaceState) error {
-		if sp.changed != nil {
-			return fmt.Errorf("%w: space %d of collection %q is being built already", ErrBusy, sp.ID, s.Name)
+// change. The view is nil where somebody else has completed the space.
+func (b *builder) begin(ctx context.Context) (v *view, built builtSpace, err error) {
+	err = b.inSpace(ctx, true, func(_ *group, s *collectionState, sp *spaceState) error {
+		if !sp.numbers.Building {
+			built = s.built(sp)
+			return nil
 		}
 		sp.changed = roaring.New()
 		v = b.c.db.current.Load() // only the committer replaces it
 		v.acquire()
 		return nil
 	})
-	return v, err
+	return v, built, err
+}
+
+// built returns what building a space has come to.
+func (s *collectionState) built(sp *spaceState) builtSpace {
+	return builtSpace{sp.ID, sp.Parent, sp.Revision, int(sp.numbers.Coded), s.active() == sp}
 }
 
 // store stores the codes of a block of rows; next is the first row behind them. With
 // last, when there are none, the space is complete; drift is that of the items that have
 // taught in it.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *Drift) (built builtSpace, err error) {
-	tables := len(block.rows) >= bulkItems
+	tables := len(block.rows) >= tableRows
 	err = b.inSpace(ctx, tables, func(g *group, s *collectionState, sp *spaceState) error {
 		if err := sp.roomFor(uint64(len(block.rows))); err != nil {
 			return annotate(err, "collection %q", s.Name)
@@ -153,7 +166,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		}
 		activate := last && sp.numbers.Activate
 		if tables {
-			if err := g.storeTables(ctx, b.c.db, s, sp, n, block, activate); err != nil {
+			if err := g.storeTables(ctx, b.c.db, b.workers, s, sp, n, block); err != nil {
 				return err
 			}
 		} else {
@@ -174,7 +187,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		if tables {
 			g.c.publish(g.c.newView())
 		}
-		built = builtSpace{sp.ID, sp.Revision, int(sp.numbers.Coded), s.active() == sp}
+		built = s.built(sp)
 		return nil
 	})
 	return built, err
@@ -183,8 +196,9 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 // storeTables stores the codes of many rows and the counters n of their space, in
 // which none of them has a code yet, as sorted tables. Where it fails nothing has
 // changed.
-func (g *group) storeTables(ctx context.Context, d *DB, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded, activate bool) (err error) {
+func (g *group) storeTables(ctx context.Context, d *DB, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
 	t := newBulkTables(d, g.c)
+	t.workers = workers
 	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, codec.Codes{}, block.encs)
 	codes.numbers = n
 	defer func() {
@@ -205,9 +219,6 @@ func (g *group) storeTables(ctx context.Context, d *DB, s *collectionState, sp *
 			if other == sp {
 				all.Spaces[i] = codes.counters()
 			}
-		}
-		if activate {
-			all.PreviousSpace, all.ActiveSpace = all.ActiveSpace, uint64(sp.ID)
 		}
 		return stream.set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
 	}))

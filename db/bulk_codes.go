@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"runtime"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -70,7 +69,7 @@ func (s *bulkSpace) tasks(t *bulkTables) (number, write []task) {
 	for _, k := range s.sets {
 		number = append(number, k.number)
 		m := storedSplit(s.space.Bits).Len()
-		parts := min(m, runtime.GOMAXPROCS(0))
+		parts := min(m, t.workers)
 		for p := range parts {
 			write = append(write, t.task(func(s *tableStream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -29,14 +28,19 @@ type bulkTables struct {
 	dir  string
 	opts sstable.WriterOptions
 
-	mu    sync.Mutex
-	paths []string // of the finished ones, too
+	workers int // goroutines that make them
+
+	mu      sync.Mutex
+	paths   []string       // of the finished ones, too
+	closing sync.WaitGroup // of those that are being made durable
+	failed  error          // why one could not be
 }
 
 func newBulkTables(d *DB, c *committer) *bulkTables {
 	return &bulkTables{
 		c: c, fs: &failFS{d.opts.FS, d.log},
 		dir: d.opts.FS.PathJoin(d.dir, ingestName), opts: tableOptions(&d.opts),
+		workers: allWorkers(),
 	}
 }
 
@@ -46,7 +50,7 @@ func newBulkTables(d *DB, c *committer) *bulkTables {
 func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
 	err := t.fs.MkdirAll(t.dir, 0o755)
 	if err == nil {
-		err = together(ctx, tasks)
+		err = t.make(ctx, tasks)
 	}
 	if err == nil {
 		err = t.ingest(ctx)
@@ -62,6 +66,32 @@ func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
 	}
 	t.c.sequence++
 	return nil
+}
+
+// make does the tasks and waits until their tables are durable.
+func (t *bulkTables) make(ctx context.Context, tasks []task) (err error) {
+	defer func() {
+		t.closing.Wait()
+		if err == nil {
+			err = t.failed
+		}
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+	}()
+	return together(ctx, t.workers, tasks)
+}
+
+// close makes a table durable, in the background: the device can do it for many at a
+// time.
+func (t *bulkTables) close(w *sstable.Writer) {
+	t.closing.Go(func() {
+		if err := recovered(w.Close); err != nil {
+			t.mu.Lock()
+			t.failed = errors.Join(t.failed, err)
+			t.mu.Unlock()
+		}
+	})
 }
 
 // ingest gives the tables to the store.
@@ -123,9 +153,7 @@ func (s *tableStream) put(key, value []byte, fresh bool) error {
 			return context.Cause(s.ctx)
 		}
 		if s.w != nil && s.w.Raw().EstimatedSize() >= bulkFileBytes {
-			if err := s.finish(); err != nil {
-				return err
-			}
+			s.finish()
 		}
 	}
 	if err := s.open(); err != nil {
@@ -145,14 +173,12 @@ func (s *tableStream) open() (err error) {
 	return err
 }
 
-// finish makes the table durable that is being written.
-func (s *tableStream) finish() error {
-	w := s.w
-	s.w = nil
-	if w == nil {
-		return nil
+// finish ends the table that is being written.
+func (s *tableStream) finish() {
+	if s.w != nil {
+		s.tables.close(s.w)
+		s.w = nil
 	}
-	return w.Close()
 }
 
 // task returns the task of calling f with a stream. No two of a commit may write
@@ -160,13 +186,9 @@ func (s *tableStream) finish() error {
 func (t *bulkTables) task(f func(*tableStream) error) task {
 	return func(ctx context.Context) error {
 		s := &tableStream{ctx: ctx, tables: t}
-		if err := f(s); err != nil {
-			if s.w != nil {
-				_ = s.w.Close() // there is no other way to close its file
-			}
-			return err
-		}
-		return s.finish()
+		err := f(s)
+		s.finish() // after an error, too: there is no other way to close its file
+		return err
 	}
 }
 
@@ -183,10 +205,10 @@ func (s *tableStream) wait(done <-chan struct{}) error {
 // A task is a part of what several cores do together.
 type task func(ctx context.Context) error
 
-// together runs functions on all cores, taking them in order, until one fails or
-// the context ends, and returns the first error. A function may wait for one before
+// together runs functions on so many goroutines, taking them in order, until one fails
+// or the context ends, and returns the first error. A function may wait for one before
 // it. Where one panics the caller does.
-func together(ctx context.Context, tasks []task) error {
+func together(ctx context.Context, workers int, tasks []task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var panicked atomic.Pointer[error]
@@ -206,7 +228,7 @@ func together(ctx context.Context, tasks []task) error {
 		}
 	}
 	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) - 1 {
+	for range workers - 1 {
 		wg.Go(work)
 	}
 	work()

@@ -22,14 +22,18 @@ type coded struct {
 const encodeBlock = 1024
 
 // encodeRows makes the codes in a space of the items of a view from row on, up to
-// limit of them, while it reads the next ones; 0 is no limit. progress, if not nil,
-// hears how many there are so far.
+// limit of them, while it reads the next ones; 0 is no limit. Reading takes one of the
+// workers where they are not all that there could be. progress, if not nil, hears how
+// many there are so far.
 func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, workers int, from uint32, limit int, progress func(done int)) (*coded, error) {
 	out := &coded{space: sp}
 	var rows []uint32
 	var vectors [][]model.Vector
 	var labels [][]uint32
 	var working chan error // of the block that is being encoded, nil for none
+	if workers < allWorkers() {
+		workers--
+	}
 	finish := func() (err error) {
 		if working != nil {
 			err = <-working
@@ -55,14 +59,19 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, wor
 		encs, rowsNow, vectorsNow, labelsNow := out.encs[at:], rows, vectors, labels
 		result := make(chan error, 1)
 		working = result
-		go func() {
+		encode := func() {
 			result <- recovered(func() error {
-				return sp.encodeAll(ctx, workers, encs,
+				return sp.encodeAll(ctx, max(workers, 1), encs,
 					func(i int) ([]model.Vector, []uint32) { return vectorsNow[i], labelsNow[i] },
 					func(i int, err error) error { return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i], err) })
 			})
-		}()
+		}
 		rows, vectors, labels = nil, nil, nil
+		if workers == 0 { // there is one goroutine for both
+			encode()
+			return finish()
+		}
+		go encode()
 		return nil
 	}
 	err := cv.forEachItem(v.snap, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {

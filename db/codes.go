@@ -85,7 +85,7 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 		return err
 	}
 	for {
-		built, err := d.build(ctx, (*codeSetView).due)
+		built, err := d.build(ctx, allWorkers(), d.due)
 		if !built || err != nil {
 			return err
 		}
@@ -94,15 +94,15 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 
 // waitForCodes waits until the codes of all collections are in memory.
 func (d *DB) waitForCodes(ctx context.Context) error {
-	names, err := d.Collections()
-	for _, name := range names {
-		c, cerr := d.Collection(name)
-		if err == nil {
-			err = cerr
+	var all []*loading
+	err := d.read(func(v *view) error {
+		for _, cv := range v.collections {
+			all = cv.appendLoading(all)
 		}
-		if err == nil {
-			err = c.loaded(ctx)
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return err
+	return waitForAll(ctx, all)
 }

@@ -100,27 +100,20 @@ type codeSetView struct {
 	coded    int // items that have a code
 	table    *mih.Table
 	loading  *loading
-	set      *codeSet // to tell it from others; only the committer looks into it
+	standing spaceStanding // of the space
+	set      *codeSet      // to tell it from others; only the committer looks into it
 }
 
-func (s *codeSet) publish() codeSetView {
+func (s *codeSet) publish(standing spaceStanding) codeSetView {
 	n := s.counters()
 	v := codeSetView{
 		codeKeys: s.codeKeys, nextCode: n.NextCode, codes: int(n.Codes), coded: int(n.Coded),
-		loading: s.loading, set: s,
+		loading: s.loading, standing: standing, set: s,
 	}
 	if s.table != nil {
 		v.table = s.table.Publish()
 	}
 	return v
-}
-
-// due returns what there is to build, nil if nothing.
-func (v *codeSetView) due() *mih.Build {
-	if v.table == nil {
-		return nil
-	}
-	return v.table.Build()
 }
 
 // loaded reports whether all codes of the collection are in memory.

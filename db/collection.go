@@ -19,15 +19,20 @@ type Collection struct {
 	id   uint32
 	name string
 	pin  *pin // of a snapshot; nil: the present state
+
+	space uint32 // that it is looked at in; 0: the active one
 }
 
 // Name returns the name of the collection.
 func (c *Collection) Name() string { return c.name }
 
-// read gives f the state of the collection.
+// read gives f the state of the collection, as it is seen in the space of the handle.
 func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
 	inView := func(v *view) error {
 		cv, err := v.collection(c.id, c.name)
+		if err == nil {
+			cv, err = cv.inSpace(c.space)
+		}
 		if err != nil {
 			return err
 		}

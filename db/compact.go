@@ -106,7 +106,7 @@ func (d *DB) rebuildAll(ctx context.Context) error {
 	}
 	done := map[*codeSet]bool{}
 	for {
-		built, err := d.build(ctx, func(set *codeSetView) *mih.Build {
+		built, err := d.build(ctx, allWorkers(), func(_ *view, set *codeSetView) *mih.Build {
 			if done[set.set] || set.table == nil || set.table.Wasted() == 0 {
 				return nil
 			}

@@ -34,6 +34,8 @@ type DB struct {
 	stop       context.CancelFunc
 	rebuild    chan struct{} // asks the builder to look; holds one
 	building   sync.Mutex    // held by whoever builds an index, until it is installed
+	buildings  buildings
+	stopping   context.Context // ends when Close begins
 	stored     mih.StoredCosts
 	pins       pins
 	keys       *keyCache
@@ -191,8 +193,10 @@ func (d *DB) start(store *pebble.DB) error {
 	go c.run()
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(context.Background())
+	d.stopping = ctx
 	d.background.Go(func() {
 		d.load(ctx, first)
+		d.background.Go(d.resume(ctx, first))
 		first.release()
 		d.buildIndexes(ctx)
 	})
@@ -206,7 +210,7 @@ func (d *DB) publish(v *view) {
 		old.release()
 	}
 	for set := range v.sets() {
-		if set.due() != nil {
+		if d.due(v, set) != nil {
 			d.wantBuild()
 			break
 		}

@@ -71,9 +71,12 @@ func (c *Collection) EncodeQuery(q Query) (code []byte, z []float64, err error) 
 		if err := q.checkStart(); err != nil {
 			return err
 		}
+		cv, err := cv.inSpace(q.Space)
+		if err != nil {
+			return err
+		}
 		s := &searcher{v: v, cv: cv}
 		if q.To != "" || q.Key != "" || cv.space == nil {
-			var err error
 			if s.set, err = cv.codesFor(q.To); err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 
 // Errors to test for with errors.Is. Many come wrapped with what was being done.
 var (
-	ErrNotFound    = errors.New("fddhdb: not found")                 // no such item or collection
+	ErrNotFound    = errors.New("fddhdb: not found")                 // no such item, space or collection
 	ErrExists      = errors.New("fddhdb: exists already")            // the collection to create
 	ErrNotDatabase = errors.New("fddhdb: not a database")            // the folder is missing or holds something else
 	ErrClosed      = errors.New("fddhdb: database is closed")        // Close was called

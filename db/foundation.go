@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -26,61 +25,70 @@ type foundation struct {
 	rows       []uint32     // that have taught, ascending
 	lessons    [][]byte     // what, by row
 	pending    *roaring.Bitmap
+	relearn    *roaring.Bitmap // rows whose lessons are of codes that they have no more; nil: none
+
+	known map[string][]byte // lessons by their bytes: there are few
 }
 
-// found makes a new space: lay says on what, from a view on which it may work for
-// long, and build gives the items their codes in it. If either fails, or the context
-// ends, the collection is as it was.
-func (c *Collection) found(ctx context.Context, lay func(v *view, cv *collectionView) (*foundation, error), build func(sp *space) error) error {
+// taught records that the next row has taught these codes, which may go.
+func (f *foundation) taught(row uint32, codes []byte) {
+	own, known := f.known[string(codes)]
+	if !known {
+		if f.known == nil {
+			f.known = map[string][]byte{}
+		}
+		own = slices.Clone(codes)
+		f.known[string(own)] = own
+	}
+	f.rows, f.lessons = append(f.rows, row), append(f.lessons, own)
+}
+
+// found makes a new space, which is to be built then: lay says on what, from a view on
+// which it may work for long. If it fails, or the context ends, the collection is as it
+// was.
+func (c *Collection) found(ctx context.Context, lay func(v *view, cv *collectionView) (*foundation, error)) (*space, error) {
 	v, err := c.beginFounding(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	release := sync.OnceFunc(v.release)
-	defer release()
-	created := uint32(0)
-	done := false
+	defer v.release() // then the store need not keep that state any longer
+	founded := false
 	defer func() {
-		if done {
+		if founded {
 			return
 		}
 		// The committer has to forget about it, whatever became of the context, and if
 		// a callback has panicked, too. There is nothing to be done about a database
 		// that has failed.
-		_ = c.exclusive(context.WithoutCancel(ctx), created == 0, func(g *group, s *collectionState) error {
+		_ = c.exclusive(context.WithoutCancel(ctx), true, func(_ *group, s *collectionState) error {
 			s.changed = nil
-			if sp := s.spaceByID(created); sp != nil && sp.numbers.Building {
-				return g.drop(s, sp)
-			}
 			return nil
 		})
 	}()
 	cv, err := v.collection(c.id, c.name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := lay(v, cv)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var sp *space
-	err = c.exclusive(ctx, false, func(g *group, s *collectionState) error {
-		if err := g.create(s, f, v, cv); err != nil {
-			return err
+	err = c.exclusive(ctx, false, func(g *group, s *collectionState) error { return g.create(s, f, v, cv) })
+	if err != nil {
+		return nil, err
+	}
+	founded = true
+	return f.space, nil
+}
+
+// abandon drops a space that is still being built, whatever became of the context.
+func (c *Collection) abandon(ctx context.Context, space uint32) {
+	_ = c.exclusive(context.WithoutCancel(ctx), false, func(g *group, s *collectionState) error {
+		if sp := s.spaceByID(space); sp != nil && sp.numbers.Building {
+			return g.drop(s, sp)
 		}
-		sp = f.space
-		created = sp.ID
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	release() // the store need not keep that state any longer
-	if err := build(sp); err != nil {
-		return err
-	}
-	done = true
-	return nil
 }
 
 // beginFounding returns the view to found a space on; from then on the committer
@@ -92,7 +100,7 @@ func (c *Collection) beginFounding(ctx context.Context) (*view, error) {
 		case s.codesOnly():
 			return invalid("collection %q has no model to train: its items bring their codes", s.Name)
 		case s.changed != nil:
-			return fmt.Errorf("%w: collection %q: wait for the other training to end", ErrBusy, s.Name)
+			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", ErrBusy, s.Name)
 		}
 		if sp := s.building(); sp != nil {
 			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", ErrBusy, s.Name, sp.ID)
@@ -133,6 +141,9 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	}
 	// What has changed since the view was taken has taught what it was then.
 	gone := s.changed
+	if f.relearn != nil {
+		gone = roaring.Or(gone, f.relearn)
+	}
 	departures := map[uint32]*codec.Departure{}
 	for i, row := range f.rows {
 		if !gone.Contains(row) {
@@ -164,7 +175,7 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 		}
 		g.learn(state, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
 	}
-	f.pending.Or(s.changed)
+	f.pending.Or(gone)
 	f.pending.And(s.having(sp.modalities))
 	err := byContainer(f.pending, func(container uint16, l codec.Layer) error {
 		g.layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l

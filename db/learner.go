@@ -95,7 +95,8 @@ func (d *DB) learner(ctx context.Context, v *view, cv *collectionView) (*learner
 // catchUp brings the statistics to those of the view.
 func (l *learner) catchUp(ctx context.Context, v *view, cv *collectionView) error {
 	learned := uint64(l.revision) // the last revision whose lessons were learned before they departed
-	if l.online == nil || l.revision != cv.space.Revision {
+	// Somebody else may have worked with a newer view.
+	if l.online == nil || l.revision != cv.space.Revision || l.outbox > cv.numbers.NextOutbox {
 		if err := l.load(ctx, v, cv); err != nil {
 			return err
 		}
@@ -119,8 +120,9 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	if err != nil {
 		return corrupt(err, "%s", what)
 	}
-	if i := len(cv.revisions) - 1; i >= 0 && cv.revisions[i].Teacher == teacherRestored {
-		l.online.Refit()
+	i := len(cv.revisions) - 1
+	if restored := i >= 0 && cv.revisions[i].Teacher == teacherRestored; restored || sp.Parent != 0 && sp.Revision == 1 {
+		l.online.Refit() // the statistics have gone on since these projections
 	}
 	l.online.Workers = backgroundWorkers()
 	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0

@@ -68,15 +68,18 @@ func (d *DB) load(ctx context.Context, v *view) {
 		case <-start.Done():
 		case <-set.loading.wanted:
 		}
-		tables := mih.TableBytes(set.space.Bits, set.codes) + d.current.Load().tableBytes(nil)
+		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.space.Bits, set.codes))
 		var w *mih.Writer
 		err := recovered(func() (err error) {
-			w, err = loadTable(ctx, v.snap, cv, set, int64(tables) > d.opts.IndexCacheBytes)
+			w, err = loadTable(ctx, v.snap, cv, set, bare)
 			return err
 		})
 		if err == nil {
 			err = d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
-				set.set.table, g.c.states[cv.ID].dirty = w, true
+				// Its collection may have been dropped.
+				if s := g.c.states[cv.ID]; s != nil && s.holds(set.set) {
+					set.set.table, s.dirty = w, true
+				}
 				return nil
 			}})
 		}

@@ -34,8 +34,8 @@ type Query struct {
 	Key    string
 	Code   []byte // bits/8 bytes, as in Item
 
-	// Space is the number of the code space that is searched; 0 is the active one. One
-	// that is being built cannot be searched yet (ErrBusy).
+	// Space is the number of the code space that is searched; 0 is the active one, or
+	// that of Collection.InSpace. One that is being built cannot be searched yet (ErrBusy).
 	Space uint32
 
 	// Where, if not empty, restricts the answer to items that match an expression

@@ -93,6 +93,7 @@ func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDe
 // after it, or no longer. Unless pinned, the first one and the latest eight are kept. A
 // revision that is not there any more gives ErrNotFound.
 func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pinned bool) error {
+	space = c.spaceOr(space)
 	return c.changeSpaces(ctx, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		if space == 0 {
@@ -140,7 +141,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 	}
 	start := time.Now()
 	out := &Update{Teacher: teacherRestored}
-	err := c.revise(ctx, space, func(u *updater) error {
+	err := c.revise(ctx, c.spaceOr(space), func(u *updater) error {
 		sp := u.cv.space
 		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision }) {
 			return notFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)

@@ -60,7 +60,23 @@ type spaceView struct {
 	written   int                   // rows from which it may learn, since the last update began
 }
 
-func (s *spaceState) publish() spaceView {
+// A spaceStanding says who searches a space.
+type spaceStanding byte
+
+const (
+	spaceStandby  spaceStanding = iota // who asks for it
+	spaceActive                        // everybody
+	spaceBuilding                      // nobody yet
+)
+
+func (s *spaceState) publish(active bool) spaceView {
+	standing := spaceStandby
+	switch {
+	case s.numbers.Building:
+		standing = spaceBuilding
+	case active:
+		standing = spaceActive
+	}
 	v := spaceView{
 		space: s.space, numbers: s.counters(), coded: int(s.numbers.Coded),
 		pending: s.pending.publish(), recode: s.recode.publish(),
@@ -68,7 +84,7 @@ func (s *spaceState) publish() spaceView {
 		revisions: s.revisions, written: s.written,
 	}
 	for _, set := range s.sets {
-		v.sets = append(v.sets, set.publish())
+		v.sets = append(v.sets, set.publish(standing))
 	}
 	return v
 }
@@ -182,7 +198,18 @@ func (s *collectionState) building() *spaceState {
 	return nil
 }
 
-// inSpace returns the collection as it is seen in a space: 0 is the active one.
+// building returns the space that is being built, nil where there is none.
+func (cv *collectionView) building() *spaceView {
+	for i := range cv.spaces {
+		if cv.spaces[i].numbers.Building {
+			return &cv.spaces[i]
+		}
+	}
+	return nil
+}
+
+// inSpace returns the collection as it is seen in a space: 0 is the one that it is seen
+// in already, which is the active one unless the handle or the search names another.
 func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
 	if id == 0 || cv.space != nil && cv.space.ID == id {
 		return cv, nil
@@ -190,7 +217,7 @@ func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
 	sp := cv.spaceNumber(id)
 	switch {
 	case sp == nil:
-		return nil, notFound("space %d of collection %q", id, cv.Name)
+		return nil, cv.noSpace(id)
 	case sp.numbers.Building:
 		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, id, cv.Name)
 	}

@@ -140,33 +140,20 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 	if sp.model == nil {
 		return info, nil
 	}
-	var err error
-	if info.Training, err = readReport(r, cv.ID, sp.ID); err != nil {
+	report, err := readReport(r, cv.ID, sp.ID)
+	if err != nil {
 		return nil, err
+	}
+	if report != nil {
+		if err := json.Unmarshal(report, &info.Training); err != nil {
+			return nil, corrupt(err, "report of space %d", sp.ID)
+		}
 	}
 	if info.Checksum, err = checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
 		return nil, readError(err, "model of space %d", sp.ID)
 	}
 	info.Revisions, err = sv.revisionInfos(r, cv.ID, info)
 	return info, err
-}
-
-// readReport reads the report of the training of a space, nil where there is none.
-func readReport(r pebble.Reader, collection, space uint32) (*model.Report, error) {
-	b, err := get(r, codec.NumberKey(codec.KindSpace, collection, space))
-	if err == nil && b == nil {
-		err = errNotFound
-	}
-	if err != nil {
-		return nil, readError(err, "descriptor of space %d", space)
-	}
-	var d struct {
-		Report *model.Report `json:"report"`
-	}
-	if err := json.Unmarshal(b, &d); err != nil {
-		return nil, corrupt(err, "report of space %d", space)
-	}
-	return d.Report, nil
 }
 
 // revisionInfos tells of the revisions of a space that are kept.

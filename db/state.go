@@ -31,6 +31,7 @@ type collectionState struct {
 
 	dirty bool            // since the last commit
 	shown *collectionView // what readers see; nil before the first commit
+	gone  chan struct{}   // closed when the collection is dropped
 }
 
 // sharedBitmap is a bitmap that published views may show: it is copied before
@@ -53,7 +54,7 @@ func (s *sharedBitmap) publish() *roaring.Bitmap {
 }
 
 func newCollectionState(d *descriptor) *collectionState {
-	s := &collectionState{descriptor: d, labels: newLabels(), live: sharedBitmap{b: roaring.New()}}
+	s := &collectionState{descriptor: d, labels: newLabels(), live: sharedBitmap{b: roaring.New()}, gone: make(chan struct{})}
 	for range d.Modalities {
 		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
 	}
@@ -77,14 +78,16 @@ func (s *collectionState) publish() *collectionView {
 		nextRow:    s.counters.NextRow,
 		active:     uint32(s.counters.ActiveSpace),
 		previous:   uint32(s.counters.PreviousSpace),
+		gone:       s.gone,
 	}
 	for i := range s.presence {
 		v.presence = append(v.presence, s.presence[i].publish())
 	}
 	for _, sp := range s.spaces {
-		sv := sp.publish()
+		active := uint64(sp.ID) == s.counters.ActiveSpace
+		sv := sp.publish(active)
 		v.spaces = append(v.spaces, sv)
-		if uint64(sp.ID) == s.counters.ActiveSpace {
+		if active {
 			v.spaceView = sv
 		}
 	}

@@ -63,35 +63,41 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
+	ctx, stop := c.untilDropped(ctx)
+	defer stop()
 	var t *Training
-	err := c.found(ctx, func(v *view, cv *collectionView) (_ *foundation, err error) {
+	sp, err := c.found(ctx, func(v *view, cv *collectionView) (_ *foundation, err error) {
 		l, err := learn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, err
 		}
 		t = &Training{Report: l.result.Report, LeftOut: l.leftOut}
 		return l.foundation(v, cv, opt.Activate)
-	}, func(sp *space) error {
-		start := time.Now()
-		b := &builder{c: c, space: sp.ID, workers: allWorkers()}
-		b.progress = func(done, total int) {
-			if opt.Progress != nil {
-				opt.Progress("encode", done, total)
-			}
-		}
-		built, err := b.run(ctx)
-		if err != nil {
-			return err
-		}
-		t.Space, t.Revision, t.Items, t.Active = built.Space, built.Revision, built.Items, built.Active
-		seconds, commit := t.Report.Seconds, b.committing.Seconds()
-		seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
-		seconds["total"] += time.Since(start).Seconds()
-		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	start, complete := time.Now(), false
+	defer func() {
+		if !complete { // and if a callback has panicked, too
+			c.abandon(ctx, sp.ID)
+		}
+	}()
+	b := &builder{c: c, space: sp.ID, workers: allWorkers()}
+	b.progress = func(done, total int) {
+		if opt.Progress != nil {
+			opt.Progress("encode", done, total)
+		}
+	}
+	built, err := b.run(ctx)
+	if err != nil {
+		return nil, c.dropped(ctx, err)
+	}
+	complete = true
+	t.Space, t.Revision, t.Items, t.Active = built.Space, built.Revision, built.Items, built.Active
+	seconds, commit := t.Report.Seconds, b.committing.Seconds()
+	seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
+	seconds["total"] += time.Since(start).Seconds()
 	return t, nil
 }
 
@@ -165,7 +171,7 @@ func (l *learned) foundation(v *view, cv *collectionView, activate bool) (*found
 	for i, t := range l.set.modalities {
 		f.revision.Residual[cv.Modalities[t].Name] = residuals[i]
 	}
-	known := map[string][]byte{} // lessons by their bytes: there are few
+	var codes []byte
 	it := l.set.rows.Iterator()
 	for i := 0; it.HasNext(); i++ {
 		row := it.Next()
@@ -176,14 +182,10 @@ func (l *learned) foundation(v *view, cv *collectionView, activate bool) (*found
 		if err != nil {
 			return nil, err
 		}
-		codes := appendLesson(nil, l.result.Lesson(i, rec.Labels), l.space.Bits)
-		if codes == nil {
+		if codes = appendLesson(codes[:0], l.result.Lesson(i, rec.Labels), l.space.Bits); len(codes) == 0 {
 			continue
 		}
-		if known[string(codes)] == nil {
-			known[string(codes)] = codes
-		}
-		f.rows, f.lessons = append(f.rows, row), append(f.lessons, known[string(codes)])
+		f.taught(row, codes)
 		f.pending.Remove(row)
 	}
 	f.revision.Items, f.revision.Labelled = len(f.rows), len(f.rows)

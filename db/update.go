@@ -16,7 +16,7 @@ import (
 // UpdateOptions say what an update is to do. The zero value updates the active space
 // with TeacherAuto.
 type UpdateOptions struct {
-	Space   uint32 // 0: the active one
+	Space   uint32 // 0: the active one, or that of Collection.InSpace
 	Teacher Teacher
 
 	// GrowLabels gives labels that training has never seen a direction in the code
@@ -83,6 +83,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
+	opt.Space = c.spaceOr(opt.Space)
 	return c.update(ctx, opt)
 }
 

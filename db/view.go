@@ -30,8 +30,9 @@ type collectionView struct {
 	presence []*roaring.Bitmap // by modality: rows that have it
 	nextRow  uint64
 	spaces   []spaceView // by ascending id
-	active   uint32      // the space that searches use; 0: none
+	active   uint32      // of these, the one that searches use, whichever is looked at; 0: none
 	previous uint32      // that was active before it; 0: none
+	gone     <-chan struct{}
 
 	// What is looked at: the active space, unless a search names another.
 	spaceView

@@ -25,6 +25,9 @@ type Build struct {
 	// the codes are found by scans.
 	Bare bool
 
+	// Workers is how many goroutines Run works on; 0 stands for GOMAXPROCS.
+	Workers int
+
 	t    *Table
 	keep int // segments that stay
 	last uint32
@@ -104,7 +107,7 @@ func (b *Build) Run(ctx context.Context) error {
 		numbers = append(numbers, number)
 		codes.Append(c)
 	}
-	g, err := newSegment(ctx, SplitFor(b.t.bits, codes.Len()), first, b.last, numbers, codes, b.Bare)
+	g, err := newSegment(ctx, SplitFor(b.t.bits, codes.Len()), first, b.last, numbers, codes, b.Bare, b.Workers)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func install(t rapid.TB, w *Writer, m, keep int) {
 		codes.Append(c)
 	}
 	var err error
-	if b.made, err = newSegment(ctx, NewSplit(b.t.bits, m), first, b.last, numbers, codes, false); err != nil {
+	if b.made, err = newSegment(ctx, NewSplit(b.t.bits, m), first, b.last, numbers, codes, false, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.made.calibrate(ctx); err != nil {

@@ -51,8 +51,8 @@ type bucketTable struct {
 }
 
 // newSegment builds a segment of codes, given with their numbers, ascending. Time
-// O(m n), in parallel over the tables.
-func newSegment(ctx context.Context, split Split, first, last uint32, numbers []uint32, codes codec.Codes, bare bool) (*segment, error) {
+// O(m n), in parallel over the tables, on so many goroutines; 0 stands for GOMAXPROCS.
+func newSegment(ctx context.Context, split Split, first, last uint32, numbers []uint32, codes codec.Codes, bare bool, workers int) (*segment, error) {
 	n, q := codes.Len(), codes.Bits()
 	if split.paired() && (split.Len()%2 != 0 || split.Width(0) > partnerBits) {
 		return nil, fmt.Errorf("%d substrings of %d bits do not come in pairs", split.Len(), q)
@@ -107,7 +107,10 @@ func newSegment(ctx context.Context, split Split, first, last uint32, numbers []
 	}
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	for range min(runtime.GOMAXPROCS(0), split.Len()) {
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	for range min(workers, split.Len()) {
 		wg.Go(func() {
 			for j := int(next.Add(1)) - 1; j < split.Len() && ctx.Err() == nil; j = int(next.Add(1)) - 1 {
 				g.fill(j, ordered)

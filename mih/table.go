@@ -129,6 +129,29 @@ func (t *Table) Memory() Memory {
 	return m
 }
 
+// TableBytes estimates what the tables of substrings take, in a few nanoseconds.
+func (t *Table) TableBytes() int {
+	sum := 0
+	for _, g := range t.segments {
+		_, tables := g.bytes()
+		sum += tables
+	}
+	return sum
+}
+
+// Covered returns how many codes, of which no row may carry some any more, are in
+// segments with tables, in segments without, and in the tail.
+func (t *Table) Covered() (tables, bare, tail int) {
+	for _, g := range t.segments {
+		if g.bare {
+			bare += g.len()
+		} else {
+			tables += g.len()
+		}
+	}
+	return tables, bare, t.tail.Len()
+}
+
 // A Writer changes a table and publishes its states. Not safe for concurrent
 // use; the tables that it publishes are.
 type Writer struct {
@@ -294,7 +317,7 @@ func (w *Writer) Load(ctx context.Context, numbers []uint32, codes codec.Codes, 
 }
 
 func (w *Writer) loadSegment(ctx context.Context, numbers []uint32, codes codec.Codes, next uint32, bare bool) error {
-	g, err := newSegment(ctx, SplitFor(w.t.bits, codes.Len()), 0, next, numbers, codes, bare)
+	g, err := newSegment(ctx, SplitFor(w.t.bits, codes.Len()), 0, next, numbers, codes, bare, 0)
 	if err != nil {
 		return err
 	}

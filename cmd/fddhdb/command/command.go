@@ -60,6 +60,7 @@ func run(ctx context.Context, args []string, e *env) int {
 const (
 	groupItems  = "items"
 	groupLearn  = "learn"
+	groupSpaces = "spaces"
 	groupLook   = "look"
 	groupOther  = "other"
 	groupFuture = "future"
@@ -107,6 +108,7 @@ func rootCommand(e *env) *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupItems, Title: "Items in and out:"},
 		&cobra.Group{ID: groupLearn, Title: "Learn and find:"},
+		&cobra.Group{ID: groupSpaces, Title: "Models and their spaces of codes:"},
 		&cobra.Group{ID: groupLook, Title: "Look at a database:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 		&cobra.Group{ID: groupFuture, Title: "Not built yet:"},
@@ -114,6 +116,7 @@ func rootCommand(e *env) *cobra.Command {
 	root.AddCommand(
 		initCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
 		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e),
+		updateCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, newBenchTarget), compactCommand(e),
 		versionCommand(e),
 	)

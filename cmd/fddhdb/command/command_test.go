@@ -125,8 +125,14 @@ func TestContract(t *testing.T) {
 		"compact":     "json",
 		"bench":       "collection json space vectors from to codes k radius tier queries check",
 		"version":     "json",
-		"alter":       "", "update": "", "reindex": "", "activate": "", "rollback": "", "models": "", "drop": "",
-		"verify": "", "repair": "", "upgrade": "", "backup": "", "backups": "", "restore": "",
+		"update":      "collection json space teacher grow-labels",
+		"reindex":     "collection json space rate activate",
+		"activate":    "collection json space",
+		"rollback":    "collection json space revision",
+		"models":      "collection json space pin unpin",
+		"drop":        "collection json space",
+		"alter":       "",
+		"verify":      "", "repair": "", "upgrade": "", "backup": "", "backups": "", "restore": "",
 		"prune": "", "explore": "",
 	} {
 		cmd, rest, err := root.Find([]string{verb})
@@ -227,6 +233,12 @@ func TestInterrupt(t *testing.T) {
 		{"put", f.db, "x"},
 		{"delete", f.db, "1"},
 		{"scan", f.db},
+		{"update", f.db},
+		{"reindex", f.db},
+		{"models", f.db},
+		{"activate", f.db, "--space", "1"},
+		{"rollback", f.db},
+		{"drop", f.db, "--collection", "main"},
 	} {
 		var out, errs bytes.Buffer
 		e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}

@@ -41,12 +41,12 @@ func isEmpty(dir string) bool {
 }
 
 // withCollection opens the database in dir and runs f on the collection that the
-// flags name.
+// flags name, as it is seen in the space that they name.
 func (e *env) withCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
 	return e.withDB(dir, func(d *db.DB) error {
 		c, err := collection(d, o.collection)
 		if err == nil {
-			err = o.checkSpace(c)
+			c, err = o.space.in(c)
 		}
 		if err != nil {
 			return err
@@ -69,24 +69,6 @@ func collection(d *db.DB, name string) (*db.Collection, error) {
 		return nil, usageErrorf("there is no collection %q, nor any other: init creates one", name)
 	}
 	return nil, usageErrorf("there is no collection %q: there is %s", name, strings.Join(names, ", "))
-}
-
-// checkSpace admits the active space of the collection only, as no other is kept
-// yet.
-func (o *common) checkSpace(c *db.Collection) error {
-	if o.spaceGiven == nil || !o.spaceGiven() {
-		return nil
-	}
-	s, err := c.Stats()
-	switch {
-	case err != nil:
-		return err
-	case !s.Trained:
-		return usageErrorf("--space %d: not found: collection %q is not trained, so it has no space of codes", o.space, c.Name())
-	case s.Space != o.space:
-		return usageErrorf("--space %d: not found: collection %q has space %d, the active one, and no other", o.space, c.Name(), s.Space)
-	}
-	return nil
 }
 
 // withNew runs f on the database in dir, creating it where there is none. If f

@@ -68,7 +68,7 @@ func sameAsTrain(t *testing.T, m measurement, db string, queries []string, flags
 		Balance   float64 `json:"bit_balance"`
 		Method    string
 	}
-	mustJSON(t, &trained, append([]string{"train", db}, flags...)...)
+	mustJSON(t, &trained, append([]string{"train", db, "--activate"}, flags...)...)
 	var evaluated map[string]evalJSON
 	mustJSON(t, &evaluated, append([]string{"eval", db}, queries...)...)
 	if len(m.Retrieval) != len(evaluated) {

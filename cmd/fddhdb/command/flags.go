@@ -13,8 +13,7 @@ import (
 // common are the flags that most verbs have.
 type common struct {
 	collection string
-	space      uint32
-	spaceGiven func() bool // nil: the verb reads no codes
+	space      spaceFlag // unregistered: the verb reads no codes
 	json       bool
 }
 
@@ -30,8 +29,7 @@ func (o *common) registerJSON(cmd *cobra.Command) {
 
 // registerSpace adds --space to a verb that reads codes.
 func (o *common) registerSpace(cmd *cobra.Command) {
-	cmd.Flags().Uint32Var(&o.space, "space", 0, "the space of codes, by number `N` (for now there is only the active one)")
-	o.spaceGiven = func() bool { return cmd.Flags().Changed("space") }
+	o.space.register(cmd, "look at the codes of space `N` (default: the active one)")
 }
 
 // named is the value of a flag such as --vectors NAME=FILE.

@@ -36,19 +36,13 @@ var _ pflag.Value = (*futureValue)(nil)
 func futureCommands() []*cobra.Command {
 	var cmds []*cobra.Command
 	for _, verb := range []struct{ use, short string }{
-		{"activate DIR", "Make another space of codes the active one"},
 		{"alter DIR", "Add modalities and fields to a collection"},
 		{"backup DIR URL", "Back a database up"},
 		{"backups URL", "List backups"},
-		{"drop DIR", "Delete a collection or a space of codes"},
 		{"explore DIR", "Look at a database in the browser"},
-		{"models DIR", "List the trained models"},
 		{"prune URL", "Delete old backups"},
-		{"reindex DIR", "Make the codes of a space again"},
 		{"repair DIR", "Mend a damaged database"},
 		{"restore URL DIR", "Make a database from a backup"},
-		{"rollback DIR", "Go back to the model before"},
-		{"update DIR", "Let a model learn from the items since its training"},
 		{"upgrade DIR", "Bring a database to the newest format"},
 		{"verify DIR", "Look for damage"},
 	} {

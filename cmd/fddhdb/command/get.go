@@ -17,7 +17,8 @@ func getCommand(e *env) *cobra.Command {
 		GroupID: groupItems,
 		Long: prose(`
 			Get prints the items with these keys, with --json one a line and with all
-			their vectors. The code is that of the active space, in hexadecimal; code_from
+			their vectors. The code is that of the active space, or with --space N of that
+			one, in hexadecimal; code_from
 			says what it was made from: labels, fused (its vectors), a modality (its vector of
 			that alone), or given. Where each target modality has codes of its own, an item
 			has one for each that it has.

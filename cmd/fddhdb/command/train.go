@@ -19,7 +19,6 @@ type trainOptions struct {
 	db.TrainOptions
 	method, views, fusion      string
 	gamma, mu, kinds, features namedList
-	activate                   bool
 }
 
 func trainCommand(e *env) *cobra.Command {
@@ -62,9 +61,13 @@ func trainCommand(e *env) *cobra.Command {
 			more memory and disk, and search, encode of items, export --codes and bench need
 			--to.
 
-			Training again replaces the codes, and the space that they make up, at once
-			and whole; --activate, which will choose when, is accepted. Until training is
-			done everything stays as it was, also if it fails or is interrupted.
+			Training makes a space of codes. The first one of a collection is active:
+			searches use it. A later one stands by, and is kept current like the others,
+			until it is activated, so that it can be compared with the active one before
+			(search --space, eval --space); with --activate it replaces that one at once.
+			Until training is done everything stays as it was, also if it fails or is
+			interrupted. Spaces that are of no use any more take space, and time of every
+			write: drop deletes them.
 
 			Of what it prints: bit balance is 0 where every bit splits the items in
 			halves and 1 where all bits are constant; constant bits tell nothing apart;
@@ -95,19 +98,29 @@ func trainCommand(e *env) *cobra.Command {
 				if o.json {
 					return e.printJSON(t)
 				}
-				stats, err := c.Stats()
+				stats, err := statsIn(c, t.Space)
 				if err != nil {
 					return err
 				}
 				e.printTraining(c, t, stats)
+				e.printf("\n%s\n", spaceHint(args[0], c.Name(), t.Space, t.Active))
 				return nil
 			})
 		},
 	}
 	o.register(cmd)
 	o.registerSettings(cmd)
-	cmd.Flags().BoolVar(&o.activate, "activate", false, "make it the active space, as for now every training does")
+	cmd.Flags().BoolVar(&o.Activate, "activate", false, "make it the active space, as the first training always does")
 	return cmd
+}
+
+// statsIn returns the figures of a collection as it is seen in a space.
+func statsIn(c *db.Collection, space uint32) (*db.CollectionStats, error) {
+	in, err := c.InSpace(space)
+	if err != nil {
+		return nil, err
+	}
+	return in.Stats()
 }
 
 // registerSettings adds the flags that say how to learn.

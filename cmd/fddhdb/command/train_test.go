@@ -31,7 +31,7 @@ func TestTrainJSON(t *testing.T) {
 func TestTrainSeed(t *testing.T) {
 	f := newFixture(t, 60, false)
 	codes := func(seed string) string {
-		must(t, "train", f.db, "--seed", seed)
+		must(t, "train", f.db, "--seed", seed, "--activate")
 		must(t, "export", f.db, "--codes", f.path("codes.npy"))
 		b, err := os.ReadFile(f.path("codes.npy"))
 		if err != nil {

@@ -1,0 +1,62 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func activateCommand(e *env) *cobra.Command {
+	var o common
+	var space spaceFlag
+	cmd := &cobra.Command{
+		Use:     "activate DIR --space N",
+		Short:   "Make another space of codes the active one",
+		GroupID: groupSpaces,
+		Long: prose(`
+			Activate makes the space N, which stands by, the one that searches use, at once
+			and whole. The one before stands by from then on, is kept current by every write
+			like any other, and rollback goes back to it. Models lists the spaces; search
+			and eval with --space compare them beforehand.`),
+		Example: example(`
+			fddhdb eval wiki.db --space 2 --vectors text=query_text.npy --labels query_labels.npy
+			fddhdb activate wiki.db --space 2`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !space.given() {
+				return usageErrorf("--space N is missing: which space to activate; fddhdb models %s lists them", args[0])
+			}
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				if err := space.check(c); err != nil {
+					return err
+				}
+				before, err := c.Stats()
+				if err != nil {
+					return err
+				}
+				if err := c.Activate(cmd.Context(), space.n); err != nil {
+					return err
+				}
+				if o.json {
+					return e.printJSON(activationJSON{space.n, before.Space})
+				}
+				if before.Space == space.n {
+					e.printf("space %d of collection %s is the active one already\n", space.n, c.Name())
+					return nil
+				}
+				e.printf("space %d of collection %s is the active one now; space %d stands by, and rollback goes back to it\n",
+					space.n, c.Name(), before.Space)
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	space.register(cmd, "the space to activate, by number `N`")
+	return cmd
+}
+
+// activationJSON is what activate and rollback print.
+type activationJSON struct {
+	Space  uint32 `json:"space"`  // that is active now
+	Before uint32 `json:"before"` // that was before; the same where nothing has changed
+}

@@ -1,0 +1,113 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func modelsCommand(e *env) *cobra.Command {
+	var o common
+	var space spaceFlag
+	var pin, unpin uint32
+	cmd := &cobra.Command{
+		Use:     "models DIR",
+		Short:   "List the spaces of codes and the revisions of their models",
+		GroupID: groupSpaces,
+		Long: prose(`
+			Models lists the spaces of codes that a collection has, and of each the
+			revisions that are kept: the one that training made, those that are pinned, and
+			the last 8.
+
+			A space is what train or reindex makes: a code for every item, comparable with
+			the others in it. One is active, searches use it; others stand by, to be compared
+			(--space), activated or dropped. A revision is what update makes of the
+			projections of a space; the codes that items have stay.
+
+			Of a space: parent is the space whose model it took over, taught are the items
+			that its projections have learned from, pending those that have not taught yet.
+
+			Of a revision, for each modality: how far the items that came are from what the
+			projections had learned, on a sample, before these items taught; of revision 1,
+			on the items that it was trained on.
+			  nearest   bits from the code of an item as a query to the nearest code of
+			            another item: of half of them (p50) and of nine tenths (p90) at most
+			  residual  how badly projections give the codes of labels: 0 where they give
+			            every code, 1 where they say nothing
+			  overall   the same over all that has taught
+			  balance   of the codes of those queries: 0 where every bit splits them in
+			            halves, 1 where all bits are constant
+			Any model is nearer to what it was trained on than to what comes later. But where
+			nearest and residual go on growing from revision to revision, the data moves
+			away from the model: train again, and compare.
+
+			With --json it prints an object a line for each space, with the report of its
+			training and checksums.`),
+		Example: example(`
+			fddhdb models wiki.db
+			fddhdb models wiki.db --space 1 --json
+			fddhdb models wiki.db --pin 3`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags := cmd.Flags()
+			switch {
+			case flags.Changed("pin") && flags.Changed("unpin"):
+				return usageErrorf("models takes one of --pin and --unpin, not both")
+			case flags.Changed("pin") && pin == 0, flags.Changed("unpin") && unpin == 0:
+				return usageErrorf("--pin and --unpin: revisions are numbered from 1")
+			}
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				if err := space.check(c); err != nil {
+					return err
+				}
+				for _, flag := range []struct {
+					name     string
+					revision uint32
+				}{{"--pin", pin}, {"--unpin", unpin}} {
+					if flag.revision == 0 {
+						continue
+					}
+					if err := c.PinRevision(cmd.Context(), space.n, flag.revision, flag.name == "--pin"); err != nil {
+						return revisionError(flag.name, flag.revision, err)
+					}
+				}
+				items, err := c.Count()
+				if err != nil {
+					return err
+				}
+				spaces, err := c.Spaces(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if space.given() {
+					spaces = only(spaces, space.n)
+				}
+				if !o.json {
+					e.printSpaces(c.Name(), spaces, items)
+					return nil
+				}
+				for _, s := range spaces {
+					if err := e.printJSON(s); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	space.register(cmd, "only space `N`; with --pin and --unpin the space (default: the active one)")
+	cmd.Flags().Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
+	cmd.Flags().Uint32Var(&unpin, "unpin", 0, "keep revision `R` no longer than others")
+	return cmd
+}
+
+// only returns the space with a number.
+func only(spaces []db.SpaceInfo, n uint32) []db.SpaceInfo {
+	for i := range spaces {
+		if spaces[i].Space == n {
+			return spaces[i : i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package command
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// printSpaces shows the spaces of a collection of so many items, and under each its
+// revisions.
+func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
+	if len(spaces) == 0 {
+		e.printf("collection %s has no model yet: run fddhdb train\n", collection)
+		return
+	}
+	var rows [][]any
+	for i := range spaces {
+		s := &spaces[i]
+		rows = append(rows, []any{
+			s.Space, spaceState(s, items), s.Revision, orNone(s.Parent), when(s.Created), s.Bits,
+			thousands(s.Items), thousands(s.Codes), thousands(s.Taught), thousands(s.Pending), size(s.ModelBytes),
+		})
+	}
+	e.printTable([]column{{"space", true}, {"state", false}, {"revision", true}, {"parent", true}, {"created", false}, {"bits", true},
+		{"items", true}, {"codes", true}, {"taught", true}, {"pending", true}, {"model", true}}, rows)
+	for i := range spaces {
+		s := &spaces[i]
+		if len(s.Revisions) == 0 {
+			continue // the items bring their codes
+		}
+		e.printf("\nspace %d", s.Space)
+		if len(s.Views) > 0 {
+			e.printf(", codes for each target")
+		}
+		if s.Checksum != "" {
+			e.printf(", checksum %s", s.Checksum)
+		}
+		if s.Recode > 0 {
+			e.printf(", %s still to get the code of new labels: fddhdb update", plural(s.Recode, "item", "items"))
+		}
+		e.printf("\n")
+		e.printRevisions(s)
+	}
+}
+
+// spaceState says what a space is there for.
+func spaceState(s *db.SpaceInfo, items int) string {
+	switch {
+	case s.State == db.SpaceBuilding:
+		return fmt.Sprintf("building, %d%%", 100*min(s.Built, items)/max(items, 1))
+	case s.Previous:
+		return string(s.State) + ", was active"
+	}
+	return string(s.State)
+}
+
+// printRevisions shows the revisions of a space, a line for each and modality.
+func (e *env) printRevisions(s *db.SpaceInfo) {
+	var rows [][]any
+	for i := range s.Revisions {
+		r := &s.Revisions[i]
+		of := []any{r.Revision, orNone(r.Parent), when(r.Created), revisionTeacher(r),
+			thousands(r.Items), thousands(r.Unlabelled), thousands(r.Forgotten)}
+		note := ""
+		if r.Pinned {
+			note = "pinned"
+		}
+		if r.Revision == s.Revision {
+			note = joined("in use", note)
+		}
+		for _, name := range revisionModalities(r) {
+			rows = append(rows, slices.Concat(of, driftCells(r, name), []any{note}))
+			of, note = []any{"", "", "", "", "", "", ""}, ""
+		}
+	}
+	e.printTable([]column{{"revision", true}, {"parent", true}, {"created", false}, {"teacher", false},
+		{"taught", true}, {"unlabelled", true}, {"forgotten", true},
+		{"modality", false}, {"nearest p50", true}, {"p90", true}, {"residual", true}, {"overall", true}, {"balance", true}, {"", false}}, rows)
+}
+
+// revisionModalities returns the modalities that anything is known of, "" for none.
+func revisionModalities(r *db.RevisionInfo) []string {
+	known := map[string]bool{}
+	for name := range r.Residual {
+		known[name] = true
+	}
+	if r.Drift != nil {
+		for name := range r.Drift.Modalities {
+			known[name] = true
+		}
+	}
+	if len(known) == 0 {
+		return []string{""}
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
+// driftCells are the figures of one modality of a revision.
+func driftCells(r *db.RevisionInfo, modality string) []any {
+	p50, p90, residual, overall, balance := "-", "-", "-", "-", "-"
+	if x, has := r.Residual[modality]; has {
+		overall = fmt.Sprintf("%.3f", x)
+	}
+	if r.Drift != nil {
+		d := r.Drift.Modalities[modality]
+		if d.Nearest != nil {
+			p50, p90 = fmt.Sprint(d.Nearest.P50), fmt.Sprint(d.Nearest.P90)
+		}
+		if d.Residual != nil {
+			residual = fmt.Sprintf("%.3f", *d.Residual)
+		}
+		if d.Balance != nil {
+			balance = fmt.Sprintf("%.3f", d.BitBalance)
+		}
+	}
+	return []any{orDash(modality), p50, p90, residual, overall, balance}
+}
+
+// revisionTeacher says who taught items without labels.
+func revisionTeacher(r *db.RevisionInfo) string {
+	switch {
+	case r.Parent == 0:
+		return "training"
+	case r.Teacher == "":
+		return orDash(r.Reason) // nobody: it is not from items
+	case r.Unlabelled > 0 && r.Lead != "":
+		return r.Teacher + ", " + r.Lead
+	}
+	return r.Teacher
+}
+
+// when spells a time to the minute, where the reader is.
+func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// orNone spells the number of a parent.
+func orNone(n uint32) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// joined puts what is not empty in a row.
+func joined(a, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + ", " + b
+}

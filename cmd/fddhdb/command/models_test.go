@@ -1,0 +1,142 @@
+package command
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// printed returns what f prints.
+func printed(f func(e *env)) string {
+	var out bytes.Buffer
+	e := newTestEnv()
+	e.stdout.Reset(&out)
+	f(e)
+	e.stdout.Flush()
+	return out.String()
+}
+
+func someSpaces() []db.SpaceInfo {
+	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 9, minute, 0, 0, time.Local) }
+	residual := .4214
+	trained := &db.Drift{Items: 256, Trained: true, Modalities: map[string]db.ModalityDrift{
+		"image": {Items: 256, Labelled: 256, Residual: &residual, Nearest: &db.Distances{Queries: 256, Mean: 3.1, P50: 3, P90: 7}, Balance: &db.Balance{BitBalance: .25}},
+		"text":  {Items: 9},
+	}}
+	worse := .7
+	drifted := &db.Drift{Items: 100, Modalities: map[string]db.ModalityDrift{
+		"image": {Items: 100, Labelled: 100, Residual: &worse, Nearest: &db.Distances{Queries: 100, Mean: 9, P50: 9, P90: 14}, Balance: &db.Balance{BitBalance: .3}},
+	}}
+	return []db.SpaceInfo{
+		{
+			Space: 1, State: db.SpaceActive, Created: at(0), Bits: 64, Revision: 3, Items: 2173, Codes: 10, Taught: 2173, Pending: 12,
+			ModelBytes: 1_300_000, Checksum: "0a1b2c3d", Recode: 4,
+			Revisions: []db.RevisionInfo{
+				{Revision: 1, Created: at(0), Items: 1900, Labelled: 1900, Pinned: true, Drift: trained, Residual: map[string]float64{"image": .41, "text": .2}},
+				{Revision: 2, Parent: 1, Created: at(5), Teacher: "auto", Lead: "text", Items: 173, Labelled: 100, Unlabelled: 73, Forgotten: 2},
+				{Revision: 3, Parent: 2, Created: at(9), Reason: "labels have grown", Items: 100, Labelled: 100, Pinned: true, Drift: drifted, Residual: map[string]float64{"image": .45, "text": .21}},
+			},
+		},
+		{Space: 2, State: db.SpaceStandby, Previous: true, Created: at(1), Bits: 32, Revision: 1, Items: 2173, Codes: 20, Views: []string{"image", "text"}, ModelBytes: 1200},
+		{Space: 4, State: db.SpaceBuilding, Parent: 1, Created: at(10), Bits: 64, Revision: 1, Items: 500, Built: 1050, Codes: 9},
+	}
+}
+
+func TestPrintSpaces(t *testing.T) {
+	got := printed(func(e *env) { e.printSpaces("main", someSpaces(), 2200) })
+	want := `space  state                revision  parent  created           bits  items  codes  taught  pending    model
+    1  active                      3       -  2026-03-01 09:00    64  2,173     10   2,173       12   1.3 MB
+    2  standby, was active         1       -  2026-03-01 09:01    32  2,173     20       0        0   1.2 kB
+    4  building, 47%               1       1  2026-03-01 09:10    64    500      9       0        0  0 bytes
+
+space 1, checksum 0a1b2c3d, 4 items still to get the code of new labels: fddhdb update
+revision  parent  created           teacher            taught  unlabelled  forgotten  modality  nearest p50  p90  residual  overall  balance
+       1       -  2026-03-01 09:00  training            1,900           0          0  image               3    7     0.421    0.410    0.250  pinned
+                                                                                      text                -    -         -    0.200        -
+       2       1  2026-03-01 09:05  auto, text            173          73          2  -                   -    -         -        -        -
+       3       2  2026-03-01 09:09  labels have grown     100           0          0  image               9   14     0.700    0.450    0.300  in use, pinned
+                                                                                      text                -    -         -    0.210        -
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got, want := printed(func(e *env) { e.printSpaces("main", nil, 0) }), "collection main has no model yet: run fddhdb train\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestSpacesInStats(t *testing.T) {
+	s := &db.CollectionStats{Items: 2200, Modalities: []db.ModalityStats{{Modality: db.Modality{Name: "image"}}, {Modality: db.Modality{Name: "text"}}}}
+	want := [][2]string{
+		{"space", "1, revision 3"},
+		{"learned", "from 2,173 items, 12 pending"},
+		{"drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"},
+		{"other spaces", "2, standby, was active; 4, building, 47%"},
+	}
+	spaces := someSpaces()
+	if diff := cmp.Diff(want, spacePairs(s, spaces)); diff != "" {
+		t.Error(diff)
+	}
+	// With others that came, these are what the last are compared with.
+	came := *spaces[0].Revisions[2].Drift
+	spaces[0].Revisions[1].Drift = &came
+	want[2][1] = "revision 3: nearest 9/14, residual 0.700, balance 0.300; revision 2: nearest 9/14, residual 0.700, balance 0.300"
+	if diff := cmp.Diff(want, spacePairs(s, spaces)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPrintUpdate(t *testing.T) {
+	for _, c := range []struct {
+		update db.Update
+		want   string
+	}{
+		{db.Update{Space: 1, Revision: 3}, `
+space 1 of collection main stays at revision 3
+there is nothing new to learn from
+`},
+		{db.Update{Space: 1, Revision: 4, Items: 1, Labelled: 1, Adopted: true, Forgotten: 1, Seconds: .0123}, `
+space 1 of collection main is at revision 4 now, in 0.0123 s
+1 labelled item has taught the codes of their labels
+1 item that had taught is, changed or deleted since, forgotten
+`},
+		{db.Update{Space: 2, Revision: 4, Items: 1300, Labelled: 300, Unlabelled: 1000, Adopted: true, Lead: "text", Reason: "it is better", Seconds: 1}, `
+space 2 of collection main is at revision 4 now, in 1 s
+300 labelled items have taught the codes of their labels
+1,000 items without labels have taught, led by modality text
+why: it is better
+`},
+		{db.Update{Space: 1, Revision: 3, Skipped: 40, Lead: "text", Reason: "it is worse"}, `
+space 1 of collection main stays at revision 3
+40 items have taught nothing
+why: it is worse
+`},
+		{db.Update{Space: 1, Revision: 4, Items: 5, Unlabelled: 5, Adopted: true, Grown: []string{"a"}, Recoded: 7, NoDirection: []string{"b", "c\n"}, Seconds: 2}, `
+space 1 of collection main is at revision 4 now, in 2 s
+5 items without labels have taught, led by each modality itself
+1 label has a direction now: a
+7 items have another code now
+no direction is left for 2 labels: b, c\n; train again, with more bits if there are more labels than bits
+`},
+	} {
+		got := printed(func(e *env) { e.printUpdate("main", &c.update) })
+		if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got); diff != "" {
+			t.Errorf("%+v: %s", c.update, diff)
+		}
+	}
+}
+
+func TestManyLabelNames(t *testing.T) {
+	var names []string
+	for i := range 23 {
+		names = append(names, string(rune('a'+i)))
+	}
+	if got, want := labelNames(names), "a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t and 3 others"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,87 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func reindexCommand(e *env) *cobra.Command {
+	var o common
+	var space spaceFlag
+	var opt db.ReindexOptions
+	cmd := &cobra.Command{
+		Use:     "reindex DIR",
+		Short:   "Make the codes of all items again, in a new space",
+		GroupID: groupSpaces,
+		Long: prose(`
+			Reindex makes a new space with the model of another one as updates have made it,
+			and in it a code for every item from what is stored of it. Items without labels
+			then have the codes that the projections of today give. The items and the space
+			that it starts from stay as they are; the new one stands by when it is complete,
+			unless --activate is given.
+
+			An interrupted reindex goes on when the database is opened next, in the
+			background, and reindex without --space then waits for it. Models shows how far
+			a space is; drop gives it up.`),
+		Example: example(`
+			fddhdb reindex wiki.db
+			fddhdb reindex wiki.db --space 1 --rate 5000 --activate`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("rate") && opt.Rate < 1 {
+				return usageErrorf("--rate %d: 1 or more items a second are possible", opt.Rate)
+			}
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				if err := space.check(c); err != nil {
+					return err
+				}
+				bar := e.newProgress()
+				defer bar.end()
+				opt.Space = space.n
+				opt.Progress = func(done, total int) { bar.report("encode", done, total) }
+				r, err := c.Reindex(cmd.Context(), opt)
+				bar.end()
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return e.printJSON(r)
+				}
+				e.printReindexing(args[0], &o, r)
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	space.register(cmd, "the space whose model it takes, by number `N` (default: the one that is being built, or the active one)")
+	f := cmd.Flags()
+	f.IntVar(&opt.Rate, "rate", 0, "at most `N` items a second (default: no limit)")
+	f.BoolVar(&opt.Activate, "activate", false, "make the new space the active one when it is complete")
+	return cmd
+}
+
+func (e *env) printReindexing(dir string, o *common, r *db.Reindexing) {
+	from := ""
+	if r.Parent != 0 {
+		from = " from space " + orNone(r.Parent)
+	}
+	e.printf("space %d of collection %s made%s: %s with a code, in %s\n",
+		r.Space, o.collection, from, plural(r.Items, "item", "items"), seconds(r.Seconds))
+	e.printf("%s\n", spaceHint(dir, o.collection, r.Space, r.Active))
+}
+
+// spaceHint says whether searches use a space that has just been made, and if not what
+// to do about it.
+func spaceHint(dir, collection string, space uint32, active bool) string {
+	if active {
+		return "it is active: searches use it"
+	}
+	of := ""
+	if collection != "main" {
+		of = " --collection " + collection
+	}
+	n := orNone(space)
+	return "it stands by: compare it by search and eval with --space " + n + ",\n" +
+		"and make it the active one by fddhdb activate " + dir + of + " --space " + n
+}

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func rollbackCommand(e *env) *cobra.Command {
+	var o common
+	var space spaceFlag
+	var revision uint32
+	cmd := &cobra.Command{
+		Use:     "rollback DIR",
+		Short:   "Go back to the space, or to a revision, before",
+		GroupID: groupSpaces,
+		Long: prose(`
+			Rollback makes the space that was active before the present one active again, at
+			once and whole: it takes back an activate, or a train --activate. A second one
+			takes back the first.
+
+			With --revision R it stays in the active space, or in --space N, and puts the
+			projections of revision R, which has to be one that is kept (models lists them),
+			back in use as a new revision: it takes back updates. What items have taught
+			since is taken out again, and they teach again only if they are written again.
+			Labels that update --grow-labels has given a direction stay, so that no revision
+			from before that can come back.`),
+		Example: example(`
+			fddhdb rollback wiki.db
+			fddhdb rollback wiki.db --revision 3`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			toRevision := cmd.Flags().Changed("revision")
+			switch {
+			case toRevision && revision == 0:
+				return usageErrorf("--revision 0: revisions are numbered from 1")
+			case space.given() && !toRevision:
+				return usageErrorf("--space goes with --revision: fddhdb activate %s --space %d makes that space the active one", args[0], space.n)
+			}
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				if err := space.check(c); err != nil {
+					return err
+				}
+				if toRevision {
+					return e.restoreRevision(cmd.Context(), c, space.n, revision, o.json)
+				}
+				return e.rollback(cmd.Context(), c, o.json)
+			})
+		},
+	}
+	o.register(cmd)
+	space.register(cmd, "with --revision: the space, by number `N` (default: the active one)")
+	cmd.Flags().Uint32Var(&revision, "revision", 0, "put revision `R` of the space back in use")
+	return cmd
+}
+
+// rollback goes back to the space before.
+func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
+	before, err := c.Stats()
+	if err != nil {
+		return err
+	}
+	now, err := c.Rollback(ctx)
+	if errors.Is(err, db.ErrInvalid) {
+		return &failure{err} // the command line is right, there is nothing to go back to
+	}
+	if err != nil {
+		return err
+	}
+	if json {
+		return e.printJSON(activationJSON{now, before.Space})
+	}
+	e.printf("space %d of collection %s is the active one again; space %d stands by\n", now, c.Name(), before.Space)
+	return nil
+}
+
+// restoreRevision puts a revision back in use.
+func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space, revision uint32, json bool) error {
+	u, err := c.RestoreRevision(ctx, space, revision)
+	if err != nil {
+		return revisionError("--revision", revision, err)
+	}
+	if json {
+		return e.printJSON(u)
+	}
+	e.printf("space %d of collection %s: the projections of revision %d are back in use, as revision %d\n", u.Space, c.Name(), revision, u.Revision)
+	return nil
+}
+
+// revisionError names the flag that names a revision which is not kept.
+func revisionError(flag string, revision uint32, err error) error {
+	if errors.Is(err, db.ErrNotFound) {
+		return usageErrorf("%s %d: %s; fddhdb models lists those that are kept", flag, revision, reason(err.Error()))
+	}
+	return err
+}

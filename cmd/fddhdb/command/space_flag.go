@@ -1,0 +1,46 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// spaceFlag is --space. The zero value, of a verb without it, names the active one.
+type spaceFlag struct {
+	n   uint32
+	cmd *cobra.Command
+}
+
+func (s *spaceFlag) register(cmd *cobra.Command, usage string) {
+	s.cmd = cmd
+	cmd.Flags().Uint32Var(&s.n, "space", 0, usage)
+}
+
+func (s *spaceFlag) given() bool { return s.cmd != nil && s.cmd.Flags().Changed("space") }
+
+// in returns the collection as it is seen in the space.
+func (s *spaceFlag) in(c *db.Collection) (*db.Collection, error) {
+	if !s.given() {
+		return c, nil
+	}
+	if s.n == 0 {
+		return nil, usageErrorf("--space 0: spaces are numbered from 1; without the flag it is the active one")
+	}
+	in, err := c.InSpace(s.n)
+	if errors.Is(err, db.ErrNotFound) {
+		err = usageErrorf("--space %d: %s", s.n, reason(err.Error()))
+	}
+	return in, err
+}
+
+// check refuses a space that does not exist; one that is being built does.
+func (s *spaceFlag) check(c *db.Collection) error {
+	_, err := s.in(c)
+	if errors.Is(err, db.ErrBusy) {
+		return nil
+	}
+	return err
+}

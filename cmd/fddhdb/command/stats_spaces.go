@@ -1,0 +1,78 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// spacePairs says in short what models has at length: the active space, the others,
+// what waits to be learned from, and drift.
+func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) [][2]string {
+	var pairs [][2]string
+	var others []string
+	for i := range spaces {
+		sp := &spaces[i]
+		if sp.State != db.SpaceActive {
+			others = append(others, fmt.Sprintf("%d, %s", sp.Space, spaceState(sp, s.Items)))
+			continue
+		}
+		pairs = append(pairs, [2]string{"space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)})
+		pairs = append(pairs, [2]string{"learned", fmt.Sprintf("from %s, %s pending", plural(sp.Taught, "item", "items"), thousands(sp.Pending))})
+		pairs = append(pairs, driftPairs(s.Modalities, sp.Revisions)...)
+	}
+	if len(others) > 0 {
+		pairs = append(pairs, [2]string{"other spaces", strings.Join(others, "; ")})
+	}
+	return pairs
+}
+
+// driftPairs compares the items that came last with the first ones that came, or where
+// these are the same with those of the training, to which any model is nearer.
+func driftPairs(modalities []db.ModalityStats, revisions []db.RevisionInfo) [][2]string {
+	measured := slices.DeleteFunc(slices.Clone(revisions), func(r db.RevisionInfo) bool { return r.Drift == nil })
+	if len(measured) == 0 {
+		return nil
+	}
+	last := measured[len(measured)-1]
+	first := measured[0]
+	if len(measured) > 2 && first.Drift.Trained {
+		first = measured[1]
+	}
+	var pairs [][2]string
+	for _, m := range modalities {
+		d, known := last.Drift.Modalities[m.Name]
+		if !known {
+			continue
+		}
+		text := revisionName(&last) + ": " + driftText(d)
+		if before, known := first.Drift.Modalities[m.Name]; known && first.Revision != last.Revision {
+			text += "; " + revisionName(&first) + ": " + driftText(before)
+		}
+		pairs = append(pairs, [2]string{"drift of " + m.Name, text})
+	}
+	return pairs
+}
+
+func revisionName(r *db.RevisionInfo) string {
+	if r.Drift.Trained {
+		return "training"
+	}
+	return fmt.Sprintf("revision %d", r.Revision)
+}
+
+func driftText(d db.ModalityDrift) string {
+	var parts []string
+	if d.Nearest != nil {
+		parts = append(parts, fmt.Sprintf("nearest %d/%d", d.Nearest.P50, d.Nearest.P90))
+	}
+	if d.Residual != nil {
+		parts = append(parts, fmt.Sprintf("residual %.3f", *d.Residual))
+	}
+	if d.Balance != nil {
+		parts = append(parts, fmt.Sprintf("balance %.3f", d.BitBalance))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,130 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func updateCommand(e *env) *cobra.Command {
+	var o common
+	var space spaceFlag
+	var teacher string
+	var opt db.UpdateOptions
+	cmd := &cobra.Command{
+		Use:     "update DIR",
+		Short:   "Let the model learn from the items since its training",
+		GroupID: groupSpaces,
+		Long: prose(`
+			Update lets the projections of a space learn from the items that have been
+			written since it was trained or last updated, and makes a revision of it. The
+			codes that items have stay as they are and stay comparable; queries, and items
+			that are stored from then on, are encoded by the new projections. Items that
+			have taught and have been replaced or deleted since are taken out again.
+
+			Items with a label that the model knows always teach, the code of their labels.
+			--teacher says who teaches the others:
+			  auto      the modality that finds labelled items best, if that is better:
+			            it is tried on a copy, and adopted only if labelled items that are
+			            held back are found better for it
+			  labels    nobody: they wait for another update
+			  modality  that modality, untried
+			  self      each modality itself
+
+			A label that training has not seen is kept with its items, which count as
+			unlabelled if they have no other. --grow-labels gives each such label a
+			direction of its own in the code space, and its items new codes. There are as
+			many directions left as bits exceed the labels; for more, train again.
+
+			Models shows the revisions, and whether the data moves away from the model;
+			rollback --revision takes one back.`),
+		Example: example(`
+			fddhdb update wiki.db
+			fddhdb update wiki.db --teacher labels --json
+			fddhdb update wiki.db --grow-labels`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if opt.Teacher, err = db.ParseTeacher(teacher); err != nil {
+				return usageErrorf("--teacher %q: auto, labels, modality and self are possible", teacher)
+			}
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				if err := space.check(c); err != nil {
+					return err
+				}
+				opt.Space = space.n
+				bar := e.newProgress()
+				defer bar.end()
+				bar.report("updating", 0, 0)
+				u, err := c.Update(cmd.Context(), opt)
+				bar.end()
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return e.printJSON(u)
+				}
+				e.printUpdate(c.Name(), u)
+				return nil
+			})
+		},
+	}
+	o.register(cmd)
+	space.register(cmd, "the space to update, by number `N` (default: the active one)")
+	cmd.Flags().StringVar(&teacher, "teacher", "auto", "`WHO` teaches items without labels: auto, labels, modality or self")
+	cmd.Flags().BoolVar(&opt.GrowLabels, "grow-labels", false, "give labels that training has not seen codes of their own first")
+	return cmd
+}
+
+// printUpdate says in words what an update did.
+func (e *env) printUpdate(collection string, u *db.Update) {
+	if u.Adopted {
+		e.printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision, seconds(u.Seconds))
+	} else {
+		e.printf("space %d of collection %s stays at revision %d\n", u.Space, collection, u.Revision)
+	}
+	if n := u.Labelled; n > 0 {
+		e.printf("%s taught the codes of their labels\n", plural(n, "labelled item has", "labelled items have"))
+	}
+	if n := u.Unlabelled; n > 0 {
+		by := "each modality itself"
+		if u.Lead != "" {
+			by = "modality " + u.Lead
+		}
+		e.printf("%s taught, led by %s\n", plural(n, "item without labels has", "items without labels have"), by)
+	}
+	if n := u.Skipped; n > 0 {
+		e.printf("%s taught nothing\n", plural(n, "item has", "items have"))
+	}
+	if u.Reason != "" {
+		e.printf("why: %s\n", u.Reason)
+	}
+	if n := u.Forgotten; n > 0 {
+		e.printf("%s, changed or deleted since, forgotten\n", plural(n, "item that had taught is", "items that had taught are"))
+	}
+	if len(u.Grown) > 0 {
+		e.printf("%s a direction now: %s\n", plural(len(u.Grown), "label has", "labels have"), labelNames(u.Grown))
+	}
+	if n := u.Recoded; n > 0 {
+		e.printf("%s another code now\n", plural(n, "item has", "items have"))
+	}
+	if len(u.NoDirection) > 0 {
+		e.printf("no direction is left for %s: %s; train again, with more bits if there are more labels than bits\n",
+			plural(len(u.NoDirection), "label", "labels"), labelNames(u.NoDirection))
+	}
+	if u.Items+u.Skipped+u.Forgotten+u.Recoded+len(u.Grown) == 0 {
+		e.printf("there is nothing new to learn from\n")
+	}
+}
+
+// labelNames spells labels in a row, the first of many.
+func labelNames(names []string) string {
+	const most = 20
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], " and "+plural(n, "other", "others")
+	}
+	return plain(strings.Join(names, ", ")) + more
+}

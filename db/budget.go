@@ -1,0 +1,80 @@
+package db
+
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/mih"
+)
+
+// What tables of substrings may take in memory (Options.IndexCacheBytes) goes to the
+// code sets of active spaces first. Those of others have what is left: they lose their
+// tables when active ones grow, and get them back when they become active.
+
+// due returns what there is to build for a code set of a view, nil if nothing.
+func (d *DB) due(v *view, set *codeSetView) *mih.Build {
+	if set.table == nil {
+		return nil
+	}
+	b := set.table.Build()
+	tables, bare, tail := set.table.Covered()
+	switch {
+	case set.standing == spaceBuilding:
+		// It grows by blocks, and nobody searches it: its tables are made when it is
+		// complete. But a tail that is too long is slow to grow.
+		if tail < maxBuildingTail {
+			return nil
+		}
+		b.Bare = true
+	case b != nil:
+	case set.standing == spaceActive && bare > 0:
+		if all := set.table.Rebuild(); d.affords(v, set, all) {
+			return all
+		}
+	case set.standing == spaceStandby && tables > 0 && !d.afford(v, set, set.table.TableBytes()):
+		b = set.table.Rebuild()
+		b.Bare = true
+	}
+	return b
+}
+
+// maxBuildingTail is how many codes of a space that is being built are not in segments.
+const maxBuildingTail = 1 << 18
+
+// affords reports whether the tables of a build stay within the budget, with those that
+// other code sets have now and keep.
+func (d *DB) affords(v *view, set *codeSetView, b *mih.Build) bool {
+	return d.afford(v, set, b.TableBytes()+b.KeptBytes())
+}
+
+// afford reports whether the tables of a code set may take so many bytes.
+func (d *DB) afford(v *view, set *codeSetView, bytes int) bool {
+	for other := range v.sets() {
+		before := other.standing == spaceActive || set.standing != spaceActive
+		if before && other.set != set.set && other.table != nil {
+			bytes += other.table.TableBytes()
+		}
+	}
+	return int64(bytes) <= d.opts.IndexCacheBytes
+}
+
+// indexSpace indexes the codes that a space has, on so many goroutines.
+func (d *DB) indexSpace(ctx context.Context, collection, space uint32, workers int) error {
+	done := map[*codeSet]bool{}
+	for {
+		built, err := d.build(ctx, workers, func(v *view, set *codeSetView) *mih.Build {
+			if set.collection != collection || set.space.ID != space || set.table == nil || done[set.set] {
+				return nil
+			}
+			done[set.set] = true
+			if _, bare, _ := set.table.Covered(); bare > 0 {
+				if all := set.table.Rebuild(); d.affords(v, set, all) {
+					return all
+				}
+			}
+			return set.table.Build()
+		})
+		if !built || err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// allKeys returns all keys of the store.
+func allKeys(t testing.TB, d *DB) map[string]bool {
+	t.Helper()
+	keys := map[string]bool{}
+	if err := forEach(d.store, nil, func(key, _ []byte) error {
+		keys[string(key)] = true
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// Nothing is left of a collection that is dropped, and nothing else goes; what reads it
+// already goes on.
+func TestDropCollection(t *testing.T) {
+	opts := &Options{FS: vfs.NewMem()}
+	d := mustOpen(t, "db", opts)
+	defer func() { d.Close() }()
+	kept, err := d.CreateCollection(ctx, "kept", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, kept, pairs(60, synth.Config{Seed: 1}))
+	mustTrain(t, kept, TrainOptions{Options: model.Options{Bits: 32}})
+	before, items := allKeys(t, d), allItems(t, kept)
+
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := pairs(80, synth.Config{Seed: 2})
+	for i, it := range put {
+		it.Fields = map[string]any{"year": int64(i)}
+	}
+	putAll(t, c, put)
+	for range 2 { // so that there is a space that stands by
+		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}})
+	}
+	if _, err := c.Update(ctx, UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, put[:20]) // so that there is an outbox
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[byte]bool{}
+	for key := range allKeys(t, d) {
+		if !before[key] {
+			kinds[key[0]] = true
+		}
+	}
+	for _, kind := range []byte{codec.KindItem, codec.KindFieldRows, codec.KindOutbox, codec.KindLessons, codec.KindSubstring, codec.KindModel} {
+		if !kinds[kind] {
+			t.Fatalf("the collection has no keys of kind %x", kind)
+		}
+	}
+	snap, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	then, err := snap.Collection("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := Query{From: "image", To: "text", Vector: put[3].Vectors["image"], K: 100}
+	want, err := c.Search(ctx, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := c.SearchRadius(ctx, q, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runs.Close()
+
+	if err := d.DropCollection(ctx, "nosuch"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("one that does not exist: %v", err)
+	}
+	if err := d.DropCollection(ctx, "main"); err != nil {
+		t.Fatal(err)
+	}
+	gone := func(c *Collection) {
+		t.Helper()
+		b := d.NewBatch()
+		for what, err := range map[string]error{
+			"search":   second(c.Search(ctx, q)),
+			"get":      second(c.Get(ctx, "k1")),
+			"count":    second(c.Count()),
+			"put":      c.Put(ctx, put[0]),
+			"batch":    b.Put(c, put[0]),
+			"delete":   second(c.Delete(ctx, "k1")),
+			"where":    second(c.DeleteWhere(ctx, "")),
+			"train":    second(c.Train(ctx, TrainOptions{})),
+			"update":   second(c.Update(ctx, UpdateOptions{})),
+			"activate": c.Activate(ctx, 1),
+			"drop":     d.DropCollection(ctx, "main"),
+			"open":     second(d.Collection("main")),
+			"space":    second(c.InSpace(1)),
+		} {
+			if !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	gone(c)
+	for key := range allKeys(t, d) {
+		if key[0] != codec.KindDatabase && !before[key] {
+			t.Errorf("key %x is left", key)
+		}
+		delete(before, key)
+	}
+	if len(before) > 0 {
+		t.Errorf("%d keys of another collection are gone", len(before))
+	}
+	if diff := cmp.Diff(items, allItems(t, kept)); diff != "" {
+		t.Error(diff)
+	}
+
+	// Who reads it already goes on, also while another takes the name.
+	other, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Put(ctx, &Item{Key: "k1", Code: []byte{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := then.Search(ctx, q); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("in the snapshot: %v\n%s", err, cmp.Diff(want, got))
+	}
+	if hits, err := collect(runs.Hits(ctx)); err != nil || len(hits) != 80 {
+		t.Errorf("of a search that had begun: %d hits, %v", len(hits), err)
+	}
+	if err := c.Put(ctx, put[0]); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a handle on the one before: %v", err)
+	}
+	if n, err := other.Count(); n != 1 || err != nil {
+		t.Errorf("the new one has %d items, %v", n, err)
+	}
+	runs.Close()
+	snap.Close()
+	mustClose(t, d)
+	d = mustOpen(t, "db", opts)
+	if it, err := mustCollection(t, d, "main").Get(ctx, "k1"); err != nil || it.CodeFrom != "given" {
+		t.Errorf("after reopening: %+v, %v", it, err)
+	}
+	if diff := cmp.Diff(items, allItems(t, mustCollection(t, d, "kept"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A training of a collection that is dropped ends, whatever it is doing, and leaves
+// nothing.
+func TestDropCollectionEndsItsTraining(t *testing.T) {
+	for _, phase := range []string{"", "encode"} { // as it begins, and when its space is there
+		d, c := openPairs(t)
+		putAll(t, c, pairs(200, synth.Config{}))
+		dropped := false
+		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 32, Progress: func(now string, _, _ int) {
+			if dropped || phase != "" && now != phase {
+				return
+			}
+			dropped = true
+			if err := d.DropCollection(ctx, "main"); err != nil {
+				t.Error(err)
+			}
+			if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 8}); err != nil {
+				t.Error(err)
+			}
+		}}})
+		if !errors.Is(err, ErrNotFound) || !dropped {
+			t.Errorf("dropped at %q: %v", phase, err)
+		}
+		for key := range allKeys(t, d) {
+			if key[0] > codec.KindName && key[4] != 2 {
+				t.Errorf("dropped at %q: key %x", phase, key)
+			}
+		}
+	}
+}
+
+// A collection whose codes are being loaded can be dropped.
+func TestDropCollectionRightAfterOpening(t *testing.T) {
+	opts := &Options{FS: vfs.NewMem()}
+	d := mustOpen(t, "db", opts)
+	for _, name := range []string{"a", "b"} {
+		c, err := d.CreateCollection(ctx, name, Schema{Bits: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := d.NewBatch()
+		for i := range loadAtOnce + 50 {
+			if err := b.Put(c, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(i >> 16), 7}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, d)
+	d = mustOpen(t, "db", opts)
+	defer d.Close()
+	if err := d.DropCollection(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b := mustCollection(t, d, "b")
+	if err := b.Put(ctx, &Item{Key: "new", Code: []byte{1, 2, 3, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := b.Count(); n != loadAtOnce+51 || err != nil {
+		t.Errorf("%d items, %v", n, err)
+	}
+	names, err := d.Collections()
+	if diff := cmp.Diff([]string{"b"}, names); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}
+
+// Whenever the power fails, a collection is there whole, or not at all.
+func TestCrashesAroundDroppingACollection(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	defer func() { d.Close() }()
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, pairs(60, synth.Config{}))
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16}})
+	want := allItems(t, c)
+	before := mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := d.DropCollection(ctx, "main"); err != nil {
+		t.Fatal(err)
+	}
+	after := mem.CrashClone(vfs.CrashCloneCfg{})
+
+	was := mustOpen(t, "db", &Options{FS: before})
+	defer was.Close()
+	if diff := cmp.Diff(want, allItems(t, mustCollection(t, was, "main"))); diff != "" {
+		t.Error(diff)
+	}
+	is := mustOpen(t, "db", &Options{FS: after})
+	defer is.Close()
+	if _, err := is.Collection("main"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("what was acknowledged is lost: %v", err)
+	}
+	for key := range allKeys(t, is) {
+		if key[0] != codec.KindDatabase {
+			t.Errorf("key %x is left", key)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// ReindexOptions say what to reindex and how. Zero values are the defaults given here.
+type ReindexOptions struct {
+	// Space is the space whose projections make the codes of the new one; 0 is the
+	// active one. Where a space of the collection is being built, 0 and its own number
+	// stand for that one, which is completed.
+	Space uint32
+
+	// Activate makes the new space the active one as soon as it is complete.
+	Activate bool
+
+	// Rate, if positive, is how many items a second get their codes at most.
+	Rate int
+
+	// Progress, if not nil, hears how many of all items have been looked at, from
+	// Reindex's goroutine.
+	Progress func(done, total int)
+}
+
+// A Reindexing is what Reindex did.
+type Reindexing struct {
+	Space    uint32  `json:"space"`
+	Parent   uint32  `json:"parent,omitempty"` // whose projections it has; 0: it was trained
+	Revision uint32  `json:"revision"`
+	Items    int     `json:"items"`  // that have a code in the space
+	Active   bool    `json:"active"` // searches use it now
+	Seconds  float64 `json:"seconds"`
+}
+
+// Reindex makes a new space with the projections that a space has by now, from the
+// stored features of all items: online updates change the codes of later items only, and
+// in the new space all unlabelled items get those that the present projections make
+// (the P of eq. 24 of Liu, Wang and Cheung 2021). Labelled items keep the
+// codes of their labels. The new space goes on learning where the other one stands. It
+// stands by, for searches that name it (Query.Space) and for Activate, unless
+// ReindexOptions.Activate says otherwise.
+//
+// Readers and writers go on. What is written meanwhile gets its codes in the new space,
+// too; writers wait for each block of codes that is stored, of some tens of
+// milliseconds. It works on half of GOMAXPROCS. Memory: some 20 MB for a block, and
+// bits/8 + 32 bytes for each item that has taught. Disk: the codes of all items once
+// more; Drop gives them back.
+//
+// Progress is durable. When the context ends, or the process, or Close comes, which
+// gives ErrClosed, the space stays as far as it has got, and every write keeps it
+// current: Reindex goes on with it, or the next Open does, in the background. Reindex
+// then waits for whoever builds it, and a Rate that is given holds for that one. Drop
+// gives it up; Reindex then returns ErrNotFound. The error is ErrNoModel for a collection
+// without a trained space, ErrBusy while another training begins or another space than
+// the one named is being built, ErrInvalid for a codes-only collection.
+func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
+	if !c.db.guard.enter() {
+		return nil, ErrClosed
+	}
+	defer c.db.guard.leave()
+	if opt.Rate < 0 {
+		return nil, invalid("reindex %d items a second", opt.Rate)
+	}
+	if err := c.writable(); err != nil {
+		return nil, err
+	}
+	if err := c.loaded(ctx); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.db.stopping, func() { cancel(ErrClosed) })()
+	opt.Space = c.spaceOr(opt.Space)
+	space, err := c.reindexed(ctx, opt)
+	if err == nil {
+		var built builtSpace
+		b := &builder{c: c, space: space, workers: backgroundWorkers(), rate: opt.Rate, progress: opt.Progress}
+		if built, err = b.run(ctx); err == nil {
+			return &Reindexing{
+				Space: built.Space, Parent: built.Parent, Revision: built.Revision,
+				Items: built.Items, Active: built.Active, Seconds: time.Since(start).Seconds(),
+			}, nil
+		}
+	}
+	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
+		err = ErrClosed
+	}
+	return nil, err
+}
+
+// reindexed returns the space that is to be built: one that is being built already, or
+// a new one.
+func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
+	building := uint32(0)
+	err := c.read(func(_ *view, cv *collectionView) error {
+		if sp := cv.building(); sp != nil && (opt.Space == 0 || opt.Space == sp.space.ID) {
+			building = sp.space.ID
+		}
+		return nil
+	})
+	if err == nil && building != 0 && opt.Activate {
+		err = c.activateBuilt(ctx, building)
+	}
+	if err != nil || building != 0 {
+		return building, err
+	}
+	sp, err := c.found(ctx, func(v *view, cv *collectionView) (*foundation, error) {
+		if cv.space == nil {
+			return nil, fmt.Errorf("%w: collection %q", ErrNoModel, cv.Name)
+		}
+		cv, err := cv.inSpace(opt.Space)
+		if err != nil {
+			return nil, err
+		}
+		return c.db.refound(ctx, v, cv, opt.Activate)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return sp.ID, nil
+}
+
+// activateBuilt makes a space the active one as soon as it is complete.
+func (c *Collection) activateBuilt(ctx context.Context, space uint32) error {
+	return c.exclusive(ctx, false, func(_ *group, s *collectionState) error {
+		sp := s.spaceByID(space)
+		switch {
+		case sp == nil:
+			return notFound("space %d of collection %q, which was being built", space, s.Name)
+		case sp.numbers.Building:
+			sp.numbers.Activate, s.dirty = true, true
+		case sp != s.active():
+			s.activate(sp)
+		}
+		return nil
+	})
+}
+
+// refound returns what a space begins with that goes on from the present revision of
+// another, which cv looks at.
+func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate bool) (*foundation, error) {
+	sp := cv.space
+	f := &foundation{activate: activate, pending: cv.pending.Clone(), relearn: cv.recode}
+	var err error
+	if f.space, err = newSpace(spaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.model, sp.modalities); err != nil {
+		return nil, err
+	}
+	if f.model, err = sp.model.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if f.statistics, err = d.presentStatistics(ctx, v, cv); err != nil {
+		return nil, err
+	}
+	if f.report, err = readReport(v.snap, cv.ID, sp.ID); err != nil {
+		return nil, err
+	}
+	err = forEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
+		l, err := codec.DecodeLesson(sp.Bits, entry)
+		if err != nil {
+			return corrupt(err, "lesson of row %d", row)
+		}
+		f.taught(row, l.Codes)
+		return ctx.Err()
+	})
+	return f, err
+}
+
+// presentStatistics returns the statistics of all that the rows of a space have taught.
+func (d *DB) presentStatistics(ctx context.Context, v *view, cv *collectionView) ([]byte, error) {
+	l, err := d.learner(ctx, v, cv)
+	if err != nil {
+		return nil, err
+	}
+	defer l.release()
+	return l.online.Statistics().MarshalBinary()
+}
+
+// readReport reads the report of the training of a space, nil where there is none.
+func readReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
+	b, err := get(r, codec.NumberKey(codec.KindSpace, collection, space))
+	if err == nil && b == nil {
+		err = errNotFound
+	}
+	if err != nil {
+		return nil, readError(err, "descriptor of space %d", space)
+	}
+	var d struct {
+		Report json.RawMessage `json:"report"`
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		return nil, corrupt(err, "descriptor of space %d", space)
+	}
+	return d.Report, nil
+}

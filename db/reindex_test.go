@@ -1,0 +1,771 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// mixedPairs makes items of which some have labels, some lack a modality, and some have
+// nothing that gives a code.
+func mixedPairs(n int, seed uint64) []*Item {
+	items := pairs(n, synth.Config{Seed: seed, Missing: .2, Noise: 1, Classes: 12})
+	for i, it := range items {
+		switch {
+		case i%17 == 11:
+			it.Vectors, it.Labels = nil, nil
+		case i%3 > 0:
+			it.Labels = nil
+		}
+	}
+	return items
+}
+
+// inSpace returns the collection as it is seen in a space.
+func inSpace(t testing.TB, c *Collection, space uint32) (cv *collectionView) {
+	t.Helper()
+	err := c.read(func(_ *view, now *collectionView) (err error) {
+		cv, err = now.inSpace(space)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cv
+}
+
+// revise gives the active space a second revision, whose projections have learned from
+// what the first ones say of strange items, which are gone again: they are other ones.
+func revise(t testing.TB, c *Collection) {
+	t.Helper()
+	strange := pairs(300, synth.Config{Seed: 99, Noise: 2})
+	var keys []string
+	for _, it := range strange {
+		it.Key, it.Labels = "strange"+it.Key, nil
+		keys = append(keys, it.Key)
+	}
+	putAll(t, c, strange)
+	if u, err := c.Update(ctx, UpdateOptions{Teacher: TeacherModality}); err != nil || u.Revision != 2 {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	if n, err := c.Delete(ctx, keys...); err != nil || n != len(keys) {
+		t.Fatal(n, err)
+	}
+}
+
+// statistics returns what the rows of a space have taught by now.
+func statistics(t testing.TB, c *Collection, space uint32) (b []byte) {
+	t.Helper()
+	err := c.read(func(v *view, cv *collectionView) (err error) {
+		if cv, err = cv.inSpace(space); err == nil {
+			b, err = c.db.presentStatistics(ctx, v, cv)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// checkReindexed checks the codes of all items in the active space: those of labels are
+// as in the space before, the others those that Encode makes, which looks at the features
+// alone. It returns the codes by key.
+func checkReindexed(t testing.TB, c *Collection, items []*Item, byLabels map[string]string) map[string]string {
+	t.Helper()
+	want := map[string]*Item{}
+	for _, it := range items {
+		want[it.Key] = it
+	}
+	codes := map[string]string{}
+	coded := 0
+	for _, got := range allItems(t, c) {
+		it := want[got.Key]
+		if it == nil {
+			t.Fatalf("item %s is there", got.Key)
+		}
+		delete(want, got.Key)
+		code, from := "", ""
+		if len(it.Labels) > 0 {
+			code, from = byLabels[fmt.Sprint(it.Labels)], "labels"
+		} else if len(it.Vectors) > 0 {
+			b, _, err := c.Encode("", it)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, from = string(b), got.CodeFrom
+		}
+		if string(got.Code) != code || got.CodeFrom != from || (from == "labels") != (len(it.Labels) > 0) {
+			t.Fatalf("item %s, labels %v: code %x from %q, want %x from %q", it.Key, it.Labels, got.Code, got.CodeFrom, code, from)
+		}
+		if code != "" {
+			coded++
+		}
+		codes[got.Key] = code
+	}
+	if len(want) > 0 {
+		t.Fatalf("%d items are missing", len(want))
+	}
+	if s, err := c.Stats(); err != nil || s.CodedItems != coded {
+		t.Fatalf("%d items have codes, not %d, %v", s.CodedItems, coded, err)
+	}
+	// The index says the same, in memory and on disk.
+	for _, key := range []string{items[0].Key, items[len(items)/2].Key} {
+		if codes[key] == "" {
+			continue
+		}
+		same := 0
+		for _, other := range codes {
+			if other == codes[key] {
+				same++
+			}
+		}
+		for _, plan := range allPlans {
+			res, err := firstWithin(c, Query{Code: []byte(codes[key]), K: 1, Plan: plan}, 0)
+			if err != nil || res.Total != same {
+				t.Fatalf("plan %v: %d items have the code of %s, not %d, %v", plan, res.Total, key, same, err)
+			}
+		}
+	}
+	return codes
+}
+
+// labelCodes returns the codes of label sets in the active space.
+func labelCodes(t testing.TB, c *Collection) map[string]string {
+	t.Helper()
+	codes := map[string]string{}
+	for _, it := range allItems(t, c) {
+		if it.CodeFrom == "labels" {
+			codes[fmt.Sprint(it.Labels)] = string(it.Code)
+		}
+	}
+	return codes
+}
+
+var smallTraining = TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1}}
+
+// A world of items with codes of the first revision, and the second one.
+func revisedWorld(t testing.TB, items []*Item, opts *Options) (*DB, *Collection, map[string]string) {
+	t.Helper()
+	dir := "db"
+	if opts == nil {
+		dir = t.TempDir()
+	}
+	d := mustOpen(t, dir, opts)
+	t.Cleanup(func() { _ = d.Close() })
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, items)
+	mustTrain(t, c, smallTraining)
+	codes := labelCodes(t, c)
+	revise(t, c)
+	return d, c, codes
+}
+
+// Every unlabelled item gets the code that the present projections make; the space goes
+// on with what has taught the other one; it stands by until it is made the active one.
+func TestReindexMakesPresentCodes(t *testing.T) {
+	items := mixedPairs(400, 1)
+	d, c, byLabels := revisedWorld(t, items, nil)
+	before := allItems(t, c)
+	stale := 0
+	for _, it := range before {
+		if it.CodeFrom != "labels" && it.Code != nil {
+			if code, _, err := c.Encode("", it); err != nil || !slices.Equal(code, it.Code) {
+				stale++
+			}
+		}
+	}
+	if stale < 50 {
+		t.Fatalf("the revision gives only %d items other codes", stale)
+	}
+	var total int
+	r, err := c.Reindex(ctx, ReindexOptions{Progress: func(_, n int) { total = n }})
+	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active || total != len(items) {
+		t.Fatalf("%+v, %v, of %d", r, err, total)
+	}
+	for i, it := range allItems(t, c) {
+		if !slices.Equal(it.Code, before[i].Code) {
+			t.Fatalf("item %s has another code", it.Key)
+		}
+	}
+	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
+	if one.numbers.Taught == 0 || two.numbers.Taught != one.numbers.Taught || !two.pending.Equals(one.pending) || two.recode.GetCardinality() > 0 {
+		t.Errorf("%d rows have taught, not %d, or others are pending", two.numbers.Taught, one.numbers.Taught)
+	}
+	if !slices.Equal(statistics(t, c, 1), statistics(t, c, 2)) {
+		t.Error("the statistics are others")
+	}
+	if two.space.model == one.space.trained {
+		t.Error("the new space has the trained projections")
+	}
+	for range 2 {
+		if err := c.Activate(ctx, 2); err != nil {
+			t.Fatal(err)
+		}
+		checkReindexed(t, c, items, byLabels)
+		mustClose(t, d)
+		d = mustOpen(t, d.dir, nil)
+		c = mustCollection(t, d, "main")
+	}
+	if back, err := c.Rollback(ctx); err != nil || back != 1 {
+		t.Errorf("space %d, %v", back, err)
+	}
+	r, err = c.Reindex(ctx, ReindexOptions{Space: 2, Activate: true})
+	if err != nil || r.Space != 3 || r.Parent != 2 || !r.Active {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	checkReindexed(t, c, items, byLabels)
+	mustClose(t, d)
+}
+
+// changes makes a random change of each sort, and tells it to the list of items.
+func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[]*Item) {
+	t.Helper()
+	pick := func() int { return r.IntN(len(*items)) }
+	replace := func(i int, f func(it *Item)) *Item {
+		own := *(*items)[i]
+		f(&own)
+		(*items)[i] = &own
+		return &own
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	donor := (*items)[pick()]
+	must(c.Put(ctx, replace(pick(), func(it *Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels })))
+	i := pick()
+	labels := []string{fmt.Sprintf("class%d", r.IntN(4))}
+	replace(i, func(it *Item) { it.Labels = labels })
+	must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: labels}))
+	i = pick()
+	replace(i, func(it *Item) { it.Labels = nil })
+	must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: []string{}}))
+	if donor.Vectors != nil {
+		i = pick()
+		replace(i, func(it *Item) {
+			vectors := map[string][]float32{}
+			for name, x := range it.Vectors {
+				vectors[name] = x
+			}
+			for name, x := range donor.Vectors {
+				vectors[name] = x
+			}
+			it.Vectors = vectors
+		})
+		must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Vectors: donor.Vectors}))
+	}
+	i = pick()
+	must(second(c.Delete(ctx, (*items)[i].Key)))
+	if r.IntN(2) == 0 {
+		must(c.Put(ctx, (*items)[i])) // in another row
+	} else {
+		*items = slices.Delete(*items, i, i+1)
+	}
+	if len(*fresh) > 0 {
+		must(c.Put(ctx, (*fresh)[0]))
+		*items, *fresh = append(*items, (*fresh)[0]), (*fresh)[1:]
+	}
+}
+
+// What is written while a space is being built is in it as if it had been written before.
+func TestWritesWhileReindexing(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		items, fresh := mixedPairs(600, 2), mixedPairs(100, 3)
+		for i, it := range fresh {
+			it.Key = fmt.Sprint("fresh", i)
+		}
+		d, c, byLabels := revisedWorld(t, items, &Options{FS: vfs.NewMem(), NoSync: noSync})
+		rng := rand.New(rand.NewPCG(1, 2))
+		steps := 0
+		opt := ReindexOptions{Activate: true, Rate: 1000, Progress: func(_, _ int) {
+			steps++
+			for range 5 {
+				changes(t, c, rng, &items, &fresh)
+			}
+		}}
+		r, err := c.Reindex(ctx, opt)
+		if err != nil || !r.Active || steps < 5 {
+			t.Fatalf("%+v, %v, %d steps", r, err, steps)
+		}
+		for range 20 {
+			changes(t, c, rng, &items, &fresh)
+		}
+		checkReindexed(t, c, items, byLabels)
+		mustClose(t, d)
+		d = mustOpen(t, "db", &d.opts)
+		checkReindexed(t, mustCollection(t, d, "main"), items, byLabels)
+		mustClose(t, d)
+	}
+}
+
+// A row that changes while a space is being founded has taught what it was before.
+func TestWritesWhileFounding(t *testing.T) {
+	items := mixedPairs(200, 4)
+	d, c, byLabels := revisedWorld(t, items, nil)
+	defer mustClose(t, d)
+	changed := *items[0]
+	changed.Labels = items[3].Labels
+	sp, err := c.found(ctx, func(v *view, cv *collectionView) (*foundation, error) {
+		if err := c.Put(ctx, &changed); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Delete(ctx, items[6].Key, items[7].Key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, ErrBusy) {
+			t.Errorf("a training meanwhile: %v", err)
+		}
+		if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrBusy) {
+			t.Errorf("a reindexing meanwhile: %v", err)
+		}
+		return d.refound(ctx, v, cv, true)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items[0] = &changed
+	items = slices.Delete(items, 6, 8)
+	r, err := c.Reindex(ctx, ReindexOptions{Space: sp.ID})
+	if err != nil || r.Space != sp.ID || !r.Active {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	checkReindexed(t, c, items, byLabels)
+	one, two := inSpace(t, c, 1), inSpace(t, c, 2)
+	if two.numbers.Taught != one.numbers.Taught || !two.pending.Equals(one.pending) || two.numbers.NextOutbox != 3 {
+		t.Errorf("%+v and %+v", one.numbers, two.numbers)
+	}
+	outbox := func(space uint32) (lessons []string) {
+		err := forEach(d.store, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+			departed, err := codec.DecodeDeparture(32, value)
+			if err == nil {
+				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lessons = lessons[len(lessons)-3:]
+		slices.Sort(lessons)
+		return lessons
+	}
+	if !slices.Equal(outbox(1), outbox(2)) {
+		t.Error("the last three departures are others")
+	}
+}
+
+// A reindexing that is cancelled is gone on with, and until then nobody can search the
+// space, nor begin another.
+func TestReindexGoesOn(t *testing.T) {
+	items := mixedPairs(500, 5)
+	_, c, byLabels := revisedWorld(t, items, nil)
+	cancelled, cancel := context.WithCancel(ctx)
+	_, err := c.Reindex(cancelled, ReindexOptions{Rate: 1000, Progress: func(done, _ int) {
+		if done >= 200 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"train":              second(c.Train(ctx, smallTraining)),
+		"search":             second(c.Search(ctx, Query{Key: "k1", Space: 2})),
+		"activate":           c.Activate(ctx, 2),
+		"reindex another":    second(c.Reindex(ctx, ReindexOptions{Space: 1})),
+		"reindex one absent": second(c.Reindex(ctx, ReindexOptions{Space: 7})),
+	} {
+		if !errors.Is(err, ErrBusy) || strings.Count(err.Error(), "fddhdb:") != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	changed := *items[10]
+	changed.Labels, changed.Vectors = nil, items[12].Vectors
+	if err := c.Put(ctx, &changed); err != nil {
+		t.Fatal(err)
+	}
+	items[10] = &changed
+	first := 0
+	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(done, _ int) {
+		if first == 0 {
+			first = done
+		}
+	}})
+	if err != nil || r.Space != 2 || r.Parent != 1 || !r.Active || first <= 100 {
+		t.Fatalf("%+v, %v; it went on from %d", r, err, first)
+	}
+	checkReindexed(t, c, items, byLabels)
+	if _, err := c.Reindex(ctx, ReindexOptions{Space: 7}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("of a space that there is not: %v", err)
+	}
+}
+
+// Whoever asks for a space that is being built waits for it, and goes on if the other
+// one gives up; dropping it ends both.
+func TestReindexTogether(t *testing.T) {
+	items := mixedPairs(300, 6)
+	_, c, _ := revisedWorld(t, items, nil)
+	begin := func(ctx context.Context, reached chan struct{}) chan error {
+		ended := make(chan error, 1)
+		var once sync.Once
+		go func() {
+			_, err := c.Reindex(ctx, ReindexOptions{Rate: 100, Progress: func(int, int) { once.Do(func() { close(reached) }) }})
+			ended <- err
+		}()
+		return ended
+	}
+	reached, cancelled, cancel := make(chan struct{}), context.Context(nil), context.CancelFunc(nil)
+	cancelled, cancel = context.WithCancel(ctx)
+	defer cancel()
+	first := begin(cancelled, reached)
+	<-reached
+	other := make(chan struct{})
+	waiting := begin(ctx, other)
+	<-other
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first: %v", err)
+	}
+	r, err := c.Reindex(ctx, ReindexOptions{Rate: 1e6})
+	if err != nil || r.Space != 2 {
+		t.Errorf("the third: %+v, %v", r, err)
+	}
+	if err := <-waiting; err != nil {
+		t.Errorf("the second: %v", err)
+	}
+	reached, other = make(chan struct{}), make(chan struct{})
+	first = begin(ctx, reached)
+	<-reached
+	waiting = begin(ctx, other)
+	<-other
+	if err := c.Drop(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-first; !errors.Is(err, ErrNotFound) {
+		t.Errorf("the first: %v", err)
+	}
+	if err := <-waiting; !errors.Is(err, ErrNotFound) {
+		t.Errorf("the second: %v", err)
+	}
+	if err := c.db.store.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for key := range contents(t, c.db) {
+		if kind := key[0]; kind >= codec.KindSpace && kind <= codec.KindSubstring && key[8] == 3 {
+			t.Fatalf("key %x of a space that is dropped", key)
+		}
+	}
+}
+
+// Close ends what builds a space, and the next Open goes on with it.
+func TestCloseWhileReindexing(t *testing.T) {
+	items := mixedPairs(400, 7)
+	fs := vfs.NewMem()
+	d, c, byLabels := revisedWorld(t, items, &Options{FS: fs})
+	reached := make(chan struct{})
+	var once sync.Once
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: 10, Progress: func(int, int) { once.Do(func() { close(reached) }) }})
+		ended <- err
+	}()
+	<-reached
+	mustClose(t, d) // at ten a second all would take 40 seconds
+	if err := <-ended; !errors.Is(err, ErrClosed) {
+		t.Errorf("reindex: %v", err)
+	}
+	d = mustOpen(t, "db", &Options{FS: fs})
+	mustClose(t, d) // and at once again
+	d = mustOpen(t, "db", &Options{FS: fs})
+	defer mustClose(t, d)
+	c = mustCollection(t, d, "main")
+	for inSpace(t, c, 0).space.ID != 2 { // without being asked
+		time.Sleep(time.Millisecond)
+	}
+	checkReindexed(t, c, items, byLabels)
+}
+
+// An item that cannot be read ends a build in the background, which is said and nothing
+// worse; the space can be dropped.
+func TestBuildInTheBackgroundThatFails(t *testing.T) {
+	items := mixedPairs(300, 8)
+	fs := vfs.NewMem()
+	d, c, _ := revisedWorld(t, items, &Options{FS: fs})
+	cancelled, cancel := context.WithCancel(ctx)
+	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(int, int) { cancel() }}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := d.store.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	d = mustOpen(t, "db", &Options{FS: fs})
+	defer mustClose(t, d)
+	c = mustCollection(t, d, "main")
+	if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("reindex: %v", err)
+	}
+	if r, err := c.Search(ctx, Query{Key: "k2"}); err != nil || r.Space != 1 || len(r.Hits) == 0 {
+		t.Errorf("search: %+v, %v", r, err)
+	}
+	if err := c.Drop(ctx, 2); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReindexRefuses(t *testing.T) {
+	d, c := openPairs(t)
+	putAll(t, c, pairs(60, synth.Config{}))
+	if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrNoModel) {
+		t.Errorf("untrained: %v", err)
+	}
+	mustTrain(t, c, smallTraining)
+	if _, err := c.Reindex(ctx, ReindexOptions{Rate: -1}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a negative rate: %v", err)
+	}
+	if _, err := c.Reindex(ctx, ReindexOptions{Space: 2}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a space that there is not: %v", err)
+	}
+	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := codes.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("codes only: %v", err)
+	}
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := c.Reindex(done, ReindexOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled before: %v", err)
+	}
+	if err := second(c.Reindex(ctx, ReindexOptions{})); err != nil {
+		t.Errorf("after all that: %v", err)
+	}
+	mustClose(t, d)
+	if _, err := c.Reindex(ctx, ReindexOptions{}); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// A machine that stops at any change to the file system while a space is built leaves
+// it to be completed, with what was acknowledged meanwhile: in blocks that are stored in
+// batches, and in blocks that are stored as tables.
+func TestCrashesWhileReindexing(t *testing.T) {
+	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, ReindexOptions{Activate: true, Rate: 400}, 1) })
+	t.Run("tables", func(t *testing.T) {
+		longTest(t)
+		crashesWhileReindexing(t, tableRows+2000, ReindexOptions{Activate: true, Rate: 2 * tableRows}, 15)
+	})
+}
+
+func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) {
+	mem := vfs.NewCrashableMem()
+	r := rand.New(rand.NewPCG(3, 4))
+	type crash struct {
+		what  string
+		fs    *vfs.MemFS
+		items []*Item
+		maybe int // whether this one is as before is unknown; -1: none is
+	}
+	var mu sync.Mutex
+	var crashes []crash
+	items := mixedPairs(n, 9)
+	now := crash{items: items, maybe: -1}
+	recording, changes := false, 0
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && recording {
+			if changes++; changes%every == 0 {
+				now.what = fmt.Sprintf("before change %d (%s)", changes, op.Path)
+				now.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: r})
+				crashes = append(crashes, now)
+			}
+		}
+		return nil
+	}))
+	d, c, byLabels := revisedWorld(t, items, &Options{FS: fsys})
+	record := func(f func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		f()
+	}
+	record(func() { recording = true })
+	step := 0
+	opt.Progress = func(int, int) {
+		step++
+		i := 7 * step
+		own := *items[i]
+		own.Vectors, own.Labels = items[3*step+1].Vectors, nil
+		items = slices.Clone(items)
+		items[i] = &own
+		record(func() { now.maybe = i })
+		if err := c.Put(ctx, &own); err != nil {
+			t.Error(err)
+		}
+		record(func() { now.items, now.maybe = items, -1 })
+	}
+	if _, err := c.Reindex(ctx, opt); err != nil {
+		t.Fatal(err)
+	}
+	record(func() { recording = false })
+	checkReindexed(t, c, items, byLabels)
+	mustClose(t, d)
+	before, during := 0, 0
+	for _, cr := range crashes {
+		d := mustOpen(t, "db", &Options{FS: cr.fs, MustExist: true})
+		c := mustCollection(t, d, "main")
+		resumed := false
+		for inSpace(t, c, 0).building() != nil { // without being asked
+			resumed = true
+			time.Sleep(time.Millisecond)
+		}
+		if resumed {
+			during++
+		}
+		if inSpace(t, c, 0).spaceNumber(2) == nil {
+			before++
+			if _, err := c.Reindex(ctx, ReindexOptions{Activate: true}); err != nil {
+				t.Fatalf("%s: %v", cr.what, err)
+			}
+		}
+		want := slices.Clone(cr.items)
+		if cr.maybe >= 0 {
+			got, err := c.Get(ctx, want[cr.maybe].Key)
+			if err != nil {
+				t.Fatalf("%s: %v", cr.what, err)
+			}
+			want[cr.maybe] = got
+		}
+		if inSpace(t, c, 0).space.ID != 2 {
+			t.Fatalf("%s: space 2 is not the active one", cr.what)
+		}
+		t.Log(cr.what)
+		checkReindexed(t, c, want, byLabels)
+		if err := c.Put(ctx, &Item{Key: "after"}); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, d)
+	}
+	if len(crashes) < 15 || during == 0 {
+		t.Errorf("%d crashes, %d of them before there was the space, %d while it was being built", len(crashes), before, during)
+	}
+	t.Logf("%d crashes, %d of them before there was the space, %d while it was being built", len(crashes), before, during)
+}
+
+// Tables and batches come to the same.
+func TestReindexByTablesIsAsByBatches(t *testing.T) {
+	longTest(t)
+	items := mixedPairs(2*tableRows+300, 10)
+	var worlds []*DB
+	var all []*Collection
+	for _, rate := range []int{0, 2 * tableRows, 2*tableRows - 1} {
+		d, c, byLabels := revisedWorld(t, items, nil)
+		r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: rate})
+		if err != nil || !r.Active {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if _, _, tail := inSpace(t, c, 0).sets[0].table.Covered(); tail >= 1024 {
+			t.Errorf("rate %d: %d codes are not indexed", rate, tail)
+		}
+		checkReindexed(t, c, items, byLabels)
+		worlds, all = append(worlds, d), append(all, c)
+	}
+	ofCodes := func(d *DB) map[string]string {
+		all := contents(t, d)
+		maps.DeleteFunc(all, func(key, _ string) bool { return key[0] < codec.KindOnlineRows || key[0] > codec.KindSubstring })
+		return all
+	}
+	for i := range 2 {
+		if diff := cmp.Diff(ofCodes(worlds[i]), ofCodes(worlds[2])); diff != "" {
+			t.Fatalf("%.2000s", diff)
+		}
+		sameAnswers(t, all[i], all[2])
+	}
+}
+
+// A new space has the labels that have grown in the other one, and goes on learning
+// from where it was.
+func TestReindexAfterGrowingLabels(t *testing.T) {
+	items := mixedPairs(300, 12)
+	d, c, _ := revisedWorld(t, items, nil)
+	defer mustClose(t, d)
+	for i := range 20 {
+		own := *items[9*i+1]
+		own.Labels = []string{"novel"}
+		items[9*i+1] = &own
+	}
+	putAll(t, c, items)
+	if u, err := c.Update(ctx, UpdateOptions{GrowLabels: true, Teacher: TeacherLabels}); err != nil || !slices.Equal(u.Grown, []string{"novel"}) {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	byLabels := labelCodes(t, c)
+	if byLabels["[novel]"] == "" {
+		t.Fatal("the label has no code")
+	}
+	if r, err := c.Reindex(ctx, ReindexOptions{Activate: true}); err != nil || r.Space != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	checkReindexed(t, c, items, byLabels)
+	more := mixedPairs(60, 13)
+	for _, it := range more {
+		it.Key = "more" + it.Key
+	}
+	putAll(t, c, more)
+	if _, err := c.Delete(ctx, items[0].Key, items[3].Key); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := c.Update(ctx, UpdateOptions{Teacher: TeacherLabels}); err != nil || u.Space != 2 || u.Revision != 2 || u.Labelled == 0 || u.Forgotten != 2 {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	// What it has learned is what all that has taught makes at once.
+	s, err := model.UnmarshalStatistics(statistics(t, c, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := inSpace(t, c, 2).space.model
+	anew, err := m.Refit(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, want := make([]float64, 32), make([]float64, 32)
+	for _, it := range more {
+		for i, name := range []string{"image", "text"} {
+			x := it.Vectors[name]
+			if x == nil {
+				continue
+			}
+			if err := errors.Join(m.NewEncoder().Project(z, i, x), anew.NewEncoder().Project(want, i, x)); err != nil {
+				t.Fatal(err)
+			}
+			for j := range z {
+				if math.Abs(z[j]-want[j]) > 1e-6 {
+					t.Fatalf("bit %d of %s of item %s: %g, want %g", j, name, it.Key, z[j], want[j])
+				}
+			}
+		}
+	}
+}
