@@ -99,6 +99,7 @@ func sameAnswers(t testing.TB, a, b *Collection) {
 	}
 	targets := []string{""}
 	for _, s := range []*CollectionStats{sa, sb} {
+		s.QueryDistances = nil
 		s.MemoryBytes, s.IndexBytes = 0, 0
 		if len(s.Views) > 0 {
 			targets = nil

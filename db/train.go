@@ -75,7 +75,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 		return l.foundation(v, cv, opt.Activate)
 	})
 	if err != nil {
-		return nil, err
+		return nil, c.dropped(ctx, err)
 	}
 	start, complete := time.Now(), false
 	defer func() {

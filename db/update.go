@@ -23,8 +23,6 @@ type UpdateOptions struct {
 	// space first, and the items that carry them another code, by which they then
 	// teach. There are as many directions left as bits exceed the labels.
 	GrowLabels bool
-
-	patient bool // it is one of many, see updater.learn
 }
 
 // An Update is what Update did.
@@ -102,7 +100,7 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 	out.Recoded = recoded
 	err = c.revise(ctx, opt.Space, func(u *updater) error {
 		out.Space, out.Revision = u.cv.space.ID, u.cv.space.Revision
-		if err := u.learn(ctx, opt.Teacher, opt.patient); err != nil {
+		if err := u.learn(ctx, opt.Teacher); err != nil {
 			return err
 		}
 		err := u.commit(ctx)
@@ -233,10 +231,10 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 	}
 }
 
-// learn lets the pending items teach. Unless told otherwise it tries what those without
-// labels would teach only where they have doubled since that was refused: whoever
-// updates after every hundred items would else try all of them each time.
-func (u *updater) learn(ctx context.Context, teacher Teacher, patient bool) error {
+// learn lets the pending items teach. What those without labels would teach, once
+// refused, is tried again only when they have doubled: of many tries with nearly the
+// same items one would be adopted by luck, and each takes as long as all of them.
+func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	u.teacherName = teacher.String()
 	labelled, unlabelled, err := u.partition(ctx)
 	if err != nil {
@@ -247,7 +245,11 @@ func (u *updater) learn(ctx context.Context, teacher Teacher, patient bool) erro
 	}
 	n := int(unlabelled.GetCardinality())
 	u.skipped = n
-	tries := n > 0 && (teacher == TeacherModality || teacher == TeacherAuto && (!patient || n >= 2*u.l.refused))
+	waits := teacher == TeacherAuto && n < 2*u.l.refused
+	tries := n > 0 && (teacher == TeacherModality || teacher == TeacherAuto && !waits)
+	if waits && n > 0 {
+		u.reason = fmt.Sprintf("they are tried again when there are %d: %d without labels were refused, now there are %d", 2*u.l.refused, u.l.refused, n)
+	}
 	held := roaring.New()
 	if tries {
 		held = evenly(labelled, heldItems)
@@ -419,7 +421,6 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 // guard returns a guard that holds back labelled items: those given, which have not
 // taught yet, and, where they are few, others that have.
 func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Guard, error) {
-	sp := u.cv.space
 	var held []model.Example
 	err := u.eachItem(ctx, pending, func(_ []uint32, items []model.Example) error {
 		held = append(held, items...)
@@ -429,29 +430,45 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 		return nil, err
 	}
 	lessons := make([]model.Lesson, len(held))
-	// Twice as many as are wanted, as some may have no labels.
-	step, at := max(1, int(u.cv.numbers.Taught)/(2*max(1, heldItems-len(held)))), 0
+	// At most half of those that have taught, as they are taken out to judge by: what
+	// has nothing left to go by judges nothing.
+	taught := int(u.cv.numbers.Taught)
+	if room := min(heldItems-len(held), taught/2); room > 0 {
+		more, learned, err := u.sample(ctx, max(1, taught/(2*room))) // some may have no labels
+		if err != nil {
+			return nil, err
+		}
+		n := len(more)
+		for i := range min(room, n) {
+			at := i * n / min(room, n)
+			held, lessons = append(held, more[at]), append(lessons, learned[at])
+		}
+	}
+	g, err := u.l.online.Guard(ctx, held, lessons)
+	return g, u.learning(err)
+}
+
+// sample returns every step-th of the items that have taught, if it has labels that the
+// model knows, and what.
+func (u *updater) sample(ctx context.Context, step int) (held []model.Example, lessons []model.Lesson, err error) {
+	at := 0
 	err = u.cv.forEachLesson(ctx, u.v.snap, func(codec.Lesson) bool {
 		at++
-		return len(held) < heldItems && at%step == 0
+		return at%step == 0
 	}, func(rows []uint32, items []model.Example, taught []model.Lesson) error {
 		for i, row := range rows {
 			rec, err := readRecord(u.v.snap, u.cv.ID, row)
 			if err != nil {
 				return err
 			}
-			if len(held) < heldItems && sp.model.Knows(rec.Labels) {
+			if u.cv.space.model.Knows(rec.Labels) {
 				items[i].Labels = rec.Labels
 				held, lessons = append(held, items[i]), append(lessons, taught[i])
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	g, err := u.l.online.Guard(ctx, held, lessons)
-	return g, u.learning(err)
+	return held, lessons, err
 }
 
 // commit makes what was learned a revision, and stores what taught it.

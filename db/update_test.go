@@ -198,7 +198,7 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	putAll(t, c, items[100:200])
 	err := c.revise(ctx, 0, func(u *updater) error {
-		if err := u.learn(ctx, TeacherAuto, false); err != nil {
+		if err := u.learn(ctx, TeacherAuto); err != nil {
 			return err
 		}
 		changed := *items[150]

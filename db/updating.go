@@ -45,7 +45,7 @@ func (d *DB) keepUpdated(ctx context.Context) {
 		}
 		for _, c := range d.collectionsNow(func(cv *collectionView) bool { return cv.written >= least }) {
 			err := d.updateInBackground(ctx, c, func(c *Collection, ctx context.Context) error {
-				_, err := c.update(ctx, UpdateOptions{patient: true})
+				_, err := c.update(ctx, UpdateOptions{})
 				return err
 			})
 			if err != nil {

@@ -41,6 +41,11 @@ for set in wiki ucidigits; do
 done
 experiment wiki size --plot "$out/wiki-size.svg"
 
+# A database that goes on learning.
+for set in nuswide pairs; do
+  go run ./examples/stream -set $set -items 4000 -seeds 4 -out "$figures/stream-$set.svg" > "$out/stream-$set.txt"
+done
+
 # Many labels, which only a generated set has.
 go run ./internal/makeset -set multilabel -items 2000 -queries 400 "$out/multilabel"
 data=$out

@@ -29,6 +29,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/orders":     {[]string{"db", "db/internal/where", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
 	"internal/synth":      {nil, nil},
 	"internal/traintime":  {[]string{"codec", "codec/vecfile", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
+	"examples/stream":     {[]string{"db", "db/internal/where", "codec", "mih", "model", "internal/dense", "internal/synth"}, anything},
 	"examples/quickstart": {[]string{"db", "db/internal/where", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
 }
 

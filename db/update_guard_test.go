@@ -1,0 +1,52 @@
+package db
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// With two hundred labelled items there are enough both to judge by and to leave in the
+// statistics: items that teach well do so, and those that do harm do not.
+func TestGuardOfFewLabelled(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		cfg   synth.Config
+		adopt bool
+	}{
+		{"teaches well", synth.Config{Classes: 24, Noise: 1}, true},
+		{"does harm", synth.Config{Classes: 12, Noise: 2, LabelsPerItem: 3}, false},
+	} {
+		cfg := c.cfg
+		cfg.Items, cfg.Dims, cfg.Seed = 1200, []int{24, 16}, 3
+		d := mustOpen(t, t.TempDir(), nil)
+		schema := Schema{Modalities: []Modality{{Name: "image", Dim: 24}, {Name: "text", Dim: 16}}}
+		col, err := d.CreateCollection(ctx, "main", schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := synth.Pairs(cfg)
+		var items []*Item
+		for i := range cfg.Items {
+			it := &Item{Key: fmt.Sprint(i), Vectors: map[string][]float32{"image": data.Vectors[0][i], "text": data.Vectors[1][i]}}
+			for _, l := range data.Labels[i] {
+				it.Labels = append(it.Labels, fmt.Sprint(l))
+			}
+			items = append(items, it)
+		}
+		putAll(t, col, items[:200])
+		mustTrain(t, col, TrainOptions{Options: model.Options{Bits: 32}})
+		for _, it := range items[200:] {
+			it.Labels = nil
+		}
+		putAll(t, col, items[200:])
+		if u := mustUpdate(t, col, UpdateOptions{}); u.Adopted != c.adopt {
+			t.Errorf("%s: %+v", c.what, u)
+		} else {
+			t.Log(c.what, u.Reason)
+		}
+		mustClose(t, d)
+	}
+}

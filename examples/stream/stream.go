@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image/color"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// directions are the pairs of modalities that are measured.
+var directions = [2]string{"image → text", "text → image"}
+
+// A way to go on after the first training.
+type way struct {
+	name     string
+	labelled bool // items come with their labels
+	updated  bool // after each chunk
+	teacher  db.Teacher
+	retrain  bool // on everything, at the end
+	look     look
+}
+
+var ways = []way{
+	{name: "updated", labelled: true, updated: true, teacher: db.TeacherLabels, look: look{blue, nil, draw.CircleGlyph{}}},
+	{name: "never updated", labelled: true, look: look{sky, []vg.Length{6, 3}, nil}},
+	{name: "trained on all", labelled: true, retrain: true, look: look{blue, []vg.Length{0, 1000}, draw.RingGlyph{}}},
+	{name: "stronger modality, guarded", updated: true, teacher: db.TeacherAuto, look: look{green, nil, draw.SquareGlyph{}}},
+	{name: "stronger modality", updated: true, teacher: db.TeacherModality, look: look{vermillion, nil, draw.TriangleGlyph{}}},
+	{name: "self", updated: true, teacher: db.TeacherSelf, look: look{purple, []vg.Length{8, 2, 2, 2}, draw.PyramidGlyph{}}},
+	{name: "never updated", look: look{color.Gray{60}, []vg.Length{6, 3}, nil}},
+}
+
+// A curve is what one way has come to.
+type curve struct {
+	way
+	updates, adopted int     // of all seeds
+	points           []point // by the number of items
+}
+
+// A point is what has been measured of so many items.
+type point struct {
+	items int
+	maps  [2][]float64 // mAP, by direction and seed
+}
+
+// measure goes all ways with each seed.
+func measure(ctx context.Context, s settings) (_ []*curve, err error) {
+	d, err := db.Open(s.dir, &db.Options{NoSync: true}) // what a crash would lose can be made again
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	curves := make([]*curve, len(ways))
+	for i, w := range ways {
+		curves[i] = &curve{way: w}
+	}
+	for seed := range s.seeds {
+		set, err := newSet(s, uint64(seed))
+		if err != nil {
+			return nil, err
+		}
+		for _, cv := range curves {
+			name := strings.ReplaceAll(fmt.Sprintf("%s %s seed %d", heading(cv), strings.ReplaceAll(cv.name, ",", ""), seed), " ", "-")
+			if err := set.stream(ctx, d, name, s, cv); err != nil {
+				return nil, fmt.Errorf("collection %s: %w", name, err)
+			}
+		}
+	}
+	return curves, nil
+}
+
+// stream trains a new collection on the first items, which gives the same model each
+// time, and goes on in the way of the curve, to which it adds what it measures.
+func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, cv *curve) error {
+	c, err := d.CreateCollection(ctx, name, set.schema())
+	if err != nil {
+		return err
+	}
+	if err := set.put(ctx, d, c, 0, s.first(), true); err != nil {
+		return err
+	}
+	if err := set.train(ctx, c); err != nil {
+		return err
+	}
+	if !cv.retrain {
+		if err := set.evaluate(ctx, c, s.first(), cv); err != nil {
+			return err
+		}
+	}
+	const marks = 10 // of the curve
+	for seen := s.first(); seen < s.items; {
+		end := min(seen+s.chunk, s.items)
+		if err := set.put(ctx, d, c, seen, end, cv.labelled); err != nil {
+			return err
+		}
+		if cv.updated {
+			u, err := c.Update(ctx, db.UpdateOptions{Teacher: cv.teacher})
+			if err != nil {
+				return err
+			}
+			cv.updates++
+			if u.Adopted {
+				cv.adopted++
+			}
+		}
+		if !cv.retrain && end*marks/s.items > seen*marks/s.items {
+			if err := set.evaluate(ctx, c, end, cv); err != nil {
+				return err
+			}
+		}
+		seen = end
+	}
+	if !cv.retrain {
+		return nil
+	}
+	if _, err := c.Train(ctx, db.TrainOptions{Options: model.Options{Seed: set.seed}, Activate: true}); err != nil {
+		return err
+	}
+	return set.evaluate(ctx, c, s.items, cv)
+}
+
+// train trains on what is there. What has been chosen the first time, by
+// cross-validation, is given from then on: that saves time and changes nothing.
+func (set *set) train(ctx context.Context, c *db.Collection) error {
+	t, err := c.Train(ctx, db.TrainOptions{Options: set.chosen})
+	if err != nil || t.Start == nil || set.chosen.Start != 0 {
+		return err
+	}
+	o := model.Options{
+		Seed: set.seed, Start: t.Start.Chosen,
+		Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}, Gamma: map[string]float64{},
+	}
+	for name, choice := range t.Chosen {
+		o.Features[name], o.Map[name], o.Gamma[name] = choice.FeatureMap, choice.Map, choice.Gamma
+	}
+	set.chosen = o
+	return nil
+}
+
+// put stores the items from to to-1, all or none.
+func (set *set) put(ctx context.Context, d *db.DB, c *db.Collection, from, to int, labelled bool) error {
+	batch := d.NewBatch()
+	for i := from; i < to; i++ {
+		if err := batch.Put(c, set.item(i, labelled)); err != nil {
+			return err
+		}
+	}
+	return batch.Commit(ctx)
+}
+
+// evaluate adds mAP of the queries over the items that have been seen to the curve.
+func (set *set) evaluate(ctx context.Context, c *db.Collection, seen int, cv *curve) error {
+	found, err := c.Evaluate(ctx, set.evaluation(seen))
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(cv.points, func(p point) bool { return p.items == seen })
+	if at < 0 {
+		at = len(cv.points)
+		cv.points = append(cv.points, point{items: seen})
+	}
+	for i, r := range found { // in the order of the schema, as directions are
+		cv.points[at].maps[i] = append(cv.points[at].maps[i], r.Hamming.MAP)
+	}
+	return nil
+}
