@@ -1,9 +1,10 @@
 # What is short is in .ci/run; the targets here are for a developer's machine.
 GO ?= go
 FUZZTIME ?= 60s
+SOAKTIME ?= 10m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build test race lint fuzz bench check figures cross vuln integration ci
+.PHONY: all build test race lint fuzz soak bench check figures cross vuln integration ci
 
 all: lint test
 
@@ -36,6 +37,10 @@ fuzz:
 	  done; \
 	done
 
+# Random histories of spaces for SOAKTIME; a failure names its seed.
+soak:
+	$(GO) test -race -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME)
+
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -51,10 +56,10 @@ figures: build
 	sh docs/eval/figures.sh bin/fddhdb ../shared/data bin/eval
 
 # What takes too long for .ci/run: every test in full with the race detector, long
-# fuzzing, the check of all answers, and the other platforms.
+# fuzzing, long random histories, the check of all answers, and the other platforms.
 integration:
 	$(GO) test -race -timeout 60m ./...
-	$(MAKE) fuzz check cross
+	$(MAKE) fuzz soak check cross
 
 # The platforms that are supported have to compile without cgo.
 cross:

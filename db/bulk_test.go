@@ -604,12 +604,8 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 func TestCrashesAroundABulkLoad(t *testing.T) {
 	longTest(t)
 	for _, noSync := range []bool{false, true} {
-		mem := vfs.NewCrashableMem()
+		mem := newCrashFS()
 		r := rand.New(rand.NewPCG(1, 2))
-		type crash struct {
-			what string
-			fs   *vfs.MemFS
-		}
 		var crashes []crash
 		loading := false
 		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -618,8 +614,10 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			}
 			if loading = loading || strings.Contains(op.Path, ingestName); loading {
 				for _, percent := range []int{0, 50} {
-					crashes = append(crashes, crash{fmt.Sprintf("NoSync %v, before change %d (%s), %d%% of what is not synced", noSync, len(crashes), op.Path, percent),
-						mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r})})
+					crashes = append(crashes, crash{
+						what: fmt.Sprintf("NoSync %v, before change %d (%s), %d%% of what is not synced", noSync, len(crashes), op.Path, percent),
+						fs:   mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}),
+					})
 				}
 			}
 			return nil

@@ -23,10 +23,13 @@ type failFS struct {
 }
 
 // vital reports whether a file decides what is in the store. Tables do not: one that
-// no manifest names is garbage, and Pebble copes with failures to write them.
+// no manifest names is garbage, and Pebble copes with failures to write them. The file
+// of its options does not either, but where that cannot be written, opening ends while
+// goroutines still work with what is taken down, and one of them panics.
 func vital(name string) bool {
 	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
-	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.")
+	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.") ||
+		strings.HasPrefix(base, "OPTIONS-") || strings.HasSuffix(base, ".dbtmp")
 }
 
 // change makes a change to a file; of a vital one, Pebble sees no failure.
@@ -59,8 +62,18 @@ func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, err
 	return &failFile{file, f, vital}, nil
 }
 
+// Create creates a file. A marker says which file counts by its name, and Pebble syncs
+// the folder only when both are in it: after a crash there could be the marker of a
+// manifest that is not there. So what it names is made to last first.
 func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	return f.file(name, func() (vfs.File, error) { return f.FS.Create(name, c) })
+	return f.file(name, func() (vfs.File, error) {
+		if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
+			if err := syncDir(f.FS, f.FS.PathDir(name)); err != nil {
+				return nil, err
+			}
+		}
+		return f.FS.Create(name, c)
+	})
 }
 
 func (f *failFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {

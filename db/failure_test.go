@@ -373,6 +373,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 			t.Fatalf("%d of %d items are there", len(got), cr.items)
 		}
 		checkCodes(t, c, got)
+		checkSpaces(t, d)
 		s, err := c.Stats()
 		if err != nil || s.Space != cr.space || (cr.space > 0 && s.CodedItems != cr.items) {
 			t.Fatalf("after %d items: %+v, %v", cr.items, s, err)

@@ -90,7 +90,8 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
 	newCodes := map[uint32]uint64{}
-	there := map[itemKey]bool{} // whether the request so far leaves an item under the key
+	there := map[itemKey]bool{}  // whether the request so far leaves an item under the key
+	taught := map[itemKey]bool{} // what the item under the key has taught is known
 	for _, ch := range r.changes {
 		s := g.c.states[ch.collection]
 		if s == nil {
@@ -111,25 +112,28 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 			}
 		}
 		key := itemKey{s.ID, ch.item.key}
+		st, err := g.row(s, ch.item.key) // before the request
+		if err != nil {
+			return 0, err
+		}
 		found, seen := there[key]
 		if !seen {
-			st, err := g.row(s, ch.item.key)
-			if err != nil {
-				return 0, err
-			}
 			if found = st.found; found {
 				size, err := g.fetch(s, st.row, ch.kind == mergeItem)
 				if err != nil {
 					return 0, err
 				}
 				bytes += size
-				if ch.teaches() || s.recodes(st.row) {
-					if size, err = g.fetchTaught(s, st.row); err != nil {
-						return 0, err
-					}
-					bytes += size
-				}
 			}
+		}
+		// Not only where it comes first: a merge of something else may have.
+		if st.found && !taught[key] && (ch.teaches() || s.recodes(st.row)) {
+			taught[key] = true
+			size, err := g.fetchTaught(s, st.row)
+			if err != nil {
+				return 0, err
+			}
+			bytes += size
 		}
 		if !s.loaded() {
 			return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)

@@ -120,6 +120,7 @@ func TestEveryFailedChange(t *testing.T) {
 			}
 		}
 		checkCodes(t, c, found)
+		checkSpaces(t, d)
 		if s, err := c.Stats(); err != nil || (trained && s.CodedItems != s.Items) {
 			t.Errorf("change %d failed: %+v, %v", k, s, err)
 		}

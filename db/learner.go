@@ -33,8 +33,9 @@ type learner struct {
 	outbox   uint64        // departures before this number have been taken out
 	ahead    int           // items that the checkpoint knows nothing of, or too many
 
-	refused   int // items without labels, when they were last tried and refused
-	forgotten int // items that have been taken out since the last revision
+	traces    []float64 // the largest that there have been, by modality, see cancelled
+	refused   int       // items without labels, when they were last tried and refused
+	forgotten int       // items that have been taken out since the last revision
 }
 
 // learners are those of a database.
@@ -102,7 +103,14 @@ func (l *learner) catchUp(ctx context.Context, v *view, cv *collectionView) erro
 		}
 		learned = cv.numbers.Checkpoint
 	}
-	return l.takeOut(ctx, v.snap, cv, uint32(learned))
+	if l.outbox == cv.numbers.NextOutbox {
+		return nil
+	}
+	l.trace()
+	if err := l.takeOut(ctx, v.snap, cv, uint32(learned)); err != nil || !l.cancelled() {
+		return err
+	}
+	return l.learnAnew(ctx, v, cv)
 }
 
 // load reads the checkpoint and adds the lessons after it.
@@ -126,6 +134,7 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	}
 	l.online.Workers = backgroundWorkers()
 	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
+	l.traces = make([]float64, len(sp.modalities))
 	if cv.numbers.Checkpoint == uint64(sp.Revision) {
 		return nil
 	}
@@ -141,9 +150,6 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionView, upTo uint32) error {
 	sp := cv.space
 	next := cv.numbers.NextOutbox
-	if l.outbox == next {
-		return nil
-	}
 	known := uint64(0) // to the projections, before this number
 	if i := len(cv.revisions) - 1; i >= 0 {
 		known = cv.revisions[i].Outbox

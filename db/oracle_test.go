@@ -234,6 +234,7 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 		}
 		checkAgainst(t, c, o, trained)
 	}
+	checkSpaces(t, d)
 }
 
 // checkAgainst compares everything that can be read with the oracle.

@@ -100,7 +100,9 @@ func (c *Collection) recodeAll(ctx context.Context) error {
 	var spaces []uint32
 	err := c.read(func(_ *view, cv *collectionView) error {
 		for _, sp := range cv.spaces {
-			spaces = append(spaces, sp.space.ID)
+			if !sp.recode.IsEmpty() {
+				spaces = append(spaces, sp.space.ID)
+			}
 		}
 		return nil
 	})

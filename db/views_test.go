@@ -22,26 +22,38 @@ import (
 // of its collection, by target; the shared one is under "".
 func codesByModel(cv *collectionView, it *Item) (map[string][]byte, error) {
 	m := cv.space.model
+	vectors := make([]model.Vector, len(m.Modalities()))
+	for i, mod := range m.Modalities() {
+		if dense := it.Vectors[mod.Name]; dense != nil {
+			vectors[i] = model.Dense(dense)
+		} else if sparse, ok := it.Sparse[mod.Name]; ok {
+			vectors[i] = model.Sparse(sparse.Index, sparse.Value)
+		}
+	}
+	codes, _, err := codesOf(m, cv.labels.lookup(it.Labels), vectors)
+	return codes, err
+}
+
+// codesOf computes the codes of an item with these labels and vectors, one for each
+// modality of the model, from the definition, by target, and the sum of its projections.
+func codesOf(m *model.Model, labels []uint32, vectors []model.Vector) (codes map[string][]byte, total []float64, err error) {
 	bits := m.Bits()
 	label := codec.NewCode(bits)
-	labelled := m.LabelCode(label, cv.labels.lookup(it.Labels))
-	var z [][]float64 // by modality of the model; nil where the item lacks it
-	for i, mod := range m.Modalities() {
-		z = append(z, nil)
-		var x model.Vector
-		if dense := it.Vectors[mod.Name]; dense != nil {
-			x = model.Dense(dense)
-		} else if sparse, ok := it.Sparse[mod.Name]; ok {
-			x = model.Sparse(sparse.Index, sparse.Value)
-		}
+	labelled := m.LabelCode(label, labels)
+	z := make([][]float64, len(vectors)) // by modality of the model; nil where the item lacks it
+	total = make([]float64, bits)
+	for i, x := range vectors {
 		if x.Present() {
 			z[i] = make([]float64, bits)
 			if err := m.NewEncoder().ProjectVectors(z[i], i, []model.Vector{x}); err != nil {
-				return nil, err
+				return nil, nil, err
+			}
+			for j, v := range z[i] {
+				total[j] += v
 			}
 		}
 	}
-	codes := map[string][]byte{}
+	codes = map[string][]byte{}
 	add := func(target string, view int) {
 		if labelled {
 			codes[target] = label.AppendBytes(nil, bits)
@@ -74,14 +86,14 @@ func codesByModel(cv *collectionView, it *Item) (map[string][]byte, error) {
 	}
 	if m.Views() == model.ViewsShared {
 		add("", 0)
-		return codes, nil
+		return codes, total, nil
 	}
 	for i, mod := range m.Modalities() {
 		if z[i] != nil {
 			add(mod.Name, i)
 		}
 	}
-	return codes, nil
+	return codes, total, nil
 }
 
 // fataler is what tests and checks of random histories have in common.
@@ -205,6 +217,7 @@ func checkViews(t *testing.T, d *DB, c *Collection) {
 	t.Helper()
 	items := allItems(t, c)
 	checkCodes(t, c, items)
+	checkSpaces(t, d)
 	s, err := c.Stats()
 	if err != nil {
 		t.Fatal(err)

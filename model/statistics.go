@@ -42,6 +42,17 @@ func NewStatistics(m *Model) *Statistics {
 // Items returns how many items with modality t are in the statistics.
 func (s *Statistics) Items(t int) int { return int(s.parts[t].n) }
 
+// Trace returns the trace of A_t: the sum of the squared lengths of the features of its
+// items. It is below 0 only by rounding.
+func (s *Statistics) Trace(t int) float64 {
+	p := &s.parts[t]
+	sum := 0.0
+	for i := range p.k {
+		sum += p.a[i*p.k+i]
+	}
+	return sum
+}
+
 // Add adds items that have modality t: row i of phi is phi_t of item i, as
 // Encoder.Map computes it, row i of h its code as +-1. It reads rows*k and
 // rows*Bits numbers, keeps neither slice, and costs rows*k*(k/2+Bits)

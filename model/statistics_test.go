@@ -152,3 +152,30 @@ func TestStatisticsRefuse(t *testing.T) {
 		t.Errorf("a clone merged with its original: %v, %d items", err, c.Items(0))
 	}
 }
+
+// The trace is the sum of the squared lengths of all features.
+func TestTraceIsTheSumOfSquaredLengths(t *testing.T) {
+	dims := []int{7, 4}
+	data := synth.Pairs(synth.Config{Items: 90, Classes: 3, Dims: dims, Missing: .3})
+	r, err := Train(t.Context(), modalitiesOf(dims), synthetic(data), settled(modalitiesOf(dims), Options{Bits: 16, Anchors: 20}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mod, rows := range data.Vectors {
+		phi, want := make([]float32, r.Model.Features(mod)), 0.0
+		for _, x := range rows {
+			if x == nil {
+				continue
+			}
+			if err := r.Model.NewEncoder().Map(phi, mod, x); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range phi {
+				want += float64(v) * float64(v)
+			}
+		}
+		if got := r.Statistics.Trace(mod); want == 0 || !approx(got, want, 1e-9*want) {
+			t.Errorf("modality %d: %g, not %g", mod, got, want)
+		}
+	}
+}

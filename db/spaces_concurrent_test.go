@@ -1,0 +1,105 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Writers, trainings, updates, activations, drops and searches at the same time: what
+// is refused is refused with the words for it, and in the end everything fits together.
+func TestSpacesUnderConcurrentUse(t *testing.T) {
+	opts := &Options{FS: vfs.NewMem(), UpdateItems: 40}
+	d := mustOpen(t, "db", opts)
+	defer func() { d.Close() }()
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := viewItems(200, 11)
+	putAll(t, c, items[:60])
+	mustTrain(t, c, tinyTraining(1, model.ViewsShared))
+	rounds := 40
+	if testing.Short() {
+		rounds = 12
+	}
+	var all sync.WaitGroup
+	each := func(name string, rounds int, f func(r *rand.Rand, i int) error, allowed ...error) {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(len(name)), 1))
+			for i := range rounds {
+				err := f(r, i)
+				ok := err == nil
+				for _, a := range allowed {
+					ok = ok || errors.Is(err, a)
+				}
+				if !ok {
+					t.Errorf("%s %d: %v", name, i, err)
+				}
+			}
+		})
+	}
+	for w := range 2 {
+		each(fmt.Sprint("writer", w), 4*rounds, func(r *rand.Rand, i int) error {
+			b := d.NewBatch()
+			for range 1 + r.IntN(5) {
+				it := *items[r.IntN(len(items))]
+				it.Key = fmt.Sprint("k", r.IntN(90))
+				switch r.IntN(5) {
+				case 0:
+					b.Delete(c, it.Key)
+				case 1:
+					b.Merge(c, &Item{Key: it.Key, Payload: []byte{byte(i)}})
+				case 2:
+					b.Merge(c, &Item{Key: it.Key, Labels: []string{fmt.Sprint("new", r.IntN(3))}})
+				default:
+					b.Put(c, &it)
+				}
+			}
+			return b.Commit(ctx)
+		})
+	}
+	each("train", rounds/4, func(_ *rand.Rand, i int) error {
+		opt := tinyTraining(uint64(i), model.Views(i%2))
+		opt.Activate = i%3 == 0
+		_, err := c.Train(ctx, opt)
+		return err
+	}, ErrBusy, ErrNotFound) // it may be dropped while it is being built
+	spaceOf := func(r *rand.Rand) uint32 { return uint32(1 + r.IntN(rounds/4+1)) }
+	each("activate", rounds, func(r *rand.Rand, _ int) error { return c.Activate(ctx, spaceOf(r)) }, ErrNotFound, ErrBusy)
+	each("rollback", rounds/2, func(*rand.Rand, int) error { _, err := c.Rollback(ctx); return err }, ErrInvalid)
+	each("drop", rounds/2, func(r *rand.Rand, _ int) error { return c.Drop(ctx, spaceOf(r)) }, ErrNotFound, ErrInvalid)
+	for u := range 2 {
+		each(fmt.Sprint("update", u), rounds/2, func(r *rand.Rand, i int) error {
+			opt := UpdateOptions{Teacher: Teacher(i % 4), GrowLabels: r.IntN(4) == 0}
+			if r.IntN(2) == 0 {
+				opt.Space = spaceOf(r)
+			}
+			_, err := c.Update(ctx, opt)
+			return err
+		}, ErrNotFound, ErrBusy)
+	}
+	each("restore", rounds/4, func(r *rand.Rand, _ int) error {
+		_, err := c.RestoreRevision(ctx, 0, uint32(1+r.IntN(4)))
+		return err
+	}, ErrNotFound, ErrBusy, ErrInvalid)
+	each("search", 3*rounds, func(r *rand.Rand, _ int) error {
+		q := Query{Key: fmt.Sprint("k", r.IntN(90)), To: []string{"image", "text"}[r.IntN(2)]}
+		if r.IntN(2) == 0 {
+			q.Space = spaceOf(r)
+		}
+		_, err := c.Search(ctx, q)
+		return err
+	}, ErrNotFound, ErrBusy, ErrInvalid)
+	all.Wait()
+	checkSpaces(t, d)
+	mustClose(t, d)
+	d = mustOpen(t, "db", opts)
+	checkSpaces(t, d)
+}

@@ -1,0 +1,567 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A spacesLife takes a collection through everything that changes its spaces.
+type spacesLife struct {
+	fs     vfs.FS
+	noSync bool
+	cache  int64 // bytes, 0: the default
+	d      *DB
+	c      *Collection
+}
+
+func (l *spacesLife) open() (err error) {
+	if l.d, err = Open("db", &Options{FS: l.fs, NoSync: l.noSync, CacheBytes: l.cache}); err != nil {
+		l.d = nil
+		return err
+	}
+	l.c, err = l.d.Collection("main")
+	if errors.Is(err, ErrNotFound) {
+		l.c, err = l.d.CreateCollection(ctx, "main", pairsSchema)
+	}
+	return err
+}
+
+func (l *spacesLife) close() error {
+	if l.d == nil {
+		return nil
+	}
+	d := l.d
+	l.d = nil
+	return d.Close()
+}
+
+func (l *spacesLife) batch(fill func(b *Batch) error) error {
+	b := l.d.NewBatch()
+	if err := fill(b); err != nil {
+		return err
+	}
+	return b.Commit(ctx)
+}
+
+func (l *spacesLife) put(items []*Item, label ...string) error {
+	return l.batch(func(b *Batch) (err error) {
+		for _, it := range items {
+			own := *it
+			own.Labels = append(slices.Clone(own.Labels), label...)
+			err = errors.Join(err, b.Put(l.c, &own))
+		}
+		return err
+	})
+}
+
+// A lifeStep is something that is done, and has happened or has not.
+type lifeStep struct {
+	what string
+	do   func() error
+}
+
+// steps returns what happens. They write tables in between, as bigger ones would.
+func (l *spacesLife) steps() []lifeStep {
+	items := viewItems(80, 4)
+	train := func(seed uint64, views model.Views, activate bool) func() error {
+		return func() error {
+			opt := tinyTraining(seed, views)
+			opt.Activate = activate
+			_, err := l.c.Train(ctx, opt)
+			return err
+		}
+	}
+	update := func(space uint32, teacher Teacher, grow bool) func() error {
+		return func() error {
+			_, err := l.c.Update(ctx, UpdateOptions{Space: space, Teacher: teacher, GrowLabels: grow})
+			return err
+		}
+	}
+	put := func(from, to int, label ...string) func() error {
+		return func() error { return l.put(items[from:to], label...) }
+	}
+	steps := []lifeStep{
+		{"open", l.open},
+		{"put", put(0, 40)},
+		{"first training", train(1, model.ViewsShared, false)},
+		{"put and replace", put(36, 46)},
+		{"update", update(0, TeacherLabels, false)},
+		{"second training", train(2, model.ViewsTarget, false)},
+		{"delete and merge", func() error {
+			return l.batch(func(b *Batch) error {
+				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"), b.Merge(l.c, &Item{Key: "k2", Labels: items[5].Labels}))
+			})
+		}},
+		{"flush", func() error { _, err := l.d.store.AsyncFlush(); return err }},
+		{"activate", func() error { return l.c.Activate(ctx, 2) }},
+		{"put new labels", put(44, 54, "new")},
+		{"grow labels", update(0, TeacherSelf, true)},
+		{"rollback", func() error { _, err := l.c.Rollback(ctx); return err }},
+		{"put again", put(50, 60)},
+		{"update by a modality", update(1, TeacherModality, false)},
+		{"restore", func() error { _, err := l.c.RestoreRevision(ctx, 1, 2); return err }},
+		{"close", l.close},
+		{"open again", l.open},
+		{"put once more", put(58, 66, "new")},
+		{"grow labels of the other", update(1, TeacherAuto, true)},
+		{"drop", func() error { return l.c.Drop(ctx, 2) }},
+		{"third training", train(3, model.ViewsTarget, true)},
+		{"reindex", func() error {
+			_, err := l.c.Reindex(ctx, ReindexOptions{Space: 1, Activate: true})
+			return err
+		}},
+		{"close at the end", l.close},
+	}
+	return steps
+}
+
+// A lifeState is what somebody sees of the spaces of a collection.
+type lifeState struct {
+	items     int
+	active    uint32
+	revisions map[uint32]uint32 // of the complete ones, by space
+	building  uint32
+}
+
+func stateOf(d *DB) (s lifeState, err error) {
+	s.revisions = map[uint32]uint32{}
+	c, err := d.Collection("main")
+	if errors.Is(err, ErrNotFound) {
+		return s, nil
+	} else if err != nil {
+		return s, err
+	}
+	err = c.read(func(_ *view, cv *collectionView) error {
+		s.items = cv.items
+		if cv.space != nil {
+			s.active = cv.space.ID
+		}
+		for _, sp := range cv.spaces {
+			if sp.numbers.Building {
+				s.building = sp.space.ID
+				continue
+			}
+			s.revisions[sp.space.ID] = sp.space.Revision
+		}
+		return nil
+	})
+	return s, err
+}
+
+// between returns a function that says what is wrong with a state which is to be that
+// before a step, or after it, or, as some steps are several commits, one on the way.
+func between(before, after lifeState) func(lifeState) error {
+	return func(s lifeState) error {
+		if s.between(before, after) {
+			return nil
+		}
+		return fmt.Errorf("%+v, before it was %+v, and is to be %+v", s, before, after)
+	}
+}
+
+func (s lifeState) between(before, after lifeState) bool {
+	either := func(x, a, b int) bool { return x == a || x == b }
+	if !either(s.items, before.items, after.items) || !either(int(s.active), int(before.active), int(after.active)) {
+		return false
+	}
+	for id, revision := range s.revisions {
+		from, was := before.revisions[id]
+		to, will := after.revisions[id]
+		if !was {
+			from = to
+		}
+		if !will {
+			to = from
+		}
+		if !was && !will || revision < from || revision > to {
+			return false
+		}
+	}
+	for id := range before.revisions {
+		_, is := s.revisions[id]
+		if _, will := after.revisions[id]; will && !is {
+			return false
+		}
+	}
+	_, done := after.revisions[s.building]
+	return s.building == 0 || done
+}
+
+// checkAfter opens what is left of a database, checks that it is one of the states that
+// are possible, and works with it.
+func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState) error) {
+	t.Helper()
+	fail := func(args ...any) {
+		t.Helper()
+		t.Fatal(append([]any{what, ": "}, args...)...)
+	}
+	d, err := Open("db", &Options{FS: fsys})
+	if err != nil {
+		fail(err)
+	}
+	defer func() { d.Close() }()
+	if err := inconsistency(d); err != nil {
+		fail(err)
+	}
+	s, err := stateOf(d)
+	if err == nil {
+		err = possible(s)
+	}
+	if err != nil {
+		fail(err)
+	}
+	c, err := d.Collection("main")
+	if errors.Is(err, ErrNotFound) {
+		return
+	}
+	l := &spacesLife{fs: fsys, d: d, c: c}
+	must := func(doing string, err error) {
+		t.Helper()
+		if err == nil {
+			err = inconsistency(d)
+		}
+		if err != nil {
+			fail("afterwards, ", doing, ": ", err)
+		}
+	}
+	items := viewItems(80, 4)
+	must("put", l.put(items[30:33], "new"))
+	must("complete", complete(c))
+	must("put", l.put(items[33:36], "newer"))
+	must("delete", l.batch(func(b *Batch) error { return b.Delete(c, "k31") }))
+	s, err = stateOf(d)
+	must("look", err)
+	for id := range s.revisions {
+		_, err := c.Update(ctx, UpdateOptions{Space: id, Teacher: TeacherLabels, GrowLabels: true})
+		must("update", err)
+	}
+	if s.items > 20 {
+		opt := tinyTraining(9, model.ViewsShared)
+		opt.Activate = true
+		_, err := c.Train(ctx, opt)
+		must("train", err)
+	}
+	for id := range s.revisions {
+		must("drop", c.Drop(ctx, id))
+	}
+	if err := d.Close(); err != nil {
+		fail(err)
+	}
+	if d, err = Open("db", &Options{FS: fsys}); err != nil {
+		fail(err)
+	}
+	must("open", nil)
+}
+
+// complete waits for whoever completes a space whose building was interrupted.
+func complete(c *Collection) error {
+	for {
+		s, err := stateOf(c.db)
+		if err != nil || s.building == 0 {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A crashFS can be cloned at any time. vfs.MemFS takes the lock that cloning waits for
+// twice in these two: a clone that comes between would wait for ever.
+type crashFS struct {
+	*vfs.MemFS
+	mu sync.Mutex
+}
+
+func newCrashFS() *crashFS { return &crashFS{MemFS: vfs.NewCrashableMem()} }
+
+func (f *crashFS) Link(oldname, newname string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.MemFS.Link(oldname, newname)
+}
+
+func (f *crashFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.MemFS.ReuseForWrite(oldname, newname, c)
+}
+
+func (f *crashFS) CrashClone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.MemFS.CrashClone(cfg)
+}
+
+// A crash is a file system after a crash.
+type crash struct {
+	what string
+	fs   *vfs.MemFS
+	step int // that was going on
+}
+
+// A crasher crashes a file system before each change to it, while it goes on.
+type crasher struct {
+	mem *crashFS
+	r   *rand.Rand
+
+	mu      sync.Mutex
+	every   int // 0: not now
+	changes int
+	step    int
+	what    string
+	crashes []crash
+}
+
+func newCrasher() *crasher {
+	return &crasher{mem: newCrashFS(), r: rand.New(rand.NewPCG(1, 2))}
+}
+
+// begin says what is going on, and which changes to crash before.
+func (c *crasher) begin(step int, what string, every int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.step, c.what, c.every = step, what, every
+}
+
+// MaybeError crashes, half of the time with all that is not synced lost, and else with
+// any part of it.
+func (c *crasher) MaybeError(op errorfs.Op) error {
+	if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.every == 0 {
+		return nil
+	}
+	if c.changes++; c.changes%c.every != 0 {
+		return nil
+	}
+	percents := []int{0, 50}
+	if c.every > 1 {
+		percents = percents[c.changes/c.every%2:][:1]
+	}
+	for _, percent := range percents {
+		c.crashes = append(c.crashes, crash{
+			fmt.Sprintf("%s, before change %d (%s), %d%% of what is not synced", c.what, c.changes, op.Path, percent),
+			c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.r}), c.step,
+		})
+	}
+	return nil
+}
+
+func (c *crasher) String() string { return "crashes" }
+
+// lead goes through the life, and returns the states before the first step and after
+// each, up to one that fails, which it returns, too.
+func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (states []lifeState, failed error) {
+	states = []lifeState{{revisions: map[uint32]uint32{}}}
+	for i, s := range l.steps() {
+		begin(i, s.what)
+		err := s.do()
+		if l.d != nil && !errors.Is(err, ErrFailed) {
+			if ierr := inconsistency(l.d); errors.Is(ierr, errInjected) {
+				err = errors.Join(err, ierr) // a read that was its own
+			} else if ierr != nil {
+				t.Fatal(s.what, ": ", ierr)
+			}
+		}
+		if err != nil {
+			return states, fmt.Errorf("%s: %w", s.what, err)
+		}
+		state := states[i]
+		if l.d != nil {
+			if state, err = stateOf(l.d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		states = append(states, state)
+	}
+	return states, nil
+}
+
+// A machine that stops at any change to the file system leaves every space as it was
+// before what was going on, or after it, and nothing by halves.
+func TestCrashesAroundSpaces(t *testing.T) {
+	every := 1
+	if testing.Short() {
+		every = 9
+	}
+	for _, noSync := range []bool{false, true} {
+		c := newCrasher()
+		l := &spacesLife{fs: errorfs.Wrap(c.mem, c), noSync: noSync}
+		states, err := l.lead(t, func(step int, what string) { c.begin(step, what, every) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cr := range c.crashes {
+			possible := between(states[cr.step], states[cr.step+1])
+			if noSync { // the latest writes may be lost, but what changes spaces is synced
+				possible = func(s lifeState) error {
+					if before := states[cr.step]; cr.step > 2 && s.active == 0 && before.active != 0 {
+						return fmt.Errorf("%+v, not %+v", s, before)
+					}
+					return nil
+				}
+			}
+			checkAfter(t, fmt.Sprintf("NoSync %v, %s", noSync, cr.what), cr.fs, possible)
+		}
+		t.Logf("NoSync %v: %d crashes in %d changes, at the end %+v", noSync, len(c.crashes), c.changes, states[len(states)-1])
+	}
+}
+
+// Whichever change to the file system fails, what was acknowledged is there afterwards,
+// and what was not is there whole or not at all.
+func TestEveryFailedChangeAroundSpaces(t *testing.T) {
+	clean, err := (&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	coped := 0
+	for k := 0; ; k++ {
+		if testing.Short() && k%23 != 11 && k < 300 {
+			continue
+		}
+		mem := vfs.NewMem()
+		fail := &failOnce{k: k}
+		l := &spacesLife{fs: errorfs.Wrap(mem, fail)}
+		states, err := l.lead(t, func(int, string) {})
+		if cerr := l.close(); err != nil && errors.Is(err, ErrFailed) && !errors.Is(cerr, ErrFailed) && !errors.Is(cerr, ErrClosed) && cerr != nil {
+			t.Errorf("change %d failed: %v, and then %v", k, err, cerr)
+		}
+		at := len(states) - 1
+		after := clean[min(at+1, len(clean)-1)]
+		if err == nil {
+			coped++
+		}
+		checkAfter(t, fmt.Sprintf("change %d failed (%v)", k, err), mem, between(states[at], after))
+		if !fail.fired {
+			t.Logf("%d changes failed in turn, %d of them without an error", k, coped-1)
+			return
+		}
+	}
+}
+
+// failRead injects one failure: into the k-th read of a table.
+type failRead struct {
+	failOnce
+}
+
+func (f *failRead) MaybeError(op errorfs.Op) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fired || op.Kind != errorfs.OpFileReadAt {
+		return nil
+	}
+	if f.k--; f.k < 0 {
+		f.fired = true
+		return errInjected
+	}
+	return nil
+}
+
+// Whichever read fails, nothing is done by halves either.
+func TestEveryFailedReadAroundSpaces(t *testing.T) {
+	clean, err := (&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stride := 23
+	if testing.Short() {
+		stride = 211
+	}
+	failed := map[string]int{}
+	for k := 0; ; k += stride {
+		mem := vfs.NewMem()
+		fail := &failRead{failOnce{k: k}}
+		l := &spacesLife{fs: errorfs.Wrap(mem, fail), cache: 1}
+		states, err := l.lead(t, func(int, string) {
+			if l.d != nil {
+				_ = l.d.store.Flush() // so that it is read from tables
+			}
+		})
+		_ = l.close()
+		at := len(states) - 1
+		checkAfter(t, fmt.Sprintf("read %d failed (%v)", k, err), mem, between(states[at], clean[min(at+1, len(clean)-1)]))
+		if !fail.fired {
+			t.Logf("one of %d reads failed in %v", k, failed)
+			return
+		}
+		if err != nil {
+			what, _, _ := strings.Cut(err.Error(), ":")
+			failed[what]++
+		}
+	}
+}
+
+// The same for a space that is built in several blocks, some of them as tables: a
+// builder goes on where the one before has stopped.
+func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
+	longTest(t)
+	c := newCrasher()
+	l := &spacesLife{fs: errorfs.Wrap(c.mem, c)}
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	items := viewItems(blockRows+300, 5)
+	if err := l.put(items); err != nil {
+		t.Fatal(err)
+	}
+	opt := tinyTraining(1, model.ViewsTarget)
+	opt.Rows = 60
+	opt.Progress = func(stage string, done, _ int) {
+		if stage != "encode" {
+			return
+		}
+		c.begin(0, fmt.Sprintf("%d items encoded", done), 29)
+		if done == 10*encodeBlock { // in the second block
+			if err := l.put(items[done-2 : done+2]); err != nil { // one that was, and one that is not encoded yet
+				t.Error(err)
+			}
+			if n, err := l.c.Delete(ctx, "k7", "k10300", "k16400"); n != 3 || err != nil {
+				t.Error(n, err)
+			}
+		}
+	}
+	if _, err := l.c.Train(ctx, opt); err != nil {
+		t.Fatal(err)
+	}
+	c.begin(0, "", 0)
+	checkSpaces(t, l.d)
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	resumed := map[uint64]int{}
+	for _, cr := range c.crashes {
+		d := mustOpen(t, "db", &Options{FS: cr.fs})
+		main := mustCollection(t, d, "main")
+		for _, s := range d.current.Load().collections[main.id].spaces {
+			if s.numbers.Building {
+				resumed[s.numbers.Built]++
+			}
+		}
+		checkSpaces(t, d) // while it goes on
+		if err := complete(main); err != nil {
+			t.Fatalf("%s: %v", cr.what, err)
+		}
+		checkSpaces(t, d)
+		if s, err := stateOf(d); err != nil || s.active != 1 || s.building != 0 {
+			t.Errorf("%s: %+v, %v", cr.what, s, err)
+		}
+		mustClose(t, d)
+	}
+	if len(c.crashes) == 0 {
+		t.Error("nothing has crashed")
+	}
+	t.Logf("%d crashes in %d changes, so many before rows: %v", len(c.crashes), c.changes, resumed)
+}

@@ -1,0 +1,140 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// tinyTraining is one whose space is small: what follows from it is checked often.
+func tinyTraining(seed uint64, views model.Views) TrainOptions {
+	return TrainOptions{Options: model.Options{
+		Bits: 16, Anchors: 6, Seed: seed, Views: views, Fusion: model.Fusion{Rule: model.FusionSum},
+		Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF}, Sweeps: 1,
+	}}
+}
+
+// One batch may touch a row that has taught several times: first so that it goes on
+// teaching, then not.
+func TestBatchesTakeBackWhatRowsHaveTaught(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(40, synth.Config{Seed: 1})
+	putAll(t, c, items)
+	mustTrain(t, c, tinyTraining(1, model.ViewsShared))
+	mustTrain(t, c, tinyTraining(2, model.ViewsTarget))
+	payload := func(key string) *Item { return &Item{Key: key, Payload: []byte{1}} }
+	other := func(key string) *Item { return &Item{Key: key, Vectors: items[9].Vectors, Labels: items[3].Labels} }
+	for what, fill := range map[string]func(b *Batch) error{
+		"merge, put":    func(b *Batch) error { return errors.Join(b.Merge(c, payload("k0")), b.Put(c, other("k0"))) },
+		"merge, merge":  func(b *Batch) error { return errors.Join(b.Merge(c, payload("k1")), b.Merge(c, other("k1"))) },
+		"merge, delete": func(b *Batch) error { return errors.Join(b.Merge(c, payload("k2")), b.Delete(c, "k2")) },
+		"merge, delete, put": func(b *Batch) error {
+			return errors.Join(b.Merge(c, payload("k3")), b.Delete(c, "k3"), b.Put(c, other("k3")))
+		},
+		"put, put":    func(b *Batch) error { return errors.Join(b.Put(c, other("k4")), b.Put(c, items[4])) },
+		"delete, put": func(b *Batch) error { return errors.Join(b.Delete(c, "k5"), b.Put(c, items[5])) },
+		"put, merge, delete": func(b *Batch) error {
+			return errors.Join(b.Put(c, other("k6")), b.Merge(c, payload("k6")), b.Delete(c, "k6"))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := d.NewBatch()
+			if err := errors.Join(fill(b), b.Commit(ctx)); err != nil {
+				t.Fatal(err)
+			}
+			checkSpaces(t, d)
+		})
+	}
+}
+
+// A space may be dropped while it is being built, and another training begin before
+// the one that built it has noticed: neither is in the way of the other.
+func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(40, synth.Config{Seed: 1})
+	putAll(t, c, items)
+	first, learning, dropped := make(chan error, 1), make(chan struct{}), make(chan struct{})
+	second := tinyTraining(2, model.ViewsShared)
+	once := sync.OnceFunc(func() {
+		close(learning)
+		<-dropped // and the first training has ended
+		if err := c.Put(ctx, &Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels}); err != nil {
+			t.Error(err)
+		}
+		if n, err := c.Delete(ctx, "k5"); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	})
+	second.Progress = func(string, int, int) { once() }
+	opt := tinyTraining(1, model.ViewsShared)
+	opt.Progress = func(stage string, _, _ int) {
+		if stage != "encode" {
+			return
+		}
+		if err := c.Drop(ctx, 1); err != nil {
+			t.Error(err)
+		}
+		go func() {
+			_, err := c.Train(ctx, second)
+			first <- err
+		}()
+		<-learning
+	}
+	_, err := c.Train(ctx, opt)
+	if !errors.Is(err, ErrNotFound) {
+		t.Errorf("the space was dropped, and training says %v", err)
+	}
+	close(dropped)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	checkSpaces(t, d)
+	checkCodes(t, c, allItems(t, c))
+}
+
+// A vector that is a million times as long as the others teaches, and leaves nothing
+// behind when it goes: not even the rounding of the sums that it was part of. One that
+// nothing can be solved with says so, and keeps the space from learning no longer than
+// it is there.
+func TestVectorsThatAreFarTooLong(t *testing.T) {
+	for _, x := range []float32{1e5, 1e7, 3e38} {
+		t.Run(fmt.Sprint(x), func(t *testing.T) {
+			w := newWorld(t, pairsSchema, true)
+			items := pairs(60, synth.Config{Seed: 1})
+			w.put(items[:40])
+			opt := tinyTraining(1, model.ViewsShared)
+			opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapRBFLinear}
+			mustTrain(t, w.c, opt)
+			w.put([]*Item{{
+				Key: "long", Labels: items[0].Labels,
+				Vectors: map[string][]float32{"image": {x, x, x, x, x, x, x, -x}, "text": {x, x, x, x, x}},
+			}})
+			_, err := w.c.Update(ctx, UpdateOptions{})
+			if singular := new(model.SingularError); err != nil && !errors.As(err, &singular) {
+				t.Fatal(err)
+			}
+			if x < 1e6 && err != nil {
+				t.Error(err)
+			}
+			checkSpaces(t, w.d)
+			if x == 1e7 {
+				w.reopen()
+			}
+			if n, err := w.c.Delete(ctx, "long"); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			for _, more := range [][]*Item{nil, items[40:]} {
+				w.put(more)
+				if _, err := w.c.Update(ctx, UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				w.reopen() // which stores the statistics
+				checkSpaces(t, w.d)
+			}
+		})
+	}
+}
