@@ -95,7 +95,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 				return err
 			}
 			space = cv.space.ID
-			block, err = encodeSome(ctx, v, cv, firstRows(cv.recode, recodedRows))
+			block, err = encodeSome(ctx, v, cv, firstRows(cv.recode, recodedRows).ToArray())
 			return err
 		})
 		if err != nil || block == nil {
@@ -140,13 +140,16 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 	}
 }
 
-// firstRows returns the first rows of a set.
-func firstRows(set *roaring.Bitmap, limit int) []uint32 {
-	var rows []uint32
-	for it := set.Iterator(); it.HasNext() && len(rows) < limit; {
-		rows = append(rows, it.Next())
+// firstRows returns the first rows of a set, which is itself where it has no more.
+func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
+	if set.GetCardinality() <= uint64(limit) {
+		return set
 	}
-	return rows
+	first := roaring.New()
+	for it := set.Iterator(); it.HasNext() && limit > 0; limit-- {
+		first.Add(it.Next())
+	}
+	return first
 }
 
 // encodeSome makes the codes of some rows.

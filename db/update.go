@@ -240,15 +240,23 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if err != nil {
 		return err
 	}
-	if u.drift, err = measureDrift(ctx, u.v, u.cv, u.cv.pending); err != nil {
-		return err
-	}
 	n := int(unlabelled.GetCardinality())
 	u.skipped = n
 	waits := teacher == TeacherAuto && n < 2*u.l.refused
 	tries := n > 0 && (teacher == TeacherModality || teacher == TeacherAuto && !waits)
 	if waits && n > 0 {
 		u.reason = fmt.Sprintf("they are tried again when there are %d: %d without labels were refused, now there are %d", 2*u.l.refused, u.l.refused, n)
+	}
+	if labelled.IsEmpty() && !tries && teacher != TeacherSelf {
+		return nil
+	}
+	// Of what came: those without labels may have been there for long.
+	came := labelled
+	if came.IsEmpty() {
+		came = unlabelled
+	}
+	if u.drift, err = measureDrift(ctx, u.v, u.cv, came); err != nil {
+		return err
 	}
 	held := roaring.New()
 	if tries {
@@ -281,33 +289,45 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	return nil // those without labels stay pending
 }
 
-// maxUpdateRows bounds what one update looks at, and so its commit.
-const maxUpdateRows = 1 << 20
+const (
+	// maxUpdateRows bounds how many labelled and how many other items one update looks
+	// at, and so its commit.
+	maxUpdateRows = 1 << 20
+	// manyPending is from how many pending rows on those with labels are found by the
+	// sets of labels, and not by their records: those that are refused stay pending.
+	manyPending = 1 << 14
+)
 
 // partition returns the pending rows with labels that the model knows, and the others.
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
+	pending, m := u.cv.pending, u.cv.space.model
+	if pending.GetCardinality() > manyPending {
+		known := roaring.New()
+		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
+		err = forEach(u.v.snap, prefix, func(key, value []byte) error {
+			if _, id, container := codec.RowsKeyParts(key); m.Knows([]uint32{id}) {
+				return addRows(known, key, value, container)
+			}
+			return ctx.Err()
+		})
+		labelled = roaring.And(pending, known)
+		return firstRows(labelled, maxUpdateRows), firstRows(roaring.AndNot(pending, known), maxUpdateRows), err
+	}
 	labelled, unlabelled = roaring.New(), roaring.New()
-	n := 0
-	for it := u.cv.pending.Iterator(); it.HasNext(); {
+	for it := pending.Iterator(); it.HasNext() && err == nil; {
 		row := it.Next()
-		rec, err := readRecord(u.v.snap, u.cv.ID, row)
-		if err != nil {
-			return nil, nil, err
-		}
-		if u.cv.space.model.Knows(rec.Labels) {
+		rec, rerr := readRecord(u.v.snap, u.cv.ID, row)
+		switch {
+		case rerr != nil:
+			return nil, nil, rerr
+		case m.Knows(rec.Labels):
 			labelled.Add(row)
-		} else {
+		default:
 			unlabelled.Add(row)
 		}
-		n++
-		if n%1024 == 0 && ctx.Err() != nil {
-			return nil, nil, ctx.Err()
-		}
-		if n == maxUpdateRows {
-			break
-		}
+		err = ctx.Err()
 	}
-	return labelled, unlabelled, nil
+	return labelled, unlabelled, err
 }
 
 // evenly returns up to limit rows of a set, spread evenly.

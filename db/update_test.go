@@ -488,3 +488,28 @@ func TestUpdateAfterRestoring(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Where many rows are pending, those with labels are found by the sets of labels.
+func TestUpdateOfMany(t *testing.T) {
+	longTest(t)
+	_, c := openPairs(t)
+	items := pairs(manyPending+2000, synth.Config{Seed: 11})
+	putAll(t, c, items[:1000])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	want := 0
+	for i, it := range items[1000:] {
+		switch i % 3 {
+		case 0:
+			it.Labels = nil
+		case 1:
+			it.Labels = []string{"unknown"}
+		default:
+			want++
+		}
+	}
+	putAll(t, c, items[1000:])
+	if u := mustUpdate(t, c, UpdateOptions{Teacher: TeacherLabels}); u.Labelled != want || u.Skipped != len(items)-1000-want {
+		t.Errorf("%+v, want %d with labels", u, want)
+	}
+	checkStatistics(t, c, 0)
+}
