@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -103,6 +104,10 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 		if err := u.learn(ctx, opt.Teacher); err != nil {
 			return err
 		}
+		if n := int(u.left.GetCardinality()); n > 0 {
+			u.skipped += n - int(u.left.AndCardinality(u.waiting))
+			u.reason = strings.TrimPrefix(u.reason+"; "+tooLong(n), "; ")
+		}
 		err := u.commit(ctx)
 		out.Revision, out.Adopted = u.revision, out.Adopted || u.revision != u.cv.space.Revision
 		out.Labelled, out.Unlabelled, out.Skipped, out.Forgotten = u.labelled, u.unlabelled, u.skipped, u.forgotten
@@ -128,6 +133,9 @@ type updater struct {
 	rows        []uint32 // that have taught
 	lessons     [][]byte // the codes that they have taught, as they are stored
 	seen        *roaring.Bitmap
+	waiting     *roaring.Bitmap // rows without labels that have not been let teach
+	left        *roaring.Bitmap // rows whose vectors are far too long; they stay pending
+	outliers    *outliers
 	labelled    int
 	unlabelled  int
 	skipped     int
@@ -173,7 +181,7 @@ func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) 
 	defer l.release()
 	u := &updater{
 		c: c, v: v, cv: cv, l: l, revision: cv.space.Revision, parent: cv.space.Revision,
-		seen: roaring.New(), forgotten: l.forgotten,
+		seen: roaring.New(), left: roaring.New(), waiting: roaring.New(), forgotten: l.forgotten,
 	}
 	kept := false
 	defer func() {
@@ -236,12 +244,13 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 // same items one would be adopted by luck, and each takes as long as all of them.
 func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	u.teacherName = teacher.String()
+	u.outliers = newOutliers(u.cv.space.model, u.l.online.Statistics())
 	labelled, unlabelled, err := u.partition(ctx)
 	if err != nil {
 		return err
 	}
 	n := int(unlabelled.GetCardinality())
-	u.skipped = n
+	u.waiting, u.skipped = unlabelled, n
 	waits := teacher == TeacherAuto && n < 2*u.l.refused
 	tries := n > 0 && (teacher == TeacherModality || teacher == TeacherAuto && !waits)
 	if waits && n > 0 {
@@ -278,10 +287,10 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	}
 	switch {
 	case teacher == TeacherSelf:
-		u.skipped = 0
+		u.waiting, u.skipped = roaring.New(), 0
 		return u.teach(ctx, unlabelled, model.TeacherSelf, 0)
 	case adopt:
-		u.skipped, u.l.refused = 0, 0
+		u.waiting, u.skipped, u.l.refused = roaring.New(), 0, 0
 		return u.teach(ctx, unlabelled, model.TeacherModality, lead)
 	case tries:
 		u.l.refused = n
@@ -390,6 +399,14 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 	vectors := make([]model.Vector, len(u.cv.Modalities))
 	var rows []uint32
 	var items []model.Example
+	flush := func() error {
+		if err := ctx.Err(); err != nil || len(rows) == 0 {
+			return err
+		}
+		err := f(rows, items)
+		rows, items = nil, nil
+		return err
+	}
 	for it := set.Iterator(); it.HasNext(); {
 		row := it.Next()
 		rec, err := readRecord(u.v.snap, u.cv.ID, row)
@@ -400,22 +417,24 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 			return err
 		}
 		item := u.cv.space.example(vectors, rec.Labels)
+		long, err := u.outliers.has(item)
+		if err != nil {
+			return u.learning(err)
+		}
+		if long {
+			u.left.Add(row)
+			continue
+		}
 		for t := range item.Vectors {
 			item.Vectors[t] = cloneVector(item.Vectors[t])
 		}
-		rows, items = append(rows, row), append(items, item)
-		if len(rows) < model.MaxLesson && it.HasNext() {
-			continue
+		if rows, items = append(rows, row), append(items, item); len(rows) == model.MaxLesson {
+			if err := flush(); err != nil {
+				return err
+			}
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := f(rows, items); err != nil {
-			return err
-		}
-		rows, items = nil, nil
 	}
-	return nil
+	return flush()
 }
 
 // teach lets rows teach, and keeps what.
