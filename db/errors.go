@@ -24,7 +24,7 @@ var (
 	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can mend it; nothing was changed
 	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces, labels or collections
 	ErrBusy        = errors.New("fddhdb: busy")                      // a training, or the building of a space, is going on
-	ErrFailed      = errors.New("fddhdb: database has failed") // a write to disk failed; reopen to recover
+	ErrFailed      = errors.New("fddhdb: database has failed")       // a write to disk failed; reopen to recover
 )
 
 // invalid returns an error that wraps ErrInvalid.
