@@ -52,6 +52,15 @@ type Feature struct {
 
 const departureVersion = 1
 
+// Bytes returns about how long the encoded record is.
+func (d *Departure) Bytes() int {
+	n := len(d.Codes) + 16
+	for _, f := range d.Features {
+		n += len(f.Record) + 8
+	}
+	return n
+}
+
 // Append appends the encoded record.
 func (d *Departure) Append(dst []byte) []byte {
 	dst = append(dst, departureVersion)

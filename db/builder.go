@@ -20,6 +20,7 @@ type builder struct {
 	rate     int // items a second, at most; 0: no limit
 	progress func(done, total int)
 
+	until      uint64        // rows from this on have come since it began, with codes in the space
 	building   *building     // what others see of it
 	committing time.Duration // of all time that it took
 }
@@ -69,13 +70,20 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	if err != nil {
 		return 0, built, false, err
 	}
+	if b.until == 0 {
+		b.until = cv.nextRow
+	}
 	sp := cv.spaceNumber(b.space)
 	from := uint32(sp.numbers.Built)
 	before := 0
 	if from > 0 {
 		before = int(cv.live.Rank(from - 1))
 	}
-	block, err := encodeRows(ctx, v, cv, sp.space, b.workers, from, size, func(n int) { b.at(before+n, cv.items) })
+	total := cv.items
+	if b.until < cv.nextRow {
+		total = int(cv.live.Rank(uint32(b.until)))
+	}
+	block, err := encodeRows(ctx, v, cv, sp.space, b.workers, from, b.until, size, func(n int) { b.at(before+n, max(before+n, total)) })
 	if err != nil {
 		return 0, built, false, err
 	}

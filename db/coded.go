@@ -21,11 +21,11 @@ type coded struct {
 // encodeBlock is how many items are read while those before them are encoded.
 const encodeBlock = 1024
 
-// encodeRows makes the codes in a space of the items of a view from row on, up to
-// limit of them, while it reads the next ones; 0 is no limit. Reading takes one of the
+// encodeRows makes the codes in a space of the items of a view in the rows from from up
+// to and without until, up to limit of them, while it reads the next ones; 0 is no limit. Reading takes one of the
 // workers where they are not all that there could be. progress, if not nil, hears how
 // many there are so far.
-func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, workers int, from uint32, limit int, progress func(done int)) (*coded, error) {
+func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, workers int, from uint32, until uint64, limit int, progress func(done int)) (*coded, error) {
 	out := &coded{space: sp}
 	var rows []uint32
 	var vectors [][]model.Vector
@@ -75,6 +75,9 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, wor
 		return nil
 	}
 	err := cv.forEachItem(v.snap, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+		if uint64(row) >= until {
+			return errStopped
+		}
 		own := make([]model.Vector, len(x))
 		for t := range x {
 			own[t] = cloneVector(x[t])

@@ -31,7 +31,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 			return nil, nil, err
 		}
 		start := time.Now()
-		all, err := encodeRows(ctx, v, cv, l.space, allWorkers(), 0, 0, func(done int) {
+		all, err := encodeRows(ctx, v, cv, l.space, allWorkers(), 0, cv.nextRow, 0, func(done int) {
 			if opt.Progress != nil {
 				opt.Progress("encode", done, cv.items)
 			}

@@ -123,7 +123,8 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 		return fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
 	}
 	lesson := 5 + codec.Bytes(f.space.Bits)
-	if size := len(f.model) + len(f.statistics) + lesson*len(f.rows); size > maxFoundationBytes {
+	size := len(f.model) + len(f.statistics) + lesson*len(f.rows)
+	if size > maxFoundationBytes {
 		return invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
 			len(f.rows), size, maxFoundationBytes)
 	}
@@ -154,6 +155,9 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 			return err
 		}
 		departures[row] = d
+		if size += d.Bytes(); size > maxFoundationBytes {
+			return fmt.Errorf("%w: too much of what collection %q was trained on has been overwritten meanwhile: try again", ErrBusy, s.Name)
+		}
 	}
 	// From here on the state changes. An error could only be that of a batch that is
 	// too large, which is ruled out above.

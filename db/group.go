@@ -333,6 +333,9 @@ func (g *group) delete(s *collectionState, ch *change) error {
 	g.setRow(s, &s.live, codec.SetLive, 0, row, false)
 	g.keysBlock(s, row).Clear(byte(row))
 	for _, sp := range s.spaces {
+		if g.taught[spaceRow{s.ID, sp.ID, row}] != nil {
+			sp.written++
+		}
 		if err := g.unlearn(sp, row); err != nil {
 			return err
 		}
@@ -416,10 +419,14 @@ func (g *group) put(s *collectionState, ch *change) error {
 	}
 	for _, sp := range s.spaces {
 		if ch.teaches() || sp.recode.b.Contains(row) {
+			learns := sp.learnsFrom(it)
+			if learns || g.taught[spaceRow{s.ID, sp.ID, row}] != nil {
+				sp.written++
+			}
 			if err := g.unlearn(sp, row); err != nil {
 				return err
 			}
-			g.setOnline(sp, codec.SetPending, row, sp.learnsFrom(it))
+			g.setOnline(sp, codec.SetPending, row, learns)
 		}
 		g.setOnline(sp, codec.SetRecode, row, false)
 		enc := encs.of(sp.space)

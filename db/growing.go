@@ -19,6 +19,11 @@ func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) 
 	return c.revise(ctx, space, func(u *updater) error {
 		out.Space, out.Revision = u.cv.space.ID, u.cv.space.Revision
 		known := u.cv.space.model.Labels()
+		if u.l.shrunk() { // the statistics are about to be stored
+			if err := u.l.learnAnew(ctx, u.v, u.cv, everything); err != nil {
+				return err
+			}
+		}
 		var grown []uint32
 		for id, name := range u.cv.names {
 			if _, is := slices.BinarySearch(known, uint32(id)); is {
@@ -28,7 +33,13 @@ func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) 
 			if err != nil {
 				return err
 			}
-			if rows.IsEmpty() {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case rows.IsEmpty():
+				continue
+			case len(out.NoDirection) > 0: // nor is there one for another label
+				out.NoDirection = append(out.NoDirection, name)
 				continue
 			}
 			err = u.l.online.Grow(uint32(id))

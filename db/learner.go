@@ -110,7 +110,7 @@ func (l *learner) catchUp(ctx context.Context, v *view, cv *collectionView) erro
 	if err := l.takeOut(ctx, v.snap, cv, uint32(learned)); err != nil || !l.cancelled() {
 		return err
 	}
-	return l.learnAnew(ctx, v, cv)
+	return l.learnAnew(ctx, v, cv, everything)
 }
 
 // load reads the checkpoint and adds the lessons after it.
@@ -309,7 +309,7 @@ func (d *DB) checkpointAll() {
 	d.learners.mu.Lock()
 	defer d.learners.mu.Unlock()
 	for key, l := range d.learners.of {
-		if l.online == nil || l.ahead == 0 {
+		if l.online == nil || l.ahead == 0 || l.shrunk() {
 			continue
 		}
 		err := recovered(func() error {

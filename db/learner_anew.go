@@ -34,17 +34,31 @@ func (l *learner) cancelled() bool {
 	return false
 }
 
-// learnAnew accumulates the statistics from what all rows of the view have taught,
-// which is what they are.
-func (l *learner) learnAnew(ctx context.Context, v *view, cv *collectionView) error {
+// shrunk reports whether so much has been taken out that the statistics are better not
+// stored: what was before is not known when they are read again.
+func (l *learner) shrunk() bool {
+	s := l.online.Statistics()
+	for t, most := range l.traces {
+		if !(s.Trace(t)*10 >= most) {
+			return true
+		}
+	}
+	return false
+}
+
+// everything is any lesson.
+func everything(codec.Lesson) bool { return true }
+
+// learnAnew accumulates the statistics from what rows of the view have taught by the
+// lessons that are wanted, which is what they are.
+func (l *learner) learnAnew(ctx context.Context, v *view, cv *collectionView, want func(codec.Lesson) bool) error {
 	m := cv.space.model
 	online, err := model.NewOnline(m, model.NewStatistics(m))
 	if err != nil {
 		return err
 	}
 	online.Workers = l.online.Workers
-	all := func(codec.Lesson) bool { return true }
-	err = cv.forEachLesson(ctx, v.snap, all, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	err = cv.forEachLesson(ctx, v.snap, want, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		return online.Relearn(ctx, items, lessons)
 	})
 	if err != nil {

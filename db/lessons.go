@@ -89,9 +89,6 @@ func (g *group) unlearn(sp *spaceState, row uint32) error {
 // setOnline adds a row to a set of the online step, or takes it out.
 func (g *group) setOnline(sp *spaceState, set byte, row uint32, in bool) {
 	into := sp.onlineRows(set)
-	if in && set == codec.SetPending {
-		sp.written++
-	}
 	if into.b.Contains(row) == in {
 		return
 	}

@@ -125,7 +125,7 @@ const teacherRestored = "restored"
 // RestoreRevision makes the projections of a revision that is kept those of a new
 // revision of the space, 0 being the active one. What rows have taught since is taken
 // out of what was learned; they do not teach again unless they are written again, or by
-// training. Labels that have got a direction since cannot be taken back (ErrInvalid). A
+// training, nor if a later revision is restored in turn. Labels that have got a direction since cannot be taken back (ErrInvalid). A
 // revision that is not there any more gives ErrNotFound; ErrBusy if what has been
 // taught is being overwritten all the time.
 func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32) (*Update, error) {
@@ -173,6 +173,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) error {
 	later := func(l codec.Lesson) bool { return l.Revision > revision }
 	var gone []uint32
+	u.l.trace()
 	err := u.cv.forEachLesson(ctx, u.v.snap, later, func(rows []uint32, items []model.Example, lessons []model.Lesson) error {
 		gone = append(gone, rows...)
 		return u.learning(u.l.online.Forget(ctx, items, lessons))
@@ -182,6 +183,12 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	}
 	u.forgotten += len(gone)
 	sp := u.cv.space
+	if u.l.shrunk() {
+		earlier := func(l codec.Lesson) bool { return !later(l) }
+		if err := u.l.learnAnew(ctx, u.v, u.cv, earlier); err != nil {
+			return err
+		}
+	}
 	statistics, err := u.l.online.Statistics().MarshalBinary()
 	if err != nil {
 		return u.learning(err)

@@ -25,7 +25,7 @@ type spaceState struct {
 	recode  sharedBitmap        // rows whose codes are not those of their labels yet
 
 	revisions []*revisionDescriptor // that are kept, ascending; the slice is replaced, not written to
-	written   int                   // rows from which it may learn, since the last update began
+	written   int                   // rows from which it may learn, or that had taught and are gone, since the last update began
 
 	// No block of the space has ever been written.
 	fresh bool
@@ -57,7 +57,7 @@ type spaceView struct {
 	recode  *roaring.Bitmap
 
 	revisions []*revisionDescriptor // that are kept, ascending
-	written   int                   // rows from which it may learn, since the last update began
+	written   int                   // rows from which it may learn, or that had taught and are gone, since the last update began
 }
 
 // A spaceStanding says who searches a space.
@@ -161,6 +161,7 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 		}
 		return addRows(into.b, key, value, container)
 	})
+	s.written = int(s.pending.b.GetCardinality()) // it is looked at once after opening
 	return s, err
 }
 

@@ -89,6 +89,17 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	start := time.Now()
 	out := &Update{Teacher: opt.Teacher.String()}
+	if opt.Space == 0 { // it stays this one, whatever is activated meanwhile
+		err := c.read(func(_ *view, cv *collectionView) error {
+			if cv.space != nil {
+				opt.Space = cv.space.ID
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	if opt.GrowLabels {
 		if err := c.growLabels(ctx, opt.Space, out); err != nil {
 			return nil, err
@@ -200,7 +211,12 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 	var v *view
 	for {
 		busy := false
-		err := c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
+		// It is shown that what was written so far is being looked at.
+		err := c.db.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
+			s := g.c.states[c.id]
+			if s == nil {
+				return notFound("collection %q", c.name)
+			}
 			sp := s.spaceByID(space)
 			if space == 0 {
 				sp = s.active()
@@ -219,11 +235,11 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 			if busy = sp.changed != nil; busy {
 				return nil
 			}
-			sp.changed, sp.written = roaring.New(), 0
+			sp.changed, sp.written, s.dirty = roaring.New(), 0, true
 			v = c.db.current.Load() // only the committer replaces it
 			v.acquire()
 			return nil
-		})
+		}})
 		if err != nil || !busy {
 			return v, space, err
 		}
@@ -251,6 +267,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	}
 	n := int(unlabelled.GetCardinality())
 	u.waiting, u.skipped = unlabelled, n
+	unlabelled = firstRows(unlabelled, maxUpdateRows)
 	waits := teacher == TeacherAuto && n < 2*u.l.refused
 	tries := n > 0 && (teacher == TeacherModality || teacher == TeacherAuto && !waits)
 	if waits && n > 0 {
@@ -320,7 +337,7 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 			return ctx.Err()
 		})
 		labelled = roaring.And(pending, known)
-		return firstRows(labelled, maxUpdateRows), firstRows(roaring.AndNot(pending, known), maxUpdateRows), err
+		return firstRows(labelled, maxUpdateRows), roaring.AndNot(pending, known), err
 	}
 	labelled, unlabelled = roaring.New(), roaring.New()
 	for it := pending.Iterator(); it.HasNext() && err == nil; {
@@ -445,8 +462,8 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 			return u.learning(err)
 		}
 		for i, row := range rows {
-			u.seen.Add(row)
 			if codes := appendLesson(nil, done.Lessons[i], u.cv.space.Bits); codes != nil {
+				u.seen.Add(row) // others stay pending, for another teacher
 				u.rows, u.lessons = append(u.rows, row), append(u.lessons, codes)
 			}
 		}
@@ -533,7 +550,7 @@ func (u *updater) commit(ctx context.Context) error {
 			return err
 		}
 		u.l.ahead += len(u.rows)
-		if u.checkpoint = u.checkpoint || u.l.ahead >= checkpointItems; u.checkpoint {
+		if u.checkpoint = u.checkpoint || u.l.ahead >= checkpointItems && !u.l.shrunk(); u.checkpoint {
 			if statistics, err = u.l.online.Statistics().MarshalBinary(); err != nil {
 				return u.learning(err)
 			}
@@ -611,9 +628,13 @@ func (u *updater) inSpace(ctx context.Context, f func(g *group, s *collectionSta
 // taken out again.
 func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error) {
 	out := map[uint32]*codec.Departure{}
+	bytes := 0
 	for i, row := range u.rows {
 		if !sp.changed.Contains(row) {
 			continue
+		}
+		if bytes > MaxBatchBytes {
+			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", ErrBusy, sp.ID)
 		}
 		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
 		d, err := departure(u.v.snap, u.cv.descriptor, sp.modalities, row, l)
@@ -621,6 +642,7 @@ func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error
 			return nil, err
 		}
 		out[row] = d
+		bytes += d.Bytes()
 	}
 	return out, nil
 }

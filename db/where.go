@@ -85,7 +85,7 @@ func (c *Collection) CountWhere(ctx context.Context, where string) (int, error) 
 // one synced commit, and returns how many there were; the empty one matches ALL.
 // What matches is decided when it is deleted: a write that comes back before
 // DeleteWhere is called counts, and none comes in between. Other writers wait for
-// as long as that takes. More than a commit can hold, some millions, is an
+// as long as that takes. More than a commit can hold, some millions, or with what they have taught a GiB, is an
 // ErrInvalid: narrow the expression.
 func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error) {
 	if !c.db.guard.enter() {
@@ -129,7 +129,7 @@ func (g *group) deleteWhere(ctx context.Context, v *view, s *collectionState, wh
 		rows = cv.live
 	}
 	n := int(rows.GetCardinality())
-	tooMany := invalid("%d items are too many to delete in one commit: narrow the expression", n)
+	tooMany := invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
 	if n*((&checked{}).bytes()+s.codeBytes()) > MaxBatchBytes { // at least, before anything is read
 		return 0, tooMany
 	}

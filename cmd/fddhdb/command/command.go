@@ -118,6 +118,7 @@ func rootCommand(e *env) *cobra.Command {
 		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e),
 		updateCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, newBenchTarget), compactCommand(e),
+		verifyCommand(e),
 		versionCommand(e),
 	)
 	root.AddCommand(futureCommands()...)

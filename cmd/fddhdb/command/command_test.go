@@ -123,6 +123,7 @@ func TestContract(t *testing.T) {
 		"stats":       "collection json",
 		"collections": "json",
 		"compact":     "json",
+		"verify":      "json deep",
 		"bench":       "collection json space vectors from to codes k radius tier queries check",
 		"version":     "json",
 		"update":      "collection json space teacher grow-labels",
@@ -132,7 +133,7 @@ func TestContract(t *testing.T) {
 		"models":      "collection json space pin unpin",
 		"drop":        "collection json space",
 		"alter":       "",
-		"verify":      "", "repair": "", "upgrade": "", "backup": "", "backups": "", "restore": "",
+		"repair":      "", "upgrade": "", "backup": "", "backups": "", "restore": "",
 		"prune": "", "explore": "",
 	} {
 		cmd, rest, err := root.Find([]string{verb})

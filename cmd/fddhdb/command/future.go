@@ -44,7 +44,6 @@ func futureCommands() []*cobra.Command {
 		{"repair DIR", "Mend a damaged database"},
 		{"restore URL DIR", "Make a database from a backup"},
 		{"upgrade DIR", "Bring a database to the newest format"},
-		{"verify DIR", "Look for damage"},
 	} {
 		cmds = append(cmds, &cobra.Command{
 			Use: verb.use, Short: verb.short, GroupID: groupFuture,

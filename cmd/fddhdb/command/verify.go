@@ -1,0 +1,138 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func verifyCommand(e *env) *cobra.Command {
+	var o common
+	var deep bool
+	cmd := &cobra.Command{
+		Use:     "verify DIR",
+		Short:   "Look for damage",
+		GroupID: groupLook,
+		Long: prose(`
+			Verify reads everything that a database has stored, of all collections, and compares
+			what stands in more than one place: keys and rows, items and what finds them,
+			codes and the rows that carry them, postings, models, counters. It prints what is
+			wrong, a line each, and the exit code is then 3. It repairs nothing and changes
+			nothing, and goes on behind what cannot be read.
+
+			With --deep it also makes codes and projections again from labels and features, and
+			the statistics from what items have taught. Codes of revisions that are not kept any
+			more cannot be checked like that: they are counted.`),
+		Example: example(`
+			fddhdb verify wiki.db
+			fddhdb verify wiki.db --deep --json`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if isFile(args[0]) {
+				return usageErrorf("not a database: %s is a file; a database is a folder", args[0])
+			}
+			p := e.newProgress()
+			defer p.end()
+			opt := db.VerifyOptions{Deep: deep}
+			if p != nil {
+				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
+			}
+			list := findingList{env: e, json: o.json}
+			v, err := db.VerifyFolder(cmd.Context(), args[0], nil, opt, list.print)
+			if err != nil {
+				list.abort()
+				return openError(args[0], err)
+			}
+			if err := list.finish(v, deep); err != nil {
+				return err
+			}
+			if v.Findings > 0 {
+				return fmt.Errorf("%w: %s", db.ErrCorrupt, plural(v.Findings, "finding", "findings"))
+			}
+			return nil
+		},
+	}
+	o.registerJSON(cmd)
+	cmd.Flags().BoolVar(&deep, "deep", false, "make codes, projections and statistics again, and compare")
+	return cmd
+}
+
+// findingList prints findings as they come.
+type findingList struct {
+	env   *env
+	json  bool
+	begun bool
+}
+
+func (l *findingList) print(f db.Finding) error {
+	if !l.json {
+		l.env.printf("%s\n", plain(f.String()))
+		return nil
+	}
+	l.begin()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(f); err != nil {
+		return err
+	}
+	l.env.printf("%s", bytes.TrimSpace(b.Bytes()))
+	return nil
+}
+
+// begin prints what comes before a finding.
+func (l *findingList) begin() {
+	if l.begun {
+		l.env.printf(",")
+		return
+	}
+	l.begun = true
+	l.env.printf(`{"findings":[`)
+}
+
+// finish prints what comes after the findings.
+func (l *findingList) finish(v *db.Verification, deep bool) error {
+	if !l.json {
+		if v.Findings == 0 {
+			l.env.printf("OK: %s, %s%s\n", plural(v.Items, "item", "items"), plural(v.Records, "record", "records"), deepText(v, deep))
+		}
+		return nil
+	}
+	b, err := json.Marshal(verifyJSON{OK: v.Findings == 0, Verification: v})
+	if err != nil {
+		return err
+	}
+	if !l.begun {
+		l.begin()
+	}
+	l.env.printf("],%s\n", b[1:])
+	return nil
+}
+
+// abort ends what has been printed.
+func (l *findingList) abort() {
+	if l.begun {
+		l.env.printf("],\"ok\":false}\n")
+	}
+}
+
+func deepText(v *db.Verification, deep bool) string {
+	if !deep {
+		return ""
+	}
+	s := fmt.Sprintf("; the codes of %s made again", plural(v.CodesChecked, "item", "items"))
+	if v.CodesUnchecked > 0 {
+		s += fmt.Sprintf(", those of %s not: their revisions are not kept", thousands(v.CodesUnchecked))
+	}
+	return s
+}
+
+// verifyJSON is what verify prints besides the findings.
+type verifyJSON struct {
+	OK bool `json:"ok"`
+	*db.Verification
+}

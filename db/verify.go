@@ -1,0 +1,186 @@
+package db
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// VerifyOptions say how closely to look. The zero value reads and compares everything
+// that is stored and computes nothing anew.
+type VerifyOptions struct {
+	// Deep makes codes and projections again from labels and features, with the
+	// revision that each row names, where that is kept, and the statistics of each space
+	// from what rows have taught. A bit may differ where its projection is within 1e-4 of
+	// the largest from 0, statistics by 1e-9 of their largest number.
+	Deep bool
+
+	// Progress, if not nil, hears what is being looked at and how many records have been
+	// read so far. It is called by the goroutine that called Verify.
+	Progress func(stage string, records int)
+}
+
+// A Finding is something that is wrong with what is stored.
+type Finding struct {
+	Collection string `json:"collection,omitempty"` // its name, or its number where that has none
+	Space      uint32 `json:"space,omitempty"`
+	Record     string `json:"record"`        // in words
+	Key        string `json:"key,omitempty"` // of the record in the store, in hex; see docs/FORMAT.md
+	Problem    string `json:"problem"`
+}
+
+// String returns the finding on one line. Names that are stored stand in it as they are.
+func (f Finding) String() string {
+	s := f.Record + ": " + f.Problem
+	if f.Space != 0 {
+		s = fmt.Sprintf("space %d: %s", f.Space, s)
+	}
+	if f.Collection != "" {
+		s = fmt.Sprintf("collection %q: %s", f.Collection, s)
+	}
+	return s
+}
+
+// A Verification says what was looked at.
+type Verification struct {
+	Findings       int     `json:"-"`
+	Records        int     `json:"records"`         // keys of the store that were read
+	Items          int     `json:"items"`           // of all collections
+	CodesChecked   int     `json:"codes_checked"`   // that were made again; with Deep
+	CodesUnchecked int     `json:"codes_unchecked"` // whose revision is not kept, or whose item cannot be read; with Deep
+	Seconds        float64 `json:"seconds"`
+}
+
+// Verify checks the checksums of all tables of the store, then reads everything that is
+// stored, of one state of the database, and compares what stands in more than one place,
+// both ways. It calls found with whatever is wrong, as it comes upon it, in the goroutine
+// that called Verify; an error of found ends it and is returned. Nothing is repaired.
+//
+// Readers and writers go on, and what they write meanwhile is not looked at. Damage
+// that keeps something from being read is found, and the rest is looked at
+// nevertheless. What follows from something that cannot be read is left out as far as
+// that can be told; a damaged descriptor of a collection hides what is in it.
+//
+// The time is that of reading everything twice; with Deep codes and projections are made
+// again, on all cores, and statistics are added up. Memory, of one collection at a time:
+// 8 bytes a row for keys, the sets of rows of all labels, and those of indexed fields of
+// 65,536 rows; in each view of one space 12 bytes a row, 8 + bits/8 bytes a code, and 16
+// more while codes are compared with each other; with Deep also the revisions that a space
+// keeps, and its statistics, three times. Each record that cannot be read takes some 100
+// bytes.
+//
+// The errors are those of found and of the context, and ErrClosed.
+func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+	if !d.guard.enter() {
+		return nil, ErrClosed
+	}
+	defer d.guard.leave()
+	return verify(ctx, d.opts.FS, d.dir, d.store, opt, found)
+}
+
+// VerifyFolder is Verify for a database that need not be open, or that cannot be opened
+// because of damage; it is opened for reading only, and nothing is loaded. A folder that
+// holds no database gives ErrNotDatabase, one of a newer version ErrFormat, one that is
+// open ErrLocked. Where not even the store can be opened, that is the one finding.
+func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
+	opts := options.withDefaults()
+	exists, _, err := inspect(opts.FS, dir)
+	if err == nil && !exists {
+		err = fmt.Errorf("%w: %s: there is none", ErrNotDatabase, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = canonical(opts.FS, dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockFolder(opts.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	po := storeOptions(&opts, &storeLogger{log: opts.Logger}, false)
+	po.ReadOnly = true
+	store, err := pebble.Open(opts.FS.PathJoin(dir, storeName), po)
+	if err != nil {
+		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
+			return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + err.Error()})
+		}
+		return nil, annotate(err, "open %s", dir)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return verify(ctx, opts.FS, dir, store, opt, found)
+}
+
+// A verifier looks at one state of a store. The first error that ends the
+// verification sticks; what is wrong with what is stored is none.
+type verifier struct {
+	ctx    context.Context
+	snap   *pebble.Snapshot
+	opt    VerifyOptions
+	report func(Finding) error
+	err    error
+	done   Verification
+	stage  string
+
+	unread keyRanges // what could not be read
+	known  map[uint32]*knownCollection
+}
+
+func verify(ctx context.Context, fsys vfs.FS, dir string, store *pebble.DB, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+	start := time.Now()
+	snap := store.NewSnapshot() // each commit is one batch, or one set of tables, so that any is a whole state
+	defer snap.Close()
+	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
+	err := recovered(func() error {
+		v.tables(fsys, dir, store)
+		v.database()
+		for _, d := range v.catalogue() {
+			v.collection(d)
+		}
+		v.strangers()
+		return v.err
+	})
+	v.done.Seconds = time.Since(start).Seconds()
+	return &v.done, err
+}
+
+// at says what is being looked at.
+func (v *verifier) at(format string, args ...any) {
+	v.stage = fmt.Sprintf(format, args...)
+	v.progress()
+}
+
+func (v *verifier) progress() {
+	if v.opt.Progress != nil {
+		v.opt.Progress(v.stage, v.done.Records)
+	}
+}
+
+// found reports something that is wrong.
+func (v *verifier) found(f Finding, key []byte) {
+	if v.err != nil {
+		return
+	}
+	f.Key = hex.EncodeToString(key)
+	v.done.Findings++
+	v.err = v.report(f)
+}
+
+// problem returns what is wrong by an error, which a finding is known to be.
+func problem(err error) string {
+	return plainProblem.Replace(err.Error())
+}
+
+var plainProblem = strings.NewReplacer(
+	ErrCorrupt.Error()+": ", "", ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
+	errNotFound.Error(), "missing", "; <corruption detail carrier>", "", // of the storage engine
+)

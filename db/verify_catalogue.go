@@ -1,0 +1,220 @@
+package db
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// knownCollection is what is to be found under the keys of a collection.
+type knownCollection struct {
+	name   string
+	spaces map[uint32]*knownSpace // nil: cannot be told
+}
+
+// knownSpace is what is to be found under the keys of a space.
+type knownSpace struct {
+	views []byte // nil: cannot be told
+	model bool
+}
+
+// database looks at the records of the database as a whole.
+func (v *verifier) database() {
+	v.at("database")
+	about := Finding{Record: "database"}
+	seen := map[byte]bool{}
+	complete := v.walkPrefix([]byte{codec.KindDatabase}, about, func(key, value []byte) {
+		seen[key[1]] = true
+		bad := func(record string, want int) {
+			if len(value) != want {
+				v.found(Finding{Record: record, Problem: fmt.Sprintf("%d bytes, not %d", len(value), want)}, key)
+			}
+		}
+		switch key[1] {
+		case codec.RecordFormat:
+			bad("format", 4)
+			if len(value) == 4 && binary.BigEndian.Uint32(value) > Format {
+				v.found(Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", binary.BigEndian.Uint32(value), Format)}, key)
+			}
+		case codec.RecordSequence:
+			bad("commit sequence", 8)
+		case codec.RecordNextID:
+			bad("number of the next collection", 4)
+		default:
+			v.found(Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
+		}
+	})
+	any, err := v.first([]byte{codec.KindName})
+	used := any != nil || err != nil
+	for record, name := range map[byte]string{codec.RecordFormat: "format", codec.RecordSequence: "commit sequence", codec.RecordNextID: "number of the next collection"} {
+		if complete && !seen[record] && (used || record == codec.RecordFormat) {
+			v.found(Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(record))
+		}
+	}
+}
+
+// catalogue looks at names and descriptors and returns the collections, by number.
+func (v *verifier) catalogue() []*descriptor {
+	found := func(name, record string, key []byte, format string, args ...any) {
+		v.found(Finding{Collection: name, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+	}
+	v.at("names of collections")
+	ids := map[string]uint32{}
+	v.walkPrefix([]byte{codec.KindName}, Finding{Record: "names of collections"}, func(key, value []byte) {
+		name := string(key[1:])
+		if len(value) != 4 {
+			found(name, "name of a collection", key, "%d bytes, not 4", len(value))
+			v.lose(key)
+			return
+		}
+		ids[name] = binary.BigEndian.Uint32(value)
+	})
+	all := map[uint32]*descriptor{}
+	v.walkPrefix([]byte{codec.KindCollection}, Finding{Record: "descriptors of collections"}, func(key, value []byte) {
+		id := codec.LastNumber(key)
+		number := fmt.Sprintf("number %d", id)
+		d, err := decodeDescriptor(value)
+		if err == nil && d.ID != id {
+			err = fmt.Errorf("it is of number %d", d.ID)
+		}
+		if err != nil {
+			found(number, "descriptor", key, "%s: what is in the collection is not looked at", problem(err))
+			v.lose(key)
+			v.known[id] = &knownCollection{name: number}
+			return
+		}
+		all[id] = d
+		if of, named := ids[d.Name]; named && of != id {
+			found(d.Name, "descriptor", key, "it is of collection %d, the name leads to %d", id, of)
+		} else if name := codec.NameKey(d.Name); !named && !v.lost(name) {
+			found(d.Name, "name of the collection", name, "missing")
+		}
+	})
+	for name, id := range ids {
+		key := codec.CollectionKey(codec.KindCollection, id)
+		if d := all[id]; (d == nil || d.Name != name) && !v.lost(key) {
+			found(name, "name of the collection", codec.NameKey(name), "it leads to collection %d, which has no descriptor of that name", id)
+		}
+	}
+	next := uint32(1)
+	if b, err := get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
+		next = binary.BigEndian.Uint32(b)
+	} else if err != nil || b != nil {
+		next = math.MaxUint32 // reported above
+	}
+	for id, d := range all {
+		if id == 0 || id >= next {
+			found(d.Name, "descriptor", codec.CollectionKey(codec.KindCollection, id), "number %d, the number of the next collection is %d", id, next)
+		}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b *descriptor) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// strangers looks for keys of unknown kinds, and of collections, spaces and views that
+// do not exist.
+func (v *verifier) strangers() {
+	v.at("other keys")
+	from := []byte{0}
+	for from != nil && v.err == nil {
+		var key []byte
+		stop := Finding{Record: "keys"}
+		for key == nil && from != nil && v.err == nil {
+			var err error
+			if key, err = v.first(from); err != nil {
+				from = v.skip(0, 1, from, nil, stop, err)
+			} else if key == nil {
+				return
+			}
+		}
+		if from == nil || v.err != nil {
+			return
+		}
+		from = v.stranger(key)
+	}
+}
+
+// first returns the first key from a key on, nil where there is none.
+func (v *verifier) first(from []byte) (key []byte, err error) {
+	it, err := v.snap.NewIter(iterFrom(from))
+	if err != nil {
+		return nil, err
+	}
+	if it.First() {
+		key = slices.Clone(it.Key())
+		_, err = it.ValueAndErr()
+	} else {
+		err = it.Error()
+	}
+	_ = it.Close()
+	return key, err
+}
+
+// stranger looks at what a key belongs to and returns where the next begins.
+func (v *verifier) stranger(key []byte) (next []byte) {
+	found := func(f Finding, format string, args ...any) {
+		f.Problem = fmt.Sprintf(format, args...)
+		v.found(f, key)
+	}
+	kind := key[0]
+	length := 0
+	switch {
+	case kind == codec.KindDatabase || kind == codec.KindName:
+		return []byte{kind + 1} // looked at already
+	case kind >= codec.KindRowCodes && kind <= codec.KindSubstring:
+		length = 10
+	case kind >= codec.KindSpace && kind < codec.KindRowCodes:
+		length = 9
+	default:
+		length = 5
+	}
+	if codec.Merged(kind) || keyKinds[kind] {
+		if len(key) < length {
+			found(Finding{Record: "key"}, "%d bytes, keys of kind %02x are longer", len(key), kind)
+			return after(key)
+		}
+	} else {
+		found(Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)
+		return codec.PrefixEnd([]byte{kind})
+	}
+	prefix := key[:length]
+	id := binary.BigEndian.Uint32(key[1:])
+	c := v.known[id]
+	if c == nil {
+		found(Finding{Collection: fmt.Sprintf("number %d", id), Record: "keys"}, "there is no such collection; its keys of kind %02x are not looked at", kind)
+		return codec.PrefixEnd(key[:5])
+	}
+	if length == 5 || c.spaces == nil {
+		return codec.PrefixEnd(key[:5])
+	}
+	space := binary.BigEndian.Uint32(key[5:])
+	s := c.spaces[space]
+	if s == nil {
+		found(Finding{Collection: c.name, Space: space, Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
+		return codec.PrefixEnd(key[:9])
+	}
+	if length == 9 || s.views == nil {
+		return codec.PrefixEnd(key[:9])
+	}
+	views := s.views
+	if kind == codec.KindProjection {
+		if views = nil; s.model {
+			views = []byte{sharedView}
+		}
+	}
+	if !slices.Contains(views, key[9]) {
+		found(Finding{Collection: c.name, Space: space, Record: "keys"}, "the space has no view %d; its keys of kind %02x are not looked at", key[9], kind)
+	}
+	return codec.PrefixEnd(prefix)
+}
+
+// keyKinds are the kinds that are not merged and belong to a collection.
+var keyKinds = map[byte]bool{
+	codec.KindCollection: true, codec.KindLabel: true, codec.KindCounters: true,
+	codec.KindKey: true, codec.KindItem: true, codec.KindFeatures: true,
+	codec.KindSpace: true, codec.KindModel: true, codec.KindStatistics: true, codec.KindRevision: true, codec.KindOutbox: true,
+}

@@ -1,0 +1,368 @@
+package db
+
+import (
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A codeVerifier looks at the codes of one view of a space: row -> code, codes, code ->
+// rows, and postings. It holds them in memory.
+type codeVerifier struct {
+	*spaceVerifier
+	codeKeys
+	n     codec.CodeCounters
+	rows  byBlock[carriedCode]
+	codes byBlock[storedCode]
+	bytes map[uint32][]byte // of the codes of a block, one after the other
+}
+
+// carriedCode is the code of a row.
+type carriedCode struct {
+	number   uint32
+	revision uint32
+	from     codec.Provenance
+	state    byte
+}
+
+const (
+	carriedNone  = iota // the row has no code
+	carriedOnce         // the row names a code
+	carriedTwice        // and the code names the row
+)
+
+// storedCode is what there is of a code besides its bits.
+type storedCode struct {
+	there, many bool   // many: several rows carry it, it says
+	table       uint16 // 1 + the last table in which it has been found
+	rows        uint32
+}
+
+// checkCodes looks at the codes of a view.
+func (s *spaceVerifier) checkCodes(view int) *codeVerifier {
+	c := &codeVerifier{spaceVerifier: s, codeKeys: codeKeys{s.ID(), s.space, s.views[view]}, bytes: map[uint32][]byte{}}
+	for _, n := range s.n.Sets {
+		if n.View == c.view {
+			c.n = n
+		}
+	}
+	c.stage("codes of rows")
+	c.readRows()
+	c.stage("codes")
+	c.readCodes()
+	c.readCarriers()
+	c.compare()
+	c.distinct()
+	c.stage("postings")
+	c.checkPostings()
+	c.stage("rows without a code")
+	c.checkUncoded(view)
+	return c
+}
+
+func (c *codeVerifier) prefix(kind byte) []byte { return c.codeKeys.prefix(kind) }
+
+// in says in which view a record is, where there are several.
+func (c *codeVerifier) in(record string) string {
+	if t, is := c.target(); is && t < len(c.Modalities) {
+		return fmt.Sprintf("%s, for target %q", record, c.Modalities[t].Name)
+	}
+	return record
+}
+
+func (c *codeVerifier) stage(what string) { c.stageIn(c.in(what), c.spaceID()) }
+
+func (c *codeVerifier) bad(record string, key []byte, format string, args ...any) {
+	c.spaceVerifier.bad(c.in(record), key, format, args...)
+}
+
+func (c *codeVerifier) missing(record string, key []byte, format string, args ...any) {
+	c.spaceVerifier.missing(c.in(record), key, format, args...)
+}
+
+func (c *codeVerifier) about(record string) Finding { return c.spaceVerifier.about(c.in(record)) }
+
+func (c *codeVerifier) counter(format string, args ...any) {
+	c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID()), format, args...)
+}
+
+// readRows reads which code each row has.
+func (c *codeVerifier) readRows() {
+	coded := roaring.New()
+	complete := c.entries(c.prefix(codec.KindRowCodes), c.about("codes of rows"), func(key []byte, row uint32, entry []byte) {
+		record := fmt.Sprintf("code of row %d", row)
+		rc, err := codec.DecodeRowCode(entry)
+		if err == nil {
+			err = c.checkRowCode(row, rc)
+		}
+		if err != nil {
+			c.bad(record, key, "%s", problem(err))
+		}
+		if len(entry) != codec.RowCodeBytes {
+			return
+		}
+		coded.Add(row)
+		if rc.Provenance != codec.ProvenanceLabels {
+			c.unlabelled.Add(row)
+		}
+		*c.rows.put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
+	})
+	if complete && coded.GetCardinality() != c.n.Coded {
+		c.counter("%d items have a code, it says %d", coded.GetCardinality(), c.n.Coded)
+	}
+	c.coded.Or(coded)
+}
+
+// checkRowCode checks that a row can have what stands there.
+func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
+	t, target := c.target()
+	switch {
+	case c.dead(row):
+		return fmt.Errorf("the row has no item")
+	case target && c.lacks(row, t):
+		return fmt.Errorf("the item does not have modality %q", c.Modalities[t].Name)
+	case rc.Revision == 0 || uint64(rc.Revision) > c.spaceVerifier.n.Revision:
+		return fmt.Errorf("of revision %d, the one in use is %d", rc.Revision, c.spaceVerifier.n.Revision)
+	case uint64(rc.Code) >= c.n.NextCode:
+		return fmt.Errorf("code number %d, the next one is %d", rc.Code, c.n.NextCode)
+	}
+	ok := false
+	switch p := rc.Provenance; {
+	case c.codesOnly():
+		ok = p == codec.ProvenanceGiven
+	case p == codec.ProvenanceLabels, p == codec.ProvenanceFused:
+		ok = true
+	case p >= codec.ProvenanceModality && c.trained != nil:
+		ok = slices.Contains(c.modalities, int(p-codec.ProvenanceModality))
+	case p >= codec.ProvenanceModality:
+		ok = int(p-codec.ProvenanceModality) < len(c.Modalities)
+	}
+	if !ok {
+		return fmt.Errorf("unknown provenance %d", rc.Provenance)
+	}
+	return nil
+}
+
+// readCodes reads the codes and the rows that stand beside them.
+func (c *codeVerifier) readCodes() {
+	q, distinct := c.Bits(), uint64(0)
+	size := codec.Bytes(q)
+	code := codec.NewCode(q)
+	complete := c.entries(c.prefix(codec.KindCodes), c.about("codes"), func(key []byte, n uint32, entry []byte) {
+		row, err := codec.DecodeCodeEntry(code, q, entry)
+		if err == nil && uint64(n) >= c.n.NextCode {
+			err = fmt.Errorf("the next one is %d", c.n.NextCode)
+		}
+		if err != nil {
+			c.bad(codeName(n), key, "%s", problem(err))
+		}
+		if len(entry) != codec.CodeEntryBytes(q) {
+			return
+		}
+		distinct++
+		x := c.codes.put(n)
+		x.there, x.many = true, row == codec.ManyRows
+		block := c.bytes[n/codec.BlockRows]
+		if block == nil {
+			block = make([]byte, codec.BlockRows*size)
+			c.bytes[n/codec.BlockRows] = block
+		}
+		copy(block[n%codec.BlockRows*uint32(size):], entry[:size])
+		if !x.many {
+			c.carries(key, n, row)
+		}
+	})
+	if complete && distinct != c.n.Codes {
+		c.counter("%d distinct codes, it says %d", distinct, c.n.Codes)
+	}
+}
+
+func codeName(n uint32) string { return fmt.Sprintf("code number %d", n) }
+
+// code returns the code with a number, in memory of the caller's.
+func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
+	size := uint32(codec.Bytes(c.Bits()))
+	into.SetBytes(c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size])
+	return into
+}
+
+// carries takes note of a row that a code names.
+func (c *codeVerifier) carries(key []byte, n, row uint32) {
+	c.codes.put(n).rows++
+	block := c.block(codec.KindRowCodes, row)
+	switch x := c.rows.get(row); {
+	case x == nil || x.state == carriedNone:
+		c.missing(codeName(n), block, "row %d is to carry it, and has no code", row)
+	case x.number != n:
+		c.bad(codeName(n), key, "row %d is to carry it, and has code number %d", row, x.number)
+	case x.state == carriedTwice:
+		c.bad(codeName(n), key, "row %d is named twice", row)
+	default:
+		x.state = carriedTwice
+	}
+}
+
+// readCarriers reads the rows of codes that several carry.
+func (c *codeVerifier) readCarriers() {
+	c.walkPrefix(c.prefix(codec.KindCodeRows), c.about("rows of codes"), func(key, value []byte) {
+		n, container := codec.CodeRowsKeyParts(key)
+		l, err := codec.DecodeLayer(value)
+		if err != nil {
+			c.bad("rows of "+codeName(n), key, "%s", problem(err))
+			c.lose(key)
+			return
+		}
+		if l.Added.IsEmpty() {
+			return
+		}
+		if x := c.codes.get(n); x == nil || !x.there {
+			c.missing("rows of "+codeName(n), c.block(codec.KindCodes, n), "there is no such code")
+			return
+		} else if !x.many {
+			c.bad("rows of "+codeName(n), key, "one row stands beside the code itself")
+			return
+		}
+		for it := l.Added.Iterator(); it.HasNext() && c.err == nil; {
+			c.carries(key, n, uint32(container)<<16|it.Next())
+		}
+	})
+}
+
+// compare reports codes that are to have several rows and have not, and rows whose code
+// does not name them.
+func (c *codeVerifier) compare() {
+	c.codes.each(func(n uint32, x *storedCode) {
+		if prefix := c.allRows(n); x.many && x.rows < 2 && c.err == nil && !c.lostAny(prefix) {
+			c.bad("rows of "+codeName(n), prefix, "%d, and several are to carry it", x.rows)
+		}
+	})
+	c.rows.each(func(row uint32, x *carriedCode) {
+		if x.state != carriedOnce || c.err != nil || c.lostAny(c.allRows(x.number)) {
+			return
+		}
+		c.missing(fmt.Sprintf("code of row %d", row), c.block(codec.KindCodes, x.number), "code number %d does not name the row", x.number)
+	})
+}
+
+// distinct reports codes that have two numbers.
+func (c *codeVerifier) distinct() {
+	type hashed struct {
+		hash uint64
+		n    uint32
+	}
+	seed, size := maphash.MakeSeed(), uint32(codec.Bytes(c.Bits()))
+	var all []hashed
+	of := func(n uint32) []byte { return c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size] }
+	c.codes.each(func(n uint32, x *storedCode) {
+		if x.there {
+			all = append(all, hashed{maphash.Bytes(seed, of(n)), n})
+		}
+	})
+	slices.SortFunc(all, func(a, b hashed) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.n, b.n))
+	})
+	for i := 1; i < len(all) && c.err == nil; i++ {
+		if a, b := all[i-1], all[i]; a.hash == b.hash && string(of(a.n)) == string(of(b.n)) {
+			c.bad(codeName(b.n), c.block(codec.KindCodes, b.n), "it is the same code as number %d", a.n)
+		}
+	}
+}
+
+// checkPostings looks at the postings of all substrings: each code is in one of each
+// table, that of its substring.
+func (c *codeVerifier) checkPostings() {
+	split := storedSplit(c.Bits())
+	prefix := c.prefix(codec.KindSubstring)
+	var numbers []uint32
+	code := codec.NewCode(c.Bits())
+	for j := range split.Len() {
+		c.walkPrefix(c.postingKey(uint16(j), 0)[:len(prefix)+2], c.about("postings"), func(key, value []byte) {
+			_, substring := codec.SubstringKeyParts(key)
+			record := fmt.Sprintf("posting %d of substring %d", substring, j)
+			var err error
+			if _, _, err = codec.DecodePosting(value); err == nil {
+				numbers, err = codec.AppendPostingCodes(numbers[:0], value)
+			}
+			if err == nil && uint64(substring)>>split.Width(j) != 0 {
+				err = fmt.Errorf("substring %d has %d bits", j, split.Width(j))
+			}
+			if err != nil {
+				c.bad(record, key, "%s", problem(err))
+				c.lose(key)
+				return
+			}
+			for _, n := range numbers {
+				x := c.codes.get(n)
+				switch {
+				case x == nil || !x.there:
+					c.missing(record, c.block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
+				case split.Of(c.code(code, n), j) != substring:
+					c.bad(record, key, "code number %d is in it, which has %d there", n, split.Of(code, j))
+				default:
+					x.table = uint16(j) + 1
+				}
+			}
+		})
+		c.codes.each(func(n uint32, x *storedCode) {
+			if x.there && x.table != uint16(j)+1 && c.err == nil {
+				substring := split.Of(c.code(code, n), j)
+				c.missing(fmt.Sprintf("posting %d of substring %d", substring, j), c.postingKey(uint16(j), substring), "code number %d is not in it", n)
+			}
+		})
+	}
+	c.walk(c.postingKey(uint16(split.Len()), 0), codec.PrefixEnd(prefix), c.about("postings"), func(key, _ []byte) {
+		table, substring := codec.SubstringKeyParts(key)
+		c.bad(fmt.Sprintf("posting %d of substring %d", substring, table), key, "codes have %d substrings", split.Len())
+	})
+}
+
+func (c *codeVerifier) postingKey(table uint16, substring uint32) []byte {
+	return codec.SubstringKey(c.ID(), c.spaceID(), c.view, table, substring)
+}
+
+// checkUncoded looks at rows that have an item and no code, whether they are to have one.
+func (c *codeVerifier) checkUncoded(view int) {
+	rows := c.live
+	if t, is := c.target(); is {
+		rows = c.presence[t]
+	}
+	limit := uint64(math.MaxUint32)
+	if c.spaceVerifier.n.Building {
+		limit = c.spaceVerifier.n.Built
+	}
+	for it := rows.Iterator(); it.HasNext() && c.err == nil; {
+		row := it.Next()
+		if uint64(row) >= limit {
+			break
+		}
+		if x := c.rows.get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
+			continue
+		}
+		if !c.codesOnly() && !c.hasCode(row, view) {
+			continue
+		}
+		c.missing(fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row), "missing")
+	}
+}
+
+// hasCode reports whether an item is to have a code in a view; an item that cannot be
+// read is not.
+func (c *codeVerifier) hasCode(row uint32, view int) bool {
+	if !c.readable || c.lost(codec.NumberKey(codec.KindItem, c.ID(), row)) {
+		return false
+	}
+	it, err := c.item(row)
+	if err != nil {
+		return false
+	}
+	enc, err := c.space().encode(it.vectors, it.labels, nil)
+	return err == nil && enc.in(view).code != nil
+}
+
+func (c *codeVerifier) space() *space { return c.spaceVerifier.space }

@@ -1,0 +1,323 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// collectionVerifier is what is known of the collection that is being looked at.
+type collectionVerifier struct {
+	*verifier
+	*descriptor
+	counters *codec.Counters // nil: cannot be read
+	nextRow  uint64
+	labels   int
+	live     *roaring.Bitmap            // rows of the live set
+	presence []*roaring.Bitmap          // by modality
+	labelled map[uint32]*roaring.Bitmap // by label; emptied by those who compare
+	items    *roaring.Bitmap            // rows with an item record, as far as they have been read
+	unknown  *roaring.Bitmap            // rows whose item record says nothing
+}
+
+// collection looks at everything that is stored of a collection.
+func (v *verifier) collection(d *descriptor) {
+	c := &collectionVerifier{
+		verifier: v, descriptor: d, nextRow: math.MaxUint32,
+		live: roaring.New(), labelled: map[uint32]*roaring.Bitmap{}, items: roaring.New(), unknown: roaring.New(),
+	}
+	for range d.Modalities {
+		c.presence = append(c.presence, roaring.New())
+	}
+	known := &knownCollection{name: d.Name}
+	v.known[d.ID] = known
+	c.readCounters()
+	c.readLabels()
+	c.readRows()
+	c.checkKeys()
+	c.checkItems()
+	c.checkFeatures()
+	c.labelled = nil
+	if c.counters != nil {
+		known.spaces = c.checkSpaces()
+	}
+	v.done.Items += int(c.live.GetCardinality())
+}
+
+// bad reports something about a record of the collection.
+func (c *collectionVerifier) bad(record string, key []byte, format string, args ...any) {
+	c.found(Finding{Collection: c.Name, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+}
+
+// missing is bad about what should stand under a key, unless that could not be read.
+func (c *collectionVerifier) missing(record string, key []byte, format string, args ...any) {
+	if !c.lost(key) {
+		c.bad(record, key, format, args...)
+	}
+}
+
+func (c *collectionVerifier) about(record string) Finding {
+	return Finding{Collection: c.Name, Record: record}
+}
+
+func (c *collectionVerifier) stageAt(what string) { c.at("collection %s: %s", c.Name, what) }
+
+func (c *collectionVerifier) readCounters() {
+	key := codec.CollectionKey(codec.KindCounters, c.ID)
+	b, err := get(c.snap, key)
+	if err == nil && b == nil {
+		err = errors.New("missing")
+	}
+	var n codec.Counters
+	if err == nil {
+		n, err = codec.DecodeCounters(b)
+	}
+	if err != nil {
+		c.bad("counters", key, "%s: the spaces of the collection are not looked at", problem(err))
+		c.lose(key)
+		return
+	}
+	c.counters, c.nextRow = &n, n.NextRow
+	spaces := map[uint64]*codec.SpaceCounters{}
+	for i := range n.Spaces {
+		spaces[n.Spaces[i].ID] = &n.Spaces[i]
+	}
+	for what, id := range map[string]uint64{"active space": n.ActiveSpace, "space that was active before": n.PreviousSpace} {
+		switch sp := spaces[id]; {
+		case id == 0:
+		case sp == nil:
+			c.bad("counters", key, "the %s is %d, which does not exist", what, id)
+		case sp.Building:
+			c.bad("counters", key, "the %s is %d, which is being built", what, id)
+		}
+	}
+	if c.codesOnly() && (len(n.Spaces) != 1 || n.ActiveSpace != 1) {
+		c.bad("counters", key, "%d spaces, the active one is %d: a collection of given codes has space 1 and no other", len(n.Spaces), n.ActiveSpace)
+	}
+}
+
+// readLabels looks at the names of labels: they are numbered without gaps and differ.
+func (c *collectionVerifier) readLabels() {
+	c.stageAt("labels")
+	ids := map[string]uint32{}
+	gap := false
+	complete := c.walkPrefix(codec.CollectionKey(codec.KindLabel, c.ID), c.about("labels"), func(key, value []byte) {
+		id, record := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
+		if int64(id) != int64(c.labels) && !gap {
+			gap = true
+			c.missing(fmt.Sprintf("label %d", c.labels), codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)), "missing, and there is a label %d", id)
+		}
+		if other, is := ids[string(value)]; is {
+			c.bad(record, key, "it is named %q, as is label %d", value, other)
+		}
+		if len(value) == 0 {
+			c.bad(record, key, "it has no name")
+		}
+		ids[string(value)] = id
+		c.labels = int(id) + 1
+	})
+	if !complete {
+		c.labels = math.MaxUint32 // so that none is unknown
+	}
+}
+
+// readRows reads the sets of rows: of those that have an item, a modality, a label.
+func (c *collectionVerifier) readRows() {
+	c.stageAt("sets of rows")
+	c.walkPrefix(codec.CollectionKey(codec.KindRows, c.ID), c.about("sets of rows"), func(key, value []byte) {
+		set, id, container := codec.RowsKeyParts(key)
+		var into *roaring.Bitmap
+		switch {
+		case set == codec.SetLive && id == 0:
+			into = c.live
+		case set == codec.SetModality && int64(id) < int64(len(c.presence)):
+			into = c.presence[id]
+		case set == codec.SetLabel && int64(id) < int64(c.labels):
+			if into = c.labelled[id]; into == nil {
+				into = roaring.New()
+				c.labelled[id] = into
+			}
+		default:
+			c.bad(fmt.Sprintf("rows of set %d, number %d", set, id), key, "there is no such set")
+			return
+		}
+		c.addRows(into, c.setName(set, id), key, value, container)
+	})
+	c.checkRows(c.setName(codec.SetLive, 0), codec.RowsKey(c.ID, codec.SetLive, 0, 0), c.live)
+	for t, rows := range c.presence {
+		for row := range c.strayRows(rows, c.live) {
+			c.missing(c.setName(codec.SetModality, uint32(t)), codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "row %d is in it, and not in the live set", row)
+		}
+	}
+	if n := c.counters; n != nil && n.Items != c.live.GetCardinality() && !c.lostAny(codec.RowsPrefix(c.ID, codec.SetLive, 0)) {
+		c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID), "%d items, the live set has %d", n.Items, c.live.GetCardinality())
+	}
+}
+
+func (c *collectionVerifier) setName(set byte, id uint32) string {
+	switch set {
+	case codec.SetLive:
+		return "live rows"
+	case codec.SetModality:
+		return fmt.Sprintf("rows with modality %q", c.Modalities[id].Name)
+	}
+	return fmt.Sprintf("rows with label %d", id)
+}
+
+// addRows adds the rows of a layer, if it is one.
+func (c *collectionVerifier) addRows(into *roaring.Bitmap, record string, key, value []byte, container uint16) {
+	l, err := codec.DecodeLayer(value)
+	if err != nil {
+		c.bad(record, key, "%s", problem(err))
+		c.lose(key)
+		return
+	}
+	addContainer(into, l.Added, container)
+}
+
+// addContainer adds the rows of a container.
+func addContainer(into, low *roaring.Bitmap, container uint16) {
+	for it := low.Iterator(); it.HasNext(); {
+		into.Add(uint32(container)<<16 | it.Next())
+	}
+}
+
+// checkRows reports rows that have not been given out yet.
+func (c *collectionVerifier) checkRows(record string, key []byte, rows *roaring.Bitmap) {
+	if !rows.IsEmpty() && uint64(rows.Maximum()) >= c.nextRow {
+		c.bad(record, key, "row %d is in it, the next row is %d", rows.Maximum(), c.nextRow)
+	}
+}
+
+// strayRows yields the rows of a set that are not in another one.
+func (c *collectionVerifier) strayRows(rows, others *roaring.Bitmap) func(yield func(uint32) bool) {
+	return func(yield func(uint32) bool) {
+		for it := roaring.AndNot(rows, others).Iterator(); it.HasNext() && c.err == nil; {
+			if !yield(it.Next()) {
+				return
+			}
+		}
+	}
+}
+
+// entries calls f with every entry of the blocks under prefix and its number, where
+// the block can be read.
+func (c *collectionVerifier) entries(prefix []byte, about Finding, f func(key []byte, n uint32, entry []byte)) (complete bool) {
+	all := c.walkPrefix(prefix, about, func(key, value []byte) {
+		block := codec.LastNumber(key)
+		b, err := codec.DecodeBlock(value)
+		if err == nil && block > math.MaxUint32/codec.BlockRows {
+			err = fmt.Errorf("there is no block %d", block)
+		}
+		if err != nil {
+			about.Problem = problem(err)
+			c.found(about, key)
+			c.lose(key)
+			return
+		}
+		for i := range b.Len() {
+			f(key, block*codec.BlockRows+uint32(b.Offset(i)), b.Entry(i))
+		}
+	})
+	return all && !c.lostAny(prefix)
+}
+
+// checkItems looks at item records: rows <-> items, labels <-> sets, values <-> sets of
+// indexed fields.
+func (c *collectionVerifier) checkItems() {
+	c.stageAt("items")
+	fields := newFieldVerifier(c)
+	c.walkPrefix(codec.CollectionKey(codec.KindItem, c.ID), c.about("items"), func(key, value []byte) {
+		row, record := codec.LastNumber(key), rowName("item", codec.LastNumber(key))
+		if !c.live.Contains(row) {
+			c.missing(record, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is not in the live set")
+		}
+		if uint64(row) >= c.nextRow {
+			c.bad(record, key, "the next row is %d", c.nextRow)
+		}
+		c.items.Add(row)
+		fields.begin(row)
+		rec, err := codec.DecodeItemRecord(value)
+		if err == nil {
+			err = c.checkValues(rec.Fields)
+		}
+		var found terms
+		if err == nil {
+			found, err = c.terms(rec.Labels, rec.Fields)
+		}
+		if err != nil {
+			c.bad(record, key, "%s", problem(err))
+			c.lose(key)
+			c.unknown.Add(row)
+			return
+		}
+		for _, id := range rec.Labels {
+			if int64(id) >= int64(c.labels) {
+				c.bad(record, key, "it has label %d, of which there is no name", id)
+			} else if rows := c.labelled[id]; rows == nil || !rows.CheckedRemove(row) {
+				c.missing(record, codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), "it has label %d, in whose set it is not", id)
+			}
+		}
+		fields.item(row, found)
+	})
+	fields.end()
+	for row := range c.strayRows(c.live, c.items) {
+		c.missing(rowName("item", row), codec.NumberKey(codec.KindItem, c.ID, row), "missing, and the row is in the live set")
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.labelled)) {
+		for row := range c.strayRows(c.labelled[id], c.unknown) {
+			if !c.untold(row) {
+				c.bad(c.setName(codec.SetLabel, id), codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), "row %d is in it, whose item does not have the label", row)
+			}
+		}
+	}
+}
+
+// dead reports whether a row has no item, if the live set says so.
+func (c *collectionVerifier) dead(row uint32) bool {
+	return !c.live.Contains(row) && !c.lost(codec.RowsKey(c.descriptor.ID, codec.SetLive, 0, uint16(row>>16)))
+}
+
+// lacks reports whether a row lacks a modality, if the set of the modality says so.
+func (c *collectionVerifier) lacks(row uint32, t int) bool {
+	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
+}
+
+// untold reports whether it cannot be told what the item of a row says, which has been
+// reported: it cannot be read, or is missing.
+func (c *collectionVerifier) untold(row uint32) bool {
+	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.descriptor.ID, row))
+}
+
+func rowName(what string, row uint32) string { return fmt.Sprintf("%s in row %d", what, row) }
+
+// checkValues checks that the values of fields have their types.
+func (c *collectionVerifier) checkValues(fields []codec.Field) error {
+	for _, f := range fields {
+		if int64(f.ID) >= int64(len(c.Fields)) {
+			return fmt.Errorf("field %d of %d", f.ID, len(c.Fields))
+		}
+		typ := String
+		switch x := f.Value.(type) {
+		case int64:
+			typ = Int
+		case float64:
+			typ = Float
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Errorf("field %q is %g", c.Fields[f.ID].Name, x)
+			}
+		case bool:
+			typ = Bool
+		}
+		if typ != c.Fields[f.ID].Type {
+			return fmt.Errorf("field %q is of type %s, its value of type %s", c.Fields[f.ID].Name, c.Fields[f.ID].Type, typ)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package db
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+type record struct{ key, value []byte }
+
+// records returns everything that is stored.
+func records(t testing.TB, d *DB) []record {
+	t.Helper()
+	it, err := d.store.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	var all []record
+	for ok := it.First(); ok; ok = it.Next() {
+		all = append(all, record{slices.Clone(it.Key()), slices.Clone(it.Value())})
+	}
+	return all
+}
+
+// put stores a record, or with a nil value deletes it, behind the back of the database.
+func (r record) put(t testing.TB, d *DB) {
+	t.Helper()
+	err := d.store.Delete(r.key, pebble.NoSync)
+	if r.value != nil {
+		err = d.store.Set(r.key, r.value, pebble.NoSync)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every record that is deleted, that becomes garbage, and that gets the value of another
+// one of its kind, is missed where something tells that it is wrong.
+func TestVerifyFindsDamage(t *testing.T) {
+	d := verified(t, nil)
+	all := records(t, d)
+	byKind := map[byte][]record{}
+	for _, r := range all {
+		byKind[r.key[0]] = append(byKind[r.key[0]], r)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	tried := 0
+	for kind, of := range byKind {
+		per := 12
+		if testing.Short() {
+			per = 3
+		}
+		for _, i := range random.Perm(len(of))[:min(per, len(of))] {
+			r := of[i]
+			if codec.EmptySum(r.key, r.value) {
+				continue // as good as none
+			}
+			try := func(what string, value []byte, deep bool) {
+				if bytes.Equal(value, r.value) {
+					return
+				}
+				tried++
+				record{r.key, value}.put(t, d)
+				if found, _ := findings(t, d, VerifyOptions{Deep: deep}); len(found) == 0 {
+					t.Errorf("key %x %s: nothing is found", r.key, what)
+				}
+				r.put(t, d)
+			}
+			garbage := []byte("garbage")
+			if kind != codec.KindLabel && kind != codec.KindName {
+				try("garbage", garbage, false)
+				if kind != codec.KindItem { // the payload is at the end
+					try("cut", r.value[:len(r.value)-1], false)
+				}
+				try("empty", []byte{}, false)
+			}
+			switch {
+			case kind == codec.KindOnlineRows: // a row may have taught nothing, and not be pending either
+			case kind == codec.KindOutbox: // the first ones go once the statistics know
+				try("deleted", nil, true)
+			case firstRevision(r.key): // nothing else tells what stands there
+			default:
+				try("deleted", nil, false)
+			}
+			other := of[random.IntN(len(of))]
+			switch kind {
+			case codec.KindItem, codec.KindOnlineRows: // it may be just as right
+			case codec.KindDatabase: // of other meaning, and any number does
+			case codec.KindFeatures, codec.KindProjection, codec.KindOutbox, codec.KindLessons:
+				try(fmt.Sprintf("that of %x", other.key), other.value, true)
+			case codec.KindRevision:
+				if _, chunk := codec.RevisionKeyParts(other.key); chunk == 0 && !(firstRevision(r.key) && firstRevision(other.key)) {
+					try(fmt.Sprintf("that of %x", other.key), other.value, false)
+				}
+			default:
+				try(fmt.Sprintf("that of %x", other.key), other.value, false)
+			}
+		}
+	}
+	if len(byKind) != 23 {
+		t.Errorf("%d kinds of records of 23: %x", len(byKind), slices.Sorted(maps.Keys(byKind)))
+	}
+	t.Logf("%d records of %d kinds damaged", tried, len(byKind))
+	if found, _ := findings(t, d, VerifyOptions{Deep: true}); len(found) > 0 {
+		t.Errorf("mended again: %v", found)
+	}
+}
+
+// firstRevision reports whether a key is that of the descriptor of a first revision.
+func firstRevision(key []byte) bool {
+	if key[0] != codec.KindRevision {
+		return false
+	}
+	revision, chunk := codec.RevisionKeyParts(key)
+	return revision == 1 && chunk == 0
+}
+
+// What is found says where, and is the one thing that is wrong.
+func TestVerifyNamesDamage(t *testing.T) {
+	d := verified(t, nil)
+	id := mustCollection(t, d, "main").id
+	v := d.current.Load().collections[id]
+	active, other := v.spaces[1].space, v.spaces[0].space
+	row := uint32(25)
+	get := func(key []byte) []byte {
+		b, err := get(d.store, key)
+		if err != nil || b == nil {
+			t.Fatalf("%x: %v, %v", key, b, err)
+		}
+		return b
+	}
+	// block changes the entry of a number in a block.
+	block := func(key []byte, n uint32, change func(entry []byte) []byte) []byte {
+		b, err := codec.DecodeBlock(get(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := codec.NewBlockEdit(b.Width())
+		e.Under(b)
+		old, _ := b.Lookup(byte(n))
+		if entry := change(slices.Clone(old)); entry != nil {
+			e.Set(byte(n), entry)
+		} else {
+			e.Clear(byte(n))
+		}
+		return e.Append(nil, true)
+	}
+	// layer turns round whether a row is in a layer.
+	layer := func(key []byte, row uint32) []byte {
+		l, err := codec.DecodeLayer(get(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Added.Contains(row) {
+			l.Added.Remove(row)
+		} else {
+			l.Added.Add(row)
+		}
+		b, err := l.Append(nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	counters := func(change func(n *codec.Counters)) []byte {
+		n, err := codec.DecodeCounters(get(codec.CollectionKey(codec.KindCounters, id)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&n)
+		return n.Append(nil)
+	}
+	countersKey := codec.CollectionKey(codec.KindCounters, id)
+	bit := func(i int) func([]byte) []byte {
+		return func(b []byte) []byte { b[i] ^= 1; return b }
+	}
+	keysBlock := codec.NumberKey(codec.KindRowKeys, id, 0)
+	rowCodes := codec.SpaceBlockKey(codec.KindRowCodes, id, other.ID, 0, 0)
+	codes := codec.SpaceBlockKey(codec.KindCodes, id, other.ID, 0, 0)
+	live := codec.RowsKey(id, codec.SetLive, 0, 0)
+	image := codec.RowsKey(id, codec.SetModality, 0, 0)
+	pending := codec.OnlineRowsKey(id, active.ID, codec.SetPending, 0)
+	lessons := codec.LessonsKey(id, other.ID, 0)
+	projections := codec.SpaceBlockKey(codec.KindProjection, id, other.ID, 0, 0)
+	taught, err := codec.DecodeBlock(get(lessons))
+	if err != nil {
+		t.Fatal(err)
+	}
+	title := codec.FieldRowsKey(id, 1, 0, "title 1")
+	negative := codec.FieldRowsKey(id, 0, 0, string([]byte{codec.SliceOf(3)}))
+	var posting, carriers []byte
+	var in []uint32
+	for _, r := range records(t, d) {
+		switch r.key[0] {
+		case codec.KindSubstring:
+			if space, _ := codec.SpaceKeyParts(r.key); bytes.Equal(r.key[1:5], countersKey[1:]) && space == other.ID && posting == nil {
+				var err error
+				if in, err = codec.AppendPostingCodes(nil, r.value); err == nil && len(in) > 0 {
+					posting = r.key
+				}
+			}
+		case codec.KindCodeRows:
+			if l, err := codec.DecodeLayer(r.value); err == nil && l.Added.GetCardinality() > 2 {
+				carriers = r.key
+			}
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		key     []byte
+		value   []byte // nil: deleted
+		deep    bool
+		record  string // of a finding
+		problem string
+	}{
+		{"format", codec.DatabaseKey(0), []byte{0, 0, 0, 9}, false, "format", "9, this version reads up to 0"},
+		{"unknown kind", []byte{0x77, 1}, []byte("x"), false, "key", "unknown kind 77"},
+		{"unknown collection", codec.NumberKey(codec.KindItem, 99, 1), []byte("x"), false, "keys", "no such collection"},
+		{"unknown space", codec.LessonsKey(id, 88, 1), []byte("x"), false, "keys", "no such space"},
+		{"unknown view", codec.SpaceBlockKey(codec.KindCodes, id, other.ID, 7, 0), []byte("x"), false, "keys", "no view 7"},
+		{"short key", []byte{codec.KindItem, 0, 0}, []byte("x"), false, "key", "keys of kind 11 are longer"},
+		{"key of another length", append(codec.NumberKey(codec.KindItem, id, 1), 5), []byte("x"), false, "items", "10 bytes, its kind has 9"},
+		{"name", codec.NameKey("main"), nil, false, "name of the collection", "missing"},
+		{"name of nothing", codec.NameKey("other"), []byte{0, 0, 0, 77}, false, "name of the collection", "collection 77"},
+		{"descriptor", codec.CollectionKey(codec.KindCollection, id), []byte("{}"), false, "descriptor", "not looked at"},
+		{"counters", countersKey, []byte("x"), false, "counters", "the spaces of the collection are not looked at"},
+		{"items", countersKey, counters(func(n *codec.Counters) { n.Items-- }), false, "counters", "items, the live set has"},
+		{"next row", countersKey, counters(func(n *codec.Counters) { n.NextRow = 118 }), false, "item in row 119", "the next row is 118"},
+		{"active", countersKey, counters(func(n *codec.Counters) { n.ActiveSpace = 44 }), false, "counters", "active space is 44"},
+		{"taught", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Taught++ }), false, "counters", "rows have taught"},
+		{"outbox number", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].NextOutbox++ }), false, "departure", "missing, the next one"},
+		{"coded", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Coded-- }), false, "counters", "items have a code"},
+		{"coded in a view", countersKey, counters(func(n *codec.Counters) { n.Spaces[1].Sets[1].Coded-- }), false, `counters, for target "text"`, "items have a code"},
+		{"codes", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Sets[0].Codes-- }), false, "counters", "distinct codes"},
+		{"next code", countersKey, counters(func(n *codec.Counters) { s := &n.Spaces[0].Sets[0]; s.Codes--; s.NextCode = s.Codes }), false, "code", "the next one is"},
+		{"activate", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Activate = true }), false, "counters", "not being built"},
+		{"built", countersKey, counters(func(n *codec.Counters) { n.Spaces[0].Built = 3 }), false, "counters", "rows below 3"},
+		{"label", codec.NumberKey(codec.KindLabel, id, 0), nil, false, "label 0", "missing"},
+		{"label twice", codec.NumberKey(codec.KindLabel, id, 1), get(codec.NumberKey(codec.KindLabel, id, 0)), false, "label 1", "as is label 0"},
+		{"row of a key", codec.ItemKey(id, "k25"), []byte{0, 0, 0, 26}, false, `row of key "k25"`, "row 26, which does not have this key"},
+		{"row of a key deleted", codec.ItemKey(id, "k25"), nil, false, `row of key "k25"`, "does not lead to row 25"},
+		{"key of a row", keysBlock, block(keysBlock, row, func([]byte) []byte { return []byte("other") }), false, `row of key "k25"`, "row 25, which does not have this key"},
+		{"key of a row deleted", keysBlock, block(keysBlock, row, func([]byte) []byte { return nil }), false, "key of row 25", "missing"},
+		{"key of no row", keysBlock, block(keysBlock, 200, func([]byte) []byte { return []byte("new") }), false, "key of row 200", "not in the live set"},
+		{"item deleted", codec.NumberKey(codec.KindItem, id, row), nil, false, "item in row 25", "missing"},
+		{"item damaged", codec.NumberKey(codec.KindItem, id, row), []byte{7}, false, "item in row 25", "does not start with version"},
+		{"live", live, layer(live, row), false, "item in row 25", "not in the live set"},
+		{"live without item", live, layer(live, 300), false, "item in row 300", "missing"},
+		{"label set", codec.RowsKey(id, codec.SetLabel, 0, 0), layer(codec.RowsKey(id, codec.SetLabel, 0, 0), 119), false, "", ""},
+		{"presence", image, layer(image, 119), false, "", ""},
+		{"string field", title, layer(title, row), false, `rows whose field "title" is "title 1"`, "row 25 is"},
+		{"slice", negative, layer(negative, row), false, `rows by field "year"`, "row 25 is"},
+		{"no slice", codec.FieldRowsKey(id, 0, 0, "xx"), get(live), false, `rows by field "year"`, "no such slice"},
+		{"field not indexed", codec.FieldRowsKey(id, 4, 0, "x"), get(live), false, `rows whose field "note"`, "not indexed"},
+		{"container of no item", codec.FieldRowsKey(id, 1, 9, "x"), get(title), false, `rows whose field "title" is "x"`, "its item does not say so"},
+		{"features deleted", codec.FeatureKey(id, row, 0), nil, false, `features "image" of row 25`, "missing"},
+		{"features damaged", codec.FeatureKey(id, row, 0), []byte{1, 2}, false, `features "image" of row 25`, "bytes for 8 dimensions"},
+		{"features of nothing", codec.FeatureKey(id, 300, 0), get(codec.FeatureKey(id, row, 0)), false, `features "image" of row 300`, "not in the set"},
+		{"features of another", codec.FeatureKey(id, row, 0), get(codec.FeatureKey(id, 26, 0)), true, "projection of row 25", "not that of its features"},
+		{"space", codec.NumberKey(codec.KindSpace, id, other.ID), nil, false, "space", "missing"},
+		{"model", codec.ChunkKey(codec.KindModel, id, other.ID, 0), get(codec.ChunkKey(codec.KindModel, id, active.ID, 0)), false, "space", "bytes"},
+		{"model chunk", codec.ChunkKey(codec.KindModel, id, other.ID, 4), []byte("x"), false, "model", "chunk 4 of 1"},
+		{"statistics", codec.ChunkKey(codec.KindStatistics, id, other.ID, 0), nil, false, "statistics", "chunk 0 of 1"},
+		{"revision in use", codec.RevisionKey(id, other.ID, 2, 1), nil, false, "revision in use", "chunk 0 of 1"},
+		{"revision that is kept", codec.RevisionKey(id, other.ID, 2, 0), nil, false, "revision", "missing"},
+		{"revision to come", codec.RevisionKey(id, other.ID, 9, 0), []byte("{}"), false, "revision 9", "the revision in use is 2"},
+		{"code of a row", rowCodes, block(rowCodes, row, bit(0)), false, "code", "row 25"},
+		{"code of a row deleted", rowCodes, block(rowCodes, row, func([]byte) []byte { return nil }), false, "code of row 25", "missing"},
+		{"provenance", rowCodes, block(rowCodes, row, func(b []byte) []byte { b[4] = 9; return b }), false, "code of row 25", "unknown provenance 9"},
+		{"revision of a code", rowCodes, block(rowCodes, row, func(b []byte) []byte { b[6] = 200; return b }), false, "code of row 25", "of revision 200"},
+		{"code of no item", rowCodes, block(rowCodes, 254, func([]byte) []byte { return codec.RowCode{Provenance: 1, Revision: 1}.Append(nil) }), false, "code of row 254", "no item"},
+		{"code", codes, block(codes, 0, bit(0)), false, "posting", "code number 0 is"},
+		{"row beside a code", codes, block(codes, 0, func(b []byte) []byte { b[len(b)-4] ^= 1; return b }), false, "code number 0", "is to carry it"},
+		{"code deleted", codes, block(codes, 0, func([]byte) []byte { return nil }), false, "posting", "there is none"},
+		{"carriers", carriers, layer(carriers, 300), false, "code number", "row 300 is to carry it"},
+		{"posting", posting, codec.AppendPosting(nil, append(slices.Clone(in), 5000), nil), false, "posting", "code number 5000 is in it, and there is none"},
+		{"posting lacks one", posting, codec.AppendPosting(nil, in[1:], nil), false, "posting", fmt.Sprintf("code number %d is not in it", in[0])},
+		{"posting of no substring", codec.SubstringKey(id, other.ID, 0, 9, 3), get(posting), false, "posting 3 of substring 9", "2 substrings"},
+		{"projection", projections, block(projections, row, bit(9)), false, "projection of row 25", ""},
+		{"projection deleted", projections, block(projections, row, func([]byte) []byte { return nil }), true, "projection of row 25", "missing"},
+		{"pending", pending, layer(pending, 300), false, "rows that the online step has not seen", "row 300"},
+		{"unknown online set", codec.OnlineRowsKey(id, other.ID, 7, 0), get(live), false, "rows of set 7", "no such set"},
+		{"lesson of no row", lessons, block(lessons, 250, func([]byte) []byte { return make([]byte, 8) }), false, "lesson of row 250", "of revision 0"},
+		{"lesson", lessons, block(lessons, uint32(taught.Offset(0)), bit(5)), true, "statistics", "not what rows have taught"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.key == nil {
+				t.Fatal("there is no such record")
+			}
+			before, closer, err := d.store.Get(c.key)
+			r := record{key: c.key}
+			if err == nil {
+				r.value = slices.Clone(before)
+				closer.Close()
+			}
+			record{c.key, c.value}.put(t, d)
+			defer r.put(t, d)
+			found, _ := findings(t, d, VerifyOptions{Deep: c.deep})
+			if !slices.ContainsFunc(found, func(f Finding) bool {
+				_, err := hex.DecodeString(f.Key)
+				return err == nil && f.Key != "" && strings.HasPrefix(f.Record, c.record) && strings.Contains(f.Problem, c.problem)
+			}) {
+				t.Errorf("found %v", found)
+			}
+			if len(found) > 40 {
+				t.Errorf("%d findings", len(found))
+			}
+		})
+	}
+}

@@ -1,0 +1,278 @@
+package db
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A verifiedItem is what codes are made of.
+type verifiedItem struct {
+	row     uint32
+	vectors []model.Vector
+	labels  []uint32
+}
+
+// item reads an item.
+func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
+	rec, err := readRecord(c.snap, c.descriptor.ID, row)
+	if err != nil {
+		return nil, err
+	}
+	it := &verifiedItem{row: row, vectors: make([]model.Vector, len(c.Modalities)), labels: rec.Labels}
+	for t, m := range c.Modalities {
+		if !c.presence[t].Contains(row) {
+			continue
+		}
+		x, found, err := readVector(c.snap, c.descriptor.ID, row, t, m)
+		if err == nil && !found {
+			err = errors.New("missing")
+		}
+		if err != nil {
+			return nil, err
+		}
+		it.vectors[t] = x
+	}
+	return it, nil
+}
+
+// recomputedBlock is how many items are read before their codes are made.
+const recomputedBlock = 1024
+
+// recompute makes the codes and projections of all rows again, each with the revision
+// that it names, and compares.
+func (s *spaceVerifier) recompute(sets []*codeVerifier) {
+	s.stageIn("codes made again", s.spaceID())
+	byRevision := map[uint32][]*verifiedItem{}
+	held := 0
+	flush := func(revision uint32) {
+		items := byRevision[revision]
+		held -= len(items)
+		delete(byRevision, revision)
+		s.recomputeItems(sets, revision, items)
+	}
+	for rows := s.coded.Iterator(); rows.HasNext() && s.err == nil; {
+		row := rows.Next()
+		revision := uint32(0)
+		for _, set := range sets {
+			x := set.rows.get(row)
+			if x == nil || x.state == carriedNone {
+				continue
+			}
+			if revision != 0 && x.revision != revision {
+				s.bad(fmt.Sprintf("code of row %d", row), set.block(codec.KindRowCodes, row), "of revision %d, in another view of revision %d", x.revision, revision)
+			}
+			revision = x.revision
+		}
+		it, err := s.item(row)
+		if err != nil { // reported before
+			s.done.CodesUnchecked++
+			continue
+		}
+		byRevision[revision] = append(byRevision[revision], it)
+		if held++; held == recomputedBlock {
+			for revision := range byRevision {
+				flush(revision)
+			}
+			s.progress()
+			if s.err == nil {
+				s.err = s.ctx.Err()
+			}
+		}
+	}
+	for revision := range byRevision {
+		flush(revision)
+	}
+}
+
+// A recomputedItem is what an item gives.
+type recomputedItem struct {
+	enc   encoding
+	fused [][]float64 // by view: what the signs of its code are of; nil for a code of labels
+	err   error
+}
+
+// recomputeItems compares the codes of items of one revision.
+func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, items []*verifiedItem) {
+	if s.err != nil {
+		return
+	}
+	sp := s.kept[revision]
+	if sp == nil {
+		s.recomputeLabels(sets, items)
+		return
+	}
+	out := make([]recomputedItem, len(items))
+	runs := (len(items) + encodeRun - 1) / encodeRun
+	err := parallelBy(s.ctx, allWorkers(), 1, runs, func(run int) error {
+		return recovered(func() error {
+			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
+			sp.recomputeRun(items[from:to], out[from:to])
+			return nil
+		})
+	})
+	if err != nil {
+		s.err = err
+		return
+	}
+	for i, it := range items {
+		s.compareItem(sets, it, &out[i])
+	}
+}
+
+// recomputeRun makes the codes of up to encodeRun items.
+func (s *space) recomputeRun(items []*verifiedItem, out []recomputedItem) {
+	e := s.encoders.Get().(*encoder)
+	defer s.encoders.Put(e)
+	vectors := make([][]model.Vector, len(items))
+	for i, it := range items {
+		vectors[i] = it.vectors
+	}
+	if _, err := e.project(vectors); err != nil {
+		for i := range items { // one by one, to know of which
+			if _, err := e.project(vectors[i : i+1]); err != nil {
+				out[i].err = err
+				continue
+			}
+			s.recomputeItem(e, 0, items[i], &out[i])
+		}
+		return
+	}
+	for i, it := range items {
+		s.recomputeItem(e, i, it, &out[i])
+	}
+}
+
+func (s *space) recomputeItem(e *encoder, i int, it *verifiedItem, out *recomputedItem) {
+	out.enc = s.encoding(e, i, it.vectors, it.labels)
+	out.fused = make([][]float64, len(s.views))
+	for v := range s.views {
+		if c := out.enc.in(v); c.code != nil && c.from != codec.ProvenanceLabels {
+			z, _ := e.fuse(i, v)
+			out.fused[v] = slices.Clone(z)
+		}
+	}
+}
+
+// compareItem compares what an item gives with what is stored.
+func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got *recomputedItem) {
+	if got.err != nil {
+		s.done.CodesUnchecked++
+		s.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, s.ID(), it.row), "its code cannot be made: %s", problem(got.err))
+		return
+	}
+	s.done.CodesChecked++
+	for v, set := range sets {
+		set.compareCode(it.row, got.enc.in(v), got.fused[v])
+	}
+	s.compareProjection(it.row, got.enc.projection)
+}
+
+// tieTolerance is below which part of the largest number of a projection the sign of
+// another may depend on how it was summed.
+const tieTolerance = 1e-4
+
+// compareCode compares the code of a row with the one that it is to have.
+func (c *codeVerifier) compareCode(row uint32, want viewCode, fused []float64) {
+	x := c.rows.get(row)
+	if x == nil || x.state == carriedNone {
+		return // whether it is to have one has been looked at
+	}
+	record, key := fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row)
+	if want.code == nil {
+		c.bad(record, key, "it has one, and neither features nor labels give one")
+		return
+	}
+	if x.from != want.from {
+		c.bad(record, key, "of provenance %d, not %d", x.from, want.from)
+		return
+	}
+	if stored := c.codes.get(x.number); stored == nil || !stored.there {
+		return // reported before
+	}
+	code := c.code(codec.NewCode(c.Bits()), x.number)
+	if slices.Equal(code, want.code) {
+		return
+	}
+	if fused == nil {
+		c.bad(record, key, "it is not that of its labels: %d bits differ", codec.Distance(code, want.code))
+		return
+	}
+	largest := 0.0
+	for _, z := range fused {
+		largest = max(largest, math.Abs(z))
+	}
+	wrong := 0
+	for j, z := range fused {
+		if code.Bit(j) != want.code.Bit(j) && math.Abs(z) > tieTolerance*largest {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		c.bad(record, key, "it is not that of its features: %d bits differ", wrong)
+	}
+}
+
+// compareProjection compares the projection of a row with the one that it is to have.
+// Rounding may move a number by one.
+func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
+	key := s.projectionKey(row)
+	if s.lost(key) {
+		return
+	}
+	record := fmt.Sprintf("projection of row %d", row)
+	if !bytes.Equal(s.lastProjections.key, key) {
+		b, err := get(s.snap, key)
+		var block codec.Block
+		if err == nil && b != nil {
+			block, err = codec.DecodeBlock(b)
+		}
+		if err != nil {
+			return // reported before
+		}
+		s.lastProjections.key, s.lastProjections.block = key, block
+	}
+	entry, found := s.lastProjections.block.Lookup(byte(row))
+	switch {
+	case !found && want != nil:
+		s.bad(record, key, "missing, and its features give one")
+	case found && want == nil:
+		s.bad(record, key, "its features give none")
+	case !found || len(entry) != len(want):
+		// as it should be, or reported before
+	default:
+		for j := 4; j < len(want); j++ {
+			if d := int(int8(entry[j])) - int(int8(want[j])); d < -1 || d > 1 {
+				s.bad(record, key, "it is not that of its features")
+				return
+			}
+		}
+	}
+}
+
+// recomputeLabels compares codes of labels of a revision that is not kept: mostly they
+// are still those that labels have. Others cannot be checked.
+func (s *spaceVerifier) recomputeLabels(sets []*codeVerifier, items []*verifiedItem) {
+	want, code := codec.NewCode(s.Bits()), codec.NewCode(s.Bits())
+	for _, it := range items {
+		same := s.model.LabelCode(want, it.labels)
+		for _, set := range sets {
+			x := set.rows.get(it.row)
+			if x == nil || x.state == carriedNone {
+				continue
+			}
+			stored := set.codes.get(x.number)
+			same = same && x.from == codec.ProvenanceLabels && stored != nil && stored.there && slices.Equal(set.code(code, x.number), want)
+		}
+		if same {
+			s.done.CodesChecked++
+		} else {
+			s.done.CodesUnchecked++
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package db
+
+import (
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// checkFeatures looks at feature records, and whether the sets of modalities have just
+// the rows that have one.
+func (c *collectionVerifier) checkFeatures() {
+	c.stageAt("features")
+	buffers := make([]model.Vector, len(c.Modalities))
+	left := cloneBitmaps(c.presence)
+	c.walkPrefix(codec.CollectionKey(codec.KindFeatures, c.ID), c.about("features"), func(key, value []byte) {
+		row, t := codec.FeatureKeyParts(key)
+		if int(t) >= len(c.Modalities) {
+			c.bad(fmt.Sprintf("features %d of row %d", t, row), key, "there is no modality %d", t)
+			return
+		}
+		record := c.featuresName(row, int(t))
+		if !left[t].CheckedRemove(row) {
+			c.missing(record, codec.RowsKey(c.ID, codec.SetModality, uint32(t), uint16(row>>16)), "the row is not in the set of the modality")
+		}
+		if err := c.Modalities[t].decodeVector(&buffers[t], value); err != nil {
+			c.bad(record, key, "%s", problem(err))
+			c.lose(key)
+		}
+	})
+	for t, rows := range left {
+		for it := rows.Iterator(); it.HasNext() && c.err == nil; {
+			row := it.Next()
+			c.missing(c.featuresName(row, t), codec.FeatureKey(c.ID, row, uint16(t)), "missing, and the row is in the set of the modality")
+		}
+	}
+}
+
+func (c *collectionVerifier) featuresName(row uint32, t int) string {
+	return fmt.Sprintf("features %q of row %d", c.Modalities[t].Name, row)
+}
+
+func cloneBitmaps(sets []*roaring.Bitmap) []*roaring.Bitmap {
+	out := make([]*roaring.Bitmap, len(sets))
+	for i, s := range sets {
+		out[i] = s.Clone()
+	}
+	return out
+}

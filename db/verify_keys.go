@@ -1,0 +1,67 @@
+package db
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// checkKeys looks at keys and rows, which lead to each other. It keeps a hash of the
+// key of each row.
+func (c *collectionVerifier) checkKeys() {
+	c.stageAt("keys")
+	seed := maphash.MakeSeed()
+	hash := func(key []byte) uint64 { return maphash.Bytes(seed, key) | 1 }
+	var keys byBlock[uint64] // 0: there is none, or it has been found again
+	keyed := roaring.New()
+	c.entries(codec.CollectionKey(codec.KindRowKeys, c.ID), c.about("keys of rows"), func(key []byte, row uint32, entry []byte) {
+		record := fmt.Sprintf("key of row %d", row)
+		if !c.live.Contains(row) {
+			c.missing(record, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is %q, and the row is not in the live set", entry)
+		}
+		if uint64(row) >= c.nextRow {
+			c.bad(record, key, "the next row is %d", c.nextRow)
+		}
+		if len(entry) == 0 {
+			c.bad(record, key, "it is empty")
+		}
+		*keys.put(row) = hash(entry)
+		keyed.Add(row)
+	})
+	for row := range c.strayRows(c.live, keyed) {
+		c.missing(fmt.Sprintf("key of row %d", row), codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows), "missing, and the row is in the live set")
+	}
+	c.walkPrefix(codec.CollectionKey(codec.KindKey, c.ID), c.about("rows of keys"), func(key, value []byte) {
+		record := fmt.Sprintf("row of key %q", key[5:])
+		if len(value) != 4 {
+			c.bad(record, key, "%d bytes, not 4", len(value))
+			c.lose(key)
+			return
+		}
+		row := binary.BigEndian.Uint32(value)
+		stored := keys.get(row)
+		if stored == nil || *stored != hash(key[5:]) {
+			c.missing(record, codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows), "it is row %d, which does not have this key", row)
+			return
+		}
+		*stored = 0
+	})
+	keys.each(func(row uint32, left *uint64) {
+		if *left == 0 || c.err != nil {
+			return
+		}
+		block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
+		err := blockEntry(c.snap, block, row, func(entry []byte) error {
+			key := codec.ItemKey(c.ID, string(entry))
+			c.missing(fmt.Sprintf("row of key %q", entry), key, "it does not lead to row %d, which has the key", row)
+			return nil
+		})
+		if err != nil { // though it could be read a moment ago
+			c.bad(fmt.Sprintf("key of row %d", row), block, "%s", problem(err))
+		}
+	})
+}

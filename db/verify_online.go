@@ -1,0 +1,132 @@
+package db
+
+import (
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// checkOnline looks at the sets of rows of the online step.
+func (s *spaceVerifier) checkOnline() {
+	s.stageIn("what rows have taught", s.spaceID())
+	names := [...]string{codec.SetPending: "rows that the online step has not seen", codec.SetRecode: "rows to be coded again"}
+	sets := [...]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode}
+	s.walkPrefix(s.prefix(codec.KindOnlineRows), s.about("rows of the online step"), func(key, value []byte) {
+		set, container := codec.OnlineRowsKeyParts(key)
+		if int(set) >= len(sets) {
+			s.bad(fmt.Sprintf("rows of set %d", set), key, "there is no such set")
+			return
+		}
+		l, err := codec.DecodeLayer(value)
+		if err != nil {
+			s.bad(names[set], key, "%s", problem(err))
+			s.lose(key)
+			return
+		}
+		addContainer(sets[set], l.Added, container)
+	})
+	for set, rows := range sets {
+		for it := rows.Iterator(); it.HasNext() && s.err == nil; {
+			row := it.Next()
+			key := codec.OnlineRowsKey(s.ID(), s.spaceID(), byte(set), uint16(row>>16))
+			switch {
+			case s.codesOnly():
+				s.bad(names[set], key, "row %d is in it, and there is no model", row)
+			case s.dead(row):
+				s.bad(names[set], key, "row %d is in it, and has no item", row)
+			case set == codec.SetPending && s.trained != nil && !s.learnsFromRow(row):
+				s.bad(names[set], key, "row %d is in it, and has no features to learn from", row)
+			}
+		}
+	}
+}
+
+// checkLessons looks at what rows have taught.
+func (s *spaceVerifier) checkLessons() {
+	prefix := s.prefix(codec.KindLessons)
+	complete := s.entries(prefix, s.about("lessons"), func(key []byte, row uint32, entry []byte) {
+		record := fmt.Sprintf("lesson of row %d", row)
+		s.taught.Add(row)
+		l, err := codec.DecodeLesson(s.Bits(), entry)
+		if err == nil {
+			err = s.checkLesson(l)
+		}
+		switch {
+		case err != nil:
+			s.bad(record, key, "%s", problem(err))
+		case s.codesOnly():
+			s.bad(record, key, "there is no model")
+		case s.dead(row):
+			s.bad(record, key, "the row has no item")
+		case s.trained != nil && !s.learnsFromRow(row):
+			s.bad(record, key, "the row has no features to teach with")
+		case s.pending.Contains(row):
+			s.bad(record, key, "the row is among those that the online step has not seen")
+		}
+	})
+	if complete && s.n.Taught != s.taught.GetCardinality() {
+		s.badCounter("%d rows have taught, it says %d", s.taught.GetCardinality(), s.n.Taught)
+	}
+}
+
+// Bits is how many bits the codes of the space have.
+func (s *spaceVerifier) Bits() int { return s.space.Bits }
+
+// checkLesson checks that a lesson can be one of the space.
+func (s *spaceVerifier) checkLesson(l codec.Lesson) error {
+	codes := len(l.Codes) / codec.Bytes(s.Bits())
+	switch {
+	case l.Revision == 0 || uint64(l.Revision) > s.n.Revision:
+		return fmt.Errorf("of revision %d, the one in use is %d", l.Revision, s.n.Revision)
+	case s.trained != nil && codes != 1 && codes != len(s.modalities):
+		return fmt.Errorf("%d codes for %d modalities", codes, len(s.modalities))
+	}
+	return nil
+}
+
+// checkOutbox looks at departures, which are numbered without gaps up to the next one.
+func (s *spaceVerifier) checkOutbox() {
+	prefix := s.prefix(codec.KindOutbox)
+	expected, any := uint64(0), false
+	buffers := make([]model.Vector, len(s.Modalities))
+	complete := s.walkPrefix(prefix, s.about("departures"), func(key, value []byte) {
+		n := codec.OutboxNumber(key)
+		record := fmt.Sprintf("departure %d", n)
+		if any && n != expected {
+			s.missing(fmt.Sprintf("departure %d", expected), codec.OutboxKey(s.ID(), s.spaceID(), expected), "missing, and there is a departure %d", n)
+		}
+		if n >= s.n.NextOutbox {
+			s.bad(record, key, "the next one is %d", s.n.NextOutbox)
+		}
+		expected, any = n+1, true
+		if err := s.checkDeparture(value, buffers); err != nil {
+			s.bad(record, key, "%s", problem(err))
+			s.lose(key)
+		}
+	})
+	if complete && any && expected < s.n.NextOutbox {
+		s.missing(fmt.Sprintf("departure %d", expected), codec.OutboxKey(s.ID(), s.spaceID(), expected), "missing, the next one is %d", s.n.NextOutbox)
+	}
+}
+
+func (s *spaceVerifier) checkDeparture(value []byte, buffers []model.Vector) error {
+	d, err := codec.DecodeDeparture(s.Bits(), value)
+	if err == nil {
+		err = s.checkLesson(d.Lesson)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range d.Features {
+		if int(f.Modality) >= len(s.Modalities) {
+			return fmt.Errorf("it has features of modality %d of %d", f.Modality, len(s.Modalities))
+		}
+		if err := s.Modalities[f.Modality].decodeVector(&buffers[f.Modality], f.Record); err != nil {
+			return fmt.Errorf("features %q: %w", s.Modalities[f.Modality].Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// checkProjections looks at the projections of rows: their form, and that rows whose
+// code was made of features have one.
+func (s *spaceVerifier) checkProjections() {
+	if s.codesOnly() {
+		return // other keys of that kind are found as such
+	}
+	s.stageIn("projections", s.spaceID())
+	have := roaring.New()
+	s.entries(s.projectionPrefix(), s.about("projections"), func(key []byte, row uint32, entry []byte) {
+		record := fmt.Sprintf("projection of row %d", row)
+		have.Add(row)
+		err := checkProjection(entry, s.Bits())
+		switch {
+		case err != nil:
+			s.bad(record, key, "%s", problem(err))
+		case s.dead(row):
+			s.bad(record, key, "the row has no item")
+		case s.trained != nil && !s.learnsFromRow(row):
+			s.bad(record, key, "the row has no features that the model knows")
+		}
+	})
+	for row := range s.strayRows(s.unlabelled, have) {
+		s.missing(fmt.Sprintf("projection of row %d", row), s.projectionKey(row), "missing, and the code of the row was made of features")
+	}
+}
+
+func (s *spaceVerifier) projectionPrefix() []byte {
+	return append(s.prefix(codec.KindProjection), sharedView)
+}
+
+func (s *spaceVerifier) projectionKey(row uint32) []byte {
+	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), sharedView, row/codec.BlockRows)
+}
+
+// checkProjection checks that an entry is a direction as codec.AppendProjection makes it.
+func checkProjection(entry []byte, q int) error {
+	if len(entry) != codec.ProjectionBytes(q) {
+		return fmt.Errorf("%d bytes, not %d", len(entry), codec.ProjectionBytes(q))
+	}
+	sum, largest := 0, 0
+	for _, b := range entry[4:] {
+		v := int(int8(b))
+		sum += v * v
+		largest = max(largest, v, -v)
+	}
+	if largest != 127 {
+		return fmt.Errorf("the largest number is %d, not 127", largest)
+	}
+	if inverse := float32(1 / math.Sqrt(float64(sum))); math.Float32bits(inverse) != binary.LittleEndian.Uint32(entry) {
+		return errors.New("its length is not that of its numbers")
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Nothing is found in collections with sparse vectors, loaded in bulk, with codes for
+// each target, whose items have changed.
+func TestVerifyBulkAndSparse(t *testing.T) {
+	longTest(t)
+	d := mustOpen(t, t.TempDir(), nil)
+	defer d.Close()
+	schema := Schema{
+		Modalities: []Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}},
+		Fields:     []Field{{"n", Int, true}, {"s", String, true}},
+	}
+	c, err := d.CreateCollection(ctx, "main", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := bags(t, 3, bulkItems+1500)
+	for i, it := range items {
+		it.Fields = map[string]any{"n": i * i, "s": fmt.Sprint(i)}
+	}
+	putAll(t, c, items[:300])
+	for _, views := range []model.Views{model.ViewsTarget, model.ViewsShared} {
+		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Views: views}})
+	}
+	putAll(t, c, items[300:]) // in bulk, with two spaces
+	checkSound(t, d, "loaded in bulk")
+	mustTrain(t, c, TrainOptions{Rows: 500, Options: model.Options{Bits: 48, Anchors: 30, Views: model.ViewsTarget}})
+	checkSound(t, d, "a space built by tables")
+	putAll(t, c, items[:100])
+	for i := range 100 {
+		if _, err := c.Delete(ctx, items[91*i].Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 72})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, codes, codeItems(bulkItems+100, 72, 1, nil))
+	checkSound(t, d, "codes loaded in bulk, items deleted")
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	checkSound(t, d, "compacted")
+}
+
+// Nothing is found while a space is being built, though not all rows have codes in it,
+// and some have that were written meanwhile; nor in what a crash leaves of it.
+func TestVerifyWhileBuilding(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(200, synth.Config{Missing: .1})
+	putAll(t, c, items[:150])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	var crashes []*vfs.MemFS
+	opt := TrainOptions{Activate: true, Options: model.Options{Bits: 24, Anchors: 20, Views: model.ViewsTarget}}
+	opt.Progress = func(phase string, _, _ int) {
+		if phase != "encode" || len(crashes) == 4 {
+			return
+		}
+		i := 10 * len(crashes)
+		checkSound(t, d, "being built")
+		putAll(t, c, items[i:i+10])
+		putAll(t, c, items[150+i:150+i+5])
+		if _, err := c.Delete(ctx, items[100+i].Key, items[i].Key, items[151+i].Key); err != nil {
+			t.Fatal(err)
+		}
+		checkSound(t, d, "being built and written to")
+		crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
+	}
+	if _, err := c.Train(ctx, opt); err != nil || len(crashes) == 0 {
+		t.Fatal(err, len(crashes))
+	}
+	checkSound(t, d, "built")
+	for _, crash := range crashes {
+		after := mustOpen(t, "db", &Options{FS: crash, MustExist: true})
+		checkSound(t, after, "after a crash")
+		mustClose(t, after)
+	}
+}
+
+// Nothing is found whatever updates have done: grown labels, whose rows wait for another
+// code, revisions put back, pinned, and not kept; codes of those are counted as unchecked.
+func TestVerifyRevisions(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(300, synth.Config{Seed: 7, Missing: .1})
+	putAll(t, c, items[:100])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	for i := range 12 {
+		batch := items[100+10*i : 110+10*i]
+		for j, it := range batch {
+			if j%3 == 0 {
+				it.Labels = nil
+			}
+			if j == 5 && i == 6 {
+				it.Labels = append(slices.Clone(it.Labels), "new", "newer")
+			}
+		}
+		putAll(t, c, batch)
+		putAll(t, c, items[i:i+3])
+		mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
+		if i == 3 {
+			if err := c.PinRevision(ctx, 0, 3, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	v := checkSound(t, d, "many revisions")
+	if v.CodesUnchecked == 0 || v.CodesChecked <= v.CodesUnchecked {
+		t.Errorf("%+v", v)
+	}
+	if _, err := c.RestoreRevision(ctx, 0, 9); err != nil {
+		t.Fatal(err)
+	}
+	checkSound(t, d, "a revision put back")
+	if err := c.growLabels(ctx, 0, &Update{}); err != nil {
+		t.Fatal(err)
+	}
+	checkSound(t, d, "rows wait for another code")
+	crash := mem.CrashClone(vfs.CrashCloneCfg{})
+	mustUpdate(t, c, UpdateOptions{})
+	checkSound(t, d, "they have it")
+	mustClose(t, d)
+	for _, fs := range []*vfs.MemFS{mem, crash} {
+		d := mustOpen(t, "db", &Options{FS: fs, MustExist: true})
+		checkSound(t, d, "opened again")
+		mustClose(t, d)
+	}
+}
+
+// What is written while Verify looks changes nothing, and Verify can be ended.
+func TestVerifyWhileWriting(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(400, synth.Config{})
+	putAll(t, c, items[:200])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		random := rand.New(rand.NewPCG(3, 4))
+		for range 60 {
+			it := items[random.IntN(len(items))]
+			if err := c.Put(ctx, it); err != nil {
+				t.Error(err)
+			}
+			if _, err := c.Delete(ctx, items[random.IntN(len(items))].Key); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for range 5 {
+		checkSound(t, d, "while it is written to")
+	}
+	<-done
+	cancelled, cancel := context.WithCancel(ctx)
+	stages := 0
+	_, err := d.Verify(cancelled, VerifyOptions{Deep: true, Progress: func(string, int) {
+		if stages++; stages == 3 {
+			cancel()
+		}
+	}}, func(Finding) error { return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	mustClose(t, d)
+	if _, err := d.Verify(ctx, VerifyOptions{}, func(Finding) error { return nil }); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}

@@ -1,0 +1,278 @@
+package db
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// spaceVerifier is what is known of the space that is being looked at.
+type spaceVerifier struct {
+	*collectionVerifier
+	*space            // without a model where that cannot be read
+	n                 codec.SpaceCounters
+	readable          bool // the model, and the revision in use
+	kept              map[uint32]*space
+	taught            *roaring.Bitmap
+	pending, recode   *roaring.Bitmap
+	coded, unlabelled *roaring.Bitmap // rows that have a code; that have one not of labels
+
+	lastProjections struct { // the block that was looked at last
+		key   []byte
+		block codec.Block
+	}
+}
+
+// checkSpaces looks at all spaces and returns what is to be found under their keys.
+func (c *collectionVerifier) checkSpaces() map[uint32]*knownSpace {
+	known := map[uint32]*knownSpace{}
+	for _, n := range c.counters.Spaces {
+		if c.err != nil {
+			break
+		}
+		known[uint32(n.ID)] = c.checkSpace(n)
+	}
+	return known
+}
+
+func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
+	s := &spaceVerifier{
+		collectionVerifier: c, n: n, kept: map[uint32]*space{},
+		taught: roaring.New(), pending: roaring.New(), recode: roaring.New(), coded: roaring.New(), unlabelled: roaring.New(),
+	}
+	s.stageIn("model", uint32(n.ID))
+	if !s.readSpace() {
+		return &knownSpace{} // what codes there are cannot be told
+	}
+	s.checkChunks()
+	s.checkRevisions()
+	s.checkCounters()
+	s.checkOnline()
+	s.checkLessons()
+	s.checkOutbox()
+	var sets []*codeVerifier
+	for i := range s.views {
+		sets = append(sets, s.checkCodes(i))
+	}
+	if uint64(s.coded.GetCardinality()) != n.Coded && !s.lostAny(s.prefix(codec.KindRowCodes)) {
+		s.badCounter("%d items have a code in any view, it says %d", s.coded.GetCardinality(), n.Coded)
+	}
+	s.checkProjections()
+	if c.opt.Deep && s.readable && s.model != nil && c.err == nil {
+		s.checkStatistics()
+		s.recompute(sets)
+	}
+	return &knownSpace{views: s.views, model: !c.codesOnly()}
+}
+
+// readSpace reads descriptor, model and the revision in use. It reports whether it is
+// known how codes are stored.
+func (s *spaceVerifier) readSpace() bool {
+	id, revision := uint32(s.n.ID), uint32(s.n.Revision)
+	key := codec.NumberKey(codec.KindSpace, s.ID(), id)
+	trained, err := readSpace(s.snap, s.descriptor, id, 1)
+	if err == nil {
+		s.space, s.readable = trained, true
+		s.kept[1] = trained
+		if trained.model == nil || revision == 1 {
+			return true
+		}
+		m, err := readRevision(s.snap, s.ID(), trained, revision)
+		if err != nil {
+			s.readable = false
+			s.badIn(id, "revision in use", codec.RevisionKey(s.ID(), id, revision, 0), "%s", problem(err))
+			return true
+		}
+		s.space = trained.revised(revision, m)
+		s.kept[revision] = s.space
+		return true
+	}
+	s.badIn(id, "space", key, "%s", problem(err))
+	// Codes can be looked at if the descriptor says what they are.
+	b, err := get(s.snap, key)
+	var d spaceDescriptor
+	if err == nil {
+		err = json.Unmarshal(b, &d)
+	}
+	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.codesOnly() && d.Bits != s.descriptor.Bits {
+		return false
+	}
+	s.space = &space{spaceDescriptor: d, Revision: revision, views: []byte{sharedView}}
+	if len(d.Views) > 0 {
+		s.views = nil
+		for _, view := range d.Views {
+			if view < 1 || view > len(s.Modalities) || view > maxTargetModality+1 {
+				return false
+			}
+			s.views = append(s.views, byte(view))
+		}
+	}
+	return true
+}
+
+// ID is the number of the collection.
+func (s *spaceVerifier) ID() uint32 { return s.descriptor.ID }
+
+func (s *spaceVerifier) spaceID() uint32 { return uint32(s.n.ID) }
+
+func (s *spaceVerifier) prefix(kind byte) []byte {
+	return codec.NumberKey(kind, s.ID(), s.spaceID())
+}
+
+func (s *spaceVerifier) stageIn(what string, id uint32) {
+	s.at("collection %s, space %d: %s", s.Name, id, what)
+}
+
+func (s *spaceVerifier) badIn(id uint32, record string, key []byte, format string, args ...any) {
+	s.found(Finding{Collection: s.Name, Space: id, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+}
+
+// bad reports something about a record of the space.
+func (s *spaceVerifier) bad(record string, key []byte, format string, args ...any) {
+	s.badIn(s.spaceID(), record, key, format, args...)
+}
+
+func (s *spaceVerifier) missing(record string, key []byte, format string, args ...any) {
+	if !s.lost(key) {
+		s.bad(record, key, format, args...)
+	}
+}
+
+func (s *spaceVerifier) badCounter(format string, args ...any) {
+	s.bad("counters", codec.CollectionKey(codec.KindCounters, s.ID()), format, args...)
+}
+
+func (s *spaceVerifier) about(record string) Finding {
+	return Finding{Collection: s.Name, Space: s.spaceID(), Record: record}
+}
+
+// checkCounters looks at what the counters say of the space that codes do not tell.
+func (s *spaceVerifier) checkCounters() {
+	switch n := s.n; {
+	case n.Activate && !n.Building:
+		s.badCounter("the space is to become active when it is built, and is not being built")
+	case n.Built > 0 && !n.Building:
+		s.badCounter("rows below %d have been coded, and the space is not being built", n.Built)
+	case n.Revision == 0:
+		s.badCounter("the space has no revision")
+	case s.readable && s.model != nil && n.Checkpoint == 0:
+		s.badCounter("the statistics are of no revision")
+	}
+	var views []byte
+	for _, set := range s.n.Sets {
+		views = append(views, set.View)
+	}
+	if !bytes.Equal(views, s.views) {
+		s.badCounter("they are of views %d, the space has %d", views, s.views)
+	}
+}
+
+// checkChunks looks at the chunks of model and statistics, and at the statistics.
+func (s *spaceVerifier) checkChunks() {
+	for _, x := range []struct {
+		what string
+		kind byte
+		cut  chunked
+	}{{"model", codec.KindModel, s.Model}, {"statistics", codec.KindStatistics, s.Statistics}} {
+		s.walkPrefix(s.prefix(x.kind), s.about(x.what), func(key, _ []byte) {
+			if i := codec.LastNumber(key); i >= x.cut.Chunks {
+				s.bad(x.what, key, "there is a chunk %d of %d", i, x.cut.Chunks)
+			}
+		})
+	}
+	if s.codesOnly() {
+		return
+	}
+	key := s.prefix(codec.KindStatistics)
+	b, err := readChunks(s.snap, key, 0, s.Statistics)
+	var statistics *model.Statistics
+	if err == nil {
+		statistics, err = model.UnmarshalStatistics(b)
+	}
+	if err == nil && s.readable {
+		err = model.NewStatistics(s.model).Merge(statistics) // they belong together
+	}
+	if err != nil && !s.lostAny(key) {
+		s.bad("statistics", codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0), "%s", problem(err))
+	}
+	if err != nil {
+		s.readable = s.readable && !errors.Is(err, model.ErrMismatch)
+		s.lose(codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0))
+	}
+}
+
+// checkRevisions looks at the revisions that are kept.
+func (s *spaceVerifier) checkRevisions() {
+	type stored struct {
+		first  bool // its descriptor is there
+		chunks uint32
+	}
+	all := map[uint32]*stored{}
+	var order []uint32
+	s.walkPrefix(s.prefix(codec.KindRevision), s.about("revisions"), func(key, _ []byte) {
+		revision, chunk := codec.RevisionKeyParts(key)
+		r := all[revision]
+		if r == nil {
+			r = new(stored)
+			all[revision], order = r, append(order, revision)
+		}
+		if r.first = r.first || chunk == 0; chunk > 0 {
+			r.chunks = max(r.chunks, chunk)
+		}
+	})
+	for _, revision := range order {
+		record := fmt.Sprintf("revision %d", revision)
+		key := codec.RevisionKey(s.ID(), s.spaceID(), revision, 0)
+		r := all[revision]
+		if revision == 0 || uint64(revision) > s.n.Revision || s.codesOnly() {
+			s.bad(record, key, "the revision in use is %d", s.n.Revision)
+		}
+		d, err := readRevisionDescriptor(s.snap, s.ID(), s.spaceID(), revision)
+		if err != nil {
+			s.missing(record, key, "%s", problem(err))
+			continue
+		}
+		switch {
+		case d.Parent >= revision && revision > 1:
+			s.bad(record, key, "its parent is revision %d", d.Parent)
+		case d.Outbox > s.n.NextOutbox:
+			s.bad(record, key, "it knows departures before %d, the next one is %d", d.Outbox, s.n.NextOutbox)
+		case r.chunks > d.Model.Chunks:
+			s.bad(record, codec.RevisionKey(s.ID(), s.spaceID(), revision, r.chunks), "there is a chunk %d of %d", r.chunks, d.Model.Chunks)
+		}
+		if revision == 1 || s.space == nil || s.trained == nil || s.kept[revision] != nil {
+			continue
+		}
+		m, err := readRevision(s.snap, s.ID(), s.space, revision)
+		if err != nil {
+			if uint64(revision) != s.n.Revision { // else reported
+				s.missing(record, key, "%s", problem(err))
+			}
+			continue
+		}
+		if s.opt.Deep {
+			s.kept[revision] = s.revised(revision, m)
+		}
+	}
+	if s.codesOnly() {
+		return
+	}
+	latest := s.n.Revision
+	for n := max(2, latest-min(latest, keptRevisions-1)); n <= latest && s.err == nil; n++ {
+		if revision := uint32(n); all[revision] == nil && (n != latest || s.readable) { // else reported
+			s.missing(fmt.Sprintf("revision %d", n), codec.RevisionKey(s.ID(), s.spaceID(), revision, 0), "missing, and it is one of the latest %d", keptRevisions)
+		}
+	}
+}
+
+// learnsFromRow reports whether a row has features that the model of the space knows.
+func (s *spaceVerifier) learnsFromRow(row uint32) bool {
+	return slices.ContainsFunc(s.modalities, func(t int) bool { return !s.lacks(row, t) })
+}

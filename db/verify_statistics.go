@@ -1,0 +1,208 @@
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// checkStatistics compares the statistics that are stored, which are of a revision, with
+// what rows have taught up to it: those that are there, by their lessons, and those that
+// have changed or gone since, by their departures. (What learner.go says of them: later
+// lessons come to both sides.)
+func (s *spaceVerifier) checkStatistics() {
+	s.stageIn("statistics", s.spaceID())
+	key := codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0)
+	if s.lostAny(s.prefix(codec.KindLessons)) || s.lostAny(s.prefix(codec.KindOutbox)) ||
+		s.lostAny(codec.CollectionKey(codec.KindFeatures, s.ID())) || s.lostAny(s.prefix(codec.KindStatistics)) {
+		return // reported before
+	}
+	sum := newStatisticsSum(s.space)
+	var err error
+	teach := func(l codec.Lesson, vectors []model.Vector) {
+		if uint64(l.Revision) <= s.n.Checkpoint && err == nil {
+			err = sum.add(l, vectors)
+		}
+	}
+	s.entries(s.prefix(codec.KindLessons), s.about("lessons"), func(_ []byte, row uint32, entry []byte) {
+		if l, lerr := codec.DecodeLesson(s.Bits(), entry); lerr != nil {
+			err = lerr
+		} else if it, ierr := s.vectors(row); ierr != nil {
+			err = ierr
+		} else {
+			teach(l, it)
+		}
+	})
+	s.walkPrefix(s.prefix(codec.KindOutbox), s.about("departures"), func(_, value []byte) {
+		d, derr := codec.DecodeDeparture(s.Bits(), value)
+		if derr != nil {
+			err = derr
+			return
+		}
+		vectors := make([]model.Vector, len(s.Modalities))
+		for _, f := range d.Features {
+			if derr = s.Modalities[f.Modality].decodeVector(&vectors[f.Modality], f.Record); derr != nil {
+				err = derr
+				return
+			}
+		}
+		teach(d.Lesson, vectors)
+	})
+	if s.err != nil {
+		return
+	}
+	if err == nil {
+		err = sum.flush()
+	}
+	var want, stored []byte
+	if err == nil {
+		want, err = sum.statistics.MarshalBinary()
+	}
+	if err == nil {
+		stored, err = readChunks(s.snap, s.prefix(codec.KindStatistics), 0, s.Statistics)
+	}
+	if err == nil {
+		err = sameStatistics(stored, want)
+	}
+	if err != nil {
+		s.bad("statistics", key, "%s", problem(err))
+	}
+}
+
+// vectors reads the features of a row.
+func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
+	vectors := make([]model.Vector, len(s.Modalities))
+	for _, t := range s.modalities {
+		if !s.presence[t].Contains(row) {
+			continue
+		}
+		x, found, err := readVector(s.snap, s.ID(), row, t, s.Modalities[t])
+		if err == nil && !found {
+			err = fmt.Errorf("features %q of row %d are missing", s.Modalities[t].Name, row)
+		}
+		if err != nil {
+			return nil, err
+		}
+		vectors[t] = x
+	}
+	return vectors, nil
+}
+
+// A statisticsSum adds up what rows have taught.
+type statisticsSum struct {
+	space      *space
+	statistics *model.Statistics
+	encoder    *model.Encoder
+	phi, h     [][]float32 // by modality of the model: of up to summedRows rows
+	rows       []int
+}
+
+const summedRows = 256
+
+func newStatisticsSum(sp *space) *statisticsSum {
+	n := len(sp.modalities)
+	return &statisticsSum{
+		space: sp, statistics: model.NewStatistics(sp.model), encoder: sp.model.NewEncoder(),
+		phi: make([][]float32, n), h: make([][]float32, n), rows: make([]int, n),
+	}
+}
+
+// add adds what an item has taught.
+func (a *statisticsSum) add(l codec.Lesson, vectors []model.Vector) error {
+	item := a.space.example(vectors, nil)
+	lesson, err := a.space.lesson(l, item)
+	if err != nil {
+		return err
+	}
+	for t, x := range item.Vectors {
+		code := lesson[0]
+		if len(lesson) > 1 {
+			code = lesson[t]
+		}
+		if code == nil || !x.Present() {
+			continue
+		}
+		k, q := a.space.model.Features(t), a.space.Bits
+		if a.phi[t] == nil {
+			a.phi[t], a.h[t] = make([]float32, summedRows*k), make([]float32, summedRows*q)
+		}
+		r := a.rows[t]
+		if err := a.encoder.MapVector(a.phi[t][r*k:(r+1)*k], t, x); err != nil {
+			return err
+		}
+		for j := range q {
+			a.h[t][r*q+j] = -1
+			if code.Bit(j) {
+				a.h[t][r*q+j] = 1
+			}
+		}
+		if a.rows[t]++; a.rows[t] == summedRows {
+			if err := a.flushOne(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *statisticsSum) flushOne(t int) error {
+	n := a.rows[t]
+	a.rows[t] = 0
+	return a.statistics.Add(t, n, a.phi[t], a.h[t])
+}
+
+func (a *statisticsSum) flush() error {
+	for t := range a.rows {
+		if a.rows[t] > 0 {
+			if err := a.flushOne(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// statisticsTolerance is by which part of the largest number statistics may be off, as
+// items have come and gone in another order.
+const statisticsTolerance = 1e-9
+
+// sameStatistics compares statistics in their stored form, which has been checked: what
+// stands before the numbers is the same in both.
+func sameStatistics(stored, want []byte) error {
+	le := binary.LittleEndian
+	if len(stored) != len(want) {
+		return fmt.Errorf("%d bytes, not %d", len(stored), len(want))
+	}
+	const frame = 8 + 8 // header, fingerprint
+	stored, want = stored[frame:len(stored)-4], want[frame:len(want)-4]
+	q, modalities := int(le.Uint32(want)), int(le.Uint32(want[4:]))
+	stored, want = stored[8:], want[8:]
+	for range modalities {
+		name := 2 + int(le.Uint16(want))
+		k := int(le.Uint32(want[name:]))
+		what := string(want[2:name])
+		if a, b := le.Uint64(stored[name+4:]), le.Uint64(want[name+4:]); a != b {
+			return fmt.Errorf("modality %q: of %d items, and %d have taught", what, a, b)
+		}
+		stored, want = stored[name+12:], want[name+12:]
+		for _, n := range []int{k * (k + 1) / 2, q * k} {
+			off, scale := 0.0, 0.0
+			for i := range n {
+				a, b := math.Float64frombits(le.Uint64(stored[8*i:])), math.Float64frombits(le.Uint64(want[8*i:]))
+				off, scale = max(off, math.Abs(a-b)), max(scale, math.Abs(a), math.Abs(b))
+			}
+			if off > statisticsTolerance*scale {
+				return fmt.Errorf("modality %q: they are not what rows have taught, but off by %.2g of up to %.2g", what, off, scale)
+			}
+			stored, want = stored[8*n:], want[8*n:]
+		}
+	}
+	if len(stored) > 0 {
+		return errors.New("bytes are left")
+	}
+	return nil
+}

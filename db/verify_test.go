@@ -1,0 +1,118 @@
+package db
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// findings verifies a database.
+func findings(t testing.TB, d *DB, opt VerifyOptions) ([]Finding, *Verification) {
+	t.Helper()
+	var all []Finding
+	v, err := d.Verify(ctx, opt, func(f Finding) error {
+		all = append(all, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Findings != len(all) {
+		t.Errorf("%d findings were reported, %d counted", len(all), v.Findings)
+	}
+	return all, v
+}
+
+// checkSound fails where anything is found.
+func checkSound(t testing.TB, d *DB, when string) *Verification {
+	t.Helper()
+	all, _ := findings(t, d, VerifyOptions{})
+	deep, v := findings(t, d, VerifyOptions{Deep: true})
+	for i, f := range append(all, deep...) {
+		if i > 10 {
+			break
+		}
+		t.Errorf("%s: %v (%s)", when, f, f.Key)
+	}
+	return v
+}
+
+// verified is a small database with all sorts of records: two learned collections, one of
+// them with sparse vectors and codes for each target, and one of given codes.
+func verified(t testing.TB, opts *Options) *DB {
+	t.Helper()
+	d := mustOpen(t, t.TempDir(), opts)
+	t.Cleanup(func() { _ = d.Close() })
+	schema := pairsSchema
+	schema.Fields = []Field{{"year", Int, true}, {"title", String, true}, {"price", Float, true}, {"new", Bool, true}, {"note", String, false}}
+	c, err := d.CreateCollection(ctx, "main", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(120, synth.Config{Missing: .2, Seed: 2})
+	for i, it := range items {
+		it.Payload = []byte("payload")
+		if i%7 > 0 {
+			it.Fields = map[string]any{"year": i - 60, "title": fmt.Sprintf("title %d", i%5), "price": float64(i) / 4, "new": i%2 == 0, "note": "x"}
+		}
+		if i%9 == 0 {
+			it.Labels = nil
+		}
+	}
+	putAll(t, c, items[:60])
+	checkSound(t, d, "before training")
+	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}}
+	mustTrain(t, c, opt)
+	checkSound(t, d, "trained")
+	putAll(t, c, items[60:90])
+	checkSound(t, d, "items have come")
+	mustUpdate(t, c, UpdateOptions{})
+	putAll(t, c, items[90:])
+	putAll(t, c, items[:10])
+	if _, err := c.Delete(ctx, "k11", "k12", "k61", "k95"); err != nil {
+		t.Fatal(err)
+	}
+	checkSound(t, d, "updated, and items have come and gone")
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 24, Anchors: 15, Views: model.ViewsTarget}})
+	putAll(t, c, items[20:30])
+	if _, err := c.Delete(ctx, "k33"); err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, []*Item{{Key: "bare"}, {Key: "odd", Labels: []string{"unseen"}, Vectors: items[0].Vectors}})
+	checkSound(t, d, "several spaces")
+	mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
+	checkSound(t, d, "updated by itself")
+	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given []*Item
+	for i := range 40 {
+		given = append(given, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i % 7), byte(i % 3)}})
+	}
+	putAll(t, codes, given)
+	if _, err := codes.Delete(ctx, "3", "21", "24"); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Nothing is found where nothing is wrong, whatever a database has gone through.
+func TestVerifyFindsNothing(t *testing.T) {
+	d := verified(t, nil)
+	v := checkSound(t, d, "all of it")
+	if v.Items != 120-5+2+37 || v.CodesChecked == 0 || v.Records == 0 {
+		t.Errorf("%+v", v)
+	}
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	checkSound(t, d, "compacted")
+	dir := d.dir
+	mustClose(t, d)
+	d = mustOpen(t, dir, nil)
+	defer d.Close()
+	checkSound(t, d, "opened again")
+}
