@@ -98,7 +98,7 @@ func (c *Collection) beginFounding(ctx context.Context) (*view, error) {
 	err := c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
 		switch {
 		case s.codesOnly():
-			return invalid("collection %q has no model to train: its items bring their codes", s.Name)
+			return invalid("collection %q has no model: its items bring their codes", s.Name)
 		case s.changed != nil:
 			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", ErrBusy, s.Name)
 		}

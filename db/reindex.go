@@ -115,7 +115,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 	}
 	sp, err := c.found(ctx, func(v *view, cv *collectionView) (*foundation, error) {
 		if cv.space == nil {
-			return nil, fmt.Errorf("%w: collection %q", ErrNoModel, cv.Name)
+			return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
 		}
 		cv, err := cv.inSpace(opt.Space)
 		if err != nil {

@@ -91,7 +91,8 @@ func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDe
 
 // PinRevision keeps a revision of a space, 0 being the active one, however many come
 // after it, or no longer. Unless pinned, the first one and the latest eight are kept. A
-// revision that is not there any more gives ErrNotFound.
+// revision that is not there any more gives ErrNotFound, a collection without a trained
+// space ErrNoModel.
 func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pinned bool) error {
 	space = c.spaceOr(space)
 	return c.changeSpaces(ctx, func(g *group, s *collectionState) error {
@@ -99,7 +100,10 @@ func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pi
 		if space == 0 {
 			sp = s.active()
 		}
-		if sp == nil {
+		switch {
+		case sp == nil && space == 0:
+			return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, s.Name)
+		case sp == nil:
 			return notFound("space %d of collection %q", space, s.Name)
 		}
 		i := slices.IndexFunc(sp.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision })

@@ -79,8 +79,8 @@ type RevisionInfo struct {
 	// (model.Residual): 0 where they give every code, 1 where they say nothing.
 	Residual map[string]float64 `json:"residual,omitempty"`
 	// Drift says how far the items that came were from the projections before they
-	// taught; of revision 1 how far those are that it was trained on. Nil where
-	// nothing could be measured.
+	// taught; of revision 1 how far those are that it was trained on, or that had taught
+	// when Reindex made it. Nil where nothing could be measured.
 	Drift *Drift `json:"drift,omitempty"`
 
 	Bytes    int64  `json:"bytes,omitempty"`    // of its model, as it is stored

@@ -281,7 +281,9 @@ func (h *history) revision() string {
 	revision := uint32(1 + h.r.IntN(6))
 	if h.r.IntN(2) == 0 {
 		err := h.c.PinRevision(ctx, 0, revision, h.r.IntN(2) == 0)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		switch {
+		case err == nil, errors.Is(err, ErrNotFound), h.active == 0 && errors.Is(err, ErrNoModel):
+		default:
 			h.Fatal(err)
 		}
 		return fmt.Sprintf("pin %d, %v", revision, err)

@@ -14,7 +14,8 @@ type Teacher int
 const (
 	// TeacherAuto tries what they would teach with TeacherModality, on a copy, and
 	// lets them only if retrieval of labelled items that are held back for that is
-	// better for it. Once refused, they are tried again when there are twice as many.
+	// better for it. Once refused, they are tried again when there are twice as many,
+	// or when the database has been opened again.
 	TeacherAuto Teacher = iota
 	// TeacherLabels: nothing.
 	TeacherLabels

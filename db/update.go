@@ -223,7 +223,7 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 			}
 			switch {
 			case s.codesOnly():
-				return invalid("collection %q has no model to update: its items bring their codes", s.Name)
+				return invalid("collection %q has no model: its items bring their codes", s.Name)
 			case sp == nil && space == 0:
 				return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, s.Name)
 			case sp == nil:

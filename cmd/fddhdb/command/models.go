@@ -29,11 +29,11 @@ func modelsCommand(e *env) *cobra.Command {
 
 			Of a revision, for each modality: how far the items that came are from what the
 			projections had learned, on a sample, before these items taught; of revision 1,
-			on the items that it was trained on.
+			on the items that it was trained on, or that had taught when reindex made it.
 			  nearest   bits from the code of an item as a query to the nearest code of
 			            another item: of half of them (p50) and of nine tenths (p90) at most
 			  residual  how badly projections give the codes of labels: 0 where they give
-			            every code, 1 where they say nothing
+			            every code, 1 where they say nothing, more where they mislead
 			  overall   the same over all that has taught
 			  balance   of the codes of those queries: 0 where every bit splits them in
 			            halves, 1 where all bits are constant
@@ -98,7 +98,7 @@ func modelsCommand(e *env) *cobra.Command {
 	o.register(cmd)
 	space.register(cmd, "only space `N`; with --pin and --unpin the space (default: the active one)")
 	cmd.Flags().Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
-	cmd.Flags().Uint32Var(&unpin, "unpin", 0, "keep revision `R` no longer than others")
+	cmd.Flags().Uint32Var(&unpin, "unpin", 0, "keep revision `R` no longer than others; it goes when the next one comes")
 	return cmd
 }
 

@@ -62,7 +62,7 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 	var rows [][]any
 	for i := range s.Revisions {
 		r := &s.Revisions[i]
-		of := []any{r.Revision, orNone(r.Parent), when(r.Created), revisionTeacher(r),
+		of := []any{r.Revision, orNone(r.Parent), when(r.Created), revisionTeacher(s, r),
 			thousands(r.Items), thousands(r.Unlabelled), thousands(r.Forgotten)}
 		note := ""
 		if r.Pinned {
@@ -120,8 +120,10 @@ func driftCells(r *db.RevisionInfo, modality string) []any {
 }
 
 // revisionTeacher says who taught items without labels.
-func revisionTeacher(r *db.RevisionInfo) string {
+func revisionTeacher(s *db.SpaceInfo, r *db.RevisionInfo) string {
 	switch {
+	case r.Parent == 0 && s.Parent != 0:
+		return "reindex"
 	case r.Parent == 0:
 		return "training"
 	case r.Teacher == "":

@@ -1,6 +1,9 @@
 package command
 
 import (
+	"context"
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -22,8 +25,8 @@ func reindexCommand(e *env) *cobra.Command {
 			unless --activate is given.
 
 			An interrupted reindex goes on when the database is opened next, in the
-			background, and reindex without --space then waits for it. Models shows how far
-			a space is; drop gives it up.`),
+			background, and reindex without --space then waits for it. --activate is
+			remembered, --rate is not. Models shows how far a space is; drop gives it up.`),
 		Example: example(`
 			fddhdb reindex wiki.db
 			fddhdb reindex wiki.db --space 1 --rate 5000 --activate`),
@@ -38,10 +41,17 @@ func reindexCommand(e *env) *cobra.Command {
 				}
 				bar := e.newProgress()
 				defer bar.end()
+				begun := false
 				opt.Space = space.n
-				opt.Progress = func(done, total int) { bar.report("encode", done, total) }
+				opt.Progress = func(done, total int) {
+					begun = true
+					bar.report("encode", done, total)
+				}
 				r, err := c.Reindex(cmd.Context(), opt)
 				bar.end()
+				if begun && errors.Is(err, context.Canceled) {
+					return wrap(err, "what is done is kept: reindex goes on with it, fddhdb models shows how far it is")
+				}
 				if err != nil {
 					return err
 				}

@@ -25,8 +25,9 @@ func rollbackCommand(e *env) *cobra.Command {
 			With --revision R it stays in the active space, or in --space N, and puts the
 			projections of revision R, which has to be one that is kept (models lists them),
 			back in use as a new revision: it takes back updates. What items have taught
-			since is taken out again, and they teach again only if they are written again.
-			Labels that update --grow-labels has given a direction stay, so that no revision
+			since is taken out again, and they teach again only if they are written again:
+			a later revision can be put back, too, but the next update starts from what is
+			left. Labels that update --grow-labels has given a direction stay, so that no revision
 			from before that can come back.`),
 		Example: example(`
 			fddhdb rollback wiki.db
@@ -87,6 +88,10 @@ func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space, revi
 		return e.printJSON(u)
 	}
 	e.printf("space %d of collection %s: the projections of revision %d are back in use, as revision %d\n", u.Space, c.Name(), revision, u.Revision)
+	if n := u.Forgotten; n > 0 {
+		e.printf("%s taken out again; written again, or by training, they teach\n",
+			plural(n, "item that has taught since is", "items that have taught since are"))
+	}
 	return nil
 }
 

@@ -102,7 +102,7 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 		e.printf("why: %s\n", u.Reason)
 	}
 	if n := u.Forgotten; n > 0 {
-		e.printf("%s, changed or deleted since, forgotten\n", plural(n, "item that had taught is", "items that had taught are"))
+		e.printf("%s taken out again: another vector, label or code has come since, or they are deleted\n", plural(n, "item that had taught is", "items that had taught are"))
 	}
 	if len(u.Grown) > 0 {
 		e.printf("%s a direction now: %s\n", plural(len(u.Grown), "label has", "labels have"), labelNames(u.Grown))
