@@ -24,6 +24,10 @@ type UpdateOptions struct {
 	// space first, and the items that carry them another code, by which they then
 	// teach. There are as many directions left as bits exceed the labels.
 	GrowLabels bool
+
+	// Progress, if not nil, is called from Update's goroutine after each block of items:
+	// "try" while those without labels are tried on a copy, "learn" while items teach.
+	Progress func(phase string, done, total int)
 }
 
 // An Update is what Update did.
@@ -112,6 +116,7 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 	out.Recoded = recoded
 	err = c.revise(ctx, opt.Space, func(u *updater) error {
 		out.Space, out.Revision = u.cv.space.ID, u.cv.space.Revision
+		u.progress = opt.Progress
 		if err := u.learn(ctx, opt.Teacher); err != nil {
 			return err
 		}
@@ -152,6 +157,9 @@ type updater struct {
 	skipped     int
 	forgotten   int
 	lead        string
+	progress    func(phase string, done, total int)
+	done        int // items that have taught, of about total
+	total       int
 	reason      string
 	teacherName string
 	parent      uint32   // of the revision
@@ -284,6 +292,10 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	if u.drift, err = measureDrift(ctx, u.v, u.cv, came); err != nil {
 		return err
 	}
+	u.total = int(labelled.GetCardinality())
+	if teacher == TeacherSelf || tries && teacher != TeacherAuto {
+		u.total += n
+	}
 	held := roaring.New()
 	if tries {
 		held = evenly(labelled, heldItems)
@@ -307,6 +319,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 		u.waiting, u.skipped = roaring.New(), 0
 		return u.teach(ctx, unlabelled, model.TeacherSelf, 0)
 	case adopt:
+		u.total = max(u.total, u.done+int(unlabelled.GetCardinality()))
 		u.waiting, u.skipped, u.l.refused = roaring.New(), 0, 0
 		return u.teach(ctx, unlabelled, model.TeacherModality, lead)
 	case tries:
@@ -390,7 +403,10 @@ func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, tea
 	if teacher == TeacherModality {
 		return lead, true, nil
 	}
-	err = u.eachItem(ctx, evenly(unlabelled, triedItems), func(_ []uint32, items []model.Example) error {
+	tried, done := evenly(unlabelled, triedItems), 0
+	err = u.eachItem(ctx, tried, func(_ []uint32, items []model.Example) error {
+		done += len(items)
+		u.report("try", done, int(tried.GetCardinality()))
 		return u.learning(guard.Learn(ctx, items))
 	})
 	if err != nil {
@@ -470,8 +486,17 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 		u.labelled += done.Labelled
 		u.unlabelled += done.Unlabelled
 		u.skipped += done.Skipped
+		u.done += len(rows)
+		u.report("learn", u.done, u.total)
 		return nil
 	})
+}
+
+// report tells how far the update has got.
+func (u *updater) report(phase string, done, total int) {
+	if u.progress != nil {
+		u.progress(phase, done, total)
+	}
 }
 
 // guard returns a guard that holds back labelled items: those given, which have not

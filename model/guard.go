@@ -245,11 +245,11 @@ func (v *Verdict) explain(modalities []Modality, worst int, loss, stderr float64
 	case v.Held < MinHeld:
 		v.Reason = fmt.Sprintf("%d labelled items could be measured, and it takes %d: hold back more", v.Held, MinHeld)
 	case !(v.Gain > v.StdErr):
-		v.Reason = fmt.Sprintf("taught by %s, held items are found by %+.3f mAP, which is not more than its standard error, %.3f", name, v.Gain, v.StdErr)
+		v.Reason = fmt.Sprintf("if %s taught them, labelled items that are held back would be found with %+.3f mAP, standard error %.3f: no clear gain", name, v.Gain, v.StdErr)
 	case worst >= 0:
-		v.Reason = fmt.Sprintf("taught by %s, held items are found by %+.3f mAP from %s, a loss of more than its standard error, %.3f", name, loss, modalities[worst].Name, stderr)
+		v.Reason = fmt.Sprintf("if %s taught them, labelled items that are held back would be found with %+.3f mAP by %s, standard error %.3f: a loss", name, loss, modalities[worst].Name, stderr)
 	default:
 		v.Adopt = true
-		v.Reason = fmt.Sprintf("taught by %s, held items are found by %+.3f mAP, more than its standard error, %.3f", name, v.Gain, v.StdErr)
+		v.Reason = fmt.Sprintf("taught by %s, labelled items that are held back are found with %+.3f mAP, standard error %.3f", name, v.Gain, v.StdErr)
 	}
 }

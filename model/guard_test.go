@@ -53,8 +53,8 @@ func TestGuard(t *testing.T) {
 		says    string
 		measure int // items, at least
 	}{
-		{"helps", helps, opt, 120, true, "more than its standard error", 100},
-		{"helps, views by target", helps, Options{Bits: 64, Views: ViewsTarget}, 120, true, "more than its standard error", 100},
+		{"helps", helps, opt, 120, true, "are found with +", 100},
+		{"helps, views by target", helps, Options{Bits: 64, Views: ViewsTarget}, 120, true, "are found with +", 100},
 		{"helps, but too few say so", helps, opt, 30, false, fmt.Sprintf("takes %d", MinHeld), 1},
 		{"nobody says so", helps, opt, 0, false, "0 labelled items", 0},
 		{"harms", harms, opt, 120, false, "standard error", 100},

@@ -100,5 +100,8 @@ func revisionError(flag string, revision uint32, err error) error {
 	if errors.Is(err, db.ErrNotFound) {
 		return usageErrorf("%s %d: %s; fddhdb models lists those that are kept", flag, revision, reason(err.Error()))
 	}
+	if errors.Is(err, db.ErrInvalid) {
+		return &failure{err} // the command line is right
+	}
 	return err
 }

@@ -57,7 +57,7 @@ func updateCommand(e *env) *cobra.Command {
 				opt.Space = space.n
 				bar := e.newProgress()
 				defer bar.end()
-				bar.report("updating", 0, 0)
+				opt.Progress = bar.report
 				u, err := c.Update(cmd.Context(), opt)
 				bar.end()
 				if err != nil {
