@@ -81,7 +81,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	}
 	total := cv.items
 	if b.until < cv.nextRow {
-		total = int(cv.live.Rank(uint32(b.until)))
+		total = int(cv.live.Rank(uint32(b.until - 1)))
 	}
 	block, err := encodeRows(ctx, v, cv, sp.space, b.workers, from, b.until, size, func(n int) { b.at(before+n, max(before+n, total)) })
 	if err != nil {

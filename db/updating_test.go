@@ -1,0 +1,219 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// activeSpace returns what is told of the active space.
+func activeSpace(t testing.TB, c *Collection) SpaceInfo {
+	t.Helper()
+	all, err := c.Spaces(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.State == SpaceActive {
+			return s
+		}
+	}
+	t.Fatal("no space is active")
+	return SpaceInfo{}
+}
+
+// eventually waits for something that happens in the background.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in 20 seconds not: %s", what)
+		}
+	}
+}
+
+// What waited when the database was closed counts, and so does what has taught and is
+// deleted.
+func TestWhatStartsAnUpdate(t *testing.T) {
+	fs := vfs.NewMem()
+	opts := &Options{FS: fs, UpdateItems: 50}
+	d := mustOpen(t, "db", opts)
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(200, synth.Config{Seed: 9})
+	putAll(t, c, items[:100])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	for i := range 3 { // 40 each time
+		putAll(t, c, items[100+30*i:130+30*i])
+		mustClose(t, d)
+		d = mustOpen(t, "db", opts)
+		c = mustCollection(t, d, "main")
+	}
+	eventually(t, "an update of 90 items", func() bool { return activeSpace(t, c).Pending == 0 })
+	before := activeSpace(t, c).Revision
+	var keys []string
+	for _, it := range items[:60] {
+		keys = append(keys, it.Key)
+	}
+	if _, err := c.Delete(ctx, keys...); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an update after 60 deletions", func() bool { return activeSpace(t, c).Revision > before })
+	checkStatistics(t, c, 0)
+	mustClose(t, d)
+}
+
+// An update that has nothing to store is not repeated because others write.
+func TestUpdatesThatRefuseAreNotRepeated(t *testing.T) {
+	_, c := openPairs(t)
+	other, err := c.db.CreateCollection(ctx, "other", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(201, synth.Config{Seed: 9})
+	putAll(t, c, items[:100])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	for _, it := range items[100:] {
+		it.Labels = nil
+	}
+	putAll(t, c, items[100:200])
+	written := func() (n int) {
+		if err := c.read(func(_ *view, cv *collectionView) error { n = cv.written; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := written(); n != 100 {
+		t.Errorf("%d items were written", n)
+	}
+	mustUpdate(t, c, UpdateOptions{Teacher: TeacherLabels})
+	putAll(t, other, items[200:])
+	if n := written(); n != 0 {
+		t.Errorf("%d items wait for an update that has looked at them", n)
+	}
+}
+
+// Items that lack the modality that teaches wait for another teacher.
+func TestItemsThatOneTeacherSkips(t *testing.T) {
+	_, c := openPairs(t)
+	items := pairs(400, synth.Config{Seed: 9})
+	putAll(t, c, items[:200])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	for i, it := range items[200:] {
+		it.Labels = nil
+		delete(it.Vectors, []string{"image", "text"}[i%2])
+	}
+	putAll(t, c, items[200:])
+	if u := mustUpdate(t, c, UpdateOptions{Teacher: TeacherModality}); u.Unlabelled != 100 || u.Skipped != 100 {
+		t.Errorf("%+v", u)
+	}
+	if u := mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf}); u.Unlabelled != 100 {
+		t.Errorf("%+v", u)
+	}
+	checkStatistics(t, c, 0)
+}
+
+// Sums from which most has gone are not stored: what has gone leaves its rounding.
+func TestStatisticsThatHaveShrunk(t *testing.T) {
+	w := newWorld(t, pairsSchema, true)
+	items := pairs(200, synth.Config{Seed: 9})
+	opt := model.Options{Bits: 32, Features: map[string]model.FeatureKind{}, Map: map[string]model.MapKind{}}
+	for _, m := range pairsSchema.Modalities {
+		opt.Features[m.Name], opt.Map[m.Name] = model.FeaturesRaw, model.MapLinear
+	}
+	for key, by := range map[string]float32{"long": 6e5, "longer than others": 2500} {
+		it := *items[150]
+		it.Key, it.Vectors = key, map[string][]float32{}
+		for name, x := range items[150].Vectors {
+			for _, v := range x {
+				it.Vectors[name] = append(it.Vectors[name], by*v)
+			}
+		}
+		w.put([]*Item{&it})
+	}
+	w.put(items[:100])
+	mustTrain(t, w.c, TrainOptions{Options: opt})
+	for _, key := range []string{"long", "longer than others"} {
+		if _, err := w.c.Delete(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+		mustUpdate(t, w.c, UpdateOptions{})
+		w.reopen()
+		checkStatistics(t, w.c, 0)
+	}
+}
+
+// A space that is built slowly is complete when the items have codes that there were
+// when it began, however many come meanwhile: these have codes already.
+func TestReindexEndsWhileItemsCome(t *testing.T) {
+	_, c := openPairs(t)
+	items := pairs(400, synth.Config{Seed: 9})
+	putAll(t, c, items[:60])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
+	n := 0
+	r, err := c.Reindex(ctx, ReindexOptions{Rate: 200, Progress: func(done, total int) {
+		if total != 60 || done > total {
+			t.Errorf("%d of %d", done, total)
+		}
+		if n < 1000 { // more come in a block than there are in one
+			putMany(t, c, items, n, 40)
+			n += 40
+		}
+	}})
+	if err != nil || r.Items != 60+n || n > 400 {
+		t.Errorf("%+v, %v, after %d more items", r, err, n)
+	}
+	in, err := c.InSpace(r.Space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range allItems(t, in) {
+		if it.Code == nil {
+			t.Errorf("item %s has no code", it.Key)
+		}
+	}
+}
+
+// putMany puts copies of items under other keys.
+func putMany(t testing.TB, c *Collection, items []*Item, from, n int) {
+	t.Helper()
+	var more []*Item
+	for i := from; i < from+n; i++ {
+		it := *items[i%len(items)]
+		it.Key = fmt.Sprint("more ", i)
+		more = append(more, &it)
+	}
+	putAll(t, c, more)
+}
+
+// Growing labels ends with its context, and says of all labels when no direction is
+// left.
+func TestGrowingManyLabels(t *testing.T) {
+	_, c := openPairs(t)
+	items := pairs(100, synth.Config{Seed: 9})
+	putAll(t, c, items)
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
+	for i := range 500 {
+		it := *items[i%100]
+		it.Key, it.Labels = fmt.Sprint("n", i), []string{fmt.Sprint("label ", i)}
+		putAll(t, c, []*Item{&it})
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := c.Update(gone, UpdateOptions{GrowLabels: true}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	u := mustUpdate(t, c, UpdateOptions{GrowLabels: true})
+	if len(u.Grown) != 12 || len(u.NoDirection) != 488 || u.Recoded != 12 {
+		t.Errorf("%d labels have grown, %d have not, %d items have another code", len(u.Grown), len(u.NoDirection), u.Recoded)
+	}
+}
