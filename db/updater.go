@@ -1,0 +1,134 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// An updater makes one revision of a space.
+type updater struct {
+	c        *Collection
+	v        *view
+	cv       *collectionView // as seen in the space
+	l        *learner
+	revision uint32 // afterwards
+
+	rows        []uint32 // that have taught
+	lessons     [][]byte // the codes that they have taught, as they are stored
+	seen        *roaring.Bitmap
+	waiting     *roaring.Bitmap // rows without labels that have not been let teach
+	left        *roaring.Bitmap // rows whose vectors are far too long; they stay pending
+	outliers    *outliers
+	labelled    int
+	unlabelled  int
+	skipped     int
+	forgotten   int
+	lead        string
+	progress    func(phase string, done, total int)
+	done        int // items that have taught, of about total
+	total       int
+	reason      string
+	teacherName string
+	parent      uint32   // of the revision
+	checkpoint  bool     // store the statistics, however few have taught
+	recode      []uint32 // labels whose rows are to get other codes
+	drift       *Drift
+}
+
+// revise runs f with an updater of a space: it has a view, and the learner is up to
+// date with it. Rows that change from then on are recorded. Where f fails, the learner
+// forgets what it has learned.
+func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) error) error {
+	v, id, err := c.beginRevision(ctx, space)
+	if err != nil {
+		return err
+	}
+	defer v.release()
+	defer func() {
+		// Whatever became of the context.
+		_ = c.exclusive(context.WithoutCancel(ctx), true, func(_ *group, s *collectionState) error {
+			if sp := s.spaceByID(id); sp != nil {
+				sp.changed = nil
+			}
+			return nil
+		})
+	}()
+	cv, err := v.collection(c.id, c.name)
+	if err != nil {
+		return err
+	}
+	if cv, err = cv.inSpace(id); err != nil {
+		return err
+	}
+	l, err := c.db.learner(ctx, v, cv)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	u := &updater{
+		c: c, v: v, cv: cv, l: l, revision: cv.space.Revision, parent: cv.space.Revision,
+		seen: roaring.New(), left: roaring.New(), waiting: roaring.New(), forgotten: l.forgotten,
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			l.forget()
+		}
+	}()
+	err = f(u)
+	kept = err == nil
+	return err
+}
+
+// beginRevision returns the view to learn from and the number of the space; from then
+// on the committer records the rows that change.
+func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, uint32, error) {
+	var v *view
+	for {
+		busy := false
+		// It is shown that what was written so far is being looked at.
+		err := c.db.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
+			s := g.c.states[c.id]
+			if s == nil {
+				return notFound("collection %q", c.name)
+			}
+			sp := s.spaceByID(space)
+			if space == 0 {
+				sp = s.active()
+			}
+			switch {
+			case s.codesOnly():
+				return invalid("collection %q has no model: its items bring their codes", s.Name)
+			case sp == nil && space == 0:
+				return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, s.Name)
+			case sp == nil:
+				return notFound("space %d of collection %q", space, s.Name)
+			case sp.numbers.Building:
+				return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, sp.ID, s.Name)
+			}
+			space = sp.ID
+			if busy = sp.changed != nil; busy {
+				return nil
+			}
+			sp.changed, sp.written, s.dirty = roaring.New(), 0, true
+			v = c.db.current.Load() // only the committer replaces it
+			v.acquire()
+			return nil
+		}})
+		if err != nil || !busy {
+			return v, space, err
+		}
+		// Another update goes on; it has the learner until it has ended.
+		l, err := c.db.learners.get(ctx, learnerKey{c.id, space})
+		if err != nil {
+			return nil, 0, err
+		}
+		l.release()
+		if err := sleepUntil(ctx, time.Now().Add(time.Millisecond)); err != nil {
+			return nil, 0, err
+		}
+	}
+}

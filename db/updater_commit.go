@@ -1,0 +1,202 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// This file makes what was learned a revision.
+
+// commit makes what was learned a revision, and stores what taught it.
+func (u *updater) commit(ctx context.Context) error {
+	changes := len(u.rows) > 0 || u.forgotten > 0 || u.checkpoint
+	if !changes && u.seen.IsEmpty() {
+		return nil
+	}
+	var next *space
+	var d *revisionDescriptor
+	var projections, statistics []byte
+	if changes {
+		m, err := u.l.online.Revision()
+		if err != nil {
+			return u.learning(err)
+		}
+		sp := u.cv.space
+		next = sp.revised(sp.Revision+1, m)
+		if projections, err = m.MarshalRevision(sp.trained); err != nil {
+			return u.learning(err)
+		}
+		if d, err = u.descriptor(m, next.Revision, projections); err != nil {
+			return err
+		}
+		u.l.ahead += len(u.rows)
+		if u.checkpoint = u.checkpoint || u.l.ahead >= checkpointItems && !u.l.shrunk(); u.checkpoint {
+			if statistics, err = u.l.online.Statistics().MarshalBinary(); err != nil {
+				return u.learning(err)
+			}
+		}
+	}
+	err := u.inSpace(ctx, func(g *group, s *collectionState, sp *spaceState) error {
+		if next == nil {
+			g.notPending(sp, u.seen)
+			s.dirty = true
+			return nil
+		}
+		if next.Revision == maxRows {
+			return fmt.Errorf("%w: revisions of space %d", ErrFull, sp.ID)
+		}
+		departures, err := u.departures(sp)
+		if err != nil {
+			return err
+		}
+		recode, err := carriers(g.c.store, s.ID, u.recode)
+		if err != nil {
+			return err
+		}
+		if err := g.writeRevision(sp, d, projections); err != nil {
+			return err
+		}
+		if statistics != nil {
+			if err := g.writeCheckpoint(sp, statistics, u.l.outbox); err != nil {
+				return err
+			}
+			sp.numbers.Checkpoint = uint64(next.Revision)
+		}
+		for i, row := range u.rows {
+			if departures[row] == nil {
+				g.learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
+				continue
+			}
+			if err := g.depart(sp, departures[row]); err != nil {
+				return err
+			}
+		}
+		g.notPending(sp, u.seen)
+		for it := recode.Iterator(); it.HasNext(); {
+			g.setOnline(sp, codec.SetRecode, it.Next(), true)
+		}
+		sp.revise(next)
+		s.dirty = true
+		return nil
+	})
+	if err != nil || next == nil {
+		return err
+	}
+	u.revision = next.Revision
+	u.l.revision, u.l.forgotten = next.Revision, 0
+	if statistics != nil {
+		u.l.ahead = 0
+	}
+	return nil
+}
+
+// inSpace runs f in the committer, alone, with the space, which must be as it was.
+func (u *updater) inSpace(ctx context.Context, f func(g *group, s *collectionState, sp *spaceState) error) error {
+	return u.c.exclusive(ctx, false, func(g *group, s *collectionState) error {
+		sp := s.spaceByID(u.cv.space.ID)
+		if sp == nil {
+			return notFound("space %d of collection %q, which was being updated", u.cv.space.ID, s.Name)
+		}
+		if sp.space != u.cv.space {
+			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile", ErrBusy, sp.ID, s.Name)
+		}
+		return f(g, s, sp)
+	})
+}
+
+// departures returns what rows have just taught that have changed since: it has to be
+// taken out again.
+func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error) {
+	out := map[uint32]*codec.Departure{}
+	bytes := 0
+	for i, row := range u.rows {
+		if !sp.changed.Contains(row) {
+			continue
+		}
+		if bytes > MaxBatchBytes {
+			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", ErrBusy, sp.ID)
+		}
+		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
+		d, err := departure(u.v.snap, u.cv.descriptor, sp.modalities, row, l)
+		if err != nil {
+			return nil, err
+		}
+		out[row] = d
+		bytes += d.Bytes()
+	}
+	return out, nil
+}
+
+// notPending takes rows from the pending ones, but those that have changed since the
+// updater took its view.
+func (g *group) notPending(sp *spaceState, seen *roaring.Bitmap) {
+	it := roaring.AndNot(seen, sp.changed).Iterator()
+	for it.HasNext() {
+		g.setOnline(sp, codec.SetPending, it.Next(), false)
+	}
+}
+
+// descriptor describes the revision.
+func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte) (*revisionDescriptor, error) {
+	residuals, err := m.Residual(u.l.online.Statistics())
+	if err != nil {
+		return nil, u.learning(err)
+	}
+	d := &revisionDescriptor{Model: chunkedOf(projections), Outbox: u.l.outbox, RevisionInfo: RevisionInfo{
+		Revision: revision, Parent: u.parent, Created: now(),
+		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
+		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
+		Residual: map[string]float64{}, Drift: u.drift,
+	}}
+	for i, t := range u.cv.space.modalities {
+		d.Residual[u.cv.Modalities[t].Name] = residuals[i]
+	}
+	return d, nil
+}
+
+// keptRevisions is how many revisions are kept besides the first one and those that are
+// pinned, the present one included.
+const keptRevisions = 8
+
+// writeRevision stores a revision, and deletes those that need not be kept.
+func (g *group) writeRevision(sp *spaceState, d *revisionDescriptor, projections []byte) error {
+	if err := g.writeRevisionDescriptor(sp, d); err != nil {
+		return err
+	}
+	prefix := codec.RevisionPrefix(sp.in, sp.ID, d.Revision)
+	if err := g.writeChunks(prefix, 1, projections); err != nil {
+		return err
+	}
+	kept := append(slices.Clone(sp.revisions), d) // views share the slice
+	loose := 0
+	for i := len(kept) - 1; i >= 0; i-- {
+		if r := kept[i]; r.Pinned || r.Revision == 1 {
+			continue
+		}
+		if loose++; loose <= keptRevisions {
+			continue
+		}
+		prefix := codec.RevisionPrefix(sp.in, sp.ID, kept[i].Revision)
+		if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+			return err
+		}
+		kept = slices.Delete(kept, i, i+1)
+	}
+	sp.revisions = kept
+	return nil
+}
+
+func (g *group) writeRevisionDescriptor(sp *spaceState, d *revisionDescriptor) error {
+	b, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return g.batch.Set(codec.RevisionKey(sp.in, sp.ID, d.Revision, 0), b, nil)
+}
