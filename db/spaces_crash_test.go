@@ -393,6 +393,7 @@ func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (stat
 // A machine that stops at any change to the file system leaves every space as it was
 // before what was going on, or after it, and nothing by halves.
 func TestCrashesAroundSpaces(t *testing.T) {
+	longTest(t)
 	every := 1
 	if testing.Short() {
 		every = 9
@@ -423,6 +424,7 @@ func TestCrashesAroundSpaces(t *testing.T) {
 // Whichever change to the file system fails, what was acknowledged is there afterwards,
 // and what was not is there whole or not at all.
 func TestEveryFailedChangeAroundSpaces(t *testing.T) {
+	longTest(t)
 	clean, err := (&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {})
 	if err != nil {
 		t.Fatal(err)
@@ -472,6 +474,7 @@ func (f *failRead) MaybeError(op errorfs.Op) error {
 
 // Whichever read fails, nothing is done by halves either.
 func TestEveryFailedReadAroundSpaces(t *testing.T) {
+	longTest(t)
 	clean, err := (&spacesLife{fs: vfs.NewMem()}).lead(t, func(int, string) {})
 	if err != nil {
 		t.Fatal(err)
