@@ -99,6 +99,9 @@ func TestEveryFailedChange(t *testing.T) {
 		} else if err != nil {
 			t.Fatalf("change %d failed: %v", k, err)
 		}
+		if err := complete(c); err != nil { // a training that was cut short goes on by itself
+			t.Fatalf("change %d failed: %v", k, err)
+		}
 		for _, key := range there {
 			if _, err := c.Get(ctx, key); err != nil {
 				t.Errorf("change %d failed: %v", k, err)
