@@ -62,22 +62,32 @@ func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
 	return b.err
 }
 
-func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
+// usable refuses a batch that cannot take more, and a collection it cannot write to.
+func (b *Batch) usable(c *Collection) error {
 	switch {
 	case b.db == nil:
 		return invalid("a batch comes from NewBatch")
 	case c == nil:
 		return invalid("no collection")
-	case item == nil:
-		return invalid("no item")
 	case b.done:
 		return invalid("the batch has been committed")
 	case c.db != b.db:
 		return invalid("the collection %q is of another database", c.name)
-	case c.pin != nil:
-		return c.writable()
-	case kind == deleteItem && item.Key == "":
-		return invalid("key \"\": 1 to %d bytes of UTF-8 are possible", MaxKeyBytes)
+	}
+	return c.writable()
+}
+
+func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
+	if err := b.usable(c); err != nil {
+		return err
+	}
+	if item == nil {
+		return invalid("no item")
+	}
+	if kind == deleteItem {
+		if err := checkWholeKey(item.Key); err != nil {
+			return err
+		}
 	}
 	if done, err := b.addBulk(c, kind, item); done {
 		return err
@@ -87,7 +97,7 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 		switch kind {
 		case deleteItem:
 			ch.item = &checked{key: item.Key}
-			return checkKey(item.Key)
+			return nil
 		case addLabels:
 			ch.item = &checked{labels: slices.Clone(item.Labels)}
 			for _, l := range item.Labels {

@@ -37,6 +37,9 @@
 // memory in the background; searches read the store until they are there, while
 // writes, Train, Evaluate and Codes wait. One process has a database open at a time.
 //
+// Who writes depending on what it has read uses PutIf, or Expect of a Batch, which
+// commit only if that is still so.
+//
 // # Durability
 //
 // When a write returns, it is on stable storage, unless Options.NoSync. A Batch

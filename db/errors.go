@@ -23,6 +23,7 @@ var (
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version
 	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can mend it; nothing was changed
 	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces, labels or collections
+	ErrConflict    = errors.New("fddhdb: conflict")                  // an item is not what a batch expects
 	ErrBusy        = errors.New("fddhdb: busy")                      // a training, or the building of a space, is going on
 	ErrFailed      = errors.New("fddhdb: database has failed")       // a write to disk failed; reopen to recover
 )

@@ -18,7 +18,8 @@ import (
 type change struct {
 	collection uint32
 	kind       changeKind
-	item       *checked  // of a delete only the key, of addLabels only the labels
+	item       *checked  // of a delete and an expectation only the key, of addLabels only the labels
+	old        *checked  // of an expectation: the item that must be there; nil: none
 	encs       encodings // of a put: made by the caller, for the spaces it saw
 	found      bool      // out: the item was there before
 }
@@ -30,6 +31,7 @@ const (
 	mergeItem             // set only what is given
 	deleteItem            // nothing happens where there is none
 	addLabels             // give ids to item.labels, in order
+	expectItem            // go on only if what is stored is old
 )
 
 // A group is what one commit writes, while it is being made. Blocks and layers
@@ -96,6 +98,14 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 		s := g.c.states[ch.collection]
 		if s == nil {
 			return 0, notFound("collection %d", ch.collection)
+		}
+		if ch.kind == expectItem {
+			size, err := g.expected(s, ch)
+			if err != nil {
+				return 0, err
+			}
+			bytes += size
+			continue
 		}
 		newLabels[s.ID] += uint64(len(ch.item.labels))
 		if newLabels[s.ID]+uint64(len(s.labels.all())) > maxRows {
@@ -239,6 +249,9 @@ func (g *group) freeKey(s *collectionState, there map[itemKey]bool) (string, err
 // memory undefined; only a batch that cannot grow could be the reason.
 func (g *group) apply(r *request) error {
 	for _, ch := range r.changes {
+		if ch.kind == expectItem {
+			continue // resolve has seen to it
+		}
 		s := g.c.states[ch.collection]
 		s.dirty = true
 		var err error

@@ -130,6 +130,14 @@ func checkKey(key string) error {
 	return nil
 }
 
+// checkWholeKey is checkKey where an item must have a key.
+func checkWholeKey(key string) error {
+	if key == "" {
+		return invalid("key \"\": 1 to %d bytes of UTF-8 are possible", MaxKeyBytes)
+	}
+	return checkKey(key)
+}
+
 func checkLabel(l string) error {
 	if l == "" || len(l) > MaxLabelBytes || !utf8.ValidString(l) {
 		return invalid("label %q: 1 to %d bytes of UTF-8 are possible", l[:min(len(l), 40)], MaxLabelBytes)

@@ -1,0 +1,138 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// PutIf stores an item, as Put does, if what is stored under its key is still old, and
+// else nothing: the error is ErrConflict then. old is the item as Get returned it, or
+// nil if there must be none. It is compared with what is stored, without codes in a
+// collection that learns them; so what has been changed and changed back is as it was.
+func (c *Collection) PutIf(ctx context.Context, item, old *Item) error {
+	b := c.db.NewBatch()
+	b.PutIf(c, item, old)
+	return b.Commit(ctx)
+}
+
+// PutIf adds an item to store, and the condition of Collection.PutIf, for the whole
+// batch; see Expect.
+func (b *Batch) PutIf(c *Collection, item, old *Item) error {
+	if b.err == nil && item == nil {
+		b.err = invalid("no item")
+	}
+	if b.err == nil {
+		b.Expect(c, item.Key, old)
+	}
+	return b.Put(c, item)
+}
+
+// Expect adds a condition: Commit stores the changes of the batch, all of them, if what is
+// stored under the key before them is still old, as Get returned it, or nothing if old is
+// nil; else it stores none and returns ErrConflict. So several items can be read, and
+// written depending on each other, without a lock: whoever finds that another was faster reads
+// again. It costs reading the item, in the committer.
+func (b *Batch) Expect(c *Collection, key string, old *Item) error {
+	if b.err == nil {
+		b.err = b.expect(c, key, old)
+	}
+	return b.err
+}
+
+func (b *Batch) expect(c *Collection, key string, old *Item) error {
+	if err := b.usable(c); err != nil {
+		return err
+	}
+	if err := checkWholeKey(key); err != nil {
+		return err
+	}
+	if b.bulk != nil {
+		b.spill()
+	}
+	b.single = true // a bulk load reads nothing that it does not replace
+	ch := &change{collection: c.id, kind: expectItem, item: &checked{key: key}}
+	if old != nil {
+		if old.Key != key {
+			return invalid("the item that is expected under key %q has key %q", key, old.Key)
+		}
+		err := c.read(func(_ *view, cv *collectionView) (err error) {
+			ch.old, err = cv.check(old, false)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		b.bytes += ch.old.bytes()
+	}
+	b.changes = append(b.changes, ch)
+	return nil
+}
+
+// expected checks what a change expects of what is stored, and returns about how many
+// bytes it has read.
+func (g *group) expected(s *collectionState, ch *change) (bytes int, err error) {
+	conflict := func(how string) (int, error) {
+		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", ErrConflict, ch.item.key, s.Name, how)
+	}
+	if !s.loaded() {
+		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
+	}
+	st, err := g.row(s, ch.item.key)
+	switch {
+	case err != nil:
+		return 0, err
+	case ch.old == nil && st.found:
+		return conflict("is there already")
+	case ch.old == nil:
+		return 0, nil
+	case !st.found:
+		return conflict("is gone")
+	}
+	if bytes, err = g.fetch(s, st.row, true); err != nil {
+		return 0, err
+	}
+	if !g.items[itemRow{s.ID, st.row}].equal(ch.old) {
+		return conflict("has changed")
+	}
+	return bytes, nil
+}
+
+// equal reports whether two items are the same, but for their keys and the order of their
+// labels, bit for bit.
+func (it *checked) equal(other *checked) bool {
+	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
+	bits := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+	same := func(a, b model.Vector) bool {
+		return a.Present() == b.Present() && slices.Equal(a.Index, b.Index) && slices.EqualFunc(a.Value, b.Value, bits)
+	}
+	for t := range max(len(it.vectors), len(other.vectors)) {
+		if !same(it.vector(t), other.vector(t)) {
+			return false
+		}
+	}
+	return slices.Equal(it.code, other.code) && slices.Equal(sorted(it.labels), sorted(other.labels)) &&
+		slices.EqualFunc(it.fields, other.fields, sameField) && bytes.Equal(it.payload, other.payload)
+}
+
+// vector returns the vector of a modality, which may be absent.
+func (it *checked) vector(t int) model.Vector {
+	if t < len(it.vectors) {
+		return it.vectors[t]
+	}
+	return model.Vector{}
+}
+
+func sameField(a, b codec.Field) bool {
+	x, ok := a.Value.(float64)
+	if !ok {
+		return a == b
+	}
+	y, ok := b.Value.(float64)
+	return ok && a.ID == b.ID && math.Float64bits(x) == math.Float64bits(y)
+}
