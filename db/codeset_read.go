@@ -23,7 +23,7 @@ func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
 		}
 	}
 	if cv.space.views[0] == sharedView {
-		return &cv.sets[0], nil
+		return &cv.sets[0], cv.sets[0].damage()
 	}
 	if t < 0 {
 		var names []string
@@ -35,7 +35,7 @@ func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
 	}
 	for i := range cv.sets {
 		if of, _ := cv.sets[i].target(); of == t {
-			return &cv.sets[i], nil
+			return &cv.sets[i], cv.sets[i].damage()
 		}
 	}
 	return nil, cv.unlearned(t)

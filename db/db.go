@@ -178,10 +178,15 @@ func (d *DB) start(store *pebble.DB) error {
 				if set.stored.NextCode > loadAtOnce {
 					continue
 				}
-				if set.table, err = loadTable(context.Background(), store, cv, &cv.spaces[i].sets[j], d.opts.IndexCacheBytes < 0); err != nil {
+				set.table, err = loadTable(context.Background(), store, cv, &cv.spaces[i].sets[j], d.opts.IndexCacheBytes < 0)
+				switch {
+				case err == nil:
+					set.loading, s.dirty = nil, true
+				case errors.Is(err, ErrCorrupt): // concerns whoever needs these codes
+					d.notLoaded(cv, set.loading, err)
+				default:
 					return err
 				}
-				set.loading, s.dirty = nil, true
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,6 +46,25 @@ func (l *loading) wait(ctx context.Context) error {
 	}
 }
 
+// ended reports whether nobody need wait any more.
+func (l *loading) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// damage returns what is wrong with the codes of a set, if loading them has found
+// something: the store could be searched without them, but by what it says.
+func (v *codeSetView) damage() error {
+	if v.loading != nil && v.loading.ended() && errors.Is(v.loading.err, ErrCorrupt) {
+		return v.loading.err
+	}
+	return nil
+}
+
 // loadAtOnce is the number of codes that are loaded before Open returns: it takes
 // a few milliseconds.
 const loadAtOnce = 10_000
@@ -61,7 +81,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
 	for set, cv := range v.sets() {
-		if set.loading == nil || set.table != nil {
+		if set.loading == nil || set.table != nil || set.loading.ended() {
 			continue
 		}
 		select {
@@ -83,16 +103,23 @@ func (d *DB) load(ctx context.Context, v *view) {
 				return nil
 			}})
 		}
-		if err != nil {
-			if ctx.Err() != nil {
-				err = ErrClosed
-			} else {
-				d.opts.Logger.Error("codes not loaded", "collection", cv.Name, "error", err)
-			}
-			set.loading.err = err
+		switch {
+		case err == nil:
+			close(set.loading.done)
+		case ctx.Err() != nil:
+			set.loading.err = ErrClosed
+			close(set.loading.done)
+		default:
+			d.notLoaded(cv, set.loading, err)
 		}
-		close(set.loading.done)
 	}
+}
+
+// notLoaded tells those who need codes why they cannot have them.
+func (d *DB) notLoaded(cv *collectionView, l *loading, err error) {
+	d.opts.Logger.Error("codes not loaded", "collection", cv.Name, "error", err)
+	l.err = err
+	close(l.done)
 }
 
 // loaded waits until the codes of the collection are in memory.

@@ -293,7 +293,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind   byte
 		damage func(d *DB, key []byte) error
-		open   bool // found when the codes are loaded, at the latest
+		open   bool // found when the codes are loaded, at the latest: nothing searches or writes them then
 	}{
 		"a posting names a missing code": {codec.KindSubstring, func(d *DB, key []byte) error {
 			return d.store.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
@@ -352,12 +352,19 @@ func TestDamagedIndexIsReported(t *testing.T) {
 				t.Error("nobody has noticed")
 			}
 			mustClose(t, d)
-			d, err = Open("db", &Options{FS: fsys})
+			d = mustOpen(t, "db", &Options{FS: fsys})
+			defer mustClose(t, d)
+			err = mustCollection(t, d, "main").Put(ctx, &Item{Key: "new", Code: []byte{3}})
 			if (err != nil) != tc.open || err != nil && !errors.Is(err, ErrCorrupt) {
-				t.Errorf("open: %v", err)
+				t.Errorf("put after opening: %v", err)
 			}
-			if err == nil {
-				mustClose(t, d)
+			if !tc.open {
+				return
+			}
+			for what, err := range damagedUses(mustCollection(t, d, "main")) {
+				if what != "get" && !errors.Is(err, ErrCorrupt) {
+					t.Errorf("%s after opening: %v", what, err)
+				}
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDe
 // space ErrNoModel.
 func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pinned bool) error {
 	space = c.spaceOr(space)
-	return c.changeSpaces(ctx, func(g *group, s *collectionState) error {
+	return c.changeSpaces(ctx, false, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		if space == 0 {
 			sp = s.active()

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -9,7 +10,7 @@ import (
 // one before stands by from then on. Activating the active space does nothing. A space
 // that is being built gives ErrBusy, one that does not exist ErrNotFound.
 func (c *Collection) Activate(ctx context.Context, space uint32) error {
-	return c.changeSpaces(ctx, func(_ *group, s *collectionState) error {
+	return c.changeSpaces(ctx, false, func(_ *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
@@ -27,7 +28,7 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 // commit, and returns its number: doing it twice changes nothing. Where there is none,
 // because there never was one or it has been dropped, it gives ErrInvalid.
 func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
-	err = c.changeSpaces(ctx, func(_ *group, s *collectionState) error {
+	err = c.changeSpaces(ctx, false, func(_ *group, s *collectionState) error {
 		sp := s.spaceByID(uint32(s.counters.PreviousSpace))
 		if sp == nil {
 			return invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
@@ -41,9 +42,10 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 
 // Drop deletes a space, its codes, its model and its revisions, in one commit. The
 // active space cannot be dropped (ErrInvalid): activate another one before. One that is
-// being built can; whoever builds it gets ErrNotFound. Snapshots go on seeing it.
+// being built can; whoever builds it gets ErrNotFound. So can one whose codes are damaged,
+// which writes to the collection are refused for. Snapshots go on seeing it.
 func (c *Collection) Drop(ctx context.Context, space uint32) error {
-	err := c.changeSpaces(ctx, func(g *group, s *collectionState) error {
+	err := c.changeSpaces(ctx, true, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
@@ -59,8 +61,9 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 	return err
 }
 
-// changeSpaces runs f in the committer, when all codes are in memory.
-func (c *Collection) changeSpaces(ctx context.Context, f func(g *group, s *collectionState) error) error {
+// changeSpaces runs f in the committer, when all codes are in memory, or, with damaged,
+// as far as they can be.
+func (c *Collection) changeSpaces(ctx context.Context, damaged bool, f func(g *group, s *collectionState) error) error {
 	if !c.db.guard.enter() {
 		return ErrClosed
 	}
@@ -68,7 +71,7 @@ func (c *Collection) changeSpaces(ctx context.Context, f func(g *group, s *colle
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.loaded(ctx); err != nil && !(damaged && errors.Is(err, ErrCorrupt)) {
 		return err
 	}
 	return c.exclusive(ctx, false, f)

@@ -1,0 +1,69 @@
+package db
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// Damage in the codes of a space that stands by concerns it alone: the database opens,
+// the others are searched, and writes go on when it has been dropped. What loading it has
+// found is not searched past.
+func TestDamagedSpaceCanBeDropped(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := d.CreateCollection(ctx, "other", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(60, synth.Config{})
+	putAll(t, c, items)
+	mustTrain(t, c, TrainOptions{})
+	mustTrain(t, c, TrainOptions{})
+	want, err := c.Search(ctx, Query{Key: "k7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range d.storeKeys(t) {
+		if kind := key[0]; kind == codec.KindCodes && key[8] == 1 { // of the first space
+			if err := d.store.Delete(key, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mustClose(t, d)
+
+	d = mustOpen(t, dir, nil)
+	defer d.Close()
+	c, other = mustCollection(t, d, "main"), mustCollection(t, d, other.name)
+	if got, err := c.Search(ctx, Query{Key: "k7"}); err != nil || len(got.Hits) != len(want.Hits) || got.Hits[3].Key != want.Hits[3].Key {
+		t.Errorf("in the space that is whole: %+v, %v", got, err)
+	}
+	for what, err := range map[string]error{
+		"search":   second(c.Search(ctx, Query{Key: "k7", Space: 1})),
+		"put":      c.Put(ctx, items[0]),
+		"activate": c.Activate(ctx, 1),
+		"train":    second(c.Train(ctx, TrainOptions{})),
+	} {
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := other.Put(ctx, items[0]); err != nil {
+		t.Error(err)
+	}
+	if err := c.Drop(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Put(ctx, items[0]); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	mustTrain(t, c, TrainOptions{})
+	checkSpaces(t, d)
+}
