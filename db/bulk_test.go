@@ -349,6 +349,7 @@ func TestAutomaticKeysOfABulkLoad(t *testing.T) {
 
 // What does not fit a bulk load is stored all the same.
 func TestBatchesThatAreNoBulkLoad(t *testing.T) {
+	longTest(t)
 	items := codeItems(bulkItems+10, 16, 1, prefixed("k"))
 	for name, change := range map[string]func(w *world, b *Batch) error{
 		"merge":         func(w *world, b *Batch) error { return b.Merge(w.c, &Item{Key: "k5", Payload: []byte("p")}) },

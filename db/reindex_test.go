@@ -293,6 +293,9 @@ func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[
 // What is written while a space is being built is in it as if it had been written before.
 func TestWritesWhileReindexing(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
+		if testing.Short() && !noSync {
+			continue
+		}
 		items, fresh := mixedPairs(600, 2), mixedPairs(100, 3)
 		for i, it := range fresh {
 			it.Key = fmt.Sprint("fresh", i)

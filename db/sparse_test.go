@@ -252,6 +252,7 @@ func TestSparseIsDense(t *testing.T) {
 
 // TestSparseBulk: in a load that goes around the log.
 func TestSparseBulk(t *testing.T) {
+	longTest(t)
 	w := openTwin(t, t.TempDir())
 	items := bags(t, 2, bulkItems+10)
 	b := w.d.NewBatch()
