@@ -4,7 +4,7 @@ FUZZTIME ?= 60s
 SOAKTIME ?= 10m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build test race lint fuzz soak bench check figures cross vuln integration ci
+.PHONY: all build test race lint fuzz soak backups bench check figures cross vuln integration ci
 
 all: lint test
 
@@ -30,7 +30,7 @@ lint:
 
 # Every fuzz target in turn, FUZZTIME each.
 fuzz:
-	@for pkg in codec codec/vecfile model db/internal/where; do \
+	@for pkg in codec codec/vecfile model db/internal/where db/backup; do \
 	  for f in $$($(GO) test -list '^Fuzz' ./$$pkg | grep '^Fuzz'); do \
 	    echo "== $$pkg $$f"; \
 	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$pkg || exit 1; \
@@ -40,6 +40,11 @@ fuzz:
 # Random histories of spaces for SOAKTIME; a failure names its seed.
 soak:
 	$(GO) test -race -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME)
+
+# Interleavings of backups and prunes, and processes that are killed while they do both.
+backups:
+	$(GO) test -timeout 0 -run '^TestInterleavings$$' ./db/backup -args -sim.runs 100000
+	$(GO) test -timeout 0 -run '^TestKilledBackupsAndPrunes$$' ./db -args -backup.kills 100
 
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.
 bench:
@@ -59,7 +64,7 @@ figures: build
 # fuzzing, long random histories, the check of all answers, and the other platforms.
 integration:
 	$(GO) test -race -timeout 60m ./...
-	$(MAKE) fuzz soak check cross
+	$(MAKE) fuzz soak backups check cross
 
 # The platforms that are supported have to compile without cgo.
 cross:

@@ -38,7 +38,7 @@ type bulkTables struct {
 
 func newBulkTables(d *DB, c *committer) *bulkTables {
 	return &bulkTables{
-		c: c, fs: &failFS{d.opts.FS, d.log},
+		c: c, fs: &failFS{FS: d.opts.FS, log: d.log},
 		dir: d.opts.FS.PathJoin(d.dir, ingestName), opts: tableOptions(&d.opts),
 		workers: allWorkers(),
 	}

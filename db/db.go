@@ -41,6 +41,7 @@ type DB struct {
 	keys       *keyCache
 	learners   learners
 	updates    chan struct{} // asks the updater to look; holds one
+	tables     backedUp
 }
 
 // Open opens the database in the folder dir, creating one where there is none
@@ -96,7 +97,7 @@ func (d *DB) open(exists bool) error {
 			}
 		}
 	}
-	if err := removeIngest(d.opts.FS, d.dir); err != nil {
+	if err := removeLeftovers(d.opts.FS, d.dir); err != nil {
 		return annotate(err, "open %s", d.dir)
 	}
 	store, err := openStore(d.opts.FS.PathJoin(d.dir, storeName), &d.opts, d.log, false)

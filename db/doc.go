@@ -49,6 +49,9 @@
 // it recovers every acknowledged write. The fate of the write that failed is
 // unknown until then.
 //
+// DB.Backup makes a backup of a database that is in use, and Restore a database of a
+// backup; see package backup.
+//
 // # Caveats
 //
 // Where another code space becomes the active one, after a training say, all codes of

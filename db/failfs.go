@@ -1,6 +1,7 @@
 package db
 
 import (
+	"os"
 	"path"
 	"strings"
 
@@ -19,7 +20,8 @@ import (
 // opening the database again recovers.
 type failFS struct {
 	vfs.FS
-	log *storeLogger
+	log   *storeLogger
+	aside string // a folder in which failures are those of whoever works there; "" for none
 }
 
 // vital reports whether a file decides what is in the store. Tables do not: one that
@@ -30,6 +32,14 @@ func vital(name string) bool {
 	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
 	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.") ||
 		strings.HasPrefix(base, "OPTIONS-") || strings.HasSuffix(base, ".dbtmp")
+}
+
+// vital is vital, but for what is in the folder aside.
+func (f *failFS) vital(name string) bool {
+	if rest, ok := strings.CutPrefix(name, f.aside); ok && f.aside != "" && (rest == "" || os.IsPathSeparator(rest[0])) {
+		return false
+	}
+	return vital(name)
 }
 
 // change makes a change to a file; of a vital one, Pebble sees no failure.
@@ -48,7 +58,7 @@ func (f *failFS) change(vital bool, do func() error) error {
 // file opens a file for writing.
 func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
-	vital := vital(name)
+	vital := f.vital(name)
 	err := f.change(vital, func() (err error) {
 		file, err = open()
 		return err
@@ -86,7 +96,7 @@ func (f *failFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &failFile{d, f, true}, nil
+	return &failFile{d, f, f.vital(f.FS.PathJoin(name, "marker."))}, nil
 }
 
 // Remove removes nothing after a failure, whatever the file: what Pebble then
@@ -107,11 +117,11 @@ func (f *failFS) RemoveAll(name string) error {
 }
 
 func (f *failFS) Rename(oldname, newname string) error {
-	return f.change(vital(newname), func() error { return f.FS.Rename(oldname, newname) })
+	return f.change(f.vital(newname), func() error { return f.FS.Rename(oldname, newname) })
 }
 
 func (f *failFS) Link(oldname, newname string) error {
-	return f.change(vital(newname), func() error { return f.FS.Link(oldname, newname) })
+	return f.change(f.vital(newname), func() error { return f.FS.Link(oldname, newname) })
 }
 
 type failFile struct {

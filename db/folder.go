@@ -22,6 +22,8 @@ import (
 //	LOCK     locked while a process has the database open
 //	store/   Pebble
 //	ingest/  tables of a bulk load, while one is going on
+//	checkpoints/  what a backup reads, while one is going on
+//	restoring/    what a restore has fetched, until the marker is written
 //
 // A folder without marker is no database. While one is being made, the store is
 // in creating/, renamed when it is complete, and the marker follows, so that an
@@ -32,6 +34,9 @@ const (
 	storeName    = "store"
 	creatingName = "creating"
 	ingestName   = "ingest"
+
+	checkpointsName = "checkpoints"
+	restoringName   = "restoring"
 )
 
 // Format is the version of everything that is stored. See docs/FORMAT.md.
@@ -55,9 +60,12 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	if slices.Contains(names, MarkerName) {
 		return true, false, checkMarker(fsys, dir)
 	}
+	if slices.Contains(names, restoringName) {
+		return false, false, fmt.Errorf("%w: %s: a restore to it has been interrupted, or is going on: restore it again", ErrNotDatabase, dir)
+	}
 	for _, name := range names {
 		switch name {
-		case lockName, storeName, creatingName, ingestName, MarkerName + ".tmp":
+		case lockName, storeName, creatingName, ingestName, checkpointsName, MarkerName + ".tmp":
 		default:
 			return false, false, nil
 		}
@@ -150,14 +158,19 @@ func writeMarker(fsys vfs.FS, dir string) error {
 	return syncDir(fsys, dir)
 }
 
-// removeIngest removes what a bulk load that was interrupted has left. The store
-// has its own links to the tables that it has taken over.
-func removeIngest(fsys vfs.FS, dir string) error {
-	ingest := fsys.PathJoin(dir, ingestName)
-	if _, err := fsys.Stat(ingest); errors.Is(err, fs.ErrNotExist) {
-		return nil
+// removeLeftovers removes what a bulk load, a backup or a restore that was interrupted
+// has left. The store has its own links to the tables that it has taken over.
+func removeLeftovers(fsys vfs.FS, dir string) error {
+	for _, name := range []string{ingestName, checkpointsName, restoringName} {
+		path := fsys.PathJoin(dir, name)
+		if _, err := fsys.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := fsys.RemoveAll(path); err != nil {
+			return err
+		}
 	}
-	return fsys.RemoveAll(ingest)
+	return nil
 }
 
 // makeDir makes dir and the folders above it that are missing, durably.

@@ -89,7 +89,7 @@ func missesFiles(err error) bool {
 // storeOptions returns the options of a store, which must exist unless create.
 func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Options {
 	po := &pebble.Options{
-		FS:                 &failFS{opts.FS, logger},
+		FS:                 &failFS{FS: opts.FS, log: logger},
 		FormatMajorVersion: storeFormat,
 		Merger:             merger,
 		Logger:             logger,
@@ -121,6 +121,7 @@ func tableOptions(opts *Options) sstable.WriterOptions {
 // openStore opens the Pebble store at path, which must exist unless create.
 func openStore(path string, opts *Options, logger *storeLogger, create bool) (*pebble.DB, error) {
 	po := storeOptions(opts, logger, create)
+	po.FS = &failFS{opts.FS, logger, opts.FS.PathJoin(opts.FS.PathDir(path), checkpointsName)}
 	store, err := pebble.Open(path, po)
 	if err == nil && logger.err() != nil {
 		return nil, errors.Join(logger.err(), store.Close())

@@ -18,19 +18,20 @@ var allowed = map[string]struct{ ours, others []string }{
 	"codec/vecfile":       {[]string{"codec"}, []string{roaring}},
 	"mih":                 {[]string{"codec"}, []string{roaring}},
 	"model":               {[]string{"codec", "internal/dense"}, []string{roaring, gonum, sys}},
-	"db":                  {[]string{"db/internal/where", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
+	"db":                  {[]string{"db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"db/internal/where":   {nil, []string{roaring}},
-	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
-	"cmd/fddhdb/command":  {[]string{"db", "db/internal/where", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
+	"db/backup":           {nil, []string{compress}},
+	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
+	"cmd/fddhdb/command":  {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
 	"internal/arrows":     {nil, nil},
 	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
 	"internal/dense":      {nil, []string{sys}},
 	"internal/makeset":    {[]string{"codec", "codec/vecfile", "internal/synth"}, []string{roaring}},
-	"internal/orders":     {[]string{"db", "db/internal/where", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
+	"internal/orders":     {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"internal/synth":      {nil, nil},
 	"internal/traintime":  {[]string{"codec", "codec/vecfile", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
-	"examples/stream":     {[]string{"db", "db/internal/where", "codec", "mih", "model", "internal/dense", "internal/synth"}, anything},
-	"examples/quickstart": {[]string{"db", "db/internal/where", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble}},
+	"examples/stream":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense", "internal/synth"}, anything},
+	"examples/quickstart": {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 }
 
 const (
@@ -38,6 +39,8 @@ const (
 	sys     = "golang.org/x/sys"
 	gonum   = "gonum.org/v1/gonum"
 	pebble  = "github.com/cockroachdb/pebble/v2"
+
+	compress = "github.com/klauspost/compress"
 )
 
 var anything = []string{"*"}

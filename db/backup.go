@@ -1,0 +1,201 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+// BackupOptions are those of Backup. The zero value backs up the whole database.
+type BackupOptions struct {
+	// Collection is the name of the only collection to back up; "" means all.
+	Collection string
+
+	// IndexOnly leaves out features and payloads: what is restored answers queries, but
+	// has nothing to learn from.
+	IndexOnly bool
+
+	// Compress stores with zstd what that makes smaller. The tables of a database are
+	// compressed already, vectors hardly become smaller.
+	Compress bool
+
+	// Progress, if not nil, hears what is being done, and how many bytes of how many are.
+	// Calls come one at a time, from any goroutine.
+	Progress func(stage string, done, total int64)
+}
+
+// Backup stores the database, as it is at one moment, in a repository of backups, which
+// an empty store becomes. Reads and writes go on, but for the moment in which the files
+// of the database are linked into the folder checkpoints of the database; where the file
+// system has no hard links they are copied, writes wait for that, and it takes as much
+// disk space again. What the repository has already, of earlier backups of this or of
+// other databases, is not stored again; and not read again either, if this DB has made
+// the backup that stored it.
+//
+// All commits up to Manifest.Sequence are in the backup, those of all writes that had
+// returned, and none after it. With Collection or IndexOnly what is wanted is written
+// anew, into the folder checkpoints, and has nothing in common with backups of the whole
+// database.
+//
+// A backup that fails, is cancelled or killed is none: Restore does not know of it. What it
+// has stored, the next one uses, or backup.Prune deletes. Any number may run at a time.
+// Memory is some 150 MiB. The errors are those of the store and of the context, ErrFailed,
+// ErrNotFound for the collection, backup.ErrNotRepository and backup.ErrVersion.
+func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
+	if !d.guard.enter() {
+		return nil, ErrClosed
+	}
+	defer d.guard.leave()
+	m, err := d.backup(ctx, to, opt)
+	if err != nil {
+		return nil, annotate(err, "backup of %s", d.dir)
+	}
+	return m, nil
+}
+
+func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
+	fsys := d.opts.FS
+	dir := fsys.PathJoin(d.dir, checkpointsName, fmt.Sprintf("%016x", rand.Uint64()))
+	defer func() {
+		// If it cannot be removed now, Open does.
+		_ = fsys.RemoveAll(dir)
+	}()
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	whole := opt.Collection == "" && !opt.IndexOnly
+	about := backup.Manifest{
+		Database: d.UUID(), Format: Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
+	}
+	if whole {
+		about.Sequence, err = d.checkpoint(ctx, dir)
+	} else {
+		v := d.latest()
+		about.Sequence = v.sequence
+		err = d.extract(ctx, v, dir, opt.Collection, opt.IndexOnly)
+		v.release()
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := sources(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	if whole {
+		d.tables.know(files)
+	}
+	m, err = backup.Create(ctx, to, about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
+	if err == nil && whole {
+		d.tables.remember(m)
+	}
+	return m, err
+}
+
+// checkpoint makes a copy of the database as it is at one moment, in a folder, and returns
+// the commit sequence. The committer does it: Pebble copies its log after it has
+// decided which tables to take, so that tables that it takes over in between would be
+// missing, while a later commit is there.
+func (d *DB) checkpoint(ctx context.Context, dir string) (sequence uint64, err error) {
+	if err := d.log.err(); err != nil {
+		return 0, err
+	}
+	// What is in the log would be stored now, and again when it is in tables.
+	flushed, err := d.store.AsyncFlush()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-flushed:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	fsys := d.opts.FS
+	err = d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
+		sequence = g.c.sequence
+		err := recovered(func() error { // as it panics where a marker of the copy cannot be synced
+			return d.store.Checkpoint(fsys.PathJoin(dir, storeName), pebble.WithFlushedWAL())
+		})
+		return errors.Join(err, d.log.err()) // where it has failed, Pebble may not know
+	}})
+	if err != nil {
+		return 0, err
+	}
+	return sequence, vfs.Copy(fsys, fsys.PathJoin(d.dir, MarkerName), fsys.PathJoin(dir, MarkerName))
+}
+
+// sources returns the files of a folder, and of those in it.
+func sources(fsys vfs.FS, dir string) ([]backup.Source, error) {
+	var all []backup.Source
+	var walk func(path string) error
+	walk = func(path string) error {
+		folder := dir
+		if path != "" {
+			folder = fsys.PathJoin(dir, fsys.PathJoin(strings.Split(path, "/")...))
+		}
+		names, err := fsys.List(folder)
+		if err != nil {
+			return err
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			full, rel := fsys.PathJoin(folder, name), strings.TrimPrefix(path+"/"+name, "/")
+			info, err := fsys.Stat(full)
+			switch {
+			case err != nil:
+				return err
+			case info.IsDir():
+				if err := walk(rel); err != nil {
+					return err
+				}
+			case name == lockName:
+			default:
+				all = append(all, backup.Source{Path: rel, Size: info.Size(), Open: func() (backup.SourceFile, error) {
+					return fsys.Open(full)
+				}})
+			}
+		}
+		return nil
+	}
+	return all, walk("")
+}
+
+// backedUp remembers which pieces the tables of the database are stored as, so that
+// the next backup need not read them. A table never changes, and while a database is open
+// a number is given to one table only. Not so across openings: another folder may
+// have been put in the place of this one meanwhile. So nothing of this is stored.
+type backedUp struct {
+	mu    sync.Mutex
+	files map[string]backup.File // by path: of the last backup of the whole database
+}
+
+// know tells files what they were stored as.
+func (b *backedUp) know(files []backup.Source) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range files {
+		if f, ok := b.files[files[i].Path]; ok && f.Size == files[i].Size {
+			files[i].Pieces = f.Pieces
+		}
+	}
+}
+
+func (b *backedUp) remember(m *backup.Manifest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.files = map[string]backup.File{}
+	for _, f := range m.Files {
+		if strings.HasSuffix(f.Path, ".sst") || strings.HasSuffix(f.Path, ".blob") {
+			b.files[f.Path] = f
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// A Target is a file that Fetch writes.
+type Target interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// FetchOptions are those of Fetch.
+type FetchOptions struct {
+	// Progress, if not nil, hears how many bytes of how many are written. Calls come one
+	// at a time, from any goroutine.
+	Progress func(stage string, done, total int64)
+}
+
+// StageFetch is the stage of Fetch, for Progress.
+const StageFetch = "fetch"
+
+// Fetch writes the files of a backup, several at a time: create makes the file of a path,
+// which DecodeManifest has checked, and of which the folders may be missing. Each piece is
+// checked against its SHA-256 and its size before it is written; files are synced. An
+// object that is missing or damaged gives ErrDamaged, and what has been written is
+// the caller's to remove. It holds at most eight pieces of 16 MiB in memory.
+func Fetch(ctx context.Context, from Store, m *Manifest, create func(path string) (Target, error), opt FetchOptions) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	for _, f := range m.Files {
+		for _, p := range f.Pieces {
+			if !validPiece.MatchString(string(p)) {
+				return damaged("%s: piece %.120q", f.Path, p)
+			}
+		}
+	}
+	var mu sync.Mutex
+	var done int64
+	err := parallel(ctx, workers, func(yield func(func(context.Context) error) bool) {
+		for i := range m.Files {
+			if !yield(func(ctx context.Context) error {
+				return fetchFile(ctx, from, &m.Files[i], create, func(n int) {
+					mu.Lock()
+					defer mu.Unlock()
+					if done += int64(n); opt.Progress != nil {
+						opt.Progress(StageFetch, done, m.BytesTotal)
+					}
+				})
+			}) {
+				return
+			}
+		}
+	})
+	if errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("%w (backup %s)", err, m.ID)
+	}
+	return annotate(err, "fetch backup %s", m.ID)
+}
+
+func fetchFile(ctx context.Context, from Store, f *File, create func(path string) (Target, error), wrote func(n int)) (err error) {
+	t, err := create(f.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	for i, p := range f.Pieces {
+		if _, err := readPiece(ctx, from, p, f.pieceSize(i), func(b []byte) error {
+			_, err := t.Write(b)
+			wrote(len(b))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return t.Sync()
+}

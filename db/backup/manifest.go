@@ -1,0 +1,234 @@
+package backup
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Version is the version of manifests and repositories that is written. See
+// docs/FORMAT.md.
+const Version = 1
+
+const (
+	// pieceBytes is the size of all pieces of a file but the last, which is what is
+	// left. It bounds memory; and what is appended to a file leaves those before it.
+	pieceBytes = 16 << 20
+
+	// maxManifest bounds the manifest of a backup in bytes: some ten TiB of files.
+	maxManifest = 64 << 20
+)
+
+// A Manifest says what is in a backup.
+type Manifest struct {
+	Version    int       `json:"version"`
+	ID         string    `json:"id"`                   // ids sort by time
+	Time       time.Time `json:"time"`                 // when the backup began, by the clock of the machine that made it
+	Database   string    `json:"database"`             // UUID of the database; "" where it has none
+	Format     int       `json:"format"`               // of the database
+	Sequence   uint64    `json:"sequence"`             // commits that the database had seen
+	Collection string    `json:"collection,omitempty"` // the only one in the backup; "" for all
+	IndexOnly  bool      `json:"index_only,omitempty"` // without features and payloads
+	BytesTotal int64     `json:"bytes_total"`          // of all files
+	BytesNew   int64     `json:"bytes_new"`            // that this backup has added to the repository, as stored
+	Files      []File    `json:"files,omitempty"`
+}
+
+// A File of a backup is known by its path, relative to the folder of the database, with
+// '/'. It is stored in pieces of 16 MiB.
+type File struct {
+	Path   string  `json:"path"`
+	Size   int64   `json:"size"` // in bytes
+	Pieces []Piece `json:"pieces"`
+}
+
+// A Piece names the object that a piece of a file is stored as: the SHA-256 of the
+// bytes, and the id of the backup that stored them.
+type Piece string
+
+// Hash is the SHA-256 of a piece of a file.
+type Hash [32]byte
+
+// Hash returns the SHA-256 of the piece.
+func (p Piece) Hash() (h Hash) {
+	hex.Decode(h[:], []byte(p[:2*len(h)])) // pieces that do not begin so are not decoded
+	return h
+}
+
+// object returns the name of the object.
+func (p Piece) object() string { return objects + string(p[:2]) + "/" + string(p) }
+
+// owner returns the id of the backup that stored the piece.
+func (p Piece) owner() string { return string(p[65 : 65+32]) }
+
+func (p Piece) compressed() bool { return strings.HasSuffix(string(p), ".zst") }
+
+func newPiece(h Hash, id string, round int, compressed bool) Piece {
+	s := hex.EncodeToString(h[:]) + "-" + id
+	if round > 0 {
+		s += fmt.Sprintf("-%d", round)
+	}
+	if compressed {
+		s += ".zst"
+	}
+	return Piece(s)
+}
+
+// pieceOf returns the piece that an object is.
+func pieceOf(name string) (Piece, bool) {
+	rest, ok := strings.CutPrefix(name, objects)
+	if !ok || len(rest) < 3 || !validPiece.MatchString(rest[3:]) {
+		return "", false
+	}
+	p := Piece(rest[3:])
+	return p, p.object() == name
+}
+
+// UnmarshalJSON refuses what cannot be a piece.
+func (p *Piece) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	if !validPiece.MatchString(s) {
+		return damaged("piece %.120q", s)
+	}
+	*p = Piece(s)
+	return nil
+}
+
+// UnmarshalJSON refuses what cannot be a file, so that a manifest of a stranger takes
+// little more memory than its bytes.
+func (f *File) UnmarshalJSON(b []byte) error {
+	type plain File
+	var p plain
+	if err := json.Unmarshal(b, &p); err != nil {
+		return err
+	}
+	*f = File(p)
+	return f.check()
+}
+
+func (f *File) check() error {
+	if err := checkPath(f.Path); err != nil {
+		return err
+	}
+	if f.Size < 0 || int64(len(f.Pieces)) != pieces(f.Size) {
+		return damaged("file %s: %d bytes in %d pieces", f.Path, f.Size, len(f.Pieces))
+	}
+	return nil
+}
+
+// pieces returns how many pieces so many bytes are.
+func pieces(size int64) int64 {
+	n := size / pieceBytes
+	if size%pieceBytes != 0 {
+		n++
+	}
+	return n
+}
+
+// pieceSize returns the size of piece i.
+func (f *File) pieceSize(i int) int { return int(min(pieceBytes, f.Size-int64(i)*pieceBytes)) }
+
+func (m *Manifest) encode() ([]byte, error) {
+	b, err := json.Marshal(m)
+	if err == nil && len(b) > maxManifest {
+		err = fmt.Errorf("fddhdb: backup: a manifest of %d bytes, %d are the most: too many files", len(b), maxManifest)
+	}
+	return b, err
+}
+
+// DecodeManifest reads a manifest of whatever origin: nothing in it can name a file
+// outside of the folder that it is restored to, or the same file twice. A newer version
+// gives ErrVersion, anything else that cannot be ErrDamaged. It takes a few times the
+// memory of b.
+func DecodeManifest(b []byte) (*Manifest, error) {
+	if len(b) > maxManifest {
+		return nil, damaged("a manifest of %d bytes", len(b))
+	}
+	var v struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return nil, damaged("manifest: %w", err)
+	}
+	if err := checkVersion("manifest", v.Version); err != nil {
+		return nil, err
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(b, m); errors.Is(err, ErrDamaged) {
+		return nil, err
+	} else if err != nil {
+		return nil, damaged("manifest: %w", err)
+	}
+	return m, m.check()
+}
+
+func checkVersion(what string, v int) error {
+	switch {
+	case v > Version:
+		return fmt.Errorf("%w: %s of version %d, this fddhdb reads up to %d: use a newer one", ErrVersion, what, v, Version)
+	case v < 1:
+		return damaged("%s of version %d", what, v)
+	}
+	return nil
+}
+
+func (m *Manifest) check() error {
+	switch {
+	case !validID.MatchString(m.ID):
+		return damaged("manifest: id %.40q", m.ID)
+	case !strings.HasPrefix(m.ID, idTime(m.Time)):
+		return damaged("manifest %s: of another time, %s", m.ID, m.Time)
+	case len(m.Database) > 64 || !plain(m.Database):
+		return damaged("manifest %s: UUID %.70q", m.ID, m.Database)
+	case m.Format < 0 || m.BytesNew < 0:
+		return damaged("manifest %s: a negative number", m.ID)
+	}
+	paths := make([]string, len(m.Files))
+	var total int64
+	for i := range m.Files {
+		f := &m.Files[i]
+		if err := f.check(); err != nil {
+			return err
+		}
+		paths[i] = strings.ToLower(f.Path)
+		if total += f.Size; total < 0 {
+			return damaged("manifest %s: more bytes than there can be", m.ID)
+		}
+	}
+	if total != m.BytesTotal {
+		return damaged("manifest %s: files of %d bytes, of %d in all", m.ID, total, m.BytesTotal)
+	}
+	// A folder comes right before what is in it where '/' is the lowest character.
+	slices.SortFunc(paths, func(a, b string) int {
+		return cmp.Compare(strings.ReplaceAll(a, "/", "\x00"), strings.ReplaceAll(b, "/", "\x00"))
+	})
+	for i := 1; i < len(paths); i++ {
+		if paths[i] == paths[i-1] || strings.HasPrefix(paths[i], paths[i-1]+"/") {
+			return damaged("manifest %s: paths %q and %q name one file", m.ID, paths[i-1], paths[i])
+		}
+	}
+	return nil
+}
+
+// kind is what backups have in common that take the place of each other.
+type kind struct {
+	database, collection string
+	indexOnly            bool
+}
+
+func (m *Manifest) kind() kind { return kind{m.Database, m.Collection, m.IndexOnly} }
+
+// brief returns the manifest without its files.
+func (m *Manifest) brief() *Manifest {
+	b := *m
+	b.Files = nil
+	return &b
+}

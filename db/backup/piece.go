@@ -1,0 +1,97 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxStored bounds an object: a compressed one is stored only where it is smaller.
+const maxStored = pieceBytes
+
+var (
+	encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithWindowSize(8<<20))
+	})
+	// What a stranger has compressed cannot take more memory than a piece has bytes.
+	decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(pieceBytes), zstd.WithDecoderMaxWindow(pieceBytes))
+	})
+)
+
+// errMissing is about an object that is not there. It is an ErrDamaged.
+var errMissing = fmt.Errorf("%w: an object is missing", ErrDamaged)
+
+// buffers are for pieces, as they are and as they are stored.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, pieceBytes); return &b }}
+
+// compress returns b compressed in dst; nil where that is not worth it.
+func compress(dst, b []byte) ([]byte, error) {
+	e, err := encoder()
+	if err != nil {
+		return nil, err
+	}
+	dst = e.EncodeAll(b, dst[:0])
+	if len(dst) > len(b)-len(b)/16 {
+		return nil, nil
+	}
+	return dst, nil
+}
+
+func sum(b []byte) Hash { return sha256.Sum256(b) }
+
+// readPiece reads a piece of size bytes and gives it to use, when it is known to be what
+// its name says. It returns how many bytes are stored. Damage is an ErrDamaged.
+func readPiece(ctx context.Context, s Store, p Piece, size int, use func([]byte) error) (stored int64, err error) {
+	r, err := s.Get(ctx, p.object())
+	if notThere(err) {
+		return 0, fmt.Errorf("%w: %s", errMissing, p.object())
+	}
+	if err != nil {
+		return 0, err
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	most := size
+	if p.compressed() {
+		most = maxStored
+	}
+	b := (*buf)[:most]
+	n, err := io.ReadFull(r, b)
+	if err == nil && n == most { // and not a byte more
+		var more [1]byte
+		if k, _ := io.ReadFull(r, more[:]); k > 0 {
+			err = damaged("%s: more than %d bytes", p.object(), most)
+		}
+	}
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	if err = errors.Join(err, r.Close()); err != nil {
+		return 0, err
+	}
+	b, stored = b[:n], int64(n)
+	if p.compressed() {
+		d, err := decoder()
+		if err != nil {
+			return stored, err
+		}
+		plain := buffers.Get().(*[]byte)
+		defer buffers.Put(plain)
+		if b, err = d.DecodeAll(b, (*plain)[:0]); err != nil {
+			return stored, damaged("%s: %w", p.object(), err)
+		}
+	}
+	if len(b) != size {
+		return stored, damaged("%s: %d bytes of a piece of %d", p.object(), len(b), size)
+	}
+	if sum(b) != p.Hash() {
+		return stored, damaged("%s: its SHA-256 is another one", p.object())
+	}
+	return stored, use(b)
+}

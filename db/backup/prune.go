@@ -1,0 +1,341 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// PruneOptions are those of Prune.
+type PruneOptions struct {
+	// Keep is how many backups of each kind stay, the newest: of each database, those of
+	// all of it, those of each collection, and index-only ones count apart. 0 keeps all,
+	// and deletes only what no backup needs.
+	Keep int
+
+	// DryRun deletes nothing, and says what would be.
+	DryRun bool
+
+	// Progress, if not nil, hears how many objects of how many are deleted. Calls come
+	// one at a time, from any goroutine.
+	Progress func(stage string, done, total int64)
+}
+
+// StageDelete is the stage of a prune, for Progress.
+const StageDelete = "delete"
+
+// A Pruning says what a prune has deleted, or with DryRun would have.
+type Pruning struct {
+	Kept    []*Manifest `json:"kept"`    // the oldest first, without their files
+	Deleted []*Manifest `json:"deleted"` // likewise
+	Objects int         `json:"objects"` // deleted, of those backups and of what was interrupted
+	Bytes   int64       `json:"bytes"`   // of these, as stored
+	Damaged []string    `json:"damaged"` // ids of backups of which something is missing: they stay, and do not count as kept, while they are newer than what must stay
+	Running int         `json:"running"` // backups that were being made: what they have stored stays
+}
+
+// Prune deletes all but the newest backups of each kind, and then what no backup needs any
+// more. Backups and other prunes may go on meanwhile. With an error some of it may have
+// been deleted; the rest will be by the next one. Where a manifest cannot be read, nothing
+// is deleted at all, as nobody knows what it needs. It takes memory for the names of all
+// objects, some 200 bytes each.
+func Prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
+	p, err := prune(ctx, in, opt)
+	if err != nil {
+		return p, annotate(err, "prune")
+	}
+	return p, nil
+}
+
+// A pruner deletes what no backup needs. What makes that safe stands at writer; its part
+// is the order of things:
+//
+//  1. It puts pruning/ID.json, with an empty plan, which tells the time of the store, and
+//     reads the plans of others.
+//  2. It lists backups/, then objects/, and reads all manifests; so what a backup needs is
+//     in the list of objects, or is missing.
+//  3. It deletes the manifests of backups that are not to be kept. One that lacks something,
+//     or has not been completed yet, takes the place of none.
+//  4. Garbage is the objects of the list that no manifest names, neither of a backup nor of
+//     one that is being made; without those that were stored by one that is being made.
+//  5. It puts garbage into its plan; then lists backups/ and running/ once more, reads
+//     what it has not read yet, and all of running/; and deletes of the plan what none of
+//     them names. It is done again while there is more garbage than goes into a plan.
+//  6. It removes its plan, unless it has failed, as then its last deletions may still be
+//     under way; and of others those of which nothing was left in step 2.
+//
+// A manifest in backups/ never changes, so none needs to be read twice.
+type pruner struct {
+	store Store
+	opt   PruneOptions
+	id    string
+	done  *Pruning
+	plans []plan // of others
+
+	sizes map[Piece]int64    // objects that are there
+	named map[Piece]struct{} // by manifests
+	known map[string]bool    // backups whose manifests have been read
+	dead  bool               // deletions may be under way
+}
+
+func prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
+	if opt.Keep < 0 {
+		return nil, fmt.Errorf("%w: %d backups to keep", ErrInvalid, opt.Keep)
+	}
+	if err := readMarker(ctx, in); err != nil {
+		return nil, err
+	}
+	p := &pruner{
+		store: in, opt: opt, id: newID(time.Now()), done: &Pruning{},
+		sizes: map[Piece]int64{}, named: map[Piece]struct{}{}, known: map[string]bool{},
+	}
+	if !opt.DryRun {
+		if err := p.plan(ctx, nil); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if !p.dead {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+				defer cancel()
+				_ = in.Delete(ctx, jsonName(pruning, p.id)) // a later prune removes it
+			}
+		}()
+	}
+	return p.done, p.run(ctx)
+}
+
+func (p *pruner) run(ctx context.Context) error {
+	others, put, err := plans(ctx, p.store)
+	if err != nil {
+		return err
+	}
+	now, ok := put[p.id] // by the clock of the store
+	if !ok && !p.opt.DryRun {
+		return fmt.Errorf("fddhdb: prune: the store does not list what was put: %s", jsonName(pruning, p.id))
+	}
+	p.plans = slices.DeleteFunc(others, func(o plan) bool { return o.ID == p.id || now.Sub(put[o.ID]) < stale })
+
+	if err := p.backups(ctx); err != nil {
+		return err
+	}
+	living, err := p.running(ctx, now)
+	if err != nil {
+		return err
+	}
+	p.done.Running = len(living)
+	var garbage []Piece
+	for o := range p.sizes {
+		if _, needed := p.named[o]; !needed && !living[o.owner()] {
+			garbage = append(garbage, o)
+		}
+	}
+	slices.Sort(garbage)
+	if p.opt.DryRun {
+		for _, o := range garbage {
+			p.freed(o)
+		}
+		return nil
+	}
+	total := int64(len(garbage))
+	for some := range slices.Chunk(garbage, maxPlan) {
+		if err := p.collect(ctx, now, some, total); err != nil {
+			return err
+		}
+	}
+	return p.removePlans(ctx)
+}
+
+// backups reads the manifests of all backups and deletes those that are not to be kept.
+func (p *pruner) backups(ctx context.Context) error {
+	found, err := ids(ctx, p.store, backups)
+	if err != nil {
+		return err
+	}
+	err = p.store.List(ctx, objects, func(o Object) error {
+		if piece, ok := pieceOf(o.Name); ok {
+			p.sizes[piece] = o.Size
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ending, err := ids(ctx, p.store, running) // not complete yet, though they have put their manifests
+	if err != nil {
+		return err
+	}
+	type manifest struct {
+		*Manifest
+		names []Piece
+		whole bool
+	}
+	var all []manifest
+	for _, id := range sorted(found) {
+		m, err := readManifest(ctx, p.store, backups, id)
+		if notThere(err) {
+			continue // another prune has deleted it
+		}
+		if err != nil {
+			return err
+		}
+		names := m.pieces()
+		whole := !slices.ContainsFunc(names, func(o Piece) bool { _, there := p.sizes[o]; return !there })
+		if !whole {
+			p.done.Damaged = append(p.done.Damaged, id)
+		}
+		all = append(all, manifest{m.brief(), names, whole})
+	}
+	kept := map[kind]int{}
+	for _, m := range slices.Backward(all) {
+		p.known[m.ID] = true
+		if p.opt.Keep > 0 && kept[m.kind()] >= p.opt.Keep {
+			p.done.Deleted = append(p.done.Deleted, m.Manifest)
+			continue
+		}
+		if _, is := ending[m.ID]; m.whole && !is {
+			kept[m.kind()]++
+		}
+		p.done.Kept = append(p.done.Kept, m.Manifest)
+		p.names(m.names)
+	}
+	slices.Reverse(p.done.Kept)
+	slices.Reverse(p.done.Deleted)
+	p.done.Damaged = slices.DeleteFunc(p.done.Damaged, func(id string) bool {
+		return !slices.ContainsFunc(p.done.Kept, func(m *Manifest) bool { return m.ID == id })
+	})
+	for _, m := range p.done.Deleted {
+		if p.opt.DryRun {
+			break
+		}
+		if err := p.store.Delete(ctx, jsonName(backups, m.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names notes that a manifest names these objects.
+func (p *pruner) names(names []Piece) {
+	for _, o := range names {
+		p.named[o] = struct{}{}
+	}
+}
+
+// pieces returns what a manifest names, each once.
+func (m *Manifest) pieces() []Piece {
+	var all []Piece
+	for i := range m.Files {
+		all = append(all, m.Files[i].Pieces...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// running notes what backups that are being made name, and returns their ids. What dead
+// ones have left is removed.
+func (p *pruner) running(ctx context.Context, now time.Time) (map[string]bool, error) {
+	found, err := ids(ctx, p.store, running)
+	if err != nil {
+		return nil, err
+	}
+	living := map[string]bool{}
+	for _, id := range sorted(found) {
+		if !p.opt.DryRun && now.Sub(found[id]) > stale {
+			if err := p.store.Delete(ctx, jsonName(running, id)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		m, err := readManifest(ctx, p.store, running, id)
+		if notThere(err) {
+			continue // it has ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		living[id] = true
+		p.names(m.pieces())
+	}
+	return living, nil
+}
+
+// collect deletes garbage, unless somebody has come to need it.
+func (p *pruner) collect(ctx context.Context, now time.Time, garbage []Piece, total int64) error {
+	if err := p.plan(ctx, garbage); err != nil {
+		return err
+	}
+	if _, err := p.running(ctx, now); err != nil { // before backups/: one may be completed in between
+		return err
+	}
+	found, err := ids(ctx, p.store, backups)
+	if err != nil {
+		return err
+	}
+	for _, id := range sorted(found) {
+		if p.known[id] {
+			continue
+		}
+		m, err := readManifest(ctx, p.store, backups, id)
+		if notThere(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.known[id] = true
+		p.names(m.pieces())
+	}
+	p.dead = true
+	heard := make(chan struct{}, 1) // held by who counts
+	err = parallel(ctx, workers, func(yield func(func(context.Context) error) bool) {
+		for _, o := range garbage {
+			if _, needed := p.named[o]; needed {
+				continue
+			}
+			if !yield(func(ctx context.Context) error {
+				if err := p.store.Delete(ctx, o.object()); err != nil {
+					return err
+				}
+				heard <- struct{}{}
+				defer func() { <-heard }()
+				p.freed(o)
+				if p.opt.Progress != nil {
+					p.opt.Progress(StageDelete, int64(p.done.Objects), total)
+				}
+				return nil
+			}) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		p.dead = false
+	}
+	return err
+}
+
+func (p *pruner) freed(o Piece) {
+	p.done.Objects++
+	p.done.Bytes += p.sizes[o]
+}
+
+func (p *pruner) plan(ctx context.Context, names []Piece) error {
+	return writeJSON(ctx, p.store, jsonName(pruning, p.id), plan{Version, p.id, names})
+}
+
+// removePlans removes plans of others, killed ones most likely, that have nothing left to
+// delete: what they name was there when they were put, and had gone when objects were
+// listed. One that names what a backup has come to need stays as long as that, and keeps
+// others from using it.
+func (p *pruner) removePlans(ctx context.Context) error {
+	for _, o := range p.plans {
+		if slices.ContainsFunc(o.Objects, func(name Piece) bool { _, there := p.sizes[name]; return there }) {
+			continue
+		}
+		if err := p.store.Delete(ctx, jsonName(pruning, o.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

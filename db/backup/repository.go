@@ -1,0 +1,153 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// workers is how many objects are read or written at a time.
+const workers = 4
+
+// marker is the first object of a repository.
+type marker struct {
+	FDDHDB  string `json:"fddhdb"`
+	Version int    `json:"version"`
+}
+
+// readMarker checks that a store holds a repository that this version reads.
+func readMarker(ctx context.Context, s Store) error {
+	b, err := read(ctx, s, markerName, 1<<12)
+	if notThere(err) {
+		return fmt.Errorf("%w: there is no %s in it", ErrNotRepository, markerName)
+	}
+	if err != nil {
+		return err
+	}
+	var m marker
+	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "backups" {
+		return fmt.Errorf("%w: its %s is not ours", ErrNotRepository, markerName)
+	}
+	return checkVersion("repository", m.Version)
+}
+
+// errSeen ends a list at its first object.
+var errSeen = errors.New("there is an object")
+
+// prepare makes a repository of a store that is empty.
+func prepare(ctx context.Context, s Store) error {
+	err := readMarker(ctx, s)
+	if !errors.Is(err, ErrNotRepository) {
+		return err
+	}
+	switch seen := s.List(ctx, "", func(o Object) error {
+		if o.Name == markerName { // of somebody who has come first, or damaged
+			return nil
+		}
+		return errSeen
+	}); {
+	case errors.Is(seen, errSeen):
+		if again := readMarker(ctx, s); again == nil { // somebody has come first
+			return nil
+		}
+		return fmt.Errorf("%w: it holds something else", err)
+	case seen != nil:
+		return seen
+	}
+	return writeJSON(ctx, s, markerName, marker{"backups", Version})
+}
+
+func writeJSON(ctx context.Context, s Store, name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return putBytes(ctx, s, name, b)
+}
+
+// read returns an object of at most so many bytes.
+func read(ctx context.Context, s Store, name string, most int64) (b []byte, err error) {
+	r, err := s.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	b, err = io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = damaged("%s: more than %d bytes", name, most)
+	}
+	return b, err
+}
+
+// readManifest reads the manifest in one of the folders of a repository.
+func readManifest(ctx context.Context, s Store, folder, id string) (*Manifest, error) {
+	name := jsonName(folder, id)
+	b, err := read(ctx, s, name, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := DecodeManifest(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w (in %s)", err, name)
+	}
+	if m.ID != id {
+		return nil, damaged("%s holds the manifest of %s", name, m.ID)
+	}
+	return m, nil
+}
+
+// ids lists the manifests or plans in a folder, and when each was last put.
+func ids(ctx context.Context, s Store, folder string) (map[string]time.Time, error) {
+	found := map[string]time.Time{}
+	err := s.List(ctx, folder, func(o Object) error {
+		if id, ok := idOf(folder, o.Name); ok {
+			found[id] = o.Modified
+		}
+		return nil
+	})
+	return found, err
+}
+
+// List returns the backups of a repository, the oldest first, without their files.
+// Backups that are being made, or have been interrupted, are none. It reads their
+// manifests, some 100 bytes for each piece of 16 MiB. A store that holds no repository
+// gives ErrNotRepository, a manifest that cannot be read ErrDamaged or ErrVersion.
+func List(ctx context.Context, from Store) ([]*Manifest, error) {
+	all, err := list(ctx, from)
+	return all, annotate(err, "list backups")
+}
+
+func list(ctx context.Context, from Store) ([]*Manifest, error) {
+	if err := readMarker(ctx, from); err != nil {
+		return nil, err
+	}
+	found, err := ids(ctx, from, backups)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Manifest
+	for _, id := range sorted(found) {
+		m, err := readManifest(ctx, from, backups, id)
+		if notThere(err) {
+			continue // pruned meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m.brief())
+	}
+	return all, nil
+}
+
+func sorted[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,501 @@
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	simSeed = flag.Uint64("sim.seed", 0, "the one interleaving of backups and prunes to try")
+	simRuns = flag.Int("sim.runs", 0, "how many interleavings of backups and prunes to try")
+)
+
+// A sim is a store of which the calls of several processes happen in an order that a
+// seed decides. Calls wait until they are let; when nothing moves any more, one of
+// them is. A list is two events, and what changes between them may or may not be in it.
+type sim struct {
+	t       *testing.T
+	r       *rand.Rand
+	objects map[string]simObject
+	mu      sync.Mutex // of all of it but when nothing moves
+	waiting []*simCall
+	skew    time.Duration // of the clock of the store
+	history []string
+
+	complete map[string]*Manifest // backups that have been acknowledged
+	keep     int                  // of every prune
+}
+
+type simObject struct {
+	b        []byte
+	modified time.Time
+}
+
+// simCall is a call that waits. It is let to go on, or fails.
+type simCall struct {
+	p    *process
+	what string
+	goon chan error
+}
+
+// A process calls the store until it is killed.
+type process struct {
+	s      *sim
+	name   string
+	killed bool
+	asleep int // for so many events it does nothing
+	cancel context.CancelFunc
+}
+
+var (
+	errKilled = errors.New("killed")
+	errFails  = errors.New("the store has failed")
+)
+
+// wait waits until the call is let to happen.
+func (p *process) wait(ctx context.Context, what string) error {
+	p.s.mu.Lock()
+	killed := p.killed
+	p.s.mu.Unlock()
+	if killed {
+		return errKilled
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c := &simCall{p, what, make(chan error)}
+	p.s.mu.Lock()
+	p.s.waiting = append(p.s.waiting, c)
+	p.s.mu.Unlock()
+	return <-c.goon
+}
+
+// call waits, and does what is to happen: at once, as long as nothing else moves. A call that
+// fails, or whose process is killed, may have happened.
+func (s *sim) call(p *process, ctx context.Context, what string, do func()) error {
+	err := p.wait(ctx, what)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil || errors.Is(err, errFails) && s.r.IntN(2) == 0 || errors.Is(err, errKilled) && !p.killed && s.r.IntN(2) == 0 {
+		do()
+	}
+	return err
+}
+
+func (p *process) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
+	b, err := io.ReadAll(r)
+	if err != nil || int64(len(b)) != size || CheckName(name) != nil {
+		p.s.t.Errorf("put %s: %d bytes of %d, %v", name, len(b), size, err)
+	}
+	return p.s.call(p, ctx, "put "+name, func() {
+		if _, there := p.s.objects[name]; there && (strings.HasPrefix(name, objects) || strings.HasPrefix(name, backups)) {
+			p.s.t.Errorf("%s is put twice", name)
+		}
+		p.s.objects[name] = simObject{b, time.Now().Add(p.s.skew)}
+	})
+}
+
+func (p *process) Get(ctx context.Context, name string) (r io.ReadCloser, err error) {
+	err = fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	if failed := p.s.call(p, ctx, "get "+name, func() {
+		if o, ok := p.s.objects[name]; ok {
+			r, err = io.NopCloser(bytes.NewReader(o.b)), nil
+		}
+	}); failed != nil {
+		return nil, failed
+	}
+	return r, err
+}
+
+func (p *process) List(ctx context.Context, prefix string, f func(Object) error) error {
+	before := map[string]Object{}
+	see := func(into map[string]Object) func() {
+		return func() {
+			for name, o := range p.s.objects {
+				if strings.HasPrefix(name, prefix) {
+					into[name] = Object{name, int64(len(o.b)), o.modified}
+				}
+			}
+		}
+	}
+	if err := p.s.call(p, ctx, "list "+prefix, see(before)); err != nil {
+		return err
+	}
+	after := map[string]Object{}
+	coin := uint64(0)
+	if err := p.s.call(p, ctx, "listed "+prefix, func() { see(after)(); coin = p.s.r.Uint64() }); err != nil {
+		return err
+	}
+	r := rand.New(rand.NewPCG(coin, 1))
+	all := map[string]Object{}
+	for _, name := range sorted(before) {
+		if _, still := after[name]; still || r.IntN(2) == 0 {
+			all[name] = before[name]
+		}
+	}
+	for _, name := range sorted(after) {
+		if _, was := before[name]; !was && r.IntN(2) == 0 {
+			all[name] = after[name]
+		}
+	}
+	for _, name := range sorted(all) {
+		if err := f(all[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *process) Delete(ctx context.Context, name string) error {
+	return p.s.call(p, ctx, "delete "+name, func() {
+		if id, ok := idOf(backups, name); ok && p.s.objects[name].b != nil {
+			p.s.checkPruned(p, id)
+		}
+		delete(p.s.objects, name)
+		if strings.HasPrefix(name, objects) {
+			p.s.checkComplete(p, name)
+		}
+	})
+}
+
+// checkComplete checks that all backups that are complete have all they need.
+func (s *sim) checkComplete(p *process, gone string) {
+	for id, m := range s.complete {
+		if _, there := s.objects[jsonName(backups, id)]; there && !s.whole(m) {
+			s.t.Errorf("%s has deleted %s, which backup %s needs", p.name, gone, id)
+		}
+	}
+}
+
+func (s *sim) whole(m *Manifest) bool {
+	for _, o := range m.pieces() {
+		if _, there := s.objects[o.object()]; !there {
+			return false
+		}
+	}
+	return true
+}
+
+// checkPruned checks that a backup that goes makes room for newer ones.
+func (s *sim) checkPruned(p *process, id string) {
+	old := s.complete[id]
+	if old == nil {
+		return // it never was
+	}
+	newer := 0
+	for name, o := range s.objects {
+		if other, ok := idOf(backups, name); ok && other > id {
+			m, err := DecodeManifest(o.b)
+			if err == nil && m.kind() == old.kind() && s.whole(m) {
+				newer++
+			}
+		}
+	}
+	if newer < s.keep {
+		s.t.Errorf("%s deletes backup %s, and %d newer ones are kept, not %d", p.name, id, newer, s.keep)
+	}
+}
+
+// run lets calls happen until all processes have ended.
+func (s *sim) run(processes []*process, ended func() bool) {
+	for !ended() {
+		s.settle()
+		if ended() {
+			return
+		}
+		for _, p := range processes {
+			switch {
+			case p.asleep > 0:
+				p.asleep--
+			case s.r.IntN(150) == 0:
+				p.asleep = s.r.IntN(60 << (2 * s.r.IntN(3)))
+			case s.r.IntN(600) == 0 && !p.killed:
+				s.note("%s is cancelled", p.name)
+				p.cancel()
+			}
+		}
+		if s.r.IntN(40) == 0 {
+			time.Sleep(time.Duration(s.r.IntN(3600)) * time.Second) // others may seem dead
+			s.settle()
+		}
+		s.mu.Lock()
+		slices.SortStableFunc(s.waiting, func(a, b *simCall) int {
+			return cmp.Or(strings.Compare(a.p.name, b.p.name), strings.Compare(a.what, b.what))
+		})
+		var able []int
+		for i, c := range s.waiting {
+			if c.p.asleep == 0 {
+				able = append(able, i)
+			}
+		}
+		if len(able) == 0 {
+			s.mu.Unlock()
+			time.Sleep(time.Second)
+			continue
+		}
+		i := able[s.r.IntN(len(able))]
+		c := s.waiting[i]
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		n := s.r.IntN(1000)
+		s.mu.Unlock()
+		s.note("%s: %s", c.p.name, c.what)
+		switch {
+		case n < 6:
+			s.note("%s is killed", c.p.name)
+			c.goon <- errKilled
+			s.settle()
+			s.mu.Lock()
+			c.p.killed = true
+			var dies []*simCall
+			s.waiting = slices.DeleteFunc(s.waiting, func(other *simCall) bool {
+				if other.p == c.p {
+					dies = append(dies, other)
+				}
+				return other.p == c.p
+			})
+			s.mu.Unlock()
+			for _, other := range dies {
+				other.goon <- errKilled
+			}
+		case n < 12:
+			c.goon <- errFails
+		default:
+			c.goon <- nil
+		}
+	}
+}
+
+// settle waits until nothing moves.
+func (s *sim) settle() {
+	synctest.Wait()
+	s.mu.Lock() // for the race detector
+	defer s.mu.Unlock()
+}
+
+func (s *sim) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history = append(s.history, fmt.Sprintf(format, args...))
+}
+
+// process starts one.
+func (s *sim) process(name string, work func(ctx context.Context, p *process)) (*process, <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{s: s, name: name, cancel: cancel}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		work(ctx, p)
+	}()
+	return p, done
+}
+
+// contentsOf returns the files of a database at one moment: of few contents, so that
+// databases have some in common, and some come back.
+func contentsOf(r *rand.Rand) map[string][]byte {
+	files := map[string][]byte{"FDDHDB": {1}}
+	for range r.IntN(4) {
+		b := make([]byte, 3)
+		b[0] = byte(r.IntN(6))
+		files[fmt.Sprintf("store/%06d.sst", r.IntN(5))] = b
+	}
+	return files
+}
+
+func sourcesOf(files map[string][]byte) []Source {
+	var all []Source
+	for _, path := range sorted(files) {
+		all = append(all, Source{Path: path, Size: int64(len(files[path])), Open: func() (SourceFile, error) {
+			return openBytes{bytes.NewReader(files[path])}, nil
+		}})
+	}
+	return all
+}
+
+type openBytes struct{ *bytes.Reader }
+
+func (openBytes) Close() error { return nil }
+
+type target struct {
+	*bytes.Buffer
+}
+
+func (target) Sync() error  { return nil }
+func (target) Close() error { return nil }
+
+// simulate tries one interleaving, and returns how many backups were completed.
+func simulate(t *testing.T, seed uint64) (completed int) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]simObject{}, complete: map[string]*Manifest{}}
+		s.keep, s.skew = 1+s.r.IntN(2), time.Duration(s.r.IntN(7200)-3600)*time.Second
+		var ids uint64
+		fillRandom = func(b []byte) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			ids++
+			copy(b, binary.BigEndian.AppendUint64(nil, ids*0x9e3779b97f4a7c15))
+		}
+		want := map[string]map[string][]byte{}
+		var processes []*process
+		var ends []<-chan struct{}
+		start := func(name string, work func(ctx context.Context, p *process)) {
+			p, done := s.process(name, work)
+			processes, ends = append(processes, p), append(ends, done)
+		}
+		for i := range 3 {
+			own := rand.New(rand.NewPCG(seed, uint64(i+10)))
+			start(fmt.Sprintf("backup%d", i), func(ctx context.Context, p *process) {
+				for range 3 {
+					files := contentsOf(own)
+					m, err := Create(ctx, p, Manifest{Database: fmt.Sprint(i % 2)}, sourcesOf(files), CreateOptions{})
+					if err == nil {
+						s.note("%s has completed %s", p.name, m.ID)
+						s.mu.Lock()
+						s.complete[m.ID], want[m.ID] = m, files
+						if _, there := s.objects[jsonName(backups, m.ID)]; there && !s.whole(m) {
+							t.Errorf("backup %s lacks something when it is complete", m.ID)
+						}
+						completed++
+						s.mu.Unlock()
+					}
+					time.Sleep(time.Duration(own.IntN(1000)) * time.Millisecond)
+				}
+			})
+		}
+		for i := range 2 {
+			own := rand.New(rand.NewPCG(seed, uint64(i+20)))
+			start(fmt.Sprintf("prune%d", i), func(ctx context.Context, p *process) {
+				for range 3 {
+					time.Sleep(time.Duration(own.IntN(1000)) * time.Millisecond)
+					_, _ = Prune(ctx, p, PruneOptions{Keep: s.keep})
+				}
+			})
+		}
+		s.run(processes, func() bool {
+			for _, done := range ends {
+				select {
+				case <-done:
+				default:
+					return false
+				}
+			}
+			return true
+		})
+		s.afterwards(want)
+		if t.Failed() {
+			t.Logf("seed %d:\n%s", seed, strings.Join(s.history, "\n"))
+		}
+	})
+	return completed
+}
+
+// afterwards checks what is left when nobody works any more: backups can be fetched, and
+// a prune collects all the rest.
+func (s *sim) afterwards(want map[string]map[string][]byte) {
+	t := s.t
+	store := newMemStore()
+	for name, o := range s.objects {
+		store.objects[name] = o
+	}
+	if len(s.complete) == 0 {
+		return
+	}
+	time.Sleep(24 * time.Hour)
+	for range 2 {
+		if _, err := Prune(t.Context(), store, PruneOptions{}); err != nil {
+			t.Errorf("the last prune: %v", err)
+		}
+	}
+	all, err := List(t.Context(), store)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	named := map[string]bool{markerName: true}
+	for _, m := range all {
+		m, err := Find(t.Context(), store, Choice{ID: m.ID})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		named[jsonName(backups, m.ID)] = true
+		for _, o := range m.pieces() {
+			named[o.object()] = true
+		}
+		if s.complete[m.ID] == nil {
+			continue // nobody was told of it
+		}
+		got := map[string]*bytes.Buffer{}
+		files := make(chan struct{}, 1)
+		err = Fetch(t.Context(), store, m, func(path string) (Target, error) {
+			files <- struct{}{}
+			defer func() { <-files }()
+			got[path] = new(bytes.Buffer)
+			return target{got[path]}, nil
+		}, FetchOptions{})
+		if err != nil || len(got) != len(want[m.ID]) {
+			t.Errorf("fetch %s: %v", m.ID, err)
+		}
+		for path, b := range want[m.ID] {
+			if got[path] == nil || !bytes.Equal(got[path].Bytes(), b) {
+				t.Errorf("backup %s: %s is another one", m.ID, path)
+			}
+		}
+	}
+	for name, o := range store.objects {
+		if strings.HasPrefix(name, pruning) {
+			// It stays for as long as it names something that a backup had come to need.
+			var p plan
+			err := json.Unmarshal(o.b, &p)
+			named[name] = err == nil && slices.ContainsFunc(p.Objects, func(o Piece) bool { return named[o.object()] })
+		}
+		if !named[name] {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+// Whatever the order in which the calls of backups and prunes happen, whoever is killed,
+// cancelled, taken for dead, or met by an error of the store: a backup that was completed
+// has all it needs, gives way to newer ones only, and what nobody needs goes.
+func TestInterleavings(t *testing.T) {
+	defer func(f func([]byte)) { fillRandom = f }(fillRandom)
+	if *simSeed != 0 {
+		simulate(t, *simSeed)
+		return
+	}
+	runs := 400
+	if testing.Short() {
+		runs = 30
+	}
+	if *simRuns > 0 {
+		runs = *simRuns
+	}
+	completed := 0
+	for seed := range runs {
+		completed += simulate(t, uint64(seed+1))
+		if t.Failed() {
+			t.Fatalf("repeat it with -sim.seed %d", seed+1)
+		}
+	}
+	t.Logf("%d backups completed in %d interleavings", completed, runs)
+	if completed < runs {
+		t.Errorf("only %d backups were completed", completed)
+	}
+}

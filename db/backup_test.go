@@ -1,0 +1,332 @@
+package db
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+func mustFolder(t testing.TB) backup.Store {
+	t.Helper()
+	store, err := backup.Folder(filepath.Join(t.TempDir(), "backups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func mustBackup(t testing.TB, d *DB, store backup.Store, opt BackupOptions) *backup.Manifest {
+	t.Helper()
+	m, err := d.Backup(ctx, store, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// restored restores a backup and opens the database, to be closed at the end of the test.
+func restored(t testing.TB, store backup.Store, opt RestoreOptions) *DB {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "restored")
+	if _, err := Restore(ctx, store, dir, nil, opt); err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []string{restoringName, MarkerName + ".tmp"} {
+		if _, err := os.Stat(filepath.Join(dir, left)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the restored folder has %s: %v", left, err)
+		}
+	}
+	d := mustOpen(t, dir, &Options{MustExist: true})
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// soundRepository checks that nothing is missing or damaged.
+func soundRepository(t testing.TB, store backup.Store) *backup.Verification {
+	t.Helper()
+	v, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error { t.Error(f); return nil })
+	if err != nil {
+		t.Error(err)
+	}
+	return v
+}
+
+// Each backup answers as the database did when it was made, whatever came after it.
+func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
+	store := newMemStore()
+	d, c := openPairs(t)
+	items := pairs(260, synth.Config{Missing: .2})
+	var snaps []*Snapshot
+	var made []*backup.Manifest
+	moment := func(opt BackupOptions) {
+		s, err := d.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { snaps = append(snaps, s) }()
+		made = append(made, mustBackup(t, d, store, opt))
+	}
+	putAll(t, c, items[:200])
+	moment(BackupOptions{})
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 10}})
+	moment(BackupOptions{Compress: true})
+	for _, it := range items[200:] {
+		if err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moment(BackupOptions{})
+	for i := range 50 {
+		if _, err := c.Delete(ctx, items[3*i].Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Update(ctx, UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	moment(BackupOptions{Compress: true})
+	for i, m := range made {
+		if m.Database != d.UUID() || i > 0 && m.Sequence <= made[i-1].Sequence {
+			t.Errorf("backup %d: %+v", i, m)
+		}
+		then, err := snaps[i].Collection("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := restored(t, store, RestoreOptions{ID: m.ID})
+		if r.committer.sequence != m.Sequence || r.UUID() != d.UUID() {
+			t.Errorf("backup %d: commit sequence %d of %d", i, r.committer.sequence, m.Sequence)
+		}
+		if i == 0 { // it has no codes to ask for
+			if n, _ := mustCollection(t, r, "main").Count(); n != 200 {
+				t.Errorf("%d items", n)
+			}
+		} else {
+			sameAnswers(t, then, mustCollection(t, r, "main"))
+		}
+		mustClose(t, r)
+	}
+	for _, s := range snaps {
+		s.Close()
+	}
+	soundRepository(t, store)
+}
+
+// A restored database lives on, and backs up to the same repository as the one that it
+// was made of. Their tables have the same numbers, and other contents.
+func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
+	store := mustFolder(t)
+	d, c := openPairs(t)
+	items := pairs(300, synth.Config{})
+	putAll(t, c, items[:100])
+	mustBackup(t, d, store, BackupOptions{})
+	r := restored(t, store, RestoreOptions{})
+	for i := range 4 {
+		at := 100 + 50*i
+		putAll(t, c, items[at:at+25])
+		putAll(t, mustCollection(t, r, "main"), items[at+25:at+50])
+		for _, of := range []*DB{d, r} {
+			m := mustBackup(t, of, store, BackupOptions{})
+			again := restored(t, store, RestoreOptions{ID: m.ID})
+			sameContents(t, of, again)
+			mustClose(t, again)
+		}
+	}
+	soundRepository(t, store)
+}
+
+// A backup of a database that is written to, trained and reindexed meanwhile is a state
+// that it was in: all writes before the backup, and of those during it the first ones.
+func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
+	store := newMemStore()
+	d, c := openPairs(t)
+	items := pairs(4000, synth.Config{})
+	putAll(t, c, items[:300])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+	var written atomic.Int64
+	written.Store(300)
+	stop := make(chan struct{})
+	var busy sync.WaitGroup
+	busy.Go(func() {
+		for i := 300; i < len(items); i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := c.Put(ctx, items[i]); err != nil {
+				t.Error(err)
+				return
+			}
+			written.Store(int64(i + 1))
+		}
+	})
+	busy.Go(func() {
+		for round := 0; ; round++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var err error
+			if round%2 == 0 {
+				_, err = c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}, Activate: true})
+			} else {
+				_, err = c.Reindex(ctx, ReindexOptions{})
+			}
+			if err != nil && !errors.Is(err, ErrBusy) {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	rounds := 4
+	if testing.Short() {
+		rounds = 2
+	}
+	for range rounds {
+		before := int(written.Load())
+		m := mustBackup(t, d, store, BackupOptions{})
+		after := int(written.Load())
+		r := restored(t, store, RestoreOptions{ID: m.ID})
+		there := map[string]bool{}
+		for _, it := range allItems(t, mustCollection(t, r, "main")) {
+			there[it.Key] = true
+		}
+		n := len(there)
+		if n < before || n > after+1 {
+			t.Errorf("%d items, written were %d before and %d after", n, before, after)
+		}
+		for _, it := range items[:n] {
+			if !there[it.Key] {
+				t.Errorf("%s of the first %d is missing", it.Key, n)
+			}
+		}
+		mustClose(t, r)
+	}
+	close(stop)
+	busy.Wait()
+	soundRepository(t, store)
+	mustClose(t, d)
+	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", MarkerName, lockName, checkpointsName, storeName) {
+		t.Errorf("the folder holds %v", got)
+	}
+}
+
+// What a backup that was killed has left in the folder is removed by opening.
+func TestLeftoversOfBackupsGo(t *testing.T) {
+	d, _ := openPairs(t)
+	mustClose(t, d)
+	left := filepath.Join(d.dir, checkpointsName, "0123", storeName)
+	if err := os.MkdirAll(left, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, mustOpen(t, d.dir, nil))
+	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s]", MarkerName, lockName, storeName) {
+		t.Errorf("the folder holds %v", got)
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	store := mustFolder(t)
+	if _, err := Restore(ctx, store, filepath.Join(t.TempDir(), "x"), nil, RestoreOptions{}); !errors.Is(err, backup.ErrNotRepository) {
+		t.Errorf("an empty store: %v", err)
+	}
+	d, c := openPairs(t)
+	putAll(t, c, pairs(10, synth.Config{}))
+	first := mustBackup(t, d, store, BackupOptions{})
+	second := mustBackup(t, d, store, BackupOptions{})
+	full := folderIn(t, map[string]string{"notes.txt": "x"})
+	dir := filepath.Join(t.TempDir(), "x")
+	for what, c := range map[string]struct {
+		dir  string
+		opt  RestoreOptions
+		want error
+	}{
+		"a folder of something else": {full, RestoreOptions{}, ErrExists},
+		"the database itself":        {d.dir, RestoreOptions{}, ErrExists},
+		"an unknown id":              {dir, RestoreOptions{ID: "1999"}, backup.ErrNotFound},
+		"an ambiguous id":            {dir, RestoreOptions{ID: "2"}, backup.ErrInvalid},
+		"an early time":              {dir, RestoreOptions{Before: first.Time.Add(-time.Second)}, backup.ErrNotFound},
+		"another database":           {dir, RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
+	} {
+		if _, err := Restore(ctx, store, c.dir, nil, c.opt); !errors.Is(err, c.want) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a restore that was refused has made a folder: %v", err)
+	}
+	if m, err := Restore(ctx, store, dir, nil, RestoreOptions{Before: first.Time}); err != nil || m.ID != first.ID {
+		t.Errorf("by time: %v, %v", m, err)
+	}
+	if m, err := Restore(ctx, store, t.TempDir(), nil, RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
+		t.Errorf("by the beginning of an id, to an empty folder: %v, %v", m, err)
+	}
+}
+
+// A damaged object, and one that is missing, are found by verify and by restore, which
+// leaves nothing in place.
+func TestDamagedBackups(t *testing.T) {
+	d, c := openPairs(t)
+	putAll(t, c, pairs(50, synth.Config{}))
+	for what, harm := range map[string]func(path string) error{
+		"missing":  os.Remove,
+		"emptied":  func(path string) error { return os.Truncate(path, 0) },
+		"longer":   func(path string) error { return appendTo(path, "x") },
+		"replaced": func(path string) error { return os.WriteFile(path, []byte("something else"), 0o644) },
+	} {
+		for _, compress := range []bool{false, true} {
+			root := t.TempDir()
+			store, err := backup.Folder(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := mustBackup(t, d, store, BackupOptions{Compress: compress})
+			largest := slices.MaxFunc(m.Files, func(a, b backup.File) int { return cmp.Compare(a.Size, b.Size) })
+			piece := largest.Pieces[0]
+			path := filepath.Join(root, "objects", string(piece[:2]), string(piece))
+			if err := harm(path); err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "restored")
+			if _, err := Restore(ctx, store, dir, nil, RestoreOptions{}); !errors.Is(err, backup.ErrDamaged) {
+				t.Errorf("%s: restore: %v", what, err)
+			}
+			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: the folder is there: %v", what, err)
+			}
+			found := 0
+			v, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error {
+				if found++; f.Backup != m.ID || !strings.Contains(f.Object, string(piece)) {
+					t.Errorf("%s: %+v", what, f)
+				}
+				return nil
+			})
+			if err != nil || found != 1 || v.Findings != 1 {
+				t.Errorf("%s: verify: %+v, %v", what, v, err)
+			}
+		}
+	}
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

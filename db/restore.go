@@ -1,0 +1,316 @@
+package db
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+// RestoreOptions are those of Restore. The zero value means the newest backup.
+type RestoreOptions struct {
+	// ID is the id of the backup, or the beginning of one and of no other.
+	ID string
+
+	// Before, if not zero and there is no ID, means the newest backup that did not begin
+	// after it.
+	Before time.Time
+
+	// Database is the UUID of the database, where a repository has backups of several and
+	// no ID is given.
+	Database string
+
+	// SkipVerify leaves out what VerifyFolder does, which takes as long as reading
+	// everything twice. All files are compared with their SHA-256 in any case.
+	SkipVerify bool
+
+	// Progress, if not nil, hears what is being done, and how many bytes of how many are;
+	// in the stage "verify", how many records, of a number that is not known. Calls come
+	// one at a time, from any goroutine.
+	Progress func(stage string, done, total int64)
+}
+
+// StageVerify is a stage of a restore, for Progress, after backup.StageFetch.
+const StageVerify = "verify"
+
+// Restore makes a database of a backup, in a folder that is empty or missing. It is
+// fetched, compared with its SHA-256, synced, and verified as by VerifyFolder before it
+// becomes a database: if that fails, or is cancelled, the folder is left as it was; if the
+// process is killed, the folder is no database, and Restore can be called again. Without
+// an ID the newest backup of the whole database is taken, see backup.Find.
+//
+// The database has the UUID of the one that was backed up. Of the options only FS,
+// CacheBytes and Logger are used; nil means the defaults. Memory is that of VerifyFolder,
+// and some 150 MiB.
+//
+// A folder that holds anything gives ErrExists, a backup that is damaged backup.ErrDamaged,
+// one that is not sound ErrCorrupt, one of a newer version backup.ErrVersion or ErrFormat,
+// and those of backup.Find are returned.
+func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
+	m, err := restore(ctx, from, dir, options, opt)
+	if err != nil {
+		return nil, annotate(err, "restore to %s", dir)
+	}
+	return m, nil
+}
+
+func restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (_ *backup.Manifest, err error) {
+	m, err := backup.Find(ctx, from, backup.Choice{ID: opt.ID, Before: opt.Before, Database: opt.Database})
+	if err != nil {
+		return nil, err
+	}
+	if err := restorable(m); err != nil {
+		return nil, err
+	}
+	opts := options.withDefaults()
+	r := &restorer{ctx: ctx, fs: opts.FS, opts: &opts, opt: opt, m: m}
+	if err := r.begin(dir); err != nil {
+		return nil, err
+	}
+	if err = r.run(from); err != nil {
+		return nil, errors.Join(err, r.undo())
+	}
+	return m, r.lock.Close()
+}
+
+// restorable checks that a backup is one of a database that this version reads.
+func restorable(m *backup.Manifest) error {
+	if m.Format > Format {
+		return &FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: Format}
+	}
+	marker := false
+	for _, f := range m.Files {
+		folder, name := path.Split(f.Path)
+		switch {
+		case f.Path == MarkerName:
+			marker = true
+		case folder != storeName+"/" || name == lockName:
+			return fmt.Errorf("%w: backup %s: file %s is not one of a database", backup.ErrDamaged, m.ID, f.Path)
+		}
+	}
+	if !marker {
+		return fmt.Errorf("%w: backup %s: it has no %s", backup.ErrDamaged, m.ID, MarkerName)
+	}
+	return nil
+}
+
+// A restorer makes a database in dir. All of it is in dir/restoring until it is known
+// to be sound; then the store is moved, and the marker last. As long as restoring/ is there
+// without a marker, all else in dir is of a restore, too.
+type restorer struct {
+	ctx  context.Context
+	fs   vfs.FS
+	opts *Options
+	opt  RestoreOptions
+	m    *backup.Manifest
+
+	dir    string
+	made   bool // dir was missing
+	lock   io.Closer
+	within string // dir/restoring
+}
+
+// begin takes the folder, and removes what an interrupted restore has left there.
+func (r *restorer) begin(dir string) (err error) {
+	if err := r.vacant(dir); err != nil {
+		return err
+	}
+	if _, err := r.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		r.made = true
+	}
+	if err := makeDir(r.fs, dir); err != nil {
+		return err
+	}
+	if r.dir, err = canonical(r.fs, dir); err != nil {
+		return err
+	}
+	if r.lock, err = lockFolder(r.fs, r.dir); err != nil {
+		return err
+	}
+	r.within = r.fs.PathJoin(r.dir, restoringName)
+	if err := r.vacant(r.dir); err != nil { // another process may have had the lock until now
+		return errors.Join(err, r.lock.Close())
+	}
+	if err := r.clear(); err != nil {
+		return errors.Join(err, r.undo())
+	}
+	return nil
+}
+
+// vacant returns an error unless a database may be restored to a folder.
+func (r *restorer) vacant(dir string) error {
+	names, err := r.fs.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case name == lockName || name == restoringName:
+		case name == storeName && slices.Contains(names, restoringName):
+		default:
+			return fmt.Errorf("%w: %s is not empty: restore to a new folder", ErrExists, dir)
+		}
+	}
+	return nil
+}
+
+// clear removes what a restore has put into the folder: the marker first, which makes a
+// database of it, and restoring/ last, which says what the rest is.
+func (r *restorer) clear() error {
+	for _, name := range []string{MarkerName, storeName, restoringName} {
+		path := r.fs.PathJoin(r.dir, name)
+		if _, err := r.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := r.fs.RemoveAll(path); err != nil {
+			return err
+		}
+		if err := syncDir(r.fs, r.dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undo leaves the folder as it was.
+func (r *restorer) undo() error {
+	err := r.clear()
+	lock := r.fs.PathJoin(r.dir, lockName)
+	if runtime.GOOS == "windows" { // what is open cannot be removed there
+		err = errors.Join(err, r.lock.Close(), r.fs.Remove(lock))
+	} else {
+		err = errors.Join(err, r.fs.Remove(lock), r.lock.Close())
+	}
+	if r.made && err == nil {
+		err = r.fs.Remove(r.dir)
+	}
+	return err
+}
+
+func (r *restorer) run(from backup.Store) error {
+	if err := r.fetch(from); err != nil {
+		return err
+	}
+	if err := r.verify(); err != nil {
+		return err
+	}
+	if err := r.ctx.Err(); err != nil {
+		return context.Cause(r.ctx)
+	}
+	return r.place()
+}
+
+// fetch writes the files of the backup to restoring/.
+func (r *restorer) fetch(from backup.Store) error {
+	if usage, err := r.fs.GetDiskUsage(r.dir); err == nil && uint64(r.m.BytesTotal) > usage.AvailBytes {
+		return fmt.Errorf("fddhdb: restore to %s: backup %s takes %d bytes, %d are free", r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
+	}
+	if err := r.fs.MkdirAll(r.fs.PathJoin(r.within, storeName), 0o755); err != nil {
+		return err
+	}
+	if err := syncDir(r.fs, r.dir); err != nil {
+		return err
+	}
+	err := backup.Fetch(r.ctx, from, r.m, func(path string) (backup.Target, error) {
+		full := r.fs.PathJoin(r.within, r.fs.PathJoin(strings.Split(path, "/")...))
+		return r.fs.Create(full, vfs.WriteCategoryUnspecified)
+	}, backup.FetchOptions{Progress: r.opt.Progress})
+	if err != nil {
+		return err
+	}
+	if err := syncDir(r.fs, r.fs.PathJoin(r.within, storeName)); err != nil {
+		return err
+	}
+	return syncDir(r.fs, r.within)
+}
+
+// verify checks that restoring/ is a sound database, of the commit sequence that the
+// backup says.
+func (r *restorer) verify() error {
+	if err := checkMarker(r.fs, r.within); err != nil {
+		return fmt.Errorf("%w: backup %s: %w", backup.ErrDamaged, r.m.ID, err)
+	}
+	sequence, err := r.sequence()
+	if err != nil {
+		return err
+	}
+	if sequence != r.m.Sequence {
+		return corrupt(fmt.Errorf("commit sequence %d, the backup says %d", sequence, r.m.Sequence), "backup %s", r.m.ID)
+	}
+	if r.opt.SkipVerify {
+		return nil
+	}
+	var first *Finding
+	opt := VerifyOptions{}
+	if r.opt.Progress != nil {
+		opt.Progress = func(_ string, records int) { r.opt.Progress(StageVerify, int64(records), 0) }
+	}
+	v, err := VerifyFolder(r.ctx, r.within, r.opts, opt, func(f Finding) error {
+		if first == nil {
+			first = &f
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if first != nil {
+		return corrupt(fmt.Errorf("%d findings, the first: %s", v.Findings, first), "backup %s", r.m.ID)
+	}
+	return nil
+}
+
+// sequence returns the commit sequence of the store in restoring/.
+func (r *restorer) sequence() (_ uint64, err error) {
+	po := storeOptions(r.opts, &storeLogger{log: r.opts.Logger}, false)
+	po.ReadOnly = true
+	store, err := pebble.Open(r.fs.PathJoin(r.within, storeName), po)
+	if err != nil {
+		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
+			return 0, corrupt(err, "backup %s", r.m.ID)
+		}
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	b, err := get(store, codec.DatabaseKey(codec.RecordSequence))
+	if err != nil {
+		return 0, readError(err, "commit sequence of backup %s", r.m.ID)
+	}
+	if len(b) != 8 {
+		if b == nil {
+			return 0, nil // nothing has been committed yet
+		}
+		return 0, corrupt(fmt.Errorf("%d bytes", len(b)), "commit sequence of backup %s", r.m.ID)
+	}
+	return binary.BigEndian.Uint64(b), nil
+}
+
+// place makes the database of what is in restoring/.
+func (r *restorer) place() error {
+	for _, name := range []string{storeName, MarkerName} {
+		if err := r.fs.Rename(r.fs.PathJoin(r.within, name), r.fs.PathJoin(r.dir, name)); err != nil {
+			return err
+		}
+		if err := syncDir(r.fs, r.dir); err != nil {
+			return err
+		}
+	}
+	_ = r.fs.RemoveAll(r.within) // if it cannot be removed now, Open does
+	return nil
+}
