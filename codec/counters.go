@@ -86,8 +86,8 @@ func (c Counters) Append(dst []byte) []byte {
 // DecodeCounters reads counters. The error wraps ErrCorrupt.
 func DecodeCounters(b []byte) (Counters, error) {
 	var c Counters
-	if len(b) == 0 || b[0] != countersVersion {
-		return c, fmt.Errorf("%w: counters: do not start with version %d", ErrCorrupt, countersVersion)
+	if err := checkVersion(b, "counters", countersVersion); err != nil {
+		return c, err
 	}
 	r := reader{b: b[1:]}
 	c.NextRow = r.uvarint(math.MaxUint32)

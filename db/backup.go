@@ -48,13 +48,16 @@ type BackupOptions struct {
 //
 // A backup that fails, is cancelled or killed is none: Restore does not know of it. What it
 // has stored, the next one uses, or backup.Prune deletes. Any number may run at a time.
-// Memory is some 150 MiB. The errors are those of the store and of the context, ErrFailed,
+// Memory is some 150 MiB. The errors are those of the store and of the context, ErrFailed, ErrReadOnly,
 // ErrNotFound for the collection, backup.ErrNotRepository and backup.ErrVersion.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
 	if !d.guard.enter() {
 		return nil, ErrClosed
 	}
 	defer d.guard.leave()
+	if err := d.writable(); err != nil {
+		return nil, err
+	}
 	m, err := d.backup(ctx, to, opt)
 	if err != nil {
 		return nil, annotate(err, "backup of %s", d.dir)
@@ -74,7 +77,7 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	}
 	whole := opt.Collection == "" && !opt.IndexOnly
 	about := backup.Manifest{
-		Database: d.UUID(), Format: Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
+		Database: d.UUID(), Format: d.Format(), Collection: opt.Collection, IndexOnly: opt.IndexOnly,
 	}
 	if whole {
 		about.Sequence, err = d.checkpoint(ctx, dir)

@@ -172,15 +172,15 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 		fail.armed = true
 		fail.mu.Unlock()
 		m, err := d.Backup(ctx, store, BackupOptions{})
+		fail.mu.Lock()
+		fired, path := fail.fired, fail.path
+		fail.armed = false
+		fail.mu.Unlock()
 		if err == nil && k%5 == 0 {
 			r := restored(t, store, RestoreOptions{ID: m.ID})
 			sameContents(t, d, r)
 			mustClose(t, r)
 		}
-		fail.mu.Lock()
-		fired, path := fail.fired, fail.path
-		fail.armed = false
-		fail.mu.Unlock()
 		if err != nil && (!fired || !strings.HasPrefix(err.Error(), "fddhdb: ")) {
 			t.Fatalf("operation %d, %s: %v", k, path, err)
 		}

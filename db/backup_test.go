@@ -220,7 +220,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	busy.Wait()
 	soundRepository(t, store)
 	mustClose(t, d)
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", MarkerName, lockName, checkpointsName, storeName) {
+	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", commitsName, MarkerName, lockName, checkpointsName, storeName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -234,7 +234,7 @@ func TestLeftoversOfBackupsGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, mustOpen(t, d.dir, nil))
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s]", MarkerName, lockName, storeName) {
+	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", commitsName, MarkerName, lockName, storeName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }

@@ -65,6 +65,7 @@ func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
 		return annotate(err, "bulk load")
 	}
 	t.c.sequence++
+	t.c.keeper.reached(t.c.sequence)
 	return nil
 }
 

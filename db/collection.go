@@ -49,7 +49,7 @@ func (c *Collection) writable() error {
 	if c.pin != nil {
 		return fmt.Errorf("%w: collection %q of a snapshot", ErrReadOnly, c.name)
 	}
-	return nil
+	return c.db.writable()
 }
 
 // Schema returns what items of the collection may hold.

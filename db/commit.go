@@ -27,6 +27,8 @@ type committer struct {
 	store    *pebble.DB
 	log      *storeLogger
 	noSync   bool
+	readOnly bool
+	keeper   *keeper // nil: there is none
 	queue    chan *request
 	finished chan struct{}
 	publish  func(*view)
@@ -108,7 +110,10 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	bytes, applied := 0, 0
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
-		if r.err = c.log.err(); r.err == nil && r.exclusive == nil {
+		if r.err = c.log.err(); r.err == nil && c.readOnly && !r.shows {
+			r.err = ErrReadOnly // whoever submits it has better words
+		}
+		if r.err == nil && r.exclusive == nil {
 			var size int
 			if size, r.err = g.resolve(r); r.err == nil {
 				if bytes += size; applied > 0 && bytes > maxGroupBytes {
@@ -188,6 +193,9 @@ func (g *group) commit() error {
 		return err // Pebble has told its logger instead of us
 	}
 	c.sequence++
+	if g.sync {
+		c.keeper.reached(c.sequence)
+	}
 	c.publish(c.newView())
 	return nil
 }

@@ -16,6 +16,9 @@ import (
 // gone. The time is that of reading and writing everything that is stored;
 // readers and writers go on. What open snapshots show stays until they are closed.
 func (d *DB) Compact(ctx context.Context) error {
+	if err := d.writable(); err != nil {
+		return err
+	}
 	if !d.guard.enter() {
 		return ErrClosed
 	}

@@ -42,14 +42,20 @@ type DB struct {
 	learners   learners
 	updates    chan struct{} // asks the updater to look; holds one
 	tables     backedUp
+
+	identity identity
+	recovery Recovery
+	keeper   *keeper // of the side file; nil where there is none, or it is only read
 }
 
 // Open opens the database in the folder dir, creating one where there is none
-// unless Options.MustExist. Memory will hold all distinct codes and which rows
+// unless Options.MustExist or ReadOnly. Memory will hold all distinct codes and which rows
 // carry them; where they are many they are loaded in the background, while
 // searches read the store and writes wait. A folder that holds
 // something else gives ErrNotDatabase, one of a newer version ErrFormat, one
-// that is open already, here or in another process, ErrLocked.
+// that is open already, here or in another process, ErrLocked. A database of an older
+// format, from MinFormat on, stays what it is: see Upgrade. Where commits are missing that
+// were durable once, Open succeeds and Recovery tells.
 func Open(dir string, options *Options) (*DB, error) {
 	opts := options.withDefaults()
 	fsys := opts.FS
@@ -59,8 +65,8 @@ func Open(dir string, options *Options) (*DB, error) {
 		return nil, err
 	case exists:
 	case !creatable:
-		return nil, fmt.Errorf("%w: %s holds something else", ErrNotDatabase, dir)
-	case opts.MustExist:
+		return nil, foreign(fsys, dir)
+	case opts.MustExist || opts.ReadOnly:
 		return nil, fmt.Errorf("%w: %s: there is none yet", ErrNotDatabase, dir)
 	default:
 		if err := makeDir(fsys, dir); err != nil {
@@ -70,7 +76,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	if dir, err = canonical(fsys, dir); err != nil {
 		return nil, err
 	}
-	lock, err := lockFolder(fsys, dir)
+	lock, err := opts.lock(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -90,22 +96,21 @@ func (d *DB) open(exists bool) error {
 			return err
 		case exists:
 		case !creatable:
-			return fmt.Errorf("%w: %s holds something else", ErrNotDatabase, d.dir)
+			return foreign(d.opts.FS, d.dir)
 		default:
 			if err := create(d.opts.FS, d.dir, d.makeStore, d.checkStore); err != nil {
 				return annotate(err, "create %s", d.dir)
 			}
 		}
 	}
-	if err := removeLeftovers(d.opts.FS, d.dir); err != nil {
-		return annotate(err, "open %s", d.dir)
-	}
-	store, err := openStore(d.opts.FS.PathJoin(d.dir, storeName), &d.opts, d.log, false)
-	if err != nil {
-		if missesFiles(err) {
-			return corrupt(err, "store in %s", d.dir)
+	if !d.opts.ReadOnly {
+		if err := removeLeftovers(d.opts.FS, d.dir); err != nil {
+			return annotate(err, "open %s", d.dir)
 		}
-		return readError(err, "store in %s", d.dir)
+	}
+	store, err := openDatabaseStore(d.dir, &d.opts, d.log)
+	if err != nil {
+		return err
 	}
 	if err := d.start(store); err != nil {
 		return errors.Join(err, store.Close())
@@ -115,56 +120,35 @@ func (d *DB) open(exists bool) error {
 
 // makeStore makes an empty store. Pebble writes the first log of a new store
 // before it takes up its format, so that the store is opened once for that.
-func (d *DB) makeStore(path string) error {
+func (d *DB) makeStore(path string) (identity, error) {
+	i := identity{format: NewestFormat, uuid: newUUID()}
 	store, err := openStore(path, &d.opts, d.log, true)
 	if err != nil {
-		return err
+		return i, err
 	}
-	err = store.Set(codec.DatabaseKey(codec.RecordFormat), binary.BigEndian.AppendUint32(nil, Format), pebble.Sync)
-	return errors.Join(err, d.log.err(), store.Close())
+	return i, errors.Join(i.store(store), d.log.err(), store.Close())
 }
 
 // checkStore checks that a store is one of ours.
-func (d *DB) checkStore(path string) error {
+func (d *DB) checkStore(path string) (identity, error) {
 	store, err := openStore(path, &d.opts, d.log, false)
 	if err != nil {
-		return err
+		return identity{}, err
 	}
-	return errors.Join(d.checkFormat(store), store.Close())
-}
-
-func (d *DB) checkFormat(store *pebble.DB) error {
-	b, err := get(store, codec.DatabaseKey(codec.RecordFormat))
-	switch {
-	case err != nil:
-		return readError(err, "format of %s", d.dir)
-	case len(b) != 4:
-		return corrupt(fmt.Errorf("%d bytes", len(b)), "format of %s", d.dir)
-	}
-	if f := binary.BigEndian.Uint32(b); f > Format {
-		return &FormatError{Dir: d.dir, Found: int(f), Supported: Format}
-	}
-	return nil
+	i, err := readIdentity(store, d.dir)
+	return i, errors.Join(err, store.Close())
 }
 
 // start reads the state of the store and starts the committer.
 func (d *DB) start(store *pebble.DB) error {
-	if err := d.checkFormat(store); err != nil {
+	var err error
+	if d.identity, err = readIdentity(store, d.dir); err != nil {
 		return err
 	}
 	c := &committer{
-		store: store, log: d.log, noSync: d.opts.NoSync,
+		store: store, log: d.log, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{}, layers: newLayerCounts(),
-	}
-	b, err := get(store, codec.DatabaseKey(codec.RecordSequence))
-	switch {
-	case err != nil:
-		return readError(err, "commit sequence of %s", d.dir)
-	case len(b) == 8:
-		c.sequence = binary.BigEndian.Uint64(b)
-	case b != nil:
-		return corrupt(fmt.Errorf("%d bytes", len(b)), "commit sequence of %s", d.dir)
 	}
 	if c.states, err = loadStates(store); err != nil {
 		return err
@@ -191,6 +175,10 @@ func (d *DB) start(store *pebble.DB) error {
 			}
 		}
 	}
+	if err := d.takeStock(); err != nil {
+		return err
+	}
+	c.keeper = d.keeper
 	d.store, d.committer = store, c
 	d.rebuild, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	first := c.newView()
@@ -202,11 +190,18 @@ func (d *DB) start(store *pebble.DB) error {
 	d.stopping = ctx
 	d.background.Go(func() {
 		d.load(ctx, first)
-		d.background.Go(d.resume(ctx, first))
+		if !d.opts.ReadOnly {
+			d.background.Go(d.resume(ctx, first))
+		}
 		first.release()
 		d.buildIndexes(ctx)
 	})
-	d.background.Go(func() { d.keepUpdated(ctx) })
+	if !d.opts.ReadOnly {
+		d.background.Go(func() { d.keepUpdated(ctx) })
+	}
+	if d.keeper != nil {
+		d.background.Go(func() { d.keeper.run(ctx) })
+	}
 	return nil
 }
 
@@ -238,7 +233,9 @@ func (d *DB) Close() error {
 		return ErrClosed
 	}
 	d.background.Wait()
-	d.checkpointAll()
+	if !d.opts.ReadOnly {
+		d.checkpointAll()
+	}
 	d.pins.releaseAll()
 	close(d.committer.queue)
 	<-d.committer.finished
@@ -246,6 +243,12 @@ func (d *DB) Close() error {
 	err := d.store.Close()
 	if failed := d.log.err(); failed != nil {
 		err = errors.Join(failed, err)
+	}
+	if d.keeper != nil {
+		if err == nil {
+			d.keeper.reached(d.committer.sequence) // with what was not synced one by one
+		}
+		d.keeper.close()
 	}
 	return annotate(errors.Join(err, d.lock.Close()), "close %s", d.dir)
 }
@@ -333,6 +336,9 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 		return nil, err
 	}
 	if err := schema.check(); err != nil {
+		return nil, err
+	}
+	if err := d.writable(); err != nil {
 		return nil, err
 	}
 	if !d.guard.enter() {

@@ -35,7 +35,8 @@
 // commit. A read holds one immutable view of the whole database and waits for
 // nobody: not for writers, not for training. After opening, codes are brought into
 // memory in the background; searches read the store until they are there, while
-// writes, Train, Evaluate and Codes wait. One process has a database open at a time.
+// writes, Train, Evaluate and Codes wait. One process has a database open at a time, or
+// several that only read (Options.ReadOnly).
 //
 // Who writes depending on what it has read uses PutIf, or Expect of a Batch, which
 // commit only if that is still so.
@@ -47,7 +48,10 @@
 // a training. If a write to the log or the manifest fails, the database refuses
 // further writes with ErrFailed and goes on answering reads; closing and opening
 // it recovers every acknowledged write. The fate of the write that failed is
-// unknown until then.
+// unknown until then. Damage at the end of the log costs the latest commits, whole: Open
+// succeeds then, and Recovery tells which are missing.
+//
+// A database keeps its format: later versions open it, and Upgrade brings it to theirs.
 //
 // DB.Backup makes a backup of a database that is in use, and Restore a database of a
 // backup; see package backup.

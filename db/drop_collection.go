@@ -19,6 +19,9 @@ import (
 //
 // The time is that of one commit, whatever the size.
 func (d *DB) DropCollection(ctx context.Context, name string) error {
+	if err := d.writable(); err != nil {
+		return err
+	}
 	if !d.guard.enter() {
 		return ErrClosed
 	}

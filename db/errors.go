@@ -17,7 +17,7 @@ var (
 	ErrNotDatabase = errors.New("fddhdb: not a database")            // the folder is missing or holds something else
 	ErrClosed      = errors.New("fddhdb: database is closed")        // Close was called
 	ErrLocked      = errors.New("fddhdb: database is in use")        // by another process, or opened twice in this one
-	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot
+	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot, or with Options.ReadOnly
 	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version
@@ -46,15 +46,23 @@ func (e *DimensionError) Error() string {
 // Is makes a DimensionError an ErrInvalid.
 func (e *DimensionError) Is(target error) bool { return target == ErrInvalid }
 
-// A FormatError is about a database of another format. It is an ErrFormat.
+// A FormatError is about a database, or something in it, of a format that this version of
+// fddhdb does not read. It is an ErrFormat.
 type FormatError struct {
-	Dir              string
-	Found, Supported int
+	Dir              string // of the database; "" where What says what it is about
+	What             string // the record, in words; "" for the database as a whole
+	Found, Supported int    // Supported is the newest format that is read
 }
 
 func (e *FormatError) Error() string {
+	var parts []string
+	for _, part := range []string{e.Dir, e.What} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
 	return fmt.Sprintf("%v: %s has format %d, this version of fddhdb reads up to %d: use a newer one",
-		ErrFormat, e.Dir, e.Found, e.Supported)
+		ErrFormat, strings.Join(parts, ": "), e.Found, e.Supported)
 }
 
 // Is makes a FormatError an ErrFormat.
@@ -96,6 +104,11 @@ func readError(err error, format string, args ...any) error {
 	return annotate(err, "read "+format, args...)
 }
 
+// corrupt is about a record that is damaged, or that a newer version has written.
 func corrupt(err error, format string, args ...any) error {
+	if newer := newerRecord(err); newer != nil {
+		newer.What = fmt.Sprintf(format, args...)
+		return newer
+	}
 	return &CorruptionError{What: fmt.Sprintf(format, args...), Err: err}
 }

@@ -103,7 +103,7 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	}
 	d := mustOpen(t, dir, nil)
 	mustClose(t, d)
-	if got := listing(t, dir); !slices.Equal(got, []string{MarkerName, lockName, storeName}) {
+	if got := listing(t, dir); !slices.Equal(got, []string{commitsName, MarkerName, lockName, storeName}) {
 		t.Errorf("the folder holds %v", got)
 	}
 }

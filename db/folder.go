@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -20,6 +19,7 @@ import (
 //
 //	FDDHDB   marker: JSON {"fddhdb": "database", "format": N}; written last
 //	LOCK     locked while a process has the database open
+//	COMMITS  the commits that are known to be durable; from FormatIdentity on
 //	store/   Pebble
 //	ingest/  tables of a bulk load, while one is going on
 //	checkpoints/  what a backup reads, while one is going on
@@ -39,9 +39,6 @@ const (
 	restoringName   = "restoring"
 )
 
-// Format is the version of everything that is stored. See docs/FORMAT.md.
-const Format = 0
-
 type marker struct {
 	FDDHDB string `json:"fddhdb"`
 	Format int    `json:"format"`
@@ -55,17 +52,21 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, true, nil
 	case err != nil:
+		if file := fileAsFolder(fsys, dir); file != nil {
+			return false, false, file
+		}
 		return false, false, fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
 	if slices.Contains(names, MarkerName) {
-		return true, false, checkMarker(fsys, dir)
+		_, err := readMarker(fsys, dir)
+		return true, false, err
 	}
 	if slices.Contains(names, restoringName) {
 		return false, false, fmt.Errorf("%w: %s: a restore to it has been interrupted, or is going on: restore it again", ErrNotDatabase, dir)
 	}
 	for _, name := range names {
 		switch name {
-		case lockName, storeName, creatingName, ingestName, checkpointsName, MarkerName + ".tmp":
+		case lockName, storeName, creatingName, ingestName, checkpointsName, MarkerName + ".tmp", commitsName, commitsName + ".tmp":
 		default:
 			return false, false, nil
 		}
@@ -88,42 +89,46 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 	}), nil
 }
 
-func checkMarker(fsys vfs.FS, dir string) error {
+// readMarker returns the format that the marker names, which is that of the store, or
+// that before an upgrade which was interrupted at its very end.
+func readMarker(fsys vfs.FS, dir string) (format int, err error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
 	if err != nil {
-		return fmt.Errorf("fddhdb: open %s: %w", dir, err)
+		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, 1<<12))
 	if err != nil {
-		return fmt.Errorf("fddhdb: open %s: %w", dir, err)
+		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
 	var m marker
 	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
-		return fmt.Errorf("%w: %s: its file %s is not ours", ErrNotDatabase, dir, MarkerName)
+		return 0, fmt.Errorf("%w: %s: its file %s is not ours", ErrNotDatabase, dir, MarkerName)
 	}
-	if m.Format > Format || m.Format < 0 {
-		return &FormatError{Dir: dir, Found: m.Format, Supported: Format}
+	if m.Format > NewestFormat || m.Format < MinFormat {
+		return 0, &FormatError{Dir: dir, Found: m.Format, Supported: NewestFormat}
 	}
-	return nil
+	return m.Format, nil
 }
 
 // create makes a store in dir, which inspect has found creatable and the caller
 // has locked. A store that is there already is complete, as it gets its name only
-// then, and stays: only the marker is missing.
-func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) error) error {
+// then, and stays: only what stands beside it is missing. checkStore says what it is.
+func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (identity, error)) error {
 	creating := fsys.PathJoin(dir, creatingName)
 	store := fsys.PathJoin(dir, storeName)
 	if err := fsys.RemoveAll(creating); err != nil {
 		return err
 	}
 	if _, err := fsys.Stat(store); err == nil {
-		if err := checkStore(store); err != nil {
+		i, err := checkStore(store)
+		if err != nil {
 			return err
 		}
-		return writeMarker(fsys, dir)
+		return i.furnish(fsys, dir)
 	}
-	if err := makeStore(creating); err != nil {
+	i, err := makeStore(creating)
+	if err != nil {
 		return err
 	}
 	if err := fsys.Rename(creating, store); err != nil {
@@ -132,30 +137,28 @@ func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) err
 	if err := syncDir(fsys, dir); err != nil {
 		return err
 	}
-	return writeMarker(fsys, dir)
+	return i.furnish(fsys, dir)
 }
 
-func writeMarker(fsys vfs.FS, dir string) error {
-	b, err := json.Marshal(marker{FDDHDB: "database", Format: Format})
+// furnish writes what stands beside the store of a database: the side file, unless there is
+// one that can tell something, and the marker.
+func (i *identity) furnish(fsys vfs.FS, dir string) error {
+	if i.format >= FormatIdentity {
+		if side, err := readCommits(fsys, dir); err != nil || side.uuid != i.uuid {
+			if err := makeCommits(fsys, dir, commitsRecord{uuid: i.uuid, sequence: i.sequence}); err != nil {
+				return err
+			}
+		}
+	}
+	return writeMarker(fsys, dir, i.format)
+}
+
+func writeMarker(fsys vfs.FS, dir string, format int) error {
+	b, err := json.Marshal(marker{FDDHDB: "database", Format: format})
 	if err != nil {
 		return err
 	}
-	tmp := fsys.PathJoin(dir, MarkerName+".tmp")
-	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := fsys.Rename(tmp, fsys.PathJoin(dir, MarkerName)); err != nil {
-		return err
-	}
-	return syncDir(fsys, dir)
+	return replaceFile(fsys, dir, MarkerName, append(b, '\n'))
 }
 
 // removeLeftovers removes what a bulk load, a backup or a restore that was interrupted
@@ -209,7 +212,13 @@ func syncDir(fsys vfs.FS, dir string) error {
 // lockFolder takes the lock of dir, which keeps other processes out, and a
 // second Open of this process as well.
 func lockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
-	l, err := pebble.LockDirectory(dir, fsys)
+	var l io.Closer
+	var err error
+	if fsys == vfs.Default {
+		l, err = takeLock(fsys.PathJoin(dir, lockName), false, fsys.Lock)
+	} else {
+		l, err = fsys.Lock(fsys.PathJoin(dir, lockName))
+	}
 	switch {
 	case err == nil:
 		return l, nil

@@ -13,6 +13,13 @@ type Options struct {
 	// database yet, instead of creating one there.
 	MustExist bool
 
+	// ReadOnly opens a database that is there for reading: nothing in its folder changes,
+	// which may be on a medium that cannot be written to. Writes, and whatever else
+	// would be stored, give ErrReadOnly, and nothing goes on in the background but loading.
+	// Several processes can have a database open so at a time, while none can that writes.
+	// What a crash left in the log is read, but stays there, so that each Open reads it again.
+	ReadOnly bool
+
 	// CacheBytes is the size of the cache of stored blocks; 64 MiB by default.
 	CacheBytes int64
 

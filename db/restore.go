@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -88,8 +87,8 @@ func restore(ctx context.Context, from backup.Store, dir string, options *Option
 
 // restorable checks that a backup is one of a database that this version reads.
 func restorable(m *backup.Manifest) error {
-	if m.Format > Format {
-		return &FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: Format}
+	if m.Format > NewestFormat {
+		return &FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: NewestFormat}
 	}
 	marker := false
 	for _, f := range m.Files {
@@ -162,7 +161,7 @@ func (r *restorer) vacant(dir string) error {
 	for _, name := range names {
 		switch {
 		case name == lockName || name == restoringName:
-		case name == storeName && slices.Contains(names, restoringName):
+		case (name == storeName || name == commitsName) && slices.Contains(names, restoringName):
 		default:
 			return fmt.Errorf("%w: %s is not empty: restore to a new folder", ErrExists, dir)
 		}
@@ -173,7 +172,7 @@ func (r *restorer) vacant(dir string) error {
 // clear removes what a restore has put into the folder: the marker first, which makes a
 // database of it, and restoring/ last, which says what the rest is.
 func (r *restorer) clear() error {
-	for _, name := range []string{MarkerName, storeName, restoringName} {
+	for _, name := range []string{MarkerName, storeName, commitsName, restoringName} {
 		path := r.fs.PathJoin(r.dir, name)
 		if _, err := r.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -240,18 +239,25 @@ func (r *restorer) fetch(from backup.Store) error {
 	return syncDir(r.fs, r.within)
 }
 
-// verify checks that restoring/ is a sound database, of the commit sequence that the
-// backup says.
+// verify checks that restoring/ is a sound database, the one that the backup says, and
+// writes the side file, which is not in backups: it tells of what became of a folder.
 func (r *restorer) verify() error {
-	if err := checkMarker(r.fs, r.within); err != nil {
+	if _, err := readMarker(r.fs, r.within); err != nil {
 		return fmt.Errorf("%w: backup %s: %w", backup.ErrDamaged, r.m.ID, err)
 	}
-	sequence, err := r.sequence()
-	if err != nil {
+	i, err := r.identity()
+	switch {
+	case err != nil:
 		return err
+	case i.sequence != r.m.Sequence:
+		return corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.sequence, r.m.Sequence), "backup %s", r.m.ID)
+	case i.text() != r.m.Database:
+		return corrupt(fmt.Errorf("database %q, the backup says %q", i.text(), r.m.Database), "backup %s", r.m.ID)
 	}
-	if sequence != r.m.Sequence {
-		return corrupt(fmt.Errorf("commit sequence %d, the backup says %d", sequence, r.m.Sequence), "backup %s", r.m.ID)
+	if i.format >= FormatIdentity {
+		if err := makeCommits(r.fs, r.within, commitsRecord{uuid: i.uuid, sequence: i.sequence}); err != nil {
+			return err
+		}
 	}
 	if r.opt.SkipVerify {
 		return nil
@@ -276,34 +282,25 @@ func (r *restorer) verify() error {
 	return nil
 }
 
-// sequence returns the commit sequence of the store in restoring/.
-func (r *restorer) sequence() (_ uint64, err error) {
-	po := storeOptions(r.opts, &storeLogger{log: r.opts.Logger}, false)
-	po.ReadOnly = true
-	store, err := pebble.Open(r.fs.PathJoin(r.within, storeName), po)
+// identity returns what the store in restoring/ says it is.
+func (r *restorer) identity() (i identity, err error) {
+	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), r.opts, &storeLogger{log: r.opts.Logger})
 	if err != nil {
 		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
-			return 0, corrupt(err, "backup %s", r.m.ID)
+			return i, corrupt(err, "backup %s", r.m.ID)
 		}
-		return 0, err
+		return i, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	b, err := get(store, codec.DatabaseKey(codec.RecordSequence))
-	if err != nil {
-		return 0, readError(err, "commit sequence of backup %s", r.m.ID)
-	}
-	if len(b) != 8 {
-		if b == nil {
-			return 0, nil // nothing has been committed yet
-		}
-		return 0, corrupt(fmt.Errorf("%d bytes", len(b)), "commit sequence of backup %s", r.m.ID)
-	}
-	return binary.BigEndian.Uint64(b), nil
+	return readIdentity(store, "backup "+r.m.ID)
 }
 
 // place makes the database of what is in restoring/.
 func (r *restorer) place() error {
-	for _, name := range []string{storeName, MarkerName} {
+	for _, name := range []string{storeName, commitsName, MarkerName} {
+		if _, err := r.fs.Stat(r.fs.PathJoin(r.within, name)); name == commitsName && errors.Is(err, fs.ErrNotExist) {
+			continue // of a format that has none
+		}
 		if err := r.fs.Rename(r.fs.PathJoin(r.within, name), r.fs.PathJoin(r.dir, name)); err != nil {
 			return err
 		}

@@ -52,8 +52,11 @@ func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 		return nil, readError(err, "descriptor of revision %d of space %d", revision, space)
 	}
 	d := &revisionDescriptor{}
-	if err = json.Unmarshal(b, d); err == nil && (d.Version != 0 || d.Revision != revision) {
-		err = fmt.Errorf("version %d, revision %d", d.Version, d.Revision)
+	if err = json.Unmarshal(b, d); err == nil {
+		err = checkDescriptorVersion(d.Version)
+	}
+	if err == nil && d.Revision != revision {
+		err = fmt.Errorf("it is of revision %d", d.Revision)
 	}
 	if err != nil {
 		return nil, corrupt(err, "descriptor of revision %d of space %d", revision, space)

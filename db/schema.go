@@ -2,7 +2,6 @@ package db
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -175,8 +174,8 @@ func decodeDescriptor(b []byte) (*descriptor, error) {
 	if err := json.Unmarshal(b, d); err != nil {
 		return nil, err
 	}
-	if d.Version != 0 {
-		return nil, fmt.Errorf("version %d", d.Version)
+	if err := checkDescriptorVersion(d.Version); err != nil {
+		return nil, err
 	}
 	s := d.schema()
 	if err := s.check(); err != nil {

@@ -197,10 +197,13 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 	err = json.Unmarshal(value, &d)
 	closer.Close()
 	if err == nil {
+		err = checkDescriptorVersion(d.Version)
+	}
+	if err == nil {
 		err = codec.CheckBits(d.Bits)
 	}
-	if err == nil && (d.Version != 0 || d.ID != id) {
-		err = fmt.Errorf("version %d, id %d", d.Version, d.ID)
+	if err == nil && d.ID != id {
+		err = fmt.Errorf("it is of space %d", d.ID)
 	}
 	if err != nil {
 		return nil, corrupt(err, "descriptor of space %d", id)

@@ -9,7 +9,8 @@ import (
 // Stats are figures about a database.
 type Stats struct {
 	Format      int               `json:"format"`
-	Sequence    uint64            `json:"sequence"` // commits so far
+	UUID        string            `json:"uuid,omitempty"` // see DB.UUID
+	Sequence    uint64            `json:"sequence"`       // commits so far
 	Items       int               `json:"items"`
 	DiskBytes   int64             `json:"disk_bytes"`   // of the store; its log and what awaits deletion included
 	MemoryBytes int64             `json:"memory_bytes"` // tables of codes, row sets, caches of the store
@@ -72,7 +73,7 @@ func (d *DB) Stats() (*Stats, error) {
 	defer done()
 	m := d.store.Metrics()
 	s := &Stats{
-		Format: Format, Sequence: v.sequence, Kernel: codec.KernelName(),
+		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
 		DiskBytes:   int64(m.DiskSpaceUsage()),
 		MemoryBytes: m.BlockCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
 	}

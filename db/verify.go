@@ -87,34 +87,22 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 }
 
 // VerifyFolder is Verify for a database that need not be open, or that cannot be opened
-// because of damage; it is opened for reading only, and nothing is loaded. A folder that
-// holds no database gives ErrNotDatabase, one of a newer version ErrFormat, one that is
-// open ErrLocked. Where not even the store can be opened, that is the one finding.
+// because of damage; it is opened for reading only (see Options.ReadOnly), and nothing is
+// loaded. A folder that holds no database gives ErrNotDatabase, one of a newer version
+// ErrFormat, one that is open for writing ErrLocked. Where not even the store can be opened, that is the one finding.
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
 	opts := options.withDefaults()
-	exists, _, err := inspect(opts.FS, dir)
-	if err == nil && !exists {
-		err = fmt.Errorf("%w: %s: there is none", ErrNotDatabase, dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if dir, err = canonical(opts.FS, dir); err != nil {
-		return nil, err
-	}
-	lock, err := lockFolder(opts.FS, dir)
+	opts.ReadOnly = true
+	dir, lock, err := lockDatabase(dir, &opts)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	po := storeOptions(&opts, &storeLogger{log: opts.Logger}, false)
-	po.ReadOnly = true
-	store, err := pebble.Open(opts.FS.PathJoin(dir, storeName), po)
-	if err != nil {
-		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
-			return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + err.Error()})
-		}
-		return nil, annotate(err, "open %s", dir)
+	store, err := openDatabaseStore(dir, &opts, &storeLogger{log: opts.Logger})
+	if errors.Is(err, ErrCorrupt) {
+		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + problem(errors.Unwrap(err))})
+	} else if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	return verify(ctx, opts.FS, dir, store, opt, found)
@@ -137,12 +125,14 @@ type verifier struct {
 
 func verify(ctx context.Context, fsys vfs.FS, dir string, store *pebble.DB, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	start := time.Now()
-	snap := store.NewSnapshot() // each commit is one batch, or one set of tables, so that any is a whole state
+	side, sideErr := readCommits(fsys, dir) // before the snapshot, which must not be behind it
+	snap := store.NewSnapshot()             // each commit is one batch, or one set of tables, so that any is a whole state
 	defer snap.Close()
 	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
 	err := recovered(func() error {
 		v.tables(fsys, dir, store)
 		v.database()
+		v.commits(dir, side, sideErr)
 		for _, d := range v.catalogue() {
 			v.collection(d)
 		}

@@ -28,6 +28,7 @@ func (v *verifier) database() {
 	v.at("database")
 	about := Finding{Record: "database"}
 	seen := map[byte]bool{}
+	format := uint32(0)
 	complete := v.walkPrefix([]byte{codec.KindDatabase}, about, func(key, value []byte) {
 		seen[key[1]] = true
 		bad := func(record string, want int) {
@@ -38,21 +39,33 @@ func (v *verifier) database() {
 		switch key[1] {
 		case codec.RecordFormat:
 			bad("format", 4)
-			if len(value) == 4 && binary.BigEndian.Uint32(value) > Format {
-				v.found(Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", binary.BigEndian.Uint32(value), Format)}, key)
+			if len(value) == 4 {
+				format = binary.BigEndian.Uint32(value)
+			}
+			if format > NewestFormat {
+				v.found(Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", format, NewestFormat)}, key)
 			}
 		case codec.RecordSequence:
 			bad("commit sequence", 8)
 		case codec.RecordNextID:
 			bad("number of the next collection", 4)
+		case codec.RecordUUID:
+			bad("UUID", uuidBytes)
 		default:
 			v.found(Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
 		}
 	})
 	any, err := v.first([]byte{codec.KindName})
 	used := any != nil || err != nil
-	for record, name := range map[byte]string{codec.RecordFormat: "format", codec.RecordSequence: "commit sequence", codec.RecordNextID: "number of the next collection"} {
-		if complete && !seen[record] && (used || record == codec.RecordFormat) {
+	needed := map[byte]bool{
+		codec.RecordFormat: true, codec.RecordUUID: format >= FormatIdentity,
+		codec.RecordSequence: used, codec.RecordNextID: used,
+	}
+	for record, name := range map[byte]string{
+		codec.RecordFormat: "format", codec.RecordSequence: "commit sequence",
+		codec.RecordNextID: "number of the next collection", codec.RecordUUID: "UUID",
+	} {
+		if complete && !seen[record] && needed[record] {
 			v.found(Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(record))
 		}
 	}

@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 //	between REGEXP LEAST MOST      the number after it in stdout is in between
 //	damage DIR                     changes bytes in what the database stores
 //	empty DIR                      nothing may be in the folder, not even hidden
+//	old DIR                        makes a database of the oldest format
+//	cpdir FROM TO                  copies a folder
 func TestScripts(t *testing.T) {
 	wiki, err := filepath.Abs("../../../shared/data/wiki")
 	if err != nil {
@@ -65,6 +67,8 @@ func TestScripts(t *testing.T) {
 			"between": between,
 			"damage":  damage,
 			"empty":   empty,
+			"old":     oldFormat,
+			"cpdir":   copyDir,
 		},
 	})
 }

@@ -104,7 +104,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return e.withCollection(args[0], &o.common, func(d *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o.common, func(d *db.DB, c *db.Collection) error {
 				return e.bench(cmd.Context(), c, target(d, c, o.target.to), &o)
 			})
 		},

@@ -22,7 +22,7 @@ func collectionsCommand(e *env) *cobra.Command {
 			fddhdb collections wiki.db`),
 		Args: dirArg,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return e.withDB(args[0], func(d *db.DB) error {
+			return e.lookAt(args[0], func(d *db.DB) error {
 				s, err := d.Stats()
 				if err != nil {
 					return err

@@ -77,7 +77,8 @@ func rootCommand(e *env) *cobra.Command {
 			codes that make the kinds comparable, and finds the items whose codes are
 			nearest to that of a vector of any kind.
 
-			A database is a folder, DIR. One process has it open at a time.
+			A database is a folder, DIR. One process has it open at a time, or several that
+			only look.
 
 			Every verb explains itself: fddhdb help VERB. With --json it prints one JSON
 			object, or one a line where there are several. The exit code is 0 when it is
@@ -118,7 +119,7 @@ func rootCommand(e *env) *cobra.Command {
 		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e),
 		updateCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, newBenchTarget), compactCommand(e),
-		verifyCommand(e),
+		verifyCommand(e), upgradeCommand(e),
 		versionCommand(e),
 	)
 	root.AddCommand(futureCommands()...)
@@ -141,7 +142,7 @@ func noVerb(e *env, root *cobra.Command, args []string) error {
 		return usageErrorf("a verb is missing")
 	}
 	first := args[0]
-	err := e.withDB(first, func(*db.DB) error {
+	err := e.lookAt(first, func(*db.DB) error {
 		if len(args) > 1 && verbNamed(root, args[1]) {
 			return usageErrorf("the verb comes first: fddhdb %s %s", args[1], first)
 		}

@@ -20,7 +20,7 @@ func countCommand(e *env) *cobra.Command {
 			fddhdb count wiki.db --collection hashes --json`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				n, err := c.CountWhere(cmd.Context(), where.expr)
 				if err != nil {
 					return where.wrap(err)

@@ -11,13 +11,24 @@ import (
 
 // withDB opens the database in dir, runs f and closes it.
 func (e *env) withDB(dir string, f func(d *db.DB) error) error {
+	return e.openAnd(dir, &db.Options{MustExist: true}, f)
+}
+
+// lookAt is withDB for what only reads: several can at a time, and where nothing can be
+// written.
+func (e *env) lookAt(dir string, f func(d *db.DB) error) error {
+	return e.openAnd(dir, &db.Options{ReadOnly: true}, f)
+}
+
+func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) error {
 	if isFile(dir) {
 		return usageErrorf("not a database: %s is a file; a database is a folder", dir)
 	}
-	d, err := db.Open(dir, &db.Options{MustExist: true})
+	d, err := db.Open(dir, options)
 	if err != nil {
 		return openError(dir, err)
 	}
+	e.warnOfLosses(dir, d)
 	return errors.Join(f(d), d.Close())
 }
 
@@ -43,7 +54,16 @@ func isEmpty(dir string) bool {
 // withCollection opens the database in dir and runs f on the collection that the
 // flags name, as it is seen in the space that they name.
 func (e *env) withCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
-	return e.withDB(dir, func(d *db.DB) error {
+	return e.withDB(dir, o.inCollection(f))
+}
+
+// lookAtCollection is withCollection for what only reads.
+func (e *env) lookAtCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
+	return e.lookAt(dir, o.inCollection(f))
+}
+
+func (o *common) inCollection(f func(d *db.DB, c *db.Collection) error) func(d *db.DB) error {
+	return func(d *db.DB) error {
 		c, err := collection(d, o.collection)
 		if err == nil {
 			c, err = o.space.in(c)
@@ -52,7 +72,7 @@ func (e *env) withCollection(dir string, o *common, f func(d *db.DB, c *db.Colle
 			return err
 		}
 		return f(d, c)
-	})
+	}
 }
 
 // collection returns a collection by name.

@@ -47,7 +47,7 @@ func encodeCommand(e *env) *cobra.Command {
 			if err := checkNPY("--out", out); err != nil {
 				return err
 			}
-			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				bar := e.newProgress()
 				defer bar.end()
 				codes, bits, err := encodeFiles(cmd.Context(), c, from, target.to, list, out, bar)

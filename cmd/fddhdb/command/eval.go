@@ -65,7 +65,7 @@ func evalCommand(e *env) *cobra.Command {
 			if err := checkPlot(o.plot); err != nil {
 				return err
 			}
-			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				stats, err := c.Stats()
 				if err != nil {
 					return err

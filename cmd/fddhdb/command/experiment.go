@@ -122,7 +122,7 @@ func experimentCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				return e.experiment(cmd, x, c, &o, grid)
 			})
 		},

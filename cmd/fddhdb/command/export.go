@@ -56,7 +56,7 @@ func exportCommand(e *env) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				bar := e.newProgress()
 				defer bar.end()
 				n, err := o.run(cmd.Context(), c, bar)

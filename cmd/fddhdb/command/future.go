@@ -43,7 +43,6 @@ func futureCommands() []*cobra.Command {
 		{"prune URL", "Delete old backups"},
 		{"repair DIR", "Mend a damaged database"},
 		{"restore URL DIR", "Make a database from a backup"},
-		{"upgrade DIR", "Bring a database to the newest format"},
 	} {
 		cmds = append(cmds, &cobra.Command{
 			Use: verb.use, Short: verb.short, GroupID: groupFuture,

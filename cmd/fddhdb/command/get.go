@@ -29,7 +29,7 @@ func getCommand(e *env) *cobra.Command {
 			fddhdb get wiki.db 0 --json`),
 		Args: dirAndKeys(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				var missing []string
 				for _, key := range args[1:] {
 					it, err := c.Get(cmd.Context(), key)

@@ -56,7 +56,11 @@ func modelsCommand(e *env) *cobra.Command {
 			case flags.Changed("pin") && pin == 0, flags.Changed("unpin") && unpin == 0:
 				return usageErrorf("--pin and --unpin: revisions are numbered from 1")
 			}
-			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+			with := e.lookAtCollection
+			if pin != 0 || unpin != 0 {
+				with = e.withCollection
+			}
+			return with(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {
 					return err
 				}

@@ -43,7 +43,7 @@ func scanCommand(e *env) *cobra.Command {
 			if cmd.Flags().Changed("limit") && limit < 1 {
 				return usageErrorf("--limit %d: 1 or more items are possible", limit)
 			}
-			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				n := 0
 				for it, err := range c.ItemsWhere(cmd.Context(), where.expr) {
 					if err != nil {

@@ -81,7 +81,7 @@ func searchCommand(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
+			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				return e.search(cmd.Context(), c, &o, rerank)
 			})
 		},

@@ -29,7 +29,7 @@ func statsCommand(e *env) *cobra.Command {
 			fddhdb stats wiki.db --collection main --json`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.withDB(args[0], func(d *db.DB) error {
+			return e.lookAt(args[0], func(d *db.DB) error {
 				// What is in memory is known when it is there.
 				if err := d.WaitForIndex(cmd.Context()); err != nil {
 					return err
@@ -47,11 +47,16 @@ func statsCommand(e *env) *cobra.Command {
 					}
 					return e.printJSON(s)
 				}
+				uuid := s.UUID
+				if uuid == "" {
+					uuid = "none: it comes with an upgrade"
+				}
 				e.printPairs([][2]string{
 					{"items", thousands(s.Items)},
 					{"on disk", size(s.DiskBytes)},
 					{"in memory", size(s.MemoryBytes)},
 					{"format", fmt.Sprint(s.Format)},
+					{"UUID", uuid},
 					{"commits", thousands(s.Sequence)},
 					{"kernel", s.Kernel},
 				})

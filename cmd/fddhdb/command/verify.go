@@ -12,7 +12,7 @@ import (
 
 func verifyCommand(e *env) *cobra.Command {
 	var o common
-	var deep bool
+	var deep, acknowledge bool
 	cmd := &cobra.Command{
 		Use:     "verify DIR",
 		Short:   "Look for damage",
@@ -26,7 +26,11 @@ func verifyCommand(e *env) *cobra.Command {
 
 			With --deep it also makes codes and projections again from labels and features, and
 			the statistics from what items have taught. Codes of revisions that are not kept any
-			more cannot be checked like that: they are counted.`),
+			more cannot be checked like that: they are counted.
+
+			Commits that were durable once and are missing, because the end of the log was
+			damaged or an older copy took the place of the store, are a finding, and a
+			warning of every verb, until --acknowledge says that this is known.`),
 		Example: example(`
 			fddhdb verify wiki.db
 			fddhdb verify wiki.db --deep --json`),
@@ -50,6 +54,11 @@ func verifyCommand(e *env) *cobra.Command {
 			if err := list.finish(v, deep); err != nil {
 				return err
 			}
+			if acknowledge {
+				if err := e.acknowledge(args[0]); err != nil {
+					return err
+				}
+			}
 			if v.Findings > 0 {
 				return fmt.Errorf("%w: %s", db.ErrCorrupt, plural(v.Findings, "finding", "findings"))
 			}
@@ -57,6 +66,7 @@ func verifyCommand(e *env) *cobra.Command {
 		},
 	}
 	o.registerJSON(cmd)
+	cmd.Flags().BoolVar(&acknowledge, "acknowledge", false, "stop telling of the commits that are missing, after this time")
 	cmd.Flags().BoolVar(&deep, "deep", false, "make codes, projections and statistics again, and compare")
 	return cmd
 }

@@ -63,7 +63,7 @@ func versionCommand(e *env) *cobra.Command {
 func version(info *debug.BuildInfo, ok bool) versionJSON {
 	v := versionJSON{
 		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Format: db.Format, Kernel: codec.KernelName(),
+		Format: db.NewestFormat, Kernel: codec.KernelName(),
 	}
 	if !ok {
 		return v

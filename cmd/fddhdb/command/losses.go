@@ -1,0 +1,29 @@
+package command
+
+import (
+	"errors"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// warnOfLosses says on stderr that commits are missing from a database, every time it is
+// opened until somebody has acknowledged it.
+func (e *env) warnOfLosses(dir string, d *db.DB) {
+	r := d.Recovery()
+	for _, l := range r.Losses {
+		e.warnf("warning: %s: %s: restore a backup, or do again what is lost (it is the latest that was written), and then: fddhdb verify %s --acknowledge", dir, l, dir)
+	}
+	if r.Problem != "" {
+		e.warnf("warning: %s: whether commits are missing is not known: the file COMMITS is %s", dir, r.Problem)
+	}
+}
+
+// acknowledge makes a database forget which commits were missing.
+func (e *env) acknowledge(dir string) error {
+	d, err := db.Open(dir, &db.Options{MustExist: true})
+	if err != nil {
+		return openError(dir, err)
+	}
+	_, err = d.AcknowledgeLosses()
+	return errors.Join(err, d.Close())
+}

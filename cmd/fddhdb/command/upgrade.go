@@ -1,0 +1,81 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func upgradeCommand(e *env) *cobra.Command {
+	var o common
+	var dry bool
+	cmd := &cobra.Command{
+		Use:     "upgrade DIR",
+		Short:   "Bring a database to the newest format",
+		GroupID: groupLook,
+		Long: prose(`
+			Upgrade brings a database to the newest format that this version knows. Nothing
+			else does: whatever else is done with a database leaves its format as it is, so that
+			older versions of fddhdb go on opening it. After an upgrade they cannot, and there
+			is no way back: make a copy first. An upgrade that is interrupted leaves
+			a database that is as good as before; the next one goes on.
+
+			With --dry-run it only says what it would do. The formats are described in
+			docs/FORMAT.md.`),
+		Example: example(`
+			fddhdb upgrade wiki.db --dry-run
+			fddhdb upgrade wiki.db`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := args[0]
+			out := upgradeJSON{Migrations: []migrationJSON{}, DryRun: dry}
+			step := func(m db.Migration) {
+				out.Migrations = append(out.Migrations, migrationJSON{m.To, m.What})
+				if !o.json {
+					e.printf("format %d: %s\n", m.To, m.What)
+				}
+			}
+			var err error
+			if dry {
+				var pending []db.Migration
+				out.From, pending, err = db.PendingMigrations(dir, nil)
+				out.To = out.From
+				for _, m := range pending {
+					step(m)
+					out.To = m.To
+				}
+			} else {
+				out.From, out.To, err = db.Upgrade(cmd.Context(), dir, nil, step)
+			}
+			switch {
+			case err != nil:
+				return openError(dir, err)
+			case o.json:
+				return e.printJSON(out)
+			case out.From == out.To:
+				e.printf("format %d is the newest: nothing to do\n", out.From)
+			case dry:
+				e.printf("from format %d to %d, if it were done\n", out.From, out.To)
+			default:
+				e.printf("from format %d to %d\n", out.From, out.To)
+			}
+			return nil
+		},
+	}
+	o.registerJSON(cmd)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be done")
+	return cmd
+}
+
+// upgradeJSON is what upgrade prints.
+type upgradeJSON struct {
+	From       int             `json:"from"`
+	To         int             `json:"to"`
+	Migrations []migrationJSON `json:"migrations"`
+	DryRun     bool            `json:"dry_run"`
+}
+
+type migrationJSON struct {
+	To   int    `json:"to"`
+	What string `json:"what"`
+}

@@ -1,0 +1,124 @@
+package db
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// What is no database of ours is named as far as it can be told, and left as it is.
+func TestForeignFoldersAreNamed(t *testing.T) {
+	own := t.TempDir()
+	d := mustOpen(t, own, nil)
+	mustClose(t, d)
+	other := t.TempDir()
+	store, err := pebble.Open(other, &pebble.Options{Logger: &storeLogger{log: d.opts.Logger}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := func(content string) string {
+		return filepath.Join(folderIn(t, map[string]string{"file": content}), "file")
+	}
+	for _, c := range []struct{ dir, says string }{
+		{file("SQLite format 3\x00 and so on, for a page"), "an SQLite database"},
+		{file("0123456789abcdef\xed\xda\x0c\xed and so on"), "a bbolt database"},
+		{file("x"), "is a file; a database is a folder"},
+		{other, "a Pebble store that is no database of fddhdb"},
+		{filepath.Join(own, storeName), "it is the store of the database in " + own},
+		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "IDENTITY": "x", "000001.sst": ""}), "a RocksDB database"},
+		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "MANIFEST-000004": ""}), "a LevelDB database"},
+		{folderIn(t, map[string]string{"fddhdb-backups.json": "{}"}), "a repository of backups"},
+		{folderIn(t, map[string]string{"thesis.tex": ""}), "holds something else"},
+	} {
+		names, _ := os.ReadDir(c.dir)
+		_, open := Open(c.dir, nil)
+		_, read := Open(c.dir, &Options{ReadOnly: true})
+		_, _, upgrade := Upgrade(ctx, c.dir, nil, nil)
+		_, verify := VerifyFolder(ctx, c.dir, nil, VerifyOptions{}, func(Finding) error { return nil })
+		for what, err := range map[string]error{"open": open, "read": read, "upgrade": upgrade, "verify": verify} {
+			if !errors.Is(err, ErrNotDatabase) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+				t.Errorf("%s %s: %v", what, c.says, err)
+			}
+		}
+		if after, _ := os.ReadDir(c.dir); len(after) != len(names) {
+			t.Errorf("%s: %d files, %d before", c.says, len(after), len(names))
+		}
+	}
+}
+
+// What a newer version has written is named as that, not as damage.
+func TestNewerFormatsAreNamed(t *testing.T) {
+	counters := func(b []byte) []byte { b[0] = 6; return b }
+	descriptor := func(b []byte) []byte { return []byte(strings.Replace(string(b), `"version":0`, `"version":3`, 1)) }
+	frame := func(b []byte) []byte { b[4] = 5; return b }
+	for name, c := range map[string]struct {
+		key              []byte
+		change           func([]byte) []byte
+		found, supported int
+		what             string
+	}{
+		"format":     {codec.DatabaseKey(codec.RecordFormat), func(b []byte) []byte { b[3] = 7; return b }, 7, NewestFormat, ""},
+		"counters":   {codec.CollectionKey(codec.KindCounters, 1), counters, 6, 4, "counters of collection"},
+		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 3, 0, "descriptor of collection"},
+		"space":      {codec.NumberKey(codec.KindSpace, 1, 1), descriptor, 3, 0, "descriptor of space 1"},
+		"revision":   {codec.RevisionKey(1, 1, 1, 0), descriptor, 3, 0, "descriptor of revision 1"},
+		"model":      {codec.ChunkKey(codec.KindModel, 1, 1, 0), frame, 5, 2, "model of space 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d := mustOpen(t, dir, nil)
+			c1, err := d.CreateCollection(ctx, "main", pairsSchema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			putAll(t, c1, pairs(40, synth.Config{}))
+			mustTrain(t, c1, TrainOptions{})
+			b, err := get(d.store, c.key)
+			if err != nil || b == nil {
+				t.Fatal(b, err)
+			}
+			record{c.key, c.change(b)}.put(t, d)
+			mustClose(t, d)
+			_, err = Open(dir, nil)
+			var fe *FormatError
+			if !errors.Is(err, ErrFormat) || errors.Is(err, ErrCorrupt) || !errors.As(err, &fe) || fe.Found != c.found || fe.Supported != c.supported ||
+				!strings.Contains(err.Error(), c.what) || !strings.Contains(err.Error(), "use a newer one") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// A store of a newer format of Pebble is not opened, which would end with an error that
+// means nothing to who reads it, or not at all.
+func TestNewerStoreIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, dir, nil))
+	markers, err := filepath.Glob(filepath.Join(dir, storeName, "marker.format-version.*"))
+	if err != nil || len(markers) != 1 {
+		t.Fatal(markers, err)
+	}
+	newer := filepath.Join(dir, storeName, "marker.format-version.000099.099")
+	if err := os.Rename(markers[0], newer); err != nil {
+		t.Fatal(err)
+	}
+	for _, readOnly := range []bool{false, true} {
+		var fe *FormatError
+		if _, err := Open(dir, &Options{ReadOnly: readOnly}); !errors.As(err, &fe) || fe.Found != 99 || fe.Supported != int(storeFormat) || fe.What != "store" {
+			t.Errorf("%v", err)
+		}
+	}
+	if _, err := os.Stat(newer); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,276 @@
+package db
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Golden databases are what a released version has written: testdata/golden/formatN.tar.gz,
+// and in formatN.txt what is in it. Those of frozen formats are never written again.
+//
+// This file makes one, with the code that it stands beside. That of an older format is made
+// by a checkout of the version that had it, into which this file is copied:
+//
+//	go test ./db -run TestMakeGolden -update-golden ../golden/format0.tar.gz
+//	go test ./db -run TestGolden -update-listing
+var updateGolden = flag.String("update-golden", "", "make a golden database in `FILE`")
+
+func TestMakeGolden(t *testing.T) {
+	if *updateGolden == "" {
+		t.Skip("only with -update-golden")
+	}
+	mem := vfs.NewCrashableMem()
+	makeGolden(t, mem)
+	b := packFolder(t, mem.CrashClone(vfs.CrashCloneCfg{}), "golden")
+	if err := os.WriteFile(*updateGolden, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", len(b))
+}
+
+// makeGolden makes a database that has some of everything that can be stored, in tables and
+// in the log, and leaves it as after a crash.
+func makeGolden(t *testing.T, mem *vfs.MemFS) {
+	d := mustOpen(t, "golden", &Options{FS: mem})
+	defer func() { d.Close() }()
+	shared := goldenCollection(t, d, "shared", Schema{
+		Modalities: []Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}, {Name: "words", Dim: 200, Sparse: true}},
+		Fields: []Field{
+			{"title", String, true}, {"note", String, false}, {"year", Int, true}, {"size", Int, false},
+			{"price", Float, true}, {"weight", Float, false}, {"new", Bool, true}, {"seen", Bool, false},
+		},
+	})
+	items := goldenItems(100)
+	putAll(t, shared, items[:60])
+	mustTrain(t, shared, TrainOptions{Options: model.Options{Bits: 16, Anchors: 12, Seed: 1}})
+	goldenPut(t, shared, items[55:70])
+	if _, err := shared.Update(ctx, UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustTrain(t, shared, TrainOptions{Options: model.Options{Bits: 32, Anchors: 12, Seed: 2}, Activate: true})
+	if err := shared.PinRevision(ctx, 1, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	// What follows is learned only in part, and some of what was learned goes.
+	goldenPut(t, shared, items[70:90])
+	if _, err := shared.Update(ctx, UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shared.Delete(ctx, "k3", "k50", "k80"); err != nil {
+		t.Fatal(err)
+	}
+
+	views := goldenCollection(t, d, "views", pairsSchema)
+	all := pairs(60, synth.Config{Seed: 5, Missing: .2})
+	putAll(t, views, all[:50])
+	mustTrain(t, views, TrainOptions{Options: model.Options{Bits: 24, Anchors: 10, Views: model.ViewsTarget}})
+	goldenPut(t, views, all[45:])
+
+	// Thousands of items share few codes, so that postings and rows have both forms.
+	codes := goldenCollection(t, d, "codes", Schema{Bits: 16, Fields: []Field{{"n", Int, true}}})
+	b := d.NewBatch()
+	for i := range 700 {
+		n := i * i % 97
+		it := &Item{Key: fmt.Sprintf("c%04d", i), Code: []byte{byte(n), byte(i % 5)}}
+		if i%10 == 0 {
+			it.Fields, it.Labels = map[string]any{"n": i}, []string{fmt.Sprintf("tenth %d", i%3)}
+		}
+		if err := b.Put(codes, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	goldenCollection(t, d, "empty", Schema{Modalities: []Modality{{Name: "image", Dim: 3}}})
+	gone := goldenCollection(t, d, "gone", Schema{Bits: 8})
+	goldenPut(t, gone, []*Item{{Key: "x", Code: []byte{1}}})
+	if err := d.DropCollection(ctx, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	// And now what stays in the log.
+	mustClose(t, d)
+	d = mustOpen(t, "golden", &Options{FS: mem})
+	shared, views, codes = mustCollection(t, d, "shared"), mustCollection(t, d, "views"), mustCollection(t, d, "codes")
+	goldenPut(t, shared, items[85:])
+	goldenPut(t, codes, []*Item{{Code: []byte{7, 7}}, {Key: "c0001", Code: []byte{9, 9}}})
+	if _, err := views.Delete(ctx, "k7"); err != nil {
+		t.Fatal(err)
+	}
+
+	// A space that is being built: its builder is ended half way.
+	cancelled, cancel := context.WithCancel(ctx)
+	_, err := shared.Reindex(cancelled, ReindexOptions{Rate: 50, Progress: func(done, _ int) {
+		if done > 0 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := syncDir(mem, "golden/store"); err != nil { // what has been removed is gone for good
+		t.Fatal(err)
+	}
+}
+
+func goldenCollection(t *testing.T, d *DB, name string, s Schema) *Collection {
+	t.Helper()
+	c, err := d.CreateCollection(ctx, name, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func goldenPut(t *testing.T, c *Collection, items []*Item) {
+	t.Helper()
+	for _, it := range items {
+		if err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// goldenItems makes items that have, and lack, everything that an item can have.
+func goldenItems(n int) []*Item {
+	items := pairs(n, synth.Config{Seed: 3, Missing: .2})
+	for i, it := range items {
+		it.Fields = map[string]any{
+			"title": fmt.Sprintf("title %d", i%7), "note": fmt.Sprintf("note ü %d", i), "year": int64(2000 - 3*i),
+			"size": int64(i) << 33, "price": float64(i) / 8, "weight": -float64(i) * 1.5, "new": i%2 == 0, "seen": i%3 == 0,
+		}
+		if i%4 == 1 {
+			delete(it.Fields, "year")
+			delete(it.Fields, "title")
+		}
+		if i%3 > 0 {
+			it.Sparse = map[string]Sparse{"words": {
+				Index: []uint32{uint32(i % 11), 20 + uint32(it.Labels[0][5]), 110 + uint32(i%29)*3},
+				Value: []float32{1, 2 + float32(i%3), .5},
+			}}
+		}
+		if i%6 == 5 {
+			it.Labels = nil
+		}
+		if i%5 == 0 {
+			it.Payload = bytes.Repeat([]byte{byte(i), 0, 255}, i)
+		}
+	}
+	return items
+}
+
+// packFolder returns a folder as a compressed archive, always of the same bytes for the
+// same files.
+func packFolder(t testing.TB, fsys vfs.FS, dir string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(z)
+	var walk func(rel string)
+	walk = func(rel string) {
+		names, err := fsys.List(path.Join(dir, rel))
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			name := path.Join(rel, name)
+			info, err := fsys.Stat(path.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.IsDir() {
+				walk(name)
+				continue
+			}
+			b := readAll(t, fsys, path.Join(dir, name))
+			if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	walk("")
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// unpackFolder is the reverse of packFolder, durably.
+func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.FromSlash(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fsys.MkdirAll(fsys.PathJoin(dir, "store"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := fsys.Create(fsys.PathJoin(dir, filepath.FromSlash(h.Name)), vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(f, r)
+		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []string{fsys.PathJoin(dir, "store"), dir, fsys.PathDir(dir)} {
+		if err := syncDir(fsys, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func readAll(t testing.TB, fsys vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fsys.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,343 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+var updateListing = flag.Bool("update-listing", false, "write down what is in the golden databases")
+
+// goldens returns the archives of golden databases, one for each format.
+func goldens(t *testing.T) map[int]string {
+	t.Helper()
+	all := map[int]string{}
+	for format := MinFormat; format <= NewestFormat; format++ {
+		name := filepath.Join("testdata", "golden", fmt.Sprintf("format%d.tar.gz", format))
+		if _, err := os.Stat(name); err != nil {
+			t.Fatalf("every format has a golden database, made by the version that brought it: %v", err)
+		}
+		all[format] = name
+	}
+	return all
+}
+
+// goldenListing says what is in a database: everything that users can see and that is
+// stored, but for spaces that are being built.
+func goldenListing(t testing.TB, d *DB) string {
+	t.Helper()
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := d.Collections()
+	check(err)
+	for _, name := range names {
+		c := mustCollection(t, d, name)
+		schema, err := c.Schema()
+		check(err)
+		labels, err := c.Labels()
+		check(err)
+		say("collection %s: %d bits, modalities %v, fields %v, labels %q", name, schema.Bits, schema.Modalities, schema.Fields, labels)
+		spaces, err := c.Spaces(ctx)
+		check(err)
+		for _, s := range spaces {
+			if s.State == SpaceBuilding {
+				continue
+			}
+			say("space %d: %s, previous %v, parent %d, %d bits, views %q, %d items, %d codes, %d have taught, %d pending, model %s",
+				s.Space, s.State, s.Previous, s.Parent, s.Bits, s.Views, s.Items, s.Codes, s.Taught, s.Pending, s.Checksum)
+			for _, r := range s.Revisions {
+				say("revision %d: of %d, pinned %v, teacher %q, %d items", r.Revision, r.Parent, r.Pinned, r.Teacher, r.Items)
+			}
+			in, err := c.InSpace(s.Space)
+			check(err)
+			for it, err := range in.Items(ctx) {
+				check(err)
+				say("%s: code %x %s%s", it.Key, it.Code, it.CodeFrom, goldenCodes(it))
+			}
+		}
+		for it, err := range c.Items(ctx) {
+			check(err)
+			fields := slices.Sorted(maps.Keys(it.Fields))
+			for i, name := range fields {
+				fields[i] = fmt.Sprintf("%s=%v", name, it.Fields[name])
+			}
+			say("%s: labels %q, fields %q, data %x", it.Key, it.Labels, fields, goldenSum(it))
+		}
+		for _, where := range []string{"label = 'class1'", "year > 1800", "price < 5 AND new = TRUE", "title IN ('title 2', 'title 3')", "n >= 350"} {
+			n, err := c.CountWhere(ctx, where)
+			if _, unknown := errors.AsType[*WhereError](err); !unknown {
+				check(err)
+				say("%s: %d", where, n)
+			}
+		}
+		for _, key := range []string{"k5", "k20", "c0010"} {
+			for _, m := range append([]Modality{{}}, schema.Modalities...) {
+				for _, rerank := range []Rerank{RerankNone, RerankProjection} {
+					r, err := c.Search(ctx, Query{Key: key, From: m.Name, To: m.Name, K: 6, Rerank: rerank})
+					if errors.Is(err, ErrNotFound) || errors.Is(err, ErrNoModel) || errors.Is(err, ErrInvalid) {
+						continue
+					}
+					check(err)
+					say("search from %s of %q, %v: %v", m.Name, key, rerank, goldenHits(r))
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+func goldenHits(r *Result) string {
+	var b strings.Builder
+	for _, h := range r.Hits {
+		fmt.Fprintf(&b, " %s:%d", h.Key, h.Distance)
+	}
+	return b.String()
+}
+
+func goldenCodes(it *Item) string {
+	var b strings.Builder
+	for _, target := range slices.Sorted(maps.Keys(it.Codes)) {
+		fmt.Fprintf(&b, " %s %x %s", target, it.Codes[target].Code, it.Codes[target].From)
+	}
+	return b.String()
+}
+
+// goldenSum is a checksum of the vectors and the payload of an item.
+func goldenSum(it *Item) []byte {
+	h := fnv.New64a()
+	number := func(x uint32) { h.Write(binary.LittleEndian.AppendUint32(nil, x)) }
+	for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
+		h.Write([]byte(name))
+		for _, x := range it.Vectors[name] {
+			number(math.Float32bits(x))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(it.Sparse)) {
+		h.Write([]byte(name))
+		for i, x := range it.Sparse[name].Index {
+			number(x)
+			number(math.Float32bits(it.Sparse[name].Value[i]))
+		}
+	}
+	h.Write(it.Payload)
+	return h.Sum(nil)
+}
+
+// checkGolden opens a database for reading and compares what is in it with the listing.
+func checkGolden(t testing.TB, what string, fsys vfs.FS, want string) *DB {
+	t.Helper()
+	d, err := Open("golden", &Options{FS: fsys, ReadOnly: true})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if diff := gocmp.Diff(strings.Split(want, "\n"), strings.Split(goldenListing(t, d), "\n")); diff != "" {
+		t.Errorf("%s: %.2000s", what, diff)
+	}
+	mustClose(t, d)
+	return d
+}
+
+func verifyGolden(t testing.TB, what string, fsys vfs.FS) {
+	t.Helper()
+	v, err := VerifyFolder(ctx, "golden", &Options{FS: fsys}, VerifyOptions{Deep: true}, func(f Finding) error {
+		t.Errorf("%s: %s", what, f)
+		return nil
+	})
+	if err != nil || v.CodesChecked == 0 {
+		t.Errorf("%s: %+v, %v", what, v, err)
+	}
+}
+
+// A database that a released version wrote and did not close is read, written and upgraded
+// by this one.
+func TestGolden(t *testing.T) {
+	for format, archive := range goldens(t) {
+		t.Run(fmt.Sprint("format ", format), func(t *testing.T) {
+			mem := vfs.NewMem()
+			unpackFolder(t, mem, "golden", archive)
+			listing := strings.TrimSuffix(archive, ".tar.gz") + ".txt"
+			if *updateListing {
+				d := mustOpen(t, "golden", &Options{FS: mem, ReadOnly: true})
+				if err := os.WriteFile(listing, []byte(goldenListing(t, d)), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				mustClose(t, d)
+			}
+			text, err := os.ReadFile(listing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.ReplaceAll(string(text), "\r\n", "\n")
+			verifyGolden(t, "as it is", mem)
+			d := checkGolden(t, "as it is", mem, want)
+			if d.Format() != format || (d.UUID() == "") != (format < FormatIdentity) {
+				t.Errorf("format %d, UUID %q", d.Format(), d.UUID())
+			}
+			uuid := d.UUID()
+
+			// Written to, it stays of its format.
+			d = mustOpen(t, "golden", &Options{FS: mem})
+			goldenWrites(t, d)
+			after := goldenListing(t, d)
+			mustClose(t, d)
+			if d.Format() != format || d.UUID() != uuid {
+				t.Errorf("after writing format %d, UUID %q", d.Format(), d.UUID())
+			}
+			if _, err := mem.Stat("golden/" + commitsName); (err != nil) != (format < FormatIdentity) {
+				t.Errorf("after writing the side file: %v", err)
+			}
+			verifyGolden(t, "after writing", mem)
+			checkGolden(t, "after writing", mem, after)
+
+			var steps []int
+			from, to, err := Upgrade(ctx, "golden", &Options{FS: mem}, func(m Migration) { steps = append(steps, m.To) })
+			if err != nil || from != format || to != NewestFormat || len(steps) != NewestFormat-format {
+				t.Fatalf("upgrade from %d to %d by %v: %v", from, to, steps, err)
+			}
+			verifyGolden(t, "after the upgrade", mem)
+			d = checkGolden(t, "after the upgrade", mem, after)
+			if d.Format() != NewestFormat || len(d.UUID()) != 32 || (uuid != "" && d.UUID() != uuid) {
+				t.Errorf("after the upgrade format %d, UUID %q", d.Format(), d.UUID())
+			}
+			if marker, err := readMarker(mem, "golden"); err != nil || marker != NewestFormat {
+				t.Errorf("the marker says %d, %v", marker, err)
+			}
+			d = mustOpen(t, "golden", &Options{FS: mem})
+			goldenWrites(t, d)
+			if r := d.Recovery(); r.Problem != "" || len(r.Losses) > 0 {
+				t.Errorf("recovery: %+v", r)
+			}
+			mustClose(t, d)
+			verifyGolden(t, "written to after the upgrade", mem)
+		})
+	}
+}
+
+// goldenWrites changes something in every collection, and waits until the space is complete
+// that was being built.
+func goldenWrites(t *testing.T, d *DB) {
+	t.Helper()
+	shared := mustCollection(t, d, "shared")
+	if _, err := shared.Reindex(ctx, ReindexOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	goldenPut(t, shared, goldenItems(100)[20:24])
+	if err := shared.Merge(ctx, &Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shared.Update(ctx, UpdateOptions{Teacher: TeacherLabels}); err != nil {
+		t.Fatal(err)
+	}
+	codes := mustCollection(t, d, "codes")
+	goldenPut(t, codes, []*Item{{Key: "c0003", Code: []byte{200, 200}}, {Code: []byte{0, 0}}})
+	if _, err := mustCollection(t, d, "views").Delete(ctx, "k10"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// oldest returns the golden database of the oldest format, and the listing of what is in it.
+func oldest(t *testing.T, mem *vfs.MemFS) (want string) {
+	t.Helper()
+	unpackFolder(t, mem, "golden", goldens(t)[MinFormat])
+	d := mustOpen(t, "golden", &Options{FS: mem, ReadOnly: true})
+	defer d.Close()
+	return goldenListing(t, d)
+}
+
+// Whichever change to the file system fails during an upgrade, the database is of the one
+// format or of the other, with all that was in it, and the next upgrade goes on.
+func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
+	want := oldest(t, vfs.NewMem())
+	for k := 0; ; k++ {
+		mem := vfs.NewMem()
+		unpackFolder(t, mem, "golden", goldens(t)[MinFormat])
+		fail := &failOnce{k: k}
+		_, to, err := Upgrade(ctx, "golden", &Options{FS: errorfs.Wrap(mem, fail)}, nil)
+		if !fail.fired {
+			if err != nil || to != NewestFormat || k < 20 {
+				t.Fatalf("without a failure, after %d changes: format %d, %v", k, to, err)
+			}
+			t.Logf("%d changes failed in turn", k)
+			return
+		}
+		checkHalfUpgraded(t, fmt.Sprintf("change %d failed (%v)", k, err), mem, want, k%8 == 0)
+	}
+}
+
+// The same where the machine stops before any change.
+func TestCrashesOfAnUpgrade(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	want := oldest(t, mem)
+	var mu sync.Mutex
+	var crashes []*vfs.MemFS
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			mu.Lock()
+			defer mu.Unlock()
+			crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
+		}
+		return nil
+	}))
+	if _, _, err := Upgrade(ctx, "golden", &Options{FS: fsys}, nil); err != nil {
+		t.Fatal(err)
+	}
+	crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
+	formats := map[int]int{}
+	for i, crash := range crashes {
+		formats[checkHalfUpgraded(t, fmt.Sprint("crash ", i), crash, want, i%8 == 0)]++
+	}
+	if formats[MinFormat] == 0 || formats[NewestFormat] == 0 {
+		t.Errorf("formats after crashes: %v", formats)
+	}
+	t.Logf("formats after %d crashes: %v", len(crashes), formats)
+}
+
+// checkHalfUpgraded checks a database whose upgrade was interrupted, and returns its format.
+func checkHalfUpgraded(t *testing.T, what string, mem *vfs.MemFS, want string, all bool) int {
+	t.Helper()
+	if _, err := mem.Stat("golden"); err != nil {
+		t.Fatal(err)
+	}
+	format, pending, err := PendingMigrations("golden", &Options{FS: mem})
+	if err != nil || len(pending) != NewestFormat-format {
+		t.Fatalf("%s: format %d, %v, %v", what, format, pending, err)
+	}
+	if all {
+		checkGolden(t, what, mem, want)
+	}
+	if _, to, err := Upgrade(context.Background(), "golden", &Options{FS: mem}, nil); err != nil || to != NewestFormat {
+		t.Fatalf("%s, and again: format %d, %v", what, to, err)
+	}
+	if all {
+		verifyGolden(t, what+", and again", mem)
+	}
+	d := mustOpen(t, "golden", &Options{FS: mem, ReadOnly: true})
+	if r := d.Recovery(); r.Problem != "" || len(r.Losses) > 0 || cmp.Compare(r.Found, r.Promised) != 0 {
+		t.Errorf("%s, and again: %+v", what, r)
+	}
+	mustClose(t, d)
+	return format
+}

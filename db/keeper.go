@@ -1,0 +1,167 @@
+package db
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A keeper keeps the side file in step with what is durable, in the background: no commit
+// waits for it. The file is at most keepDelay or keepEvery commits behind.
+type keeper struct {
+	fs      vfs.FS
+	dir     string
+	log     *slog.Logger
+	wake    chan struct{} // holds one
+	durable atomic.Uint64 // the last commit that is
+
+	kept atomic.Uint64 // what the file says
+
+	mu     sync.Mutex
+	file   vfs.File
+	record commitsRecord // as last written
+	failed bool          // the last write, so that only the first of a row is logged
+}
+
+const (
+	keepDelay = time.Second
+	keepEvery = 1000
+)
+
+// newKeeper returns a keeper of the side file, which says what side does and is to say what
+// next does; with remake it is made.
+func newKeeper(fsys vfs.FS, dir string, log *slog.Logger, side, next commitsRecord, remake bool) *keeper {
+	k := &keeper{fs: fsys, dir: dir, log: log, wake: make(chan struct{}, 1), record: next}
+	k.durable.Store(next.sequence)
+	k.kept.Store(next.sequence)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case remake:
+		k.record.write++
+		k.report(makeCommits(fsys, dir, k.record))
+	case side.sequence != next.sequence: // it was behind, or the store is
+		k.report(k.write(next))
+	}
+	return k
+}
+
+// reached tells that a commit is durable, and so are all before it. A nil keeper keeps
+// nothing.
+func (k *keeper) reached(sequence uint64) {
+	if k == nil {
+		return
+	}
+	k.durable.Store(sequence)
+	if behind := sequence - k.kept.Load(); behind == 1 || behind%keepEvery == 0 {
+		k.nudge()
+	}
+}
+
+func (k *keeper) nudge() {
+	select {
+	case k.wake <- struct{}{}:
+	default: // it will look
+	}
+}
+
+// run keeps the file until the context ends.
+func (k *keeper) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+		}
+		wait := time.NewTimer(keepDelay)
+		for due := false; !due; {
+			select {
+			case <-ctx.Done():
+				wait.Stop()
+				return
+			case <-wait.C:
+				due = true
+			case <-k.wake:
+				due = k.durable.Load()-k.kept.Load() >= keepEvery
+			}
+		}
+		wait.Stop()
+		k.keep()
+		if k.durable.Load() != k.kept.Load() {
+			k.nudge() // there were more meanwhile, or it has failed
+		}
+	}
+}
+
+// keep brings the file up to date.
+func (k *keeper) keep() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if durable := k.durable.Load(); durable != k.record.sequence || k.failed {
+		next := k.record
+		next.sequence = durable
+		k.report(k.write(next))
+	}
+}
+
+// write writes the next record. The caller has the mutex.
+func (k *keeper) write(next commitsRecord) (err error) {
+	if k.file == nil {
+		if k.file, err = k.fs.OpenReadWrite(k.fs.PathJoin(k.dir, commitsName), vfs.WriteCategoryUnspecified); err != nil {
+			return err
+		}
+	}
+	next.write = k.record.write + 1
+	if err := writeCommits(k.file, &next); err != nil {
+		return err // the slot is written again
+	}
+	k.record = next
+	k.kept.Store(next.sequence)
+	return nil
+}
+
+// report logs the first failure of a row. The database goes on: what is missing from the
+// file is that it could tell of a loss.
+func (k *keeper) report(err error) {
+	if err != nil && !k.failed {
+		k.log.Warn("side file not written: losses of the latest commits would not be noticed", "file", commitsName, "error", err)
+	}
+	k.failed = err != nil
+}
+
+func (k *keeper) losses() []Loss {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.record.losses)
+}
+
+// forget forgets the losses.
+func (k *keeper) forget() ([]Loss, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.record.losses) == 0 {
+		return nil, nil
+	}
+	gone := k.record.losses
+	next := k.record
+	next.losses, next.sequence = nil, k.durable.Load()
+	if err := k.write(next); err != nil {
+		return nil, annotate(err, "write %s in %s", commitsName, k.dir)
+	}
+	return gone, nil
+}
+
+// close brings the file up to date and closes it.
+func (k *keeper) close() {
+	k.keep()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.file != nil {
+		k.report(k.file.Close())
+	}
+}

@@ -1,0 +1,123 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// writable refuses writes to a database that is open for reading only.
+func (d *DB) writable() error {
+	if d.opts.ReadOnly {
+		return fmt.Errorf("%w: %s was opened for reading only", ErrReadOnly, d.dir)
+	}
+	return nil
+}
+
+// lock locks a folder as the options say.
+func (o *Options) lock(dir string) (io.Closer, error) {
+	if o.ReadOnly {
+		return lockShared(o.FS, dir)
+	}
+	return lockFolder(o.FS, dir)
+}
+
+// lockDatabase locks the folder of a database, which must exist, and returns its one path.
+func lockDatabase(dir string, opts *Options) (string, io.Closer, error) {
+	exists, creatable, err := inspect(opts.FS, dir)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case !exists && !creatable:
+		return "", nil, foreign(opts.FS, dir)
+	case !exists:
+		return "", nil, fmt.Errorf("%w: %s: there is none", ErrNotDatabase, dir)
+	}
+	if dir, err = canonical(opts.FS, dir); err != nil {
+		return "", nil, err
+	}
+	lock, err := opts.lock(dir)
+	return dir, lock, err
+}
+
+// readFS keeps Pebble from changing anything, where it is to read only. It would make a
+// lock of its own; that of the folder is there already.
+type readFS struct{ vfs.FS }
+
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+
+func (readFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
+
+var errReadFS = fmt.Errorf("%w: opened for reading only", fs.ErrPermission)
+
+func (readFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errReadFS }
+func (readFS) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, errReadFS
+}
+func (readFS) ReuseForWrite(_, _ string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, errReadFS
+}
+func (readFS) Link(_, _ string) error             { return errReadFS }
+func (readFS) Rename(_, _ string) error           { return errReadFS }
+func (readFS) Remove(string) error                { return errReadFS }
+func (readFS) RemoveAll(string) error             { return errReadFS }
+func (readFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
+
+// openDatabaseStore opens the store of a database, for reading only where the options say so.
+func openDatabaseStore(dir string, opts *Options, logger *storeLogger) (*pebble.DB, error) {
+	path := opts.FS.PathJoin(dir, storeName)
+	if err := checkStoreFormat(opts.FS, dir, path); err != nil {
+		return nil, err
+	}
+	var store *pebble.DB
+	var err error
+	if opts.ReadOnly {
+		store, err = openStoreToRead(path, opts, logger)
+	} else {
+		store, err = openStore(path, opts, logger, false)
+	}
+	switch {
+	case err == nil:
+		return store, nil
+	case missesFiles(err):
+		return nil, corrupt(err, "store in %s", dir)
+	}
+	return nil, readError(err, "store in %s", dir)
+}
+
+// openStoreToRead opens a store and changes nothing.
+func openStoreToRead(path string, opts *Options, logger *storeLogger) (*pebble.DB, error) {
+	po := storeOptions(opts, logger, false)
+	po.FS, po.ReadOnly = readFS{opts.FS}, true
+	return pebble.Open(path, po)
+}
+
+// lockShared takes the lock that keeps writers out and lets other readers in, where that
+// can be done without changing anything: where there is no lock file nobody has the
+// database open, and where it cannot be opened nobody here can write.
+func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
+	path := fsys.PathJoin(dir, lockName)
+	if _, err := fsys.Stat(path); err != nil {
+		return noLock{}, nil
+	}
+	var l io.Closer
+	var err error
+	if fsys == vfs.Default {
+		l, err = shareLock(path)
+	} else {
+		l, err = fsys.Lock(path) // whoever brings a file system of their own gets what it has
+	}
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, errLockHeld) || lockHeld(err):
+		return nil, fmt.Errorf("%w: %s: close it there first", ErrLocked, dir)
+	}
+	return noLock{}, nil
+}

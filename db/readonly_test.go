@@ -1,0 +1,310 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// footprint is what there is of a folder: names, bytes and times.
+func footprint(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		var b []byte
+		if !e.IsDir() {
+			if b, err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		all[path] = fmt.Sprintf("%v %v %d bytes %x", info.Mode(), info.ModTime(), len(b), b[:min(len(b), 1<<16)])
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// killedFolder returns the folder of a database that was not closed, with a space that was
+// being built and what a bulk load left.
+func killedFolder(t testing.TB) (dir string, items []*Item) {
+	t.Helper()
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items = pairs(300, synth.Config{})
+	for i, it := range items {
+		it.Fields = map[string]any{"year": i}
+	}
+	putAll(t, c, items[:280])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	for _, it := range items[280:] {
+		if err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(int, int) { cancel() }}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	crash := mem.CrashClone(vfs.CrashCloneCfg{})
+	mustClose(t, d)
+	dir = filepath.Join(t.TempDir(), "db")
+	if ok, err := vfs.Clone(crash, vfs.Default, "db", dir); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, ingestName), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ingestName, "000000.sst"), []byte("half"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return dir, items
+}
+
+// Reading changes nothing, and shows all that was acknowledged to who did not close.
+func TestReadOnlyChangesNothing(t *testing.T) {
+	dir, items := killedFolder(t)
+	before := footprint(t, dir)
+	d := mustOpen(t, dir, &Options{ReadOnly: true, UpdateItems: 1, UpdateInterval: time.Nanosecond})
+	c := mustCollection(t, d, "main")
+	if n := len(allItems(t, c)); n != len(items) {
+		t.Errorf("%d items of %d", n, len(items))
+	}
+	for what, err := range map[string]error{
+		"get":      second(c.Get(ctx, "k299")),
+		"search":   second(c.Search(ctx, Query{From: "image", Vector: items[0].Vectors["image"]})),
+		"radius":   second(c.CountRadius(ctx, Query{Key: "k1"}, 3)),
+		"where":    second(c.CountWhere(ctx, "year > 7")),
+		"evaluate": second(c.Evaluate(ctx, evaluationOf(items))),
+		"stats":    second(d.Stats()),
+		"explain":  third(c.Explain(ctx, Query{Key: "k1"}, 3)),
+		"verify":   second(findingsOf(t, d)),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	checkCodes(t, c, allItems(t, c))
+	s, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Collection("main"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+
+	b := d.NewBatch()
+	for what, err := range map[string]error{
+		"put":         c.Put(ctx, items[0]),
+		"merge":       c.Merge(ctx, items[0]),
+		"delete":      second(c.Delete(ctx, "k1")),
+		"deleteWhere": second(c.DeleteWhere(ctx, "year > 0")),
+		"batch":       b.Put(c, items[1]),
+		"create":      second(d.CreateCollection(ctx, "other", pairsSchema)),
+		"drop":        d.DropCollection(ctx, "main"),
+		"drop space":  c.Drop(ctx, 2),
+		"train":       second(c.Train(ctx, TrainOptions{})),
+		"update":      second(c.Update(ctx, UpdateOptions{})),
+		"reindex":     second(c.Reindex(ctx, ReindexOptions{})),
+		"activate":    c.Activate(ctx, 1),
+		"rollback":    second(c.Rollback(ctx)),
+		"pin":         c.PinRevision(ctx, 1, 1, true),
+		"restore":     second(c.RestoreRevision(ctx, 1, 1)),
+		"compact":     d.Compact(ctx),
+		"backup":      second(d.Backup(ctx, newMemStore(), BackupOptions{})),
+		"acknowledge": second(d.AcknowledgeLosses()),
+		// And whatever may be forgotten above.
+		"committer": d.committer.submit(ctx, &request{exclusive: func(*group) error { return nil }}),
+	} {
+		if !errors.Is(err, ErrReadOnly) || strings.Count(err.Error(), "fddhdb:") != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	spaces, err := c.Spaces(ctx)
+	if err != nil || len(spaces) != 2 || spaces[1].State != SpaceBuilding {
+		t.Errorf("spaces %+v, %v", spaces, err)
+	}
+	mustClose(t, d)
+	if findings := verifyFolder(t, dir); len(findings) > 0 {
+		t.Errorf("findings %v", findings)
+	}
+	if _, _, err := PendingMigrations(dir, nil); err != nil {
+		t.Error(err)
+	}
+	if diff := gocmp.Diff(before, footprint(t, dir)); diff != "" {
+		t.Errorf("changed: %.3000s", diff)
+	}
+}
+
+func third[A, B any](_ A, _ B, err error) error { return err }
+
+func evaluationOf(items []*Item) Evaluation {
+	e := Evaluation{Queries: map[string][][]float32{}}
+	for _, it := range items[:20] {
+		e.Queries["image"] = append(e.Queries["image"], it.Vectors["image"])
+		e.Labels = append(e.Labels, it.Labels)
+	}
+	return e
+}
+
+// A folder that cannot be written to is read as any other.
+func TestReadOnlyMedium(t *testing.T) {
+	if runtime.GOOS == "windows" || os.Getuid() == 0 {
+		t.Skip("the permissions of folders do not bind this user")
+	}
+	dir, items := killedFolder(t)
+	if err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			return os.Chmod(path, 0o555)
+		} else if err == nil {
+			return os.Chmod(path, 0o444)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error { return os.Chmod(path, 0o755) })
+	})
+	if _, err := Open(dir, nil); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("for writing: %v", err)
+	}
+	d := mustOpen(t, dir, &Options{ReadOnly: true})
+	if n := len(allItems(t, mustCollection(t, d, "main"))); n != len(items) {
+		t.Errorf("%d items of %d", n, len(items))
+	}
+	mustClose(t, d)
+}
+
+// On a file system that refuses every change, reading asks for none.
+func TestReadOnlyAsksForNoChange(t *testing.T) {
+	mem := vfs.NewMem()
+	unpackFolder(t, mem, "golden", goldens(t)[NewestFormat])
+	d := mustOpen(t, "golden", &Options{FS: readFS{mem}, ReadOnly: true})
+	if n, err := mustCollection(t, d, "codes").Count(); err != nil || n < 700 {
+		t.Errorf("%d items, %v", n, err)
+	}
+	mustClose(t, d)
+}
+
+// Any number may read, or one may write.
+func TestReadersShareTheLock(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, dir, nil)
+	if _, err := Open(dir, &Options{ReadOnly: true}); !errors.Is(err, ErrLocked) {
+		t.Errorf("reading while it is open for writing: %v", err)
+	}
+	mustClose(t, d)
+	one, two := mustOpen(t, dir, &Options{ReadOnly: true}), mustOpen(t, dir, &Options{ReadOnly: true})
+	mustClose(t, one)
+	if _, err := Open(dir, nil); !errors.Is(err, ErrLocked) {
+		t.Errorf("writing while another reads: %v", err)
+	}
+	other := func(options string) string {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestOtherReader$", "-test.v")
+		cmd.Env = append(os.Environ(), "FDDHDB_TEST_DIR="+dir, "FDDHDB_TEST_OPTIONS="+options)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if out := other("write"); !strings.Contains(out, "says: "+ErrLocked.Error()) {
+		t.Errorf("writing in another process: %s", out)
+	}
+	if out := other("read"); !strings.Contains(out, "says: <nil>") {
+		t.Errorf("reading in another process: %s", out)
+	}
+	mustClose(t, two)
+	if out := other("write"); !strings.Contains(out, "says: <nil>") {
+		t.Errorf("writing when nobody reads: %s", out)
+	}
+}
+
+func TestOtherReader(t *testing.T) {
+	dir := os.Getenv("FDDHDB_TEST_DIR")
+	if dir == "" || os.Getenv("FDDHDB_TEST_OPTIONS") == "" {
+		t.Skip("part of TestReadersShareTheLock")
+	}
+	d, err := Open(dir, &Options{ReadOnly: os.Getenv("FDDHDB_TEST_OPTIONS") == "read"})
+	t.Logf("says: %v", err)
+	if err == nil {
+		mustClose(t, d)
+	}
+}
+
+func TestReadOnlyCreatesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir, &Options{ReadOnly: true}); !errors.Is(err, ErrNotDatabase) {
+		t.Error(err)
+	}
+	if names := listing(t, dir); len(names) > 0 {
+		t.Errorf("the folder holds %v", names)
+	}
+	if _, _, err := Upgrade(ctx, dir, &Options{ReadOnly: true}, nil); !errors.Is(err, ErrReadOnly) {
+		t.Error(err)
+	}
+}
+
+// BenchmarkOpenToRead opens and closes a database of 20,000 items for writing, for reading, and
+// for reading where its log has to be read, as it was not closed.
+func BenchmarkOpenToRead(b *testing.B) {
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(b, "db", &Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		b.Fatal(err)
+	}
+	items := pairs(20000, synth.Config{})
+	for i := 0; i < len(items); i += 1000 {
+		putAll(b, c, items[i:i+1000])
+	}
+	crash := mem.CrashClone(vfs.CrashCloneCfg{})
+	mustClose(b, d)
+	for _, from := range []struct {
+		name string
+		fs   vfs.FS
+		opt  Options
+	}{{"write", mem, Options{}}, {"read", mem, Options{ReadOnly: true}}, {"read/killed", crash, Options{ReadOnly: true}}} {
+		dir := filepath.Join(b.TempDir(), "db")
+		if _, err := vfs.Clone(from.fs, vfs.Default, "db", dir); err != nil {
+			b.Fatal(err)
+		}
+		b.Run(from.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := mustOpen(b, dir, &from.opt).Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A Recovery says how what Open found in the store compares with what was known to be
+// durable. Each commit has a number, and what a store can lose is a suffix: the latest
+// commits, whole. Losses that were found earlier stay in Losses until they are
+// acknowledged.
+type Recovery struct {
+	Found    uint64 `json:"found"`    // the last commit in the store
+	Promised uint64 `json:"promised"` // the last that was known to be durable; there may have been later ones
+	Losses   []Loss `json:"losses,omitempty"`
+
+	// Problem says, where that is so, why it is not known what was durable: the side
+	// file is missing or damaged, or of another database. It has been made again then,
+	// but not where the database is read-only.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Missing returns how many commits Open found to be missing: at least so many are.
+func (r Recovery) Missing() uint64 {
+	if r.Promised > r.Found {
+		return r.Promised - r.Found
+	}
+	return 0
+}
+
+// A Loss is a run of commits that were durable and have gone from the store: its log was
+// damaged, or it was replaced by an older copy. New commits take their numbers again.
+type Loss struct {
+	Found time.Time `json:"found"` // when Open saw it
+	First uint64    `json:"first"`
+	Last  uint64    `json:"last"`
+}
+
+// Commits returns how many commits are lost.
+func (l Loss) Commits() uint64 { return l.Last - l.First + 1 }
+
+// String returns the loss in words.
+func (l Loss) String() string {
+	when := l.Found.UTC().Format(time.RFC3339)
+	if l.First == l.Last {
+		return fmt.Sprintf("commit %d, the latest then, was missing on %s", l.First, when)
+	}
+	return fmt.Sprintf("the commits %d to %d, the latest then, were missing on %s", l.First, l.Last, when)
+}
+
+// Recovery returns what Open found. A database of a format before FormatIdentity has no
+// side file: nothing is known to be missing from it. The slice is the caller's.
+func (d *DB) Recovery() Recovery {
+	r := d.recovery
+	if r.Losses = slices.Clone(r.Losses); d.keeper != nil {
+		r.Losses = d.keeper.losses()
+	}
+	return r
+}
+
+// AcknowledgeLosses forgets the losses in Recovery, durably: for when the database has been
+// restored, or what was lost is known and made good. It returns those that are forgotten,
+// and ErrReadOnly where the database is open for reading only.
+func (d *DB) AcknowledgeLosses() ([]Loss, error) {
+	if err := d.writable(); err != nil {
+		return nil, err
+	}
+	if !d.guard.enter() {
+		return nil, ErrClosed
+	}
+	defer d.guard.leave()
+	if d.keeper == nil {
+		return nil, nil
+	}
+	return d.keeper.forget()
+}
+
+// takeStock compares what the store says with what stands beside it, and brings that in
+// step, unless the database is only read.
+func (d *DB) takeStock() error {
+	fsys, i := d.opts.FS, &d.identity
+	format, err := readMarker(fsys, d.dir)
+	if err != nil {
+		return err
+	}
+	if format < i.format && !d.opts.ReadOnly { // the end of an interrupted upgrade
+		if err := writeMarker(fsys, d.dir, i.format); err != nil {
+			return annotate(err, "open %s", d.dir)
+		}
+	}
+	if i.format < FormatIdentity {
+		d.recovery = Recovery{Found: i.sequence, Promised: i.sequence}
+		return nil
+	}
+	side, err := readCommits(fsys, d.dir)
+	var next commitsRecord
+	d.recovery, next = i.compare(side, err)
+	log := d.opts.Logger
+	if n := d.recovery.Missing(); n > 0 {
+		log.Warn("the latest commits are missing", "missing", n, "found", d.recovery.Found, "promised", d.recovery.Promised)
+	}
+	if d.recovery.Problem != "" {
+		log.Warn("it is not known whether commits are missing", "file", commitsName, "problem", d.recovery.Problem)
+	}
+	// A file that could not be read just now is left alone.
+	known := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrCorrupt)
+	if !d.opts.ReadOnly && known {
+		d.keeper = newKeeper(fsys, d.dir, log, side, next, d.recovery.Problem != "")
+	}
+	return nil
+}
+
+// compare finds out what is missing from the store by the side file, and returns what the
+// side file is to say from now on. err is that of reading the file.
+func (i *identity) compare(side commitsRecord, err error) (r Recovery, next commitsRecord) {
+	r.Found = i.sequence
+	next = commitsRecord{uuid: i.uuid, sequence: i.sequence}
+	switch {
+	case err != nil:
+		r.Problem = commitsProblem(err)
+		return r, next
+	case side.uuid != i.uuid:
+		r.Problem = fmt.Sprintf("of another database: its UUID is %x, that of the store %x", side.uuid, i.uuid)
+		return r, next
+	}
+	r.Promised = side.sequence
+	next.write, next.losses = side.write, side.losses
+	if n := r.Missing(); n > 0 {
+		next.losses = addLoss(side.losses, Loss{Found: now(), First: r.Found + 1, Last: r.Promised})
+	}
+	r.Losses = next.losses
+	return r, next
+}
+
+// addLoss adds a loss; where there is no room for it the two oldest become one.
+func addLoss(losses []Loss, l Loss) []Loss {
+	all := append(append([]Loss(nil), losses...), l)
+	if len(all) > maxLosses {
+		all[1].First, all[1].Last = min(all[0].First, all[1].First), max(all[0].Last, all[1].Last)
+		all = all[1:]
+	}
+	return all
+}

@@ -1,0 +1,475 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+var numbersSchema = Schema{Bits: 16}
+
+// numbered makes item i; commit i+2 puts it, as the first makes the collection.
+func numbered(i int) *Item {
+	return &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8)}}
+}
+
+// killed returns what a killed process leaves that has put n items, of which the side file
+// knows those before known, and whose log has not been flushed.
+func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
+	t.Helper()
+	mem := vfs.NewMem()
+	opts.FS = mem
+	d := mustOpen(t, "db", &opts)
+	c, err := d.CreateCollection(ctx, "main", numbersSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := c.Put(ctx, numbered(i)); err != nil {
+			t.Fatal(err)
+		}
+		if i+1 == known {
+			d.keeper.keep()
+		}
+	}
+	left := vfs.NewMem()
+	copyFolder(t, mem, left, "db")
+	mustClose(t, d)
+	return left
+}
+
+// copyFolder copies a folder, so that the copy can be damaged.
+func copyFolder(t testing.TB, from, to vfs.FS, dir string) {
+	t.Helper()
+	if err := to.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	names, err := from.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		name = from.PathJoin(dir, name)
+		if info, err := from.Stat(name); err != nil {
+			t.Fatal(err)
+		} else if info.IsDir() {
+			copyFolder(t, from, to, name)
+			continue
+		}
+		writeAll(t, to, name, readAll(t, from, name))
+	}
+}
+
+func writeAll(t testing.TB, fsys vfs.FS, name string, b []byte) {
+	t.Helper()
+	f, err := fsys.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(b)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// liveLog returns the name and the content of the log that has something in it.
+func liveLog(t testing.TB, fsys vfs.FS) (name string, b []byte) {
+	t.Helper()
+	names, err := fsys.List("db/store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		if strings.HasSuffix(n, ".log") {
+			name = "db/store/" + n
+		}
+	}
+	return name, readAll(t, fsys, name)
+}
+
+// commitsFound returns the commits that are there, which must be the first so many.
+func commitsFound(t testing.TB, d *DB) uint64 {
+	t.Helper()
+	c, err := d.Collection("main")
+	if errors.Is(err, ErrNotFound) {
+		return 0
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	items := allItems(t, c)
+	for i, it := range items {
+		if want := numbered(i); it.Key != want.Key || !bytes.Equal(it.Code, want.Code) {
+			t.Fatalf("item %d is %q, %x", i, it.Key, it.Code)
+		}
+	}
+	return uint64(len(items)) + 1
+}
+
+// Whatever byte of the log of a killed database is damaged, what comes up is the first so
+// many commits, or nothing does; and what is missing of those that the side file knew of is
+// reported with its number, by Open, by verify, and by every later Open until somebody
+// acknowledges it.
+func TestDamagedLogIsReported(t *testing.T) {
+	const n, known = 12, 8
+	left := killed(t, n, known, Options{})
+	log, whole := liveLog(t, left)
+	end := len(bytes.TrimRight(whole, "\x00"))
+	lost := map[uint64]int{}
+	step := 1
+	if testing.Short() {
+		step = 41
+	}
+	damage := func(what string, b []byte) {
+		mem := vfs.NewMem()
+		copyFolder(t, left, mem, "db")
+		writeAll(t, mem, log, b)
+		d, err := Open("db", &Options{FS: mem, ReadOnly: true})
+		if errors.Is(err, ErrCorrupt) {
+			lost[1<<32]++
+			return
+		} else if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		found := commitsFound(t, d)
+		r := d.Recovery()
+		missing := max(found, known+1) - found
+		if r.Found != found || r.Promised != known+1 || r.Missing() != missing || (missing > 0) != (len(r.Losses) == 1) {
+			t.Fatalf("%s: %d commits, recovery %+v", what, found, r)
+		}
+		if lost[missing]++; lost[missing] > 1 {
+			mustClose(t, d)
+			return
+		}
+		mustClose(t, d)
+		checkLoss(t, what, mem, found, missing)
+	}
+	for at := 0; at < end; at += step {
+		b := bytes.Clone(whole)
+		b[at] ^= 0x5a
+		damage(fmt.Sprint("byte ", at), b)
+	}
+	for at := 0; at < end; at += 7 * step {
+		damage(fmt.Sprint("cut at ", at), whole[:at])
+	}
+	t.Logf("of %d bytes: runs by commits missing of %d: %v", end, known+1, lost)
+	if len(lost) < 5 {
+		t.Errorf("losses: %v", lost)
+	}
+}
+
+// checkLoss checks how a loss is told of.
+func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64) {
+	t.Helper()
+	told := func(d *DB) bool {
+		t.Helper()
+		l := d.Recovery().Losses
+		if missing == 0 {
+			return len(l) == 0
+		}
+		return len(l) == 1 && l[0].First == found+1 && l[0].Last == found+missing && l[0].Commits() == missing && time.Since(l[0].Found) < time.Hour
+	}
+	findings := func(want int) {
+		t.Helper()
+		var all []Finding
+		if _, err := VerifyFolder(ctx, "db", &Options{FS: mem}, VerifyOptions{}, func(f Finding) error {
+			all = append(all, f)
+			return nil
+		}); err != nil || len(all) != want || (want > 0 && !strings.Contains(all[0].String(), fmt.Sprint(found+1))) {
+			t.Errorf("%s: verify finds %v, %v", what, all, err)
+		}
+	}
+	count := 0
+	if missing > 0 {
+		count = 1
+	}
+	findings(count)
+	d := mustOpen(t, "db", &Options{FS: mem})
+	if !told(d) {
+		t.Errorf("%s: recovery %+v", what, d.Recovery())
+	}
+	if missing > 0 {
+		if f, _ := findingsOf(t, d); len(f) != 1 {
+			t.Errorf("%s: verify while it is open finds %v", what, f)
+		}
+	}
+	if c, err := d.Collection("main"); err == nil {
+		for i := range 20 {
+			if err := c.Put(ctx, &Item{Key: fmt.Sprint("later ", i), Code: []byte{1, 2}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mustClose(t, d)
+	findings(count)
+	d = mustOpen(t, "db", &Options{FS: mem})
+	if !told(d) || d.Recovery().Missing() != 0 {
+		t.Errorf("%s, and later: %+v", what, d.Recovery())
+	}
+	if gone, err := d.AcknowledgeLosses(); err != nil || len(gone) != count {
+		t.Errorf("%s: acknowledged %v, %v", what, gone, err)
+	}
+	mustClose(t, d)
+	findings(0)
+}
+
+func findingsOf(t testing.TB, d *DB) (all []Finding, err error) {
+	t.Helper()
+	_, err = d.Verify(ctx, VerifyOptions{}, func(f Finding) error {
+		all = append(all, f)
+		return nil
+	})
+	return all, err
+}
+
+// The side file says what is durable, and never more: with NoSync nothing is before it is
+// synced. What a crash then loses is no loss of what was promised.
+func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		mem := vfs.NewCrashableMem()
+		d := mustOpen(t, "db", &Options{FS: mem, NoSync: noSync})
+		c, err := d.CreateCollection(ctx, "main", numbersSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			if err := c.Put(ctx, numbered(i)); err != nil {
+				t.Fatal(err)
+			}
+			d.keeper.keep()
+			crash := mem.CrashClone(vfs.CrashCloneCfg{})
+			side, err := readCommits(crash, "db")
+			if want := uint64(i + 2); err != nil || (!noSync && side.sequence != want) || (noSync && side.sequence != 1) {
+				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.sequence, err)
+			}
+			again := mustOpen(t, "db", &Options{FS: crash})
+			if r := again.Recovery(); r.Missing() > 0 || r.Problem != "" || r.Found < side.sequence {
+				t.Errorf("NoSync %v: %+v", noSync, r)
+			}
+			mustClose(t, again)
+		}
+		mustClose(t, d)
+		if side, err := readCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil || side.sequence != 11 {
+			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.sequence, err)
+		}
+	}
+}
+
+// A crash while the side file is written, and a torn or damaged slot, leave the record
+// before it.
+func TestSideFileKeepsTheOlderRecord(t *testing.T) {
+	mem := vfs.NewMem()
+	uuid := newUUID()
+	if err := mem.MkdirAll("db", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(mem, "db", slog.New(slog.DiscardHandler), commitsRecord{}, commitsRecord{uuid: uuid, sequence: 100}, true)
+	for sequence := uint64(101); sequence < 106; sequence++ {
+		k.reached(sequence)
+		k.keep()
+		b := readAll(t, mem, "db/COMMITS")
+		if side, err := readCommits(mem, "db"); err != nil || side.sequence != sequence || side.uuid != uuid {
+			t.Fatalf("%+v, %v", side, err)
+		}
+		for at := range b {
+			if at%97 != int(sequence)%97 {
+				continue
+			}
+			bad := bytes.Clone(b)
+			bad[at] ^= 1
+			writeAll(t, mem, "db/COMMITS", bad)
+			if side, err := readCommits(mem, "db"); err != nil || (side.sequence != sequence && side.sequence != sequence-1) {
+				t.Fatalf("byte %d: %+v, %v", at, side, err)
+			}
+		}
+		writeAll(t, mem, "db/COMMITS", b)
+		k.file = nil // the one that was open is another
+	}
+}
+
+// A side file that is missing, damaged, or of another database is made again, with a word.
+func TestSideFileIsMadeAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(t *testing.T, mem *vfs.MemFS)
+		says string
+	}{
+		"missing": {func(t *testing.T, mem *vfs.MemFS) {
+			if err := mem.Remove("db/COMMITS"); err != nil {
+				t.Fatal(err)
+			}
+		}, "missing"},
+		"empty":   {func(t *testing.T, mem *vfs.MemFS) { writeAll(t, mem, "db/COMMITS", nil) }, "shorter"},
+		"garbage": {func(t *testing.T, mem *vfs.MemFS) { writeAll(t, mem, "db/COMMITS", bytes.Repeat([]byte("x"), 9000)) }, "not a slot"},
+		"of another database": {func(t *testing.T, mem *vfs.MemFS) {
+			other := killed(t, 1, 1, Options{})
+			writeAll(t, mem, "db/COMMITS", readAll(t, other, "db/COMMITS"))
+		}, "another database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := killed(t, 3, 3, Options{})
+			c.harm(t, mem)
+			before := readAllOr(mem, "db/COMMITS")
+			d := mustOpen(t, "db", &Options{FS: mem, ReadOnly: true})
+			if r := d.Recovery(); !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0 {
+				t.Errorf("read only: %+v", r)
+			}
+			if f, err := findingsOf(t, d); err != nil || len(f) != 1 || !strings.Contains(f[0].Problem, c.says) {
+				t.Errorf("findings: %v, %v", f, err)
+			}
+			mustClose(t, d)
+			if !bytes.Equal(before, readAllOr(mem, "db/COMMITS")) {
+				t.Error("reading has changed it")
+			}
+			d = mustOpen(t, "db", &Options{FS: mem})
+			if r := d.Recovery(); !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0 {
+				t.Errorf("%+v", r)
+			}
+			if f, err := findingsOf(t, d); err != nil || len(f) > 0 {
+				t.Errorf("findings: %v, %v", f, err)
+			}
+			mustClose(t, d)
+			d = mustOpen(t, "db", &Options{FS: mem})
+			if r := d.Recovery(); r.Problem != "" || r.Promised != 4 {
+				t.Errorf("and then: %+v", r)
+			}
+			mustClose(t, d)
+		})
+	}
+}
+
+func readAllOr(fsys vfs.FS, name string) []byte {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	b := make([]byte, 1<<16)
+	n, _ := f.ReadAt(b, 0)
+	return b[:n]
+}
+
+// An older copy of the store in the place of the present one is found out.
+func TestOlderStoreIsFoundOut(t *testing.T) {
+	mem := killed(t, 5, 5, Options{})
+	newer := vfs.NewMem()
+	copyFolder(t, mem, newer, "db")
+	d := mustOpen(t, "db", &Options{FS: newer})
+	goldenPut(t, mustCollection(t, d, "main"), []*Item{numbered(5), numbered(6)})
+	mustClose(t, d)
+	writeAll(t, mem, "db/COMMITS", readAll(t, newer, "db/COMMITS"))
+	d = mustOpen(t, "db", &Options{FS: mem})
+	defer d.Close()
+	if r := d.Recovery(); r.Missing() != 2 || len(r.Losses) != 1 || r.Losses[0].First != 7 || r.Losses[0].Last != 8 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A disk that refuses the side file is no reason to refuse anything else.
+func TestSideFileThatCannotBeWritten(t *testing.T) {
+	mem := vfs.NewMem()
+	broken := false
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken && strings.Contains(op.Path, commitsName) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return errInjected
+		}
+		return nil
+	}))
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	c, err := d.CreateCollection(ctx, "main", numbersSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	broken = true
+	d = mustOpen(t, "db", &Options{FS: fsys})
+	c = mustCollection(t, d, "main")
+	goldenPut(t, c, []*Item{numbered(0)})
+	mustClose(t, d)
+	broken = false
+	d = mustOpen(t, "db", &Options{FS: fsys})
+	if r := d.Recovery(); r.Problem != "" || r.Found != 2 || r.Promised != 1 {
+		t.Errorf("%+v", r)
+	}
+	mustClose(t, d)
+}
+
+// The side file follows within a second, or a thousand commits.
+func TestSideFileFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := vfs.NewMem()
+		if err := mem.MkdirAll("db", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		k := newKeeper(mem, "db", slog.New(slog.DiscardHandler), commitsRecord{}, commitsRecord{uuid: newUUID()}, true)
+		ctx, cancel := context.WithCancel(ctx)
+		go k.run(ctx)
+		says := func(want uint64) {
+			t.Helper()
+			synctest.Wait()
+			if side, err := readCommits(mem, "db"); err != nil || side.sequence != want {
+				t.Errorf("it says %d, not %d: %v", side.sequence, want, err)
+			}
+		}
+		k.reached(1)
+		k.reached(2)
+		says(0)
+		time.Sleep(keepDelay) // of the bubble's clock
+		says(2)
+		k.reached(3)
+		for sequence := uint64(4); sequence < 2+keepEvery; sequence++ {
+			k.reached(sequence)
+		}
+		says(2)
+		k.reached(2 + keepEvery)
+		says(2 + keepEvery)
+		k.reached(3 + keepEvery)
+		cancel()
+		says(2 + keepEvery)
+		k.close()
+		says(3 + keepEvery)
+	})
+}
+
+func TestLossesAreBounded(t *testing.T) {
+	var losses []Loss
+	for i := range uint64(3 * maxLosses) {
+		losses = addLoss(losses, Loss{Found: now(), First: 10*i + 1, Last: 10*i + 5})
+	}
+	r := commitsRecord{write: 7, uuid: newUUID(), sequence: 9, losses: losses}
+	back, err := decodeCommitsSlot(r.slot())
+	if err != nil || len(back.losses) != maxLosses || back.losses[0].First != 1 || !slices.Equal(back.losses, losses) {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+func FuzzCommitsSlot(f *testing.F) {
+	r := commitsRecord{write: 3, uuid: newUUID(), sequence: 77, losses: []Loss{{Found: time.UnixMilli(5).UTC(), First: 2, Last: 9}}}
+	f.Add(r.slot())
+	f.Add(binary.LittleEndian.AppendUint32(nil, 1))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decodeCommitsSlot(b)
+		if err != nil {
+			if !errors.Is(err, codec.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		back, err := decodeCommitsSlot(r.slot())
+		if err != nil || back.sequence != r.sequence || back.write != r.write || back.uuid != r.uuid || !slices.Equal(back.losses, r.losses) {
+			t.Fatalf("%+v, %+v, %v", r, back, err)
+		}
+	})
+}

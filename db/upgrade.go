@@ -1,0 +1,141 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A Migration brings a database from one format to the next. Each is atomic: a database
+// is of one format or of the next, whenever it is interrupted, and Upgrade goes on from
+// there. None goes back.
+type Migration struct {
+	To   int    // the format that it leads to
+	What string // it does, in words
+}
+
+// migration is what a Migration does: whatever it needs to do before, any number of times,
+// and then, with the new format in one batch, what makes the database one of it.
+type migration struct {
+	Migration
+	run func(ctx context.Context, u *upgrading) error
+}
+
+// migrations lead from MinFormat to NewestFormat, one step each.
+var migrations = []migration{
+	{Migration{FormatIdentity, "give the database a UUID and the side file " + commitsName}, addIdentity},
+}
+
+// upgrading is a database while it is being upgraded.
+type upgrading struct {
+	fs    vfs.FS
+	dir   string
+	store *pebble.DB
+	identity
+}
+
+// addIdentity writes the side file first: as long as the store does not name its UUID it is
+// of no database, and the next attempt takes the UUID from it.
+func addIdentity(_ context.Context, u *upgrading) error {
+	next := u.identity
+	next.format = FormatIdentity
+	side, err := readCommits(u.fs, u.dir)
+	if next.uuid = side.uuid; err != nil {
+		next.uuid = newUUID()
+	}
+	if err := makeCommits(u.fs, u.dir, commitsRecord{uuid: next.uuid, sequence: next.sequence}); err != nil {
+		return err
+	}
+	if err := next.store(u.store); err != nil {
+		return err
+	}
+	u.identity = next
+	return nil
+}
+
+// Upgrade brings the database in dir, which nobody may have open, to NewestFormat. Versions
+// of fddhdb that do not know that format cannot open it any more, and there is no way back
+// but a backup. It calls progress, if not nil, before each migration, and returns the
+// formats before and after; after an error or a crash the database is of one of them or of
+// one in between, opens as before, and Upgrade goes on from there. Where the format is
+// the newest already it does nothing.
+//
+// Options are those of Open; with ReadOnly it gives ErrReadOnly. The other errors are those
+// of Open, where there is no database ErrNotDatabase.
+func Upgrade(ctx context.Context, dir string, options *Options, progress func(Migration)) (from, to int, err error) {
+	opts := options.withDefaults()
+	if opts.ReadOnly {
+		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", ErrReadOnly, dir)
+	}
+	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, log *storeLogger) error {
+		u := &upgrading{fs: opts.FS, dir: dir, store: store}
+		if u.identity, err = readIdentity(store, dir); err != nil {
+			return err
+		}
+		from, to = u.format, u.format
+		for _, m := range pending(from) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if progress != nil {
+				progress(m.Migration)
+			}
+			err := m.run(ctx, u)
+			if failed := log.err(); failed != nil {
+				err = failed
+			}
+			if err != nil {
+				return annotate(err, "upgrade %s to format %d", dir, m.To)
+			}
+			to = u.format
+		}
+		format, err := readMarker(opts.FS, dir)
+		if err == nil && format != u.format {
+			err = annotate(writeMarker(opts.FS, dir, u.format), "upgrade %s", dir)
+		}
+		return err
+	})
+	return from, to, err
+}
+
+// PendingMigrations returns the format of the database in dir, and what Upgrade would do,
+// and changes nothing. The errors are those of Upgrade.
+func PendingMigrations(dir string, options *Options) (format int, _ []Migration, err error) {
+	opts := options.withDefaults()
+	opts.ReadOnly = true
+	var all []Migration
+	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, _ *storeLogger) error {
+		i, err := readIdentity(store, dir)
+		if err != nil {
+			return err
+		}
+		format = i.format
+		for _, m := range pending(format) {
+			all = append(all, m.Migration)
+		}
+		return nil
+	})
+	return format, all, err
+}
+
+// pending returns the migrations of a database of a format.
+func pending(format int) []migration { return migrations[format-MinFormat:] }
+
+// atDatabase runs f with the store of the database in dir, which nobody may have open.
+func atDatabase(dir string, opts *Options, f func(dir string, store *pebble.DB, log *storeLogger) error) (err error) {
+	dir, lock, err := lockDatabase(dir, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	log := &storeLogger{log: opts.Logger}
+	store, err := openDatabaseStore(dir, opts, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, annotate(store.Close(), "close %s", dir)) }()
+	return f(dir, store, log)
+}

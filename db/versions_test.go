@@ -1,0 +1,167 @@
+package db
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Whatever is stored has a version, and each stands in a file of this module. A number that
+// changes makes databases that older versions cannot read, or makes this one unable to
+// read theirs, so it changes only together with the format of the database:
+//
+//  1. add a constant to format.go and a migration to upgrade.go; what the migration does
+//     must bring everything that older versions have written to what is written now,
+//     or the code goes on reading both;
+//  2. describe it in docs/FORMAT.md;
+//  3. add a golden database of the new format: golden_make_test.go says how;
+//  4. change the number here.
+var pinned = []struct {
+	file, pattern, want string
+}{
+	{"db/format.go", `FormatFirst = (\d+)`, "0"},
+	{"db/format.go", `FormatIdentity = (\d+)`, "1"},
+	{"db/format.go", `MinFormat = (\w+)`, "FormatFirst"},
+	{"db/format.go", `NewestFormat = (\w+)`, "FormatIdentity"},
+	{"db/format.go", `descriptorVersion = (\d+)`, "0"},
+	{"db/commits_file.go", `commitsVersion = (\d+)`, "0"},
+	{"db/commits_file.go", `commitsMagic   = "(\w+)"`, "FDHC"},
+	{"db/cursor.go", `cursorVersion = (\d+)`, "1"},
+	{"db/store.go", `storeFormat = pebble\.(\w+)`, "FormatValueSeparation"},
+	{"db/store.go", `mergerName = "(.*)"`, "fddhdb.blocks-and-layers"},
+	{"db/backup/manifest.go", `Version = (\d+)`, "1"},
+	{"codec/counters.go", `countersVersion = (\d+)`, "4"},
+	{"codec/block.go", `blockVersion = (\d+)`, "1"},
+	{"codec/layer.go", `layerVersion = (\d+)`, "1"},
+	{"codec/record.go", `recordVersion = (\d+)`, "1"},
+	{"codec/lesson.go", `departureVersion = (\d+)`, "1"},
+	{"codec/features.go", `featuresDense  = (\d+)`, "1"},
+	{"codec/features.go", `featuresSparse = (\d+)`, "2"},
+	{"model/marshal.go", `modelMagic        = "(\w+)"`, "FDHM"},
+	{"model/marshal.go", `modelVersion      = (\d+)`, "2"},
+	{"model/marshal.go", `statisticsMagic   = "(\w+)"`, "FDHS"},
+	{"model/marshal.go", `statisticsVersion = (\d+)`, "0"},
+	{"model/revision.go", `revisionMagic   = "(\w+)"`, "FDHR"},
+	{"model/revision.go", `revisionVersion = (\d+)`, "0"},
+}
+
+func TestVersionsArePinned(t *testing.T) {
+	for _, p := range pinned {
+		b, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(p.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`\b` + p.pattern).FindStringSubmatch(string(b))
+		if m == nil || m[1] != p.want {
+			t.Errorf("%s: %q is not %s any more (%q): the comment on this list says what has to be done", p.file, p.pattern, p.want, m)
+		}
+	}
+	if n := int(pebble.FormatValueSeparation); n != 24 {
+		t.Errorf("Pebble's FormatValueSeparation is %d, not 24", n)
+	}
+}
+
+// Every version constant of the packages that store something is in the list.
+func TestNoVersionIsForgotten(t *testing.T) {
+	// Of names of files, and what is none of a format.
+	known := []string{"ErrVersion", "FormatMajorVersion", "TableFormat"}
+	for _, p := range pinned {
+		known = append(known, strings.Fields(p.pattern)[0])
+	}
+	declared := regexp.MustCompile(`(?m)^(?:const)?\s+(\w*(?:Version|Magic))\s+=`)
+	for _, dir := range []string{"codec", "model", "db", "db/backup"} {
+		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*.go"))
+		if err != nil || (len(files) == 0 && dir != "db/backup") {
+			t.Fatal(dir, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range declared.FindAllStringSubmatch(string(b), -1) {
+				if !slices.Contains(known, m[1]) {
+					t.Errorf("%s: %s is not in the list of what is pinned", file, m[1])
+				}
+			}
+		}
+	}
+}
+
+// The migrations lead from the oldest format to the newest, one by one.
+func TestMigrationsAreComplete(t *testing.T) {
+	if len(migrations) != NewestFormat-MinFormat {
+		t.Fatalf("%d migrations from format %d to %d", len(migrations), MinFormat, NewestFormat)
+	}
+	for i, m := range migrations {
+		if m.To != MinFormat+i+1 || m.What == "" || m.run == nil {
+			t.Errorf("migration %d leads to format %d: %q", i, m.To, m.What)
+		}
+	}
+}
+
+// The format of the store counts: a marker that is behind it is the end of an interrupted
+// upgrade, and is written by whoever opens the database next.
+func TestMarkerThatIsBehind(t *testing.T) {
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, dir, nil))
+	if err := writeMarker(vfs.Default, dir, FormatFirst); err != nil {
+		t.Fatal(err)
+	}
+	for _, readOnly := range []bool{true, false} {
+		d := mustOpen(t, dir, &Options{ReadOnly: readOnly})
+		want := NewestFormat
+		if readOnly {
+			want = FormatFirst
+		}
+		if marker, err := readMarker(vfs.Default, dir); d.Format() != NewestFormat || marker != want || err != nil {
+			t.Errorf("ReadOnly %v: format %d, the marker says %d, %v", readOnly, d.Format(), marker, err)
+		}
+		mustClose(t, d)
+	}
+}
+
+// A new database has what the newest format has.
+func TestNewDatabaseIsOfTheNewestFormat(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, dir, nil)
+	if d.Format() != NewestFormat || !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(d.UUID()) {
+		t.Errorf("format %d, UUID %q", d.Format(), d.UUID())
+	}
+	b, closer, err := d.store.Get([]byte{0, 0})
+	if err != nil || binary.BigEndian.Uint32(b) != NewestFormat {
+		t.Errorf("%x, %v", b, err)
+	}
+	closer.Close()
+	uuid := d.UUID()
+	mustClose(t, d)
+	var m marker
+	text, err := os.ReadFile(filepath.Join(dir, MarkerName))
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil || m.Format != NewestFormat {
+		t.Errorf("%q, %v", text, err)
+	}
+	d = mustOpen(t, dir, nil)
+	if d.UUID() != uuid {
+		t.Errorf("UUID %q, and then %q", uuid, d.UUID())
+	}
+	mustClose(t, d)
+	other := mustOpen(t, t.TempDir(), nil)
+	if other.UUID() == uuid {
+		t.Error("two databases have the same UUID")
+	}
+	mustClose(t, other)
+}
