@@ -2,9 +2,10 @@
 GO ?= go
 FUZZTIME ?= 60s
 SOAKTIME ?= 10m
+VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build test race lint fuzz soak backups bench check figures cross vuln integration ci
+.PHONY: all build test race lint fuzz soak backups s3 bench check figures cross vuln integration ci
 
 all: lint test
 
@@ -30,7 +31,7 @@ lint:
 
 # Every fuzz target in turn, FUZZTIME each.
 fuzz:
-	@for pkg in codec codec/vecfile model db/internal/where db/backup; do \
+	@for pkg in codec codec/vecfile model db/internal/where db/backup db/s3; do \
 	  for f in $$($(GO) test -list '^Fuzz' ./$$pkg | grep '^Fuzz'); do \
 	    echo "== $$pkg $$f"; \
 	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$pkg || exit 1; \
@@ -45,6 +46,13 @@ soak:
 backups:
 	$(GO) test -timeout 0 -run '^TestInterleavings$$' ./db/backup -args -sim.runs 100000
 	$(GO) test -timeout 0 -run '^TestKilledBackupsAndPrunes$$' ./db -args -backup.kills 100
+
+# Backups to a real S3 server, the Versity gateway, which is built in a folder of its own:
+# it is no module of ours.
+s3:
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	GOBIN=$$dir $(GO) install $(VERSITYGW); \
+	VERSITYGW=$$dir/versitygw $(GO) test -count=1 -run '^TestServer|S3$$' ./db/s3 ./cmd/fddhdb/command
 
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.
 bench:
@@ -61,10 +69,11 @@ figures: build
 	sh docs/eval/figures.sh bin/fddhdb ../shared/data bin/eval
 
 # What takes too long for .ci/run: every test in full with the race detector, long
-# fuzzing, long random histories, the check of all answers, and the other platforms.
+# fuzzing, long random histories, backups to a real S3 server, the check of all answers,
+# and the other platforms.
 integration:
 	$(GO) test -race -timeout 60m ./...
-	$(MAKE) fuzz soak backups check cross
+	$(MAKE) fuzz soak backups s3 check cross
 
 # The platforms that are supported have to compile without cgo.
 cross:

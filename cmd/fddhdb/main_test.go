@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 //	synth PREFIX ITEMS [CLASSES]   makes PREFIX_image.npy, _text.npy and _labels.npy
 //	between REGEXP LEAST MOST      the number after it in stdout is in between
 //	damage DIR                     changes bytes in what the database stores
+//	damage-backup DIR              changes a byte in what backups store in a folder
 //	empty DIR                      nothing may be in the folder, not even hidden
 //	old DIR                        makes a database of the oldest format
 //	cpdir FROM TO                  copies a folder
@@ -69,6 +70,8 @@ func TestScripts(t *testing.T) {
 			"empty":   empty,
 			"old":     oldFormat,
 			"cpdir":   copyDir,
+
+			"damage-backup": damageBackup,
 		},
 	})
 }
@@ -224,6 +227,21 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		ts.Check(os.WriteFile(path, b, 0o666))
 	}
+}
+
+func damageBackup(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: damage-backup DIR")
+	}
+	objects, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "objects", "*", "*"))
+	ts.Check(err)
+	if len(objects) == 0 {
+		ts.Fatalf("%s has no objects to damage", args[0])
+	}
+	b, err := os.ReadFile(objects[0])
+	ts.Check(err)
+	b[len(b)/2] ^= 1
+	ts.Check(os.WriteFile(objects[0], b, 0o666))
 }
 
 func empty(ts *testscript.TestScript, neg bool, args []string) {

@@ -21,16 +21,20 @@ var allowed = map[string]struct{ ours, others []string }{
 	"db":                  {[]string{"db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"db/internal/where":   {nil, []string{roaring}},
 	"db/backup":           {nil, []string{compress}},
-	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
-	"cmd/fddhdb/command":  {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
+	"db/backup/storetest": {[]string{"db/backup"}, []string{compress}},
+	"db/s3":               {[]string{"db/backup"}, []string{compress, minio}},
+	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "db/backup", "db/s3", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
+	"cmd/fddhdb/command":  {[]string{"db", "db/internal/where", "db/backup", "db/s3", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
 	"internal/arrows":     {nil, nil},
 	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
 	"internal/dense":      {nil, []string{sys}},
 	"internal/makeset":    {[]string{"codec", "codec/vecfile", "internal/synth"}, []string{roaring}},
 	"internal/orders":     {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"internal/synth":      {nil, nil},
+	"internal/versity":    {nil, []string{minio}},
 	"internal/traintime":  {[]string{"codec", "codec/vecfile", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
 	"examples/stream":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense", "internal/synth"}, anything},
+	"examples/backup":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"examples/quickstart": {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 }
 
@@ -39,6 +43,7 @@ const (
 	sys     = "golang.org/x/sys"
 	gonum   = "gonum.org/v1/gonum"
 	pebble  = "github.com/cockroachdb/pebble/v2"
+	minio   = "github.com/minio/minio-go/v7"
 
 	compress = "github.com/klauspost/compress"
 )
@@ -49,6 +54,7 @@ var anything = []string{"*"}
 var brought = map[string][]string{
 	roaring: {"github.com/bits-and-blooms/bitset", "golang.org/x/sys"},
 	pebble:  anything,
+	minio:   anything,
 }
 
 func TestImportsFollowTheArrows(t *testing.T) {

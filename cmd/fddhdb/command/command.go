@@ -62,6 +62,7 @@ const (
 	groupLearn  = "learn"
 	groupSpaces = "spaces"
 	groupLook   = "look"
+	groupBackup = "backup"
 	groupOther  = "other"
 	groupFuture = "future"
 )
@@ -111,6 +112,7 @@ func rootCommand(e *env) *cobra.Command {
 		&cobra.Group{ID: groupLearn, Title: "Learn and find:"},
 		&cobra.Group{ID: groupSpaces, Title: "Models and their spaces of codes:"},
 		&cobra.Group{ID: groupLook, Title: "Look at a database:"},
+		&cobra.Group{ID: groupBackup, Title: "Backups:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 		&cobra.Group{ID: groupFuture, Title: "Not built yet:"},
 	)
@@ -120,6 +122,7 @@ func rootCommand(e *env) *cobra.Command {
 		updateCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, newBenchTarget), compactCommand(e),
 		verifyCommand(e), upgradeCommand(e),
+		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),
 	)
 	root.AddCommand(futureCommands()...)

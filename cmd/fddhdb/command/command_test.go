@@ -132,9 +132,12 @@ func TestContract(t *testing.T) {
 		"rollback":    "collection json space revision",
 		"models":      "collection json space pin unpin",
 		"drop":        "collection json space",
+		"backup":      "json collection index-only compress",
+		"backups":     "json",
+		"restore":     "json id before database skip-verify",
+		"prune":       "json keep dry-run",
 		"alter":       "",
-		"repair":      "", "upgrade": "", "backup": "", "backups": "", "restore": "",
-		"prune": "", "explore": "",
+		"repair":      "", "upgrade": "", "explore": "",
 	} {
 		cmd, rest, err := root.Find([]string{verb})
 		if err != nil || len(rest) > 0 || cmd.Name() != verb {
@@ -220,6 +223,7 @@ func TestProse(t *testing.T) {
 // An interrupt is an error that stores nothing.
 func TestInterrupt(t *testing.T) {
 	f := newFixture(t, 50, true)
+	must(t, "backup", f.db, f.path("others"))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, args := range [][]string{
@@ -240,6 +244,11 @@ func TestInterrupt(t *testing.T) {
 		{"activate", f.db, "--space", "1"},
 		{"rollback", f.db},
 		{"drop", f.db, "--collection", "main"},
+		{"backup", f.db, f.path("backups")},
+		{"backups", f.path("others")},
+		{"verify", f.path("others")},
+		{"restore", f.path("others"), f.path("b.db")},
+		{"prune", f.path("others"), "--keep", "1"},
 	} {
 		var out, errs bytes.Buffer
 		e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
@@ -250,7 +259,7 @@ func TestInterrupt(t *testing.T) {
 	if got := must(t, "count", f.db); got != "50\n" {
 		t.Errorf("count afterwards: %s", got)
 	}
-	for _, name := range []string{"b.db", "out.npy", "out.txt", "out.svg"} {
+	for _, name := range []string{"b.db", "out.npy", "out.txt", "out.svg", "backups"} {
 		if _, err := os.Stat(f.path(name)); err == nil {
 			t.Errorf("%s is there", name)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
 )
 
 // Exit codes.
@@ -50,7 +51,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, db.ErrCorrupt):
+	case errors.Is(err, db.ErrCorrupt), errors.Is(err, backup.ErrDamaged):
 		return exitCorrupt
 	case errors.As(err, &fail):
 		return exitFailed
@@ -73,7 +74,7 @@ func message(err error) string {
 	if errors.Is(err, context.Canceled) {
 		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}
-	if errors.Is(err, db.ErrCorrupt) {
+	if errors.Is(err, db.ErrCorrupt) && !errors.Is(err, backup.ErrDamaged) {
 		text += ": the stored data is damaged, go back to a copy of the folder"
 	}
 	return text
@@ -83,6 +84,7 @@ func message(err error) string {
 func reason(s string) string {
 	s = strings.TrimPrefix(s, "fddhdb: ")
 	s = strings.ReplaceAll(s, "; <corruption detail carrier>", "") // of the storage engine
+	s = strings.TrimPrefix(s, "invalid argument of a backup: ")
 	return strings.TrimPrefix(s, "invalid argument: ")
 }
 

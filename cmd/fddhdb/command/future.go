@@ -37,12 +37,8 @@ func futureCommands() []*cobra.Command {
 	var cmds []*cobra.Command
 	for _, verb := range []struct{ use, short string }{
 		{"alter DIR", "Add modalities and fields to a collection"},
-		{"backup DIR URL", "Back a database up"},
-		{"backups URL", "List backups"},
 		{"explore DIR", "Look at a database in the browser"},
-		{"prune URL", "Delete old backups"},
 		{"repair DIR", "Mend a damaged database"},
-		{"restore URL DIR", "Make a database from a backup"},
 	} {
 		cmds = append(cmds, &cobra.Command{
 			Use: verb.use, Short: verb.short, GroupID: groupFuture,

@@ -29,12 +29,21 @@ func (e *env) newProgress() *progress {
 // report shows that done of total steps of a phase are done; a total of 0 means
 // that nobody knows. It is cheap enough to be called for every item.
 func (p *progress) report(phase string, done, total int) {
+	p.show(phase, int64(done), int64(total), false)
+}
+
+// bytes is report for bytes.
+func (p *progress) bytes(phase string, done, total int64) {
+	p.show(phase, done, total, true)
+}
+
+func (p *progress) show(phase string, done, total int64, bytes bool) {
 	if p == nil {
 		return
 	}
 	if p.bar == nil || p.phase != phase {
 		p.end()
-		most := int64(total)
+		most := total
 		if total == 0 {
 			most = -1 // a spinner that turns by itself
 		}
@@ -48,12 +57,12 @@ func (p *progress) report(phase string, done, total int) {
 			progressbar.OptionClearOnFinish(),
 		}
 		if done > 0 || total > 0 {
-			options = append(options, progressbar.OptionShowCount())
+			options = append(options, progressbar.OptionShowCount(), progressbar.OptionShowBytes(bytes))
 		}
 		p.bar = progressbar.NewOptions64(most, options...)
 	}
 	// A terminal that has gone away is no reason to fail.
-	_ = p.bar.Set(done)
+	_ = p.bar.Set64(done)
 }
 
 // end takes the line off the terminal.

@@ -27,3 +27,15 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%d bytes: %q", len(s), s)
 	}
 }
+
+// Bars of bytes show them as such.
+func TestProgressOfBytes(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{out: &out}
+	p.bytes("store", 3_000_000, 5_000_000)
+	p.end()
+	if s := out.String(); !strings.Contains(s, "store") || !strings.Contains(s, "MB") {
+		t.Errorf("%q", s)
+	}
+	(*progress)(nil).bytes("store", 1, 2)
+}

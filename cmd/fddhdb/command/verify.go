@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ func verifyCommand(e *env) *cobra.Command {
 	var o common
 	var deep, acknowledge bool
 	cmd := &cobra.Command{
-		Use:     "verify DIR",
+		Use:     "verify DIR|URL",
 		Short:   "Look for damage",
 		GroupID: groupLook,
 		Long: prose(`
@@ -30,14 +31,24 @@ func verifyCommand(e *env) *cobra.Command {
 
 			Commits that were durable once and are missing, because the end of the log was
 			damaged or an older copy took the place of the store, are a finding, and a
-			warning of every verb, until --acknowledge says that this is known.`),
+			warning of every verb, until --acknowledge says that this is known.
+
+
+			Given where backups are kept, a URL or a folder, it reads everything that backups
+			need from there, compares it with its checksums, and says what is missing or
+			damaged. Whether what is in a backup is sound is checked when it is restored.
+` + repositoryHelp),
 		Example: example(`
 			fddhdb verify wiki.db
-			fddhdb verify wiki.db --deep --json`),
+			fddhdb verify wiki.db --deep --json
+			fddhdb verify s3://my-bucket/wiki`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isFile(args[0]) {
 				return usageErrorf("not a database: %s is a file; a database is a folder", args[0])
+			}
+			if done, err := e.verifyRepository(cmd.Context(), args[0], deep, o.json); done {
+				return err
 			}
 			p := e.newProgress()
 			defer p.end()
@@ -45,24 +56,17 @@ func verifyCommand(e *env) *cobra.Command {
 			if p != nil {
 				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
 			}
-			list := findingList{env: e, json: o.json}
+			list := findingList{env: e, json: o.json, damage: db.ErrCorrupt}
 			v, err := db.VerifyFolder(cmd.Context(), args[0], nil, opt, list.print)
 			if err != nil {
 				list.abort()
 				return openError(args[0], err)
 			}
-			if err := list.finish(v, deep); err != nil {
-				return err
+			err = list.finish(v, deep)
+			if acknowledge && (err == nil || errors.Is(err, db.ErrCorrupt)) {
+				err = errors.Join(err, e.acknowledge(args[0]))
 			}
-			if acknowledge {
-				if err := e.acknowledge(args[0]); err != nil {
-					return err
-				}
-			}
-			if v.Findings > 0 {
-				return fmt.Errorf("%w: %s", db.ErrCorrupt, plural(v.Findings, "finding", "findings"))
-			}
-			return nil
+			return err
 		},
 	}
 	o.registerJSON(cmd)
@@ -73,14 +77,18 @@ func verifyCommand(e *env) *cobra.Command {
 
 // findingList prints findings as they come.
 type findingList struct {
-	env   *env
-	json  bool
-	begun bool
+	env    *env
+	json   bool
+	damage error // what the error is that tells of findings
+	begun  bool
 }
 
-func (l *findingList) print(f db.Finding) error {
+func (l *findingList) print(f db.Finding) error { return l.add(f.String(), f) }
+
+// add prints a finding, in words or as JSON.
+func (l *findingList) add(text string, f any) error {
 	if !l.json {
-		l.env.printf("%s\n", plain(f.String()))
+		l.env.printf("%s\n", plain(text))
 		return nil
 	}
 	l.begin()
@@ -106,20 +114,28 @@ func (l *findingList) begin() {
 
 // finish prints what comes after the findings.
 func (l *findingList) finish(v *db.Verification, deep bool) error {
-	if !l.json {
-		if v.Findings == 0 {
-			l.env.printf("OK: %s, %s%s\n", plural(v.Items, "item", "items"), plural(v.Records, "record", "records"), deepText(v, deep))
+	return l.end(v.Findings, verifyJSON{OK: v.Findings == 0, Verification: v},
+		fmt.Sprintf("%s, %s%s", plural(v.Items, "item", "items"), plural(v.Records, "record", "records"), deepText(v, deep)))
+}
+
+// end prints what was looked at, and the error that tells of findings.
+func (l *findingList) end(findings int, figures any, text string) error {
+	switch {
+	case l.json:
+		b, err := json.Marshal(figures)
+		if err != nil {
+			return err
 		}
-		return nil
+		if !l.begun {
+			l.begin()
+		}
+		l.env.printf("],%s\n", b[1:])
+	case findings == 0:
+		l.env.printf("OK: %s\n", text)
 	}
-	b, err := json.Marshal(verifyJSON{OK: v.Findings == 0, Verification: v})
-	if err != nil {
-		return err
+	if findings > 0 {
+		return fmt.Errorf("%w: %s", l.damage, plural(findings, "finding", "findings"))
 	}
-	if !l.begun {
-		l.begin()
-	}
-	l.env.printf("],%s\n", b[1:])
 	return nil
 }
 

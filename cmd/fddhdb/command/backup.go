@@ -1,0 +1,129 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+func backupCommand(e *env) *cobra.Command {
+	var o common
+	var opt db.BackupOptions
+	cmd := &cobra.Command{
+		Use:     "backup DIR URL",
+		Short:   "Back a database up",
+		GroupID: groupBackup,
+		Long: prose(`
+			Backup copies a database to where backups are kept. What is there already, of
+			earlier backups, is not copied again, so that a backup every night takes about as
+			much space as what is new since the last one; yet each is whole by itself.
+
+			If a backup is interrupted, it is none: the others stay as they are, and the next
+			one uses what has been copied.
+
+			With --collection only that collection is backed up, and with --index-only only
+			what answers queries: models, codes, keys, labels and fields, without the vectors
+			and payloads of the items. Such a backup can be searched when it is restored, but
+			not trained on. Both are written anew and share nothing with whole backups.
+
+			While another process has the database open, back it up from there: in Go, by
+			DB.Backup.
+` + repositoryHelp),
+		Example: example(`
+			fddhdb backup wiki.db /mnt/backups/wiki
+			fddhdb backup wiki.db s3://my-bucket/wiki --compress
+			fddhdb backup wiki.db "s3://b/wiki?endpoint=https://minio.example:9000" --json`),
+		Args: twoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, name := args[0], args[1]
+			if cmd.Flags().Changed("collection") && opt.Collection == "" {
+				return usageErrorf("--collection needs the name of a collection; without it all are backed up")
+			}
+			start := time.Now()
+			p := e.newProgress()
+			defer p.end()
+			begun := false
+			opt.Progress = func(stage string, done, total int64) {
+				begun = true
+				p.bytes(stage, done, total)
+			}
+			m, err := e.backUp(cmd.Context(), dir, name, opt)
+			p.end()
+			switch {
+			case begun && errors.Is(err, context.Canceled):
+				return wrap(err, "there is no backup; the next one uses what has been copied")
+			case err != nil:
+				return err
+			}
+			seconds := time.Since(start).Seconds()
+			if o.json {
+				return e.printJSON(newBackupJSON(m, seconds))
+			}
+			e.printBackup(dir, m, seconds)
+			return nil
+		},
+	}
+	o.registerJSON(cmd)
+	f := cmd.Flags()
+	f.StringVar(&opt.Collection, "collection", "", "back up only the collection `NAME`")
+	f.BoolVar(&opt.IndexOnly, "index-only", false, "leave out vectors and payloads")
+	f.BoolVar(&opt.Compress, "compress", false, "compress (zstd) what that makes smaller; slower, and vectors hardly become smaller")
+	return cmd
+}
+
+// backUp opens the store first: a mistake in it is told before the database is opened.
+func (e *env) backUp(ctx context.Context, dir, name string, opt db.BackupOptions) (m *backup.Manifest, err error) {
+	if isFile(dir) {
+		return nil, usageErrorf("not a database: %s is a file; a database is a folder", dir)
+	}
+	store, err := openRepository(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	d, err := db.Open(dir, &db.Options{MustExist: true})
+	if errors.Is(err, db.ErrLocked) {
+		return nil, wrap(err, "end the process that has it open, or back it up from there, by DB.Backup")
+	}
+	if err != nil {
+		return nil, openError(dir, err)
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if opt.Collection != "" {
+		if _, err := collection(d, opt.Collection); err != nil {
+			return nil, err
+		}
+	}
+	m, err = d.Backup(ctx, store, opt)
+	return m, repositoryError(name, err)
+}
+
+func (e *env) printBackup(dir string, m *backup.Manifest, took float64) {
+	what := dir
+	if m.Collection != "" || m.IndexOnly {
+		what += " (" + content(m) + ")"
+	}
+	e.printf("backed up %s as %s\n", what, m.ID)
+	e.printf("%s, of which %s had to be stored, in %s\n", size(m.BytesTotal), size(m.BytesNew), seconds(took))
+}
+
+// backupJSON is what is printed of a backup.
+type backupJSON struct {
+	ID         string    `json:"id"`
+	Time       time.Time `json:"time"`
+	Database   string    `json:"database"`
+	Sequence   uint64    `json:"sequence"`
+	Collection string    `json:"collection,omitempty"`
+	IndexOnly  bool      `json:"index_only,omitempty"`
+	BytesTotal int64     `json:"bytes_total"`
+	BytesNew   int64     `json:"bytes_new"`
+	Seconds    float64   `json:"seconds,omitempty"` // that the verb took
+}
+
+func newBackupJSON(m *backup.Manifest, seconds float64) backupJSON {
+	return backupJSON{m.ID, m.Time, m.Database, m.Sequence, m.Collection, m.IndexOnly, m.BytesTotal, m.BytesNew, seconds}
+}

@@ -1,0 +1,168 @@
+package command
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/versity"
+)
+
+// A backup is restored as the database was, whatever came afterwards.
+func TestBackupAndRestore(t *testing.T) {
+	f := newFixture(t, 60, true)
+	testBackups(t, f, f.path("backups"))
+}
+
+func TestBackupToS3(t *testing.T) {
+	endpoint := versity.Start(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", versity.Access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", versity.Secret)
+	testBackups(t, newFixture(t, 60, true), "s3://"+versity.Bucket+"/a/b?endpoint="+endpoint)
+	code, _, stderr := do(t, "backups", "s3://another-bucket?endpoint="+endpoint)
+	if code != exitFailed || !strings.Contains(stderr, "create the bucket at "+endpoint) {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+}
+
+func testBackups(t *testing.T, f fixture, url string) {
+	search := func(dir string) string {
+		t.Helper()
+		return must(t, "search", dir, "--from", "text", "--to", "image", "--vectors", f.text, "-k", "20", "--json")
+	}
+	before := search(f.db)
+	var first, second backupJSON
+	mustJSON(t, &first, "backup", f.db, url)
+	if first.ID == "" || first.BytesTotal == 0 || first.BytesNew != first.BytesTotal || first.Seconds <= 0 {
+		t.Errorf("the first backup: %+v", first)
+	}
+	must(t, "delete", f.db, "1", "2", "3")
+	after := search(f.db)
+	mustJSON(t, &second, "backup", f.db, url, "--compress")
+	if second.ID <= first.ID || second.BytesNew >= second.BytesTotal {
+		t.Errorf("the second backup: %+v after %+v", second, first)
+	}
+
+	// The list, for people and for programs.
+	if got := must(t, "backups", url); strings.Count(got, "\n") != 3 || !strings.Contains(got, "\n"+first.ID+"  ") {
+		t.Errorf("backups: %q", got)
+	}
+	var ids []string
+	for line := range strings.Lines(must(t, "backups", url, "--json")) {
+		var b backupJSON
+		if err := json.Unmarshal([]byte(line), &b); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, b.ID)
+	}
+	if len(ids) != 2 || ids[0] != first.ID || ids[1] != second.ID {
+		t.Errorf("%q are listed, %s and %s were made", ids, first.ID, second.ID)
+	}
+	if got := must(t, "verify", url); !strings.HasPrefix(got, "OK: 2 backups, ") {
+		t.Errorf("verify: %q", got)
+	}
+
+	// The newest, by id, and by time.
+	for name, c := range map[string]struct {
+		args []string
+		id   string
+		want string
+	}{
+		"newest": {nil, second.ID, after},
+		"id":     {[]string{"--id", first.ID}, first.ID, before},
+		"time":   {[]string{"--before", first.Time.Local().Format(time.RFC3339Nano)}, first.ID, before},
+		"quick":  {[]string{"--id", second.ID, "--skip-verify"}, second.ID, after},
+	} {
+		dir := f.path(name + ".db")
+		var r backupJSON
+		mustJSON(t, &r, append([]string{"restore", url, dir}, c.args...)...)
+		if r.ID != c.id || r.Seconds <= 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if got := search(dir); got != c.want {
+			t.Errorf("%s: searches of the restored database find something else", name)
+		}
+	}
+
+	// What is pruned is gone, once it is meant.
+	var p pruneJSON
+	mustJSON(t, &p, "prune", url, "--keep", "1", "--dry-run")
+	if len(p.Deleted) != 1 || p.Deleted[0] != first.ID || !p.DryRun || p.Bytes == 0 || len(p.Kept) != 1 {
+		t.Errorf("prune --dry-run: %+v", p)
+	}
+	if got := must(t, "prune", url, "--keep", "1"); !strings.HasPrefix(got, "deleted "+first.ID+" of ") || !strings.Contains(got, "; 1 backup kept\n") {
+		t.Errorf("prune: %q", got)
+	}
+	code, _, stderr := do(t, "restore", url, f.path("gone.db"), "--id", first.ID)
+	if code != exitUsage || !strings.Contains(stderr, "no such backup") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+	if got := must(t, "restore", url, f.path("left.db")); !strings.HasPrefix(got, "restored "+second.ID+" to ") {
+		t.Errorf("restore: %q", got)
+	}
+	if got := search(f.path("left.db")); got != after {
+		t.Error("the backup that stays is another one after prune")
+	}
+}
+
+// Damaged backups are found, named, and not restored.
+func TestDamagedBackup(t *testing.T) {
+	f := newFixture(t, 60, false)
+	url := f.path("backups")
+	must(t, "backup", f.db, url)
+	damaged := ""
+	err := filepath.WalkDir(filepath.Join(url, "objects"), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || damaged != "" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		b[len(b)/2] ^= 1
+		damaged = filepath.Base(path)
+		return os.WriteFile(path, b, 0o666)
+	})
+	if err != nil || damaged == "" {
+		t.Fatal(damaged, err)
+	}
+	code, stdout, stderr := do(t, "verify", url)
+	if code != exitCorrupt || !strings.Contains(stdout, damaged) || !strings.Contains(stderr, "damaged backup: 1 finding") {
+		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
+	}
+	code, stdout, _ = do(t, "verify", url, "--json")
+	var v struct {
+		OK       bool
+		Findings []struct{ Backup, Object, Problem string }
+		Backups  int
+	}
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != exitCorrupt || v.OK || len(v.Findings) != 1 || v.Backups != 1 {
+		t.Errorf("exit code %d, %v, %+v of %q", code, err, v, stdout)
+	}
+	code, _, stderr = do(t, "restore", url, f.path("b.db"))
+	if code != exitCorrupt || !strings.Contains(stderr, "restore another one: fddhdb backups ") || strings.Contains(stderr, "copy of the folder") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+	if _, err := os.Stat(f.path("b.db")); err == nil {
+		t.Error("there is a folder for what could not be restored")
+	}
+}
+
+// A database that is open elsewhere is not backed up, and what to do is said.
+func TestBackupOfAnOpenDatabase(t *testing.T) {
+	f := newFixture(t, 5, false)
+	d, err := db.Open(f.db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	code, _, stderr := do(t, "backup", f.db, f.path("backups"))
+	if code != exitFailed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "DB.Backup") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+}

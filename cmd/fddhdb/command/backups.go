@@ -1,0 +1,61 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+func backupsCommand(e *env) *cobra.Command {
+	var o common
+	cmd := &cobra.Command{
+		Use:     "backups URL",
+		Short:   "List backups",
+		GroupID: groupBackup,
+		Long: prose(`
+			Backups lists the backups that are kept in a place, the oldest first: when they
+			were made, of which database (the beginning of its UUID), of what of it, how large
+			it was, and how much had to be stored as earlier backups did not have it.
+
+			With --json it prints an object a line.
+` + repositoryHelp),
+		Example: example(`
+			fddhdb backups /mnt/backups/wiki
+			fddhdb backups s3://my-bucket/wiki --json`),
+		Args: urlArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := openRepository(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			list, err := backup.List(cmd.Context(), store)
+			if err != nil {
+				return repositoryError(args[0], err)
+			}
+			if !o.json {
+				e.printBackups(list)
+				return nil
+			}
+			for _, m := range list {
+				if err := e.printJSON(newBackupJSON(m, 0)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	o.registerJSON(cmd)
+	return cmd
+}
+
+func (e *env) printBackups(list []*backup.Manifest) {
+	if len(list) == 0 {
+		e.printf("there are no backups\n")
+		return
+	}
+	var rows [][]any
+	for _, m := range list {
+		rows = append(rows, []any{m.ID, when(m.Time), shortUUID(m), content(m), size(m.BytesTotal), size(m.BytesNew)})
+	}
+	e.printTable([]column{{"id", false}, {"made", false}, {"database", false}, {"of", false}, {"size", true}, {"new", true}}, rows)
+}

@@ -1,0 +1,103 @@
+package command
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+func pruneCommand(e *env) *cobra.Command {
+	var o common
+	var opt backup.PruneOptions
+	cmd := &cobra.Command{
+		Use:     "prune URL --keep N",
+		Short:   "Delete old backups",
+		GroupID: groupBackup,
+		Long: prose(`
+			Prune deletes all backups but the newest N, and then what none of those that stay
+			needs, which is also what interrupted backups have left behind. Where backups of
+			several databases are kept together, N of each stay; and so with those of single
+			collections and with index-only ones.
+
+			Backups may go on meanwhile, on other machines too. --dry-run deletes nothing and
+			says what would be deleted.
+` + repositoryHelp),
+		Example: example(`
+			fddhdb prune /mnt/backups/wiki --keep 30
+			fddhdb prune s3://my-bucket/wiki --keep 7 --dry-run`),
+		Args: urlArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !cmd.Flags().Changed("keep"):
+				return usageErrorf("prune needs to know how many backups stay: fddhdb prune URL --keep N")
+			case opt.Keep < 1:
+				return usageErrorf("--keep %d: 1 or more backups can stay", opt.Keep)
+			}
+			start := time.Now()
+			store, err := openRepository(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			bar := e.newProgress()
+			defer bar.end()
+			opt.Progress = func(stage string, done, total int64) { bar.report(stage, int(done), int(total)) }
+			p, err := backup.Prune(cmd.Context(), store, opt)
+			bar.end()
+			if err != nil {
+				return repositoryError(args[0], err)
+			}
+			for _, id := range p.Damaged {
+				e.warnf("backup %s lacks something, fddhdb verify says what; it stays, and does not count", id)
+			}
+			if o.json {
+				return e.printJSON(newPruneJSON(p, opt.DryRun, time.Since(start).Seconds()))
+			}
+			e.printPruning(p, opt.DryRun)
+			return nil
+		},
+	}
+	o.registerJSON(cmd)
+	f := cmd.Flags()
+	f.IntVar(&opt.Keep, "keep", 0, "how many backups stay, the newest `N` of each database")
+	f.BoolVar(&opt.DryRun, "dry-run", false, "delete nothing, say what would be deleted")
+	return cmd
+}
+
+func (e *env) printPruning(p *backup.Pruning, dryRun bool) {
+	deleted := "deleted"
+	if dryRun {
+		deleted = "would delete"
+	}
+	for _, m := range p.Deleted {
+		e.printf("%s %s of %s: %s\n", deleted, m.ID, when(m.Time), content(m))
+	}
+	e.printf("%s %s and %s, %s; %s kept\n", deleted, plural(len(p.Deleted), "backup", "backups"),
+		plural(p.Objects, "object", "objects"), size(p.Bytes), plural(len(p.Kept), "backup", "backups"))
+	if p.Running > 0 {
+		e.printf("%s being made: what is new for them stays too\n", plural(p.Running, "backup is", "backups are"))
+	}
+}
+
+// pruneJSON is what prune prints.
+type pruneJSON struct {
+	Deleted []string `json:"deleted"` // ids of backups
+	Kept    []string `json:"kept"`
+	Damaged []string `json:"damaged"` // of those that stay
+	Objects int      `json:"objects"` // deleted
+	Bytes   int64    `json:"bytes"`   // of these
+	DryRun  bool     `json:"dry_run"` // nothing has been deleted
+	Seconds float64  `json:"seconds"`
+}
+
+func newPruneJSON(p *backup.Pruning, dryRun bool, seconds float64) pruneJSON {
+	ids := func(list []*backup.Manifest) []string {
+		s := []string{}
+		for _, m := range list {
+			s = append(s, m.ID)
+		}
+		return s
+	}
+	return pruneJSON{ids(p.Deleted), ids(p.Kept), append([]string{}, p.Damaged...), p.Objects, p.Bytes, dryRun, seconds}
+}

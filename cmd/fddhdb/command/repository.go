@@ -1,0 +1,175 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/s3"
+)
+
+// A repository of backups is named by file:///PATH, a path, or s3://BUCKET/PREFIX.
+
+// repositoryHelp explains what URL stands for, in the help of the verbs that take one.
+const repositoryHelp = `
+			URL is where backups are kept: a folder, as file:///PATH or just as its path, or
+			a bucket of S3 or of a store like it,
+			  s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION
+			of which the endpoint is needed for stores that are not Amazon's. Quote it: shells
+			have other plans with ? and &. Credentials come from AWS_ACCESS_KEY_ID and
+			AWS_SECRET_ACCESS_KEY, from ~/.aws, or from the role of the machine.`
+
+// openRepository opens the store that a URL or a path names.
+func openRepository(ctx context.Context, name string) (backup.Store, error) {
+	if isS3(name) {
+		o, err := s3.ParseURL(name)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		s, err := s3.Open(ctx, o)
+		if err != nil { // not a nil *s3.Store in a Store
+			return nil, err
+		}
+		return s, nil
+	}
+	path, err := folderOf(name, runtime.GOOS == "windows")
+	if err != nil {
+		return nil, err
+	}
+	if isFile(path) {
+		return nil, usageErrorf("%s is a file; backups are kept in a folder", path)
+	}
+	// Neither would be happy with the files of the other.
+	switch dir, real := databaseAround(path); {
+	case dir == real && dir != "":
+		return nil, usageErrorf("%s is a database, and not where backups are kept", path)
+	case dir != "":
+		return nil, usageErrorf("%s is in the database %s: keep backups elsewhere, best on another disk", path, dir)
+	}
+	return backup.Folder(path)
+}
+
+func isS3(name string) bool { return strings.HasPrefix(strings.ToLower(name), "s3:") }
+
+// scheme is what begins a URL; a single letter is a drive of Windows.
+var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):`)
+
+// folderOf returns the path that a file URL or a path means.
+func folderOf(name string, windows bool) (string, error) {
+	found := scheme.FindStringSubmatch(name)
+	if found == nil {
+		return name, nil
+	}
+	switch strings.ToLower(found[1]) {
+	case "file":
+	case "http", "https":
+		return "", usageErrorf("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX?endpoint=%s://HOST:PORT", plain(name), found[1])
+	default:
+		return "", usageErrorf("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX; a path with a colon begins with ./", plain(name))
+	}
+	u, err := url.Parse(name)
+	if err != nil {
+		return "", usageErrorf("%s: file:///PATH is expected, with %%25 for a %%", plain(name))
+	}
+	switch path := u.Path; {
+	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return "", usageErrorf("%s: file:///PATH is expected, with %%3F for a ? and %%23 for a #", plain(name))
+	case path == "" || strings.ContainsRune(path, 0):
+		return "", usageErrorf("%s: file:///PATH is expected", plain(name))
+	case u.Host != "" && u.Host != "localhost":
+		if windows {
+			return filepath.FromSlash("//" + u.Host + path), nil
+		}
+		return "", usageErrorf("%s: %s would be another machine: file:///PATH is expected, with three slashes, or just a path", plain(name), u.Host)
+	case windows && len(path) > 2 && path[2] == ':':
+		return filepath.FromSlash(path[1:]), nil
+	default:
+		return filepath.FromSlash(path), nil
+	}
+}
+
+// databaseAround returns the database that a path is or lies in, "" if in none, and the
+// path without links.
+func databaseAround(path string) (dir, real string) {
+	real, err := realPath(path)
+	if err != nil {
+		return "", ""
+	}
+	for dir := real; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, db.MarkerName)); err == nil {
+			return dir, real
+		}
+		if dir == filepath.Dir(dir) {
+			return "", real
+		}
+	}
+}
+
+// repositoryError says what to do about what package backup says.
+func repositoryError(name string, err error) error {
+	switch {
+	case errors.Is(err, backup.ErrNotRepository):
+		return &usageError{wrap(err, "%s: fddhdb backup DIR %s makes the first backup there", plain(name), plain(name))}
+	case errors.Is(err, backup.ErrNotFound):
+		return &usageError{wrap(err, "fddhdb backups %s lists what there is", plain(name))}
+	case errors.Is(err, backup.ErrInvalid):
+		return &usageError{err}
+	case errors.Is(err, backup.ErrVersion):
+		return wrap(err, "use a newer fddhdb")
+	case errors.Is(err, backup.ErrDamaged):
+		return wrap(err, "fddhdb verify %s says what is wrong with the backups", plain(name))
+	}
+	return err
+}
+
+// urlArg admits the URL of a repository as the only argument.
+func urlArg(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 || args[0] == "":
+		return usageErrorf("%s needs the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
+	case len(args) > 1:
+		return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[1], cmd.Use)
+	}
+	return nil
+}
+
+// twoArgs admits a folder and a URL, in either order.
+func twoArgs(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) < 2 || args[0] == "" || args[1] == "":
+		return usageErrorf("%s needs the folder of a database and the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
+	case len(args) > 2:
+		return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[2], cmd.Use)
+	}
+	return nil
+}
+
+// content says what is in a backup, in words.
+func content(m *backup.Manifest) string {
+	what := "everything"
+	if m.Collection != "" {
+		what = "collection " + plain(m.Collection)
+	}
+	if m.IndexOnly {
+		what += ", index only"
+	}
+	return what
+}
+
+// shortUUID is enough of one to tell databases apart.
+func shortUUID(m *backup.Manifest) string {
+	if m.Database == "" {
+		return "-"
+	}
+	return fmt.Sprintf("%.8s", m.Database)
+}

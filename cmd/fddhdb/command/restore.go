@@ -1,0 +1,154 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+func restoreCommand(e *env) *cobra.Command {
+	var o common
+	var opt db.RestoreOptions
+	cmd := &cobra.Command{
+		Use:     "restore URL DIR",
+		Short:   "Make a database from a backup",
+		GroupID: groupBackup,
+		Long: prose(`
+			Restore makes a database in the new folder DIR from a backup: the newest of the
+			whole database, or with --before the newest that was made by that time, or the one
+			with that --id, of which the beginning is enough. Where backups of several
+			databases are kept together, --database says which, by the beginning of its UUID.
+
+			All that comes from the backup is compared with its checksums, and the database is
+			verified as by fddhdb verify, before there is one in DIR. If that fails or is
+			interrupted, DIR is as it was before.
+
+			A database that exists is never overwritten: restore beside it, look at it, and
+			then rename the folders.
+` + repositoryHelp),
+		Example: example(`
+			fddhdb restore /mnt/backups/wiki wiki.db
+			fddhdb restore s3://my-bucket/wiki wiki.db --before "2026-03-01 12:00"
+			fddhdb restore s3://my-bucket/wiki old.db --id 20260301t1`),
+		Args: twoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, dir := args[0], args[1]
+			flags := cmd.Flags()
+			if opt.ID != "" && (flags.Changed("before") || flags.Changed("database")) {
+				return usageErrorf("--id names a backup: --before and --database have no part in it")
+			}
+			if isFile(dir) {
+				return usageErrorf("%s is a file; a database is a folder: restore to a new one", dir)
+			}
+			start := time.Now()
+			p := e.newProgress()
+			defer p.end()
+			opt.Progress = func(stage string, done, total int64) {
+				if stage == db.StageVerify {
+					p.report(stage, int(done), int(total))
+				} else {
+					p.bytes(stage, done, total)
+				}
+			}
+			m, err := restore(cmd.Context(), name, dir, opt)
+			p.end()
+			if err != nil {
+				return err
+			}
+			took := time.Since(start).Seconds()
+			if o.json {
+				return e.printJSON(newBackupJSON(m, took))
+			}
+			verified := ", verified"
+			if opt.SkipVerify {
+				verified = ""
+			}
+			e.printf("restored %s to %s: %s as it was at %s\n", m.ID, dir, content(m), when(m.Time))
+			e.printf("%s%s, in %s\n", size(m.BytesTotal), verified, seconds(took))
+			return nil
+		},
+	}
+	o.registerJSON(cmd)
+	f := cmd.Flags()
+	f.StringVar(&opt.ID, "id", "", "the backup with this `ID`, or the only one whose id begins so (default: the newest)")
+	f.Var((*timeValue)(&opt.Before), "before", "the newest backup made by this `TIME`: 2026-03-01, \"2026-03-01 12:00\", or with a zone 2026-03-01T12:00:00Z")
+	f.StringVar(&opt.Database, "database", "", "a backup of the database with this `UUID`, or the only one whose UUID begins so")
+	f.BoolVar(&opt.SkipVerify, "skip-verify", false, "do not verify the database, only compare checksums: in less than half the time")
+	return cmd
+}
+
+func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*backup.Manifest, error) {
+	store, err := openRepository(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Database != "" {
+		if opt.Database, err = wholeUUID(ctx, store, opt.Database); err != nil {
+			return nil, repositoryError(name, err)
+		}
+	}
+	m, err := db.Restore(ctx, store, dir, nil, opt)
+	switch {
+	case errors.Is(err, db.ErrExists):
+		return nil, &usageError{err}
+	case errors.Is(err, backup.ErrNotFound) && opt.ID == "" && !opt.Before.IsZero():
+		return nil, usageErrorf("no backup was made by %s: fddhdb backups %s lists what there is", when(opt.Before), plain(name))
+	case errors.Is(err, backup.ErrInvalid) && opt.ID == "" && opt.Database == "":
+		return nil, &usageError{wrap(err, "with --database, or by --id")}
+	case errors.Is(err, db.ErrCorrupt):
+		// The backup is, and not a folder that has a copy.
+		err = fmt.Errorf("%w: %s", backup.ErrDamaged, reason(err.Error()))
+	}
+	if errors.Is(err, backup.ErrDamaged) {
+		return nil, wrap(err, "restore another one: fddhdb backups %s lists them", plain(name))
+	}
+	return m, repositoryError(name, err)
+}
+
+// wholeUUID completes the beginning of the UUID of a database.
+func wholeUUID(ctx context.Context, store backup.Store, begin string) (string, error) {
+	list, err := backup.List(ctx, store)
+	if err != nil {
+		return "", err
+	}
+	found := map[string]bool{}
+	for _, m := range list {
+		if strings.HasPrefix(m.Database, begin) {
+			found[m.Database] = true
+		}
+	}
+	uuids := slices.Sorted(maps.Keys(found))
+	switch len(uuids) {
+	case 0:
+		return "", fmt.Errorf("%w: none is of a database %s", backup.ErrNotFound, begin)
+	case 1:
+		return uuids[0], nil
+	}
+	return "", usageErrorf("--database %s: several databases begin so, %s and %s among them", begin, uuids[0], uuids[1])
+}
+
+// timeValue is a flag of a time, in the time zone of this machine unless it says another.
+type timeValue time.Time
+
+func (t *timeValue) String() string { return "" }
+func (t *timeValue) Type() string   { return "TIME" }
+
+// Set implements pflag.Value.
+func (t *timeValue) Set(s string) error {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if at, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+			*t = timeValue(at)
+			return nil
+		}
+	}
+	return errors.New(`not a time: 2026-03-01, "2026-03-01 12:00" and 2026-03-01T12:00:00Z are possible`)
+}

@@ -1,0 +1,56 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+// verifyRepository verifies backups, if that is what name stands for: any URL does, and a
+// folder that holds backups and no database.
+func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool) (done bool, err error) {
+	isURL := scheme.MatchString(name)
+	if _, err := os.Stat(filepath.Join(name, db.MarkerName)); !isURL && err == nil {
+		return false, nil
+	}
+	store, err := openRepository(ctx, name)
+	if err != nil {
+		return isURL, err
+	}
+	if deep {
+		if _, err := backup.List(ctx, store); !isURL && errors.Is(err, backup.ErrNotRepository) {
+			return false, nil
+		}
+		return true, usageErrorf("--deep is for databases: restore makes one of a backup and verifies it")
+	}
+	p := e.newProgress()
+	defer p.end()
+	list := findingList{env: e, json: json, damage: backup.ErrDamaged}
+	opt := backup.VerifyOptions{Progress: func(stage string, done, total int64) { p.report(stage, int(done), int(total)) }}
+	v, err := backup.Verify(ctx, store, opt, func(f backup.Finding) error { return list.add(f.String(), f) })
+	p.end()
+	switch {
+	case !isURL && errors.Is(err, backup.ErrNotRepository):
+		return false, nil // nor is it a database, maybe
+	case err != nil:
+		list.abort()
+		return true, repositoryError(name, err)
+	}
+	text := fmt.Sprintf("%s, %s, %s", plural(v.Backups, "backup", "backups"), plural(v.Objects, "object", "objects"), size(v.Bytes))
+	if v.Unneeded > 0 {
+		text += fmt.Sprintf("; %s of %s that no backup needs, of interrupted ones most likely: prune deletes them",
+			plural(v.Unneeded, "object", "objects"), size(v.UnneededBytes))
+	}
+	return true, list.end(v.Findings, repositoryJSON{OK: v.Findings == 0, Verification: v}, text)
+}
+
+// repositoryJSON is what verify prints of backups besides the findings.
+type repositoryJSON struct {
+	OK bool `json:"ok"`
+	*backup.Verification
+}

@@ -1,0 +1,159 @@
+package s3
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Options say where a store is. Of the zero fields all but Bucket are found as described.
+type Options struct {
+	// Bucket is the name of the bucket, which has to be there.
+	Bucket string
+
+	// Prefix begins the keys of all objects, with a slash behind it; "": they are at the
+	// top of the bucket. One repository, one prefix.
+	Prefix string
+
+	// Endpoint is the server: https://HOST[:PORT] or HOST[:PORT], or for a connection
+	// that anybody on the way can read http://HOST[:PORT]. "": the environment's
+	// AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, or else Amazon.
+	Endpoint string
+
+	// Region is where the bucket is. "": the environment's AWS_REGION or
+	// AWS_DEFAULT_REGION, or else what the server says.
+	Region string
+
+	// Style is how requests name the bucket: "path" in the path of the URL, "host" in
+	// the name of the host. "": as is usual for the server, the host with Amazon and the
+	// path with most others.
+	Style string
+
+	// AccessKeyID and SecretAccessKey are the credentials, with a SessionToken if they
+	// are temporary. "": the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+	// AWS_SESSION_TOKEN), or the profile AWS_PROFILE of ~/.aws/credentials and
+	// ~/.aws/config, or the role of the machine or container.
+	AccessKeyID, SecretAccessKey, SessionToken string
+
+	// Tries is how often a request that fails for a while is made in all, half a second
+	// apart. 0 means 20.
+	Tries int
+
+	// Transport makes connections. nil: one that heeds HTTPS_PROXY, NO_PROXY and, for
+	// certificates of one's own, SSL_CERT_FILE.
+	Transport http.RoundTripper
+}
+
+// errCredentialsInURL does not repeat them.
+var errCredentialsInURL = errors.New("fddhdb: credentials do not belong into a URL, which others can see: " +
+	"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile of ~/.aws/credentials")
+
+// ParseURL reads
+//
+//	s3://BUCKET[/PREFIX][?endpoint=https://HOST:PORT&region=REGION&style=path|host]
+//
+// Credentials in the URL are an error.
+func ParseURL(s string) (Options, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		// The error of url.Parse repeats all of it.
+		return Options{}, errors.New("fddhdb: not a URL of a bucket: s3://BUCKET/PREFIX is expected, with %25 for a %")
+	}
+	if u.User != nil {
+		return Options{}, errCredentialsInURL
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return Options{}, errors.New("fddhdb: the part of the URL behind the question mark: NAME=VALUE&NAME=VALUE is expected, with %25 for a %")
+	}
+	o := Options{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
+	for name, values := range query {
+		field := map[string]*string{"endpoint": &o.Endpoint, "region": &o.Region, "style": &o.Style}[name]
+		switch {
+		case isSecret(name):
+			return Options{}, errCredentialsInURL
+		case field == nil:
+			return Options{}, fmt.Errorf("fddhdb: %q in the URL of a bucket: only endpoint, region and style are possible", name)
+		case len(values) > 1:
+			return Options{}, fmt.Errorf("fddhdb: %s is given twice in the URL of a bucket", name)
+		}
+		*field = values[0]
+	}
+	switch {
+	case u.Scheme != "s3" || u.Opaque != "":
+		return Options{}, fmt.Errorf("fddhdb: %s: not a URL of a bucket: s3://BUCKET/PREFIX is expected", u.Redacted())
+	case u.Fragment != "" || strings.HasSuffix(s, "#"):
+		return Options{}, errors.New("fddhdb: # in the URL of a bucket: write %23")
+	}
+	_, err = o.resolve()
+	return o, err
+}
+
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"key", "secret", "token", "password", "credential"}, func(word string) bool {
+		return strings.Contains(name, word)
+	})
+}
+
+// resolve finds what is not given, and checks all of it.
+func (o Options) resolve() (resolved, error) {
+	r := resolved{Options: o}
+	r.Endpoint = cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")
+	r.Region = cmp.Or(o.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	r.Tries = cmp.Or(o.Tries, 20)
+	if !strings.Contains(r.Endpoint, "://") {
+		r.Endpoint = "https://" + r.Endpoint
+	}
+	u, err := url.Parse(r.Endpoint)
+	switch {
+	case err == nil && u.User != nil:
+		return r, errCredentialsInURL
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		return r, fmt.Errorf("fddhdb: the endpoint %q: https://HOST, https://HOST:PORT or the same with http:// is expected", r.Endpoint)
+	case o.Bucket == "":
+		return r, errors.New("fddhdb: the name of the bucket is missing: s3://BUCKET/PREFIX")
+	case !bucketName(o.Bucket):
+		return r, fmt.Errorf("fddhdb: %q is no name of a bucket, which has 3 to 63 lower-case letters, digits, dots and hyphens", o.Bucket)
+	case o.Style != "" && o.Style != "path" && o.Style != "host":
+		return r, fmt.Errorf("fddhdb: style %q: path or host is expected", o.Style)
+	case (o.AccessKeyID == "") != (o.SecretAccessKey == ""):
+		return r, errors.New("fddhdb: an access key without its secret, or the other way round: give both or neither")
+	case o.Tries < 0:
+		return r, fmt.Errorf("fddhdb: %d tries: 1 or more are possible", o.Tries)
+	}
+	r.host, r.secure = u.Host, u.Scheme == "https"
+	// 200 are left for the name.
+	if len(o.Prefix) > 800 {
+		return r, fmt.Errorf("fddhdb: a prefix of %d bytes: at most 800 are possible", len(o.Prefix))
+	}
+	if o.Prefix == "" {
+		return r, nil
+	}
+	for element := range strings.SplitSeq(o.Prefix, "/") {
+		// Servers and what is before them disagree about these.
+		if element == "" || element == "." || element == ".." || strings.ContainsFunc(element, func(c rune) bool { return c < ' ' || c == 0x7f || c == 0xfffd }) {
+			return r, fmt.Errorf("fddhdb: the prefix %q: words with a slash between them are expected, neither . nor .. among them", o.Prefix)
+		}
+	}
+	return r, nil
+}
+
+// resolved are Options with everything but credentials.
+type resolved struct {
+	Options
+	host   string // of the endpoint
+	secure bool   // by TLS
+}
+
+func bucketName(s string) bool {
+	return len(s) >= 3 && len(s) <= 63 && !strings.HasPrefix(s, ".") && !strings.HasSuffix(s, ".") && !strings.Contains(s, "..") &&
+		!strings.ContainsFunc(s, func(c rune) bool {
+			return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-'
+		})
+}

@@ -1,0 +1,231 @@
+package s3
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+// A Store keeps the objects of one repository in a bucket. It may be used by several
+// goroutines, and several of them by several machines. It need not be closed.
+type Store struct {
+	client *minio.Client
+	o      resolved
+	source string // of the credentials, for errors
+}
+
+var _ backup.Store = (*Store)(nil)
+
+// Open looks for credentials and for the bucket, and returns a store. It asks the
+// server whether the bucket can be listed, and says what to do where it cannot: because
+// there is none, because of the credentials, the region, the clock of this machine, the
+// network.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	r, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	creds, source, err := findCredentials(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if r.Transport == nil {
+		if r.Transport, err = minio.DefaultTransport(r.secure); err != nil {
+			return nil, fmt.Errorf("fddhdb: connections to %s: %w", r.Endpoint, err)
+		}
+	}
+	s := &Store{o: r, source: source}
+	// A mistake is told soon, while a failure later on is waited for.
+	if err := s.connect(creds, min(4, r.Tries)); err != nil {
+		return nil, err
+	}
+	if err := s.look(ctx); err != nil {
+		return nil, s.failed(ctx, "look into the bucket", err)
+	}
+	// It is known by now. Else the first request of each client would ask, once.
+	if s.o.Region, err = s.client.GetBucketLocation(ctx, r.Bucket); err != nil {
+		return nil, s.failed(ctx, "ask for the region of the bucket", err)
+	}
+	return s, s.connect(creds, r.Tries)
+}
+
+// connect makes the client that requests go through.
+func (s *Store) connect(creds *credentials.Credentials, tries int) error {
+	style := map[string]minio.BucketLookupType{"path": minio.BucketLookupPath, "host": minio.BucketLookupDNS}[s.o.Style]
+	client, err := minio.New(s.o.host, &minio.Options{
+		Creds: creds, Secure: s.o.secure, Region: s.o.Region, BucketLookup: style, MaxRetries: tries, Transport: noPages{s.o.Transport},
+	})
+	if err != nil {
+		return fmt.Errorf("fddhdb: %s: %w", s.o.Endpoint, err)
+	}
+	s.client = client
+	return nil
+}
+
+// look lists one object, if there is one: unlike the request for a bucket's head, a list
+// that is refused says why.
+func (s *Store) look(ctx context.Context) error {
+	for o := range s.client.ListObjectsIter(ctx, s.o.Bucket, minio.ListObjectsOptions{Prefix: s.key(""), Recursive: true, MaxKeys: 1, FetchOwner: new(bool)}) {
+		return o.Err
+	}
+	return context.Cause(ctx)
+}
+
+// String returns the URL of the store, without the endpoint.
+func (s *Store) String() string { return strings.TrimSuffix("s3://"+s.o.Bucket+"/"+s.o.Prefix, "/") }
+
+// key returns the key of an object.
+func (s *Store) key(name string) string {
+	if s.o.Prefix == "" {
+		return name
+	}
+	return s.o.Prefix + "/" + name
+}
+
+// begin checks what each request about an object needs.
+func begin(ctx context.Context, name string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return backup.CheckName(name)
+}
+
+// Put implements backup.Store. It holds up to 16 MiB in memory. Where the context ends
+// it waits for two seconds at most for the server to forget what has been sent.
+func (s *Store) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
+	if err := begin(ctx, name); err != nil {
+		return err
+	}
+	if err := hasSize(r, size); err != nil {
+		return fmt.Errorf("fddhdb: %s: put %s: %w", s, name, err)
+	}
+	body := &body{r: r, left: size}
+	done := make(chan error, 1)
+	go func() {
+		// The reader has no method but Read: so it is read here and nowhere else, by parts.
+		_, err := s.client.PutObject(ctx, s.o.Bucket, s.key(name), body, size, minio.PutObjectOptions{SendContentMd5: true})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return s.failed(ctx, "put "+name, err)
+	case <-ctx.Done():
+		body.stop(context.Cause(ctx))
+	}
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+	}
+	return context.Cause(ctx)
+}
+
+// hasSize checks the number of bytes before any are sent: once the last one is there it
+// would be too late.
+func hasSize(r io.Seeker, size int64) error {
+	start, err := r.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	end, err := r.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if end-start != size {
+		return fmt.Errorf("there are %d bytes to read and not %d", end-start, size)
+	}
+	_, err = r.Seek(start, io.SeekStart)
+	return err
+}
+
+// A body is what is uploaded: exactly so many bytes, read by nobody once it is stopped.
+type body struct {
+	mu      sync.Mutex
+	r       io.Reader
+	left    int64
+	stopped error
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped != nil {
+		return 0, b.stopped
+	}
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	if err == io.EOF && b.left > 0 {
+		// The client takes io.EOF for the end of the object, and io.ErrUnexpectedEOF too.
+		err = fmt.Errorf("there are %d bytes less to read than there were", b.left)
+	}
+	return n, err
+}
+
+func (b *body) stop(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopped = err
+}
+
+// List implements backup.Store, in the order of the names. It asks for 1,000 objects at
+// a time.
+func (s *Store) List(ctx context.Context, prefix string, f func(backup.Object) error) error {
+	options := minio.ListObjectsOptions{Prefix: s.key(prefix), Recursive: true, FetchOwner: new(bool)}
+	for o := range s.client.ListObjectsIter(ctx, s.o.Bucket, options) {
+		if o.Err != nil {
+			return s.failed(ctx, "list "+prefix+"*", o.Err)
+		}
+		// Consoles make objects that stand for folders, some servers show those that they
+		// are about to rename.
+		name := strings.TrimPrefix(o.Key, s.key(""))
+		if !strings.HasPrefix(name, prefix) || backup.CheckName(name) != nil {
+			continue
+		}
+		if err := f(backup.Object{Name: name, Size: o.Size, Modified: o.LastModified}); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return context.Cause(ctx) // of which the iterator does not tell
+}
+
+// Delete implements backup.Store.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	if err := begin(ctx, name); err != nil {
+		return err
+	}
+	err := s.client.RemoveObject(ctx, s.o.Bucket, s.key(name), minio.RemoveObjectOptions{})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return nil
+	}
+	return s.failed(ctx, "delete "+name, err)
+}
+
+// Get implements backup.Store. The reader ends with an error if the object is replaced
+// meanwhile and the connection cut.
+func (s *Store) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if err := begin(ctx, name); err != nil {
+		return nil, err
+	}
+	r := &reader{s: s, ctx: ctx, name: name}
+	if err := r.open(); err != nil {
+		if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+			return nil, fmt.Errorf("fddhdb: %s: get %s: %w", s, name, fs.ErrNotExist)
+		}
+		return nil, s.failed(ctx, "get "+name, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,83 @@
+// Backup backs up a database, changes it, backs it up again, and restores the first
+// backup: a search there finds what it found before. The folder of the backups could as
+// well be a bucket, with package db/s3.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+func main() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "fddhdb-backup-")
+	check(err)
+	defer os.RemoveAll(dir)
+
+	d, err := db.Open(filepath.Join(dir, "hashes.fddhdb"), nil)
+	check(err)
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", db.Schema{Bits: 64})
+	check(err)
+	random := rand.NewChaCha8([32]byte{})
+	put := func(name string, n int) {
+		batch := d.NewBatch()
+		for i := range n {
+			code := make([]byte, 8)
+			random.Read(code)
+			check(batch.Put(c, &db.Item{Key: fmt.Sprint(name, " ", i), Code: code, Payload: code}))
+		}
+		check(batch.Commit(ctx))
+	}
+	put("old", 20_000)
+	found := search(ctx, d)
+
+	store, err := backup.Folder(filepath.Join(dir, "backups"))
+	check(err)
+	first, err := d.Backup(ctx, store, db.BackupOptions{})
+	check(err)
+	put("new", 20_000)
+	_, err = d.Backup(ctx, store, db.BackupOptions{})
+	check(err)
+	all, err := backup.List(ctx, store)
+	check(err)
+	for _, m := range all {
+		fmt.Printf("%s: %7d bytes, %7d of them new\n", m.ID, m.BytesTotal, m.BytesNew)
+	}
+
+	// The whole database comes back into a new folder, verified.
+	old := filepath.Join(dir, "restored.fddhdb")
+	_, err = db.Restore(ctx, store, old, nil, db.RestoreOptions{ID: first.ID})
+	check(err)
+	r, err := db.Open(old, nil)
+	check(err)
+	defer r.Close()
+	fmt.Println("the database finds what it found before:", slices.Equal(search(ctx, d), found))
+	fmt.Println("the restored one finds what it found before:", slices.Equal(search(ctx, r), found))
+}
+
+// search returns the ten items nearest to a code, with their distances.
+func search(ctx context.Context, d *db.DB) (hits []string) {
+	c, err := d.Collection("main")
+	check(err)
+	found, err := c.Search(ctx, db.Query{Code: make([]byte, 8), K: 10})
+	check(err)
+	for _, hit := range found.Hits {
+		hits = append(hits, fmt.Sprint(hit.Key, ": ", hit.Distance))
+	}
+	return hits
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
