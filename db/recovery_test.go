@@ -388,15 +388,11 @@ func TestSideFileThatCannotBeWritten(t *testing.T) {
 		return nil
 	}))
 	d := mustOpen(t, "db", &Options{FS: fsys})
-	c, err := d.CreateCollection(ctx, "main", numbersSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	goldenCollection(t, d, "main", numbersSchema)
 	mustClose(t, d)
 	broken = true
 	d = mustOpen(t, "db", &Options{FS: fsys})
-	c = mustCollection(t, d, "main")
-	goldenPut(t, c, []*Item{numbered(0)})
+	goldenPut(t, mustCollection(t, d, "main"), []*Item{numbered(0)})
 	mustClose(t, d)
 	broken = false
 	d = mustOpen(t, "db", &Options{FS: fsys})
