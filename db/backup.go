@@ -2,14 +2,12 @@ package db
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
@@ -20,8 +18,8 @@ type BackupOptions struct {
 	// Collection is the name of the only collection to back up; "" means all.
 	Collection string
 
-	// IndexOnly leaves out features and payloads: what is restored answers queries, but
-	// has nothing to learn from.
+	// IndexOnly leaves out vectors, and what only learning needs: what is restored answers
+	// queries, and cannot be written to. See CheckpointOptions.
 	IndexOnly bool
 
 	// Compress stores with zstd what that makes smaller. The tables of a database are
@@ -75,17 +73,25 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	if err := fsys.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	whole := opt.Collection == "" && !opt.IndexOnly
 	about := backup.Manifest{
 		Database: d.UUID(), Format: d.Format(), Collection: opt.Collection, IndexOnly: opt.IndexOnly,
 	}
+	v := d.latest()
+	defer v.release()
+	x, err := d.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
+	if err != nil {
+		return nil, err
+	}
+	whole := x == nil
 	if whole {
-		about.Sequence, err = d.checkpoint(ctx, dir)
+		var i identity
+		if i, err = d.checkpointStore(ctx, fsys.PathJoin(dir, storeName)); err == nil {
+			err = vfs.Copy(fsys, fsys.PathJoin(d.dir, MarkerName), fsys.PathJoin(dir, MarkerName))
+		}
+		about.Sequence = i.sequence
 	} else {
-		v := d.latest()
 		about.Sequence = v.sequence
-		err = d.extract(ctx, v, dir, opt.Collection, opt.IndexOnly)
-		v.release()
+		err = x.writeFolder(ctx, dir)
 	}
 	if err != nil {
 		return nil, err
@@ -104,39 +110,8 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	return m, err
 }
 
-// checkpoint makes a copy of the database as it is at one moment, in a folder, and returns
-// the commit sequence. The committer does it: Pebble copies its log after it has
-// decided which tables to take, so that tables that it takes over in between would be
-// missing, while a later commit is there.
-func (d *DB) checkpoint(ctx context.Context, dir string) (sequence uint64, err error) {
-	if err := d.log.err(); err != nil {
-		return 0, err
-	}
-	// What is in the log would be stored now, and again when it is in tables.
-	flushed, err := d.store.AsyncFlush()
-	if err != nil {
-		return 0, err
-	}
-	select {
-	case <-flushed:
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	}
-	fsys := d.opts.FS
-	err = d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
-		sequence = g.c.sequence
-		err := recovered(func() error { // as it panics where a marker of the copy cannot be synced
-			return d.store.Checkpoint(fsys.PathJoin(dir, storeName), pebble.WithFlushedWAL())
-		})
-		return errors.Join(err, d.log.err()) // where it has failed, Pebble may not know
-	}})
-	if err != nil {
-		return 0, err
-	}
-	return sequence, vfs.Copy(fsys, fsys.PathJoin(d.dir, MarkerName), fsys.PathJoin(dir, MarkerName))
-}
-
-// sources returns the files of a folder, and of those in it.
+// sources returns the files of a folder, and of those in it, that make a database: without
+// locks, and without the side file, which tells of what became of one folder.
 func sources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 	var all []backup.Source
 	var walk func(path string) error
@@ -160,7 +135,7 @@ func sources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 				if err := walk(rel); err != nil {
 					return err
 				}
-			case name == lockName:
+			case name == lockName, name == commitsName:
 			default:
 				all = append(all, backup.Source{Path: rel, Size: info.Size(), Open: func() (backup.SourceFile, error) {
 					return fsys.Open(full)

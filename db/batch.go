@@ -94,6 +94,9 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 	}
 	ch := &change{collection: c.id, kind: kind}
 	err := c.read(func(_ *view, cv *collectionView) (err error) {
+		if err := cv.changeable(); err != nil {
+			return err
+		}
 		switch kind {
 		case deleteItem:
 			ch.item = &checked{key: item.Key}

@@ -335,6 +335,9 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err := checkName("collection", name); err != nil {
 		return nil, err
 	}
+	if schema.IndexOnly {
+		return nil, invalid("an index-only collection is made by Checkpoint, from one with vectors")
+	}
 	if err := schema.check(); err != nil {
 		return nil, err
 	}

@@ -56,6 +56,13 @@
 // DB.Backup makes a backup of a database that is in use, and Restore a database of a
 // backup; see package backup.
 //
+// # Copies
+//
+// DB.Checkpoint writes the database as it is now, or one collection of it, into another
+// folder, which another process may open while this one goes on. An index-only copy
+// lacks the vectors of items: it takes a fraction of the space, answers searches as
+// the original did, and cannot be written to.
+//
 // # Caveats
 //
 // Where another code space becomes the active one, after a training say, all codes of

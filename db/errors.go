@@ -13,11 +13,11 @@ import (
 // Errors to test for with errors.Is. Many come wrapped with what was being done.
 var (
 	ErrNotFound    = errors.New("fddhdb: not found")                 // no such item, space or collection
-	ErrExists      = errors.New("fddhdb: exists already")            // the collection to create
+	ErrExists      = errors.New("fddhdb: exists already")            // the collection to create, or the folder of a checkpoint
 	ErrNotDatabase = errors.New("fddhdb: not a database")            // the folder is missing or holds something else
 	ErrClosed      = errors.New("fddhdb: database is closed")        // Close was called
 	ErrLocked      = errors.New("fddhdb: database is in use")        // by another process, or opened twice in this one
-	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot, or with Options.ReadOnly
+	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot, an index-only collection, or with Options.ReadOnly
 	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version

@@ -26,6 +26,9 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 	}
 	var t *Training
 	found, err := c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
+		if cv.IndexOnly {
+			return nil, nil, cv.lacksVectors("to learn from")
+		}
 		l, err := learn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, nil, err

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"os"
 	"path"
 	"strings"
 
@@ -18,10 +17,13 @@ import (
 // decide what is in the store stay as they are: writes to them, and all deletions, do
 // nothing. What is on disk is what a crash at that moment would have left, which
 // opening the database again recovers.
+//
+// All that holds of the files in dir, which are those of the store; of all files where it
+// is empty. What Pebble writes elsewhere is a checkpoint, whose failures it hears of.
 type failFS struct {
 	vfs.FS
-	log   *storeLogger
-	aside string // a folder in which failures are those of whoever works there; "" for none
+	log *storeLogger
+	dir string
 }
 
 // vital reports whether a file decides what is in the store. Tables do not: one that
@@ -34,12 +36,9 @@ func vital(name string) bool {
 		strings.HasPrefix(base, "OPTIONS-") || strings.HasSuffix(base, ".dbtmp")
 }
 
-// vital is vital, but for what is in the folder aside.
+// vital reports whether a file is one of the store and decides what is in it.
 func (f *failFS) vital(name string) bool {
-	if rest, ok := strings.CutPrefix(name, f.aside); ok && f.aside != "" && (rest == "" || os.IsPathSeparator(rest[0])) {
-		return false
-	}
-	return vital(name)
+	return vital(name) && (f.dir == "" || f.FS.PathDir(name) == f.dir)
 }
 
 // change makes a change to a file; of a vital one, Pebble sees no failure.
@@ -96,7 +95,7 @@ func (f *failFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &failFile{d, f, f.vital(f.FS.PathJoin(name, "marker."))}, nil
+	return &failFile{d, f, f.dir == "" || name == f.dir}, nil
 }
 
 // Remove removes nothing after a failure, whatever the file: what Pebble then

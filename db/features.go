@@ -33,6 +33,8 @@ func (s *searcher) checkFeatures() error {
 	switch {
 	case s.q.After != "":
 		return invalid("rerank features has no cursors, as items that come or go change which are put in order: ask for more with a larger K")
+	case s.cv.IndexOnly:
+		return s.cv.lacksVectors("to rerank features by: leave it out")
 	case !s.p.vector.Present():
 		return invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}

@@ -22,6 +22,11 @@ type Item struct {
 	Vectors map[string][]float32
 	Sparse  map[string]Sparse
 
+	// Modalities names the modalities that the item has, in items that the database
+	// returns from an index-only collection, which has none of their vectors. Nil
+	// everywhere else, and ignored on the way in.
+	Modalities []string
+
 	// Code is the binary code, bits/8 bytes, bit j being bit j mod 8 of byte
 	// j/8. Items of a codes-only collection bring it; in a learned one it is
 	// made by the database and ignored on the way in.

@@ -81,12 +81,14 @@ func (s *searcher) encode(q Query) (*point, error) {
 		if err != nil {
 			return nil, err
 		}
-		x, found, err := readVector(s.v.snap, cv.ID, row, t, cv.Modalities[t])
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			return s.project(t, x)
+		if !cv.IndexOnly {
+			x, found, err := readVector(s.v.snap, cv.ID, row, t, cv.Modalities[t])
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				return s.project(t, x)
+			}
 		}
 	}
 	code, found, err := cv.itemCode(s.v.snap, s.set, row)

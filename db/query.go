@@ -22,6 +22,7 @@ type Query struct {
 	// features of that item are encoded; where it is empty, or the item lacks
 	// it, the stored code of the item is used: that for the target, or where it has
 	// none the first that it has for another, as all codes of a space can be compared.
+	// An index-only collection has no features, so it is the stored code there.
 	From string
 
 	// To, if not empty, restricts the answer to items that have this modality. Where

@@ -94,6 +94,10 @@ func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*It
 		if !cv.presence[t].Contains(row) {
 			continue
 		}
+		if cv.IndexOnly {
+			it.Modalities = append(it.Modalities, m.Name)
+			continue
+		}
 		x, found, err := readVector(r, cv.ID, row, t, m)
 		if err == nil && !found {
 			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)

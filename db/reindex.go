@@ -69,7 +69,7 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	if opt.Rate < 0 {
 		return nil, invalid("reindex %d items a second", opt.Rate)
 	}
-	if err := c.writable(); err != nil {
+	if err := c.changeable(); err != nil {
 		return nil, err
 	}
 	if err := c.loaded(ctx); err != nil {

@@ -140,7 +140,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 		return nil, ErrClosed
 	}
 	defer c.db.guard.leave()
-	if err := c.writable(); err != nil {
+	if err := c.changeable(); err != nil {
 		return nil, err
 	}
 	if err := c.loaded(ctx); err != nil {

@@ -16,6 +16,10 @@ type Schema struct {
 	Modalities []Modality
 	Bits       int // codes-only: a multiple of 8 from 8 to 4096; else 0
 	Fields     []Field
+
+	// IndexOnly says, in schemas that the database returns, that the collection is a copy
+	// without the vectors of its items, see CheckpointOptions.IndexOnly. None is created so.
+	IndexOnly bool
 }
 
 // A Modality is one kind of features: float32 vectors of Dim dimensions. Those of a
@@ -48,6 +52,8 @@ const (
 
 func (s *Schema) check() error {
 	switch {
+	case s.Bits != 0 && s.IndexOnly:
+		return invalid("an index-only collection has modalities, not codes of its own")
 	case s.Bits != 0 && len(s.Modalities) > 0:
 		return invalid("a collection has modalities or brings codes of its own, not both")
 	case s.Bits == 0 && len(s.Modalities) == 0:
@@ -118,12 +124,13 @@ type descriptor struct {
 	Bits       int        `json:"bits,omitempty"`
 	Modalities []Modality `json:"modalities,omitempty"`
 	Fields     []Field    `json:"fields,omitempty"`
+	IndexOnly  bool       `json:"index_only,omitempty"` // version 1, which nothing else has
 }
 
 func (d *descriptor) codesOnly() bool { return d.Bits != 0 }
 
 func (d *descriptor) schema() Schema {
-	return Schema{Bits: d.Bits, Modalities: slices.Clone(d.Modalities), Fields: slices.Clone(d.Fields)}
+	return Schema{Bits: d.Bits, Modalities: slices.Clone(d.Modalities), Fields: slices.Clone(d.Fields), IndexOnly: d.IndexOnly}
 }
 
 // modality returns the position of a modality.
@@ -174,7 +181,7 @@ func decodeDescriptor(b []byte) (*descriptor, error) {
 	if err := json.Unmarshal(b, d); err != nil {
 		return nil, err
 	}
-	if err := checkDescriptorVersion(d.Version); err != nil {
+	if err := d.checkVersion(); err != nil {
 		return nil, err
 	}
 	s := d.schema()

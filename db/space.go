@@ -41,6 +41,12 @@ type spaceDescriptor struct {
 	Statistics chunked   `json:"statistics"`
 }
 
+// reportedSpace is a descriptor with the report of the training.
+type reportedSpace struct {
+	spaceDescriptor
+	Report json.RawMessage `json:"report,omitempty"`
+}
+
 // chunked says how a large value is cut: chunkBytes each, the last one less.
 type chunked struct {
 	Chunks uint32 `json:"chunks"`
@@ -103,10 +109,7 @@ func (g *group) codesOnlySpace(s *collectionState) error {
 
 // writeDescriptor stores the descriptor of a space, with the report of its training.
 func (g *group) writeDescriptor(s *collectionState, sp *space, report json.RawMessage) error {
-	b, err := json.Marshal(struct {
-		spaceDescriptor
-		Report json.RawMessage `json:"report,omitempty"`
-	}{sp.spaceDescriptor, report})
+	b, err := json.Marshal(reportedSpace{sp.spaceDescriptor, report})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type Stats struct {
 // CollectionStats are figures about one collection.
 type CollectionStats struct {
 	Name          string          `json:"name"`
+	IndexOnly     bool            `json:"index_only,omitempty"` // without vectors, and without what is learned from them; see Schema
 	Items         int             `json:"items"`
 	Labels        int             `json:"labels"`
 	Modalities    []ModalityStats `json:"modalities,omitempty"`
@@ -104,7 +105,7 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 
 func (cv *collectionView) stats() CollectionStats {
 	s := CollectionStats{
-		Name: cv.Name, Items: cv.items, Labels: len(cv.names), Fields: slices.Clone(cv.Fields), Bits: cv.Bits,
+		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.items, Labels: len(cv.names), Fields: slices.Clone(cv.Fields), Bits: cv.Bits,
 		Spaces: len(cv.spaces), MemoryBytes: int64(cv.live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {

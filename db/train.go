@@ -58,7 +58,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if opt.Rows < 0 {
 		return nil, invalid("train on %d rows", opt.Rows)
 	}
-	if err := c.writable(); err != nil {
+	if err := c.changeable(); err != nil {
 		return nil, err
 	}
 	if err := c.loaded(ctx); err != nil {

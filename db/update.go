@@ -72,7 +72,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	if !opt.Teacher.known() {
 		return nil, invalid("unknown teacher %v", opt.Teacher)
 	}
-	if err := c.writable(); err != nil {
+	if err := c.changeable(); err != nil {
 		return nil, err
 	}
 	if err := c.loaded(ctx); err != nil {

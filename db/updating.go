@@ -88,7 +88,7 @@ func (d *DB) collectionsNow(want func(*collectionView) bool) (all []*Collection)
 // toRecode reports whether rows of some space wait for another code.
 func (cv *collectionView) toRecode() bool {
 	for _, sp := range cv.spaces {
-		if !sp.recode.IsEmpty() {
+		if !cv.IndexOnly && !sp.recode.IsEmpty() {
 			return true
 		}
 	}

@@ -55,7 +55,7 @@ type Verification struct {
 	Records        int     `json:"records"`         // keys of the store that were read
 	Items          int     `json:"items"`           // of all collections
 	CodesChecked   int     `json:"codes_checked"`   // that were made again; with Deep
-	CodesUnchecked int     `json:"codes_unchecked"` // whose revision is not kept, or whose item cannot be read; with Deep
+	CodesUnchecked int     `json:"codes_unchecked"` // whose revision is not kept, or whose item cannot be read or, not being labelled, is in an index-only collection; with Deep
 	Seconds        float64 `json:"seconds"`
 }
 

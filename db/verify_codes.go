@@ -361,6 +361,9 @@ func (c *codeVerifier) hasCode(row uint32, view int) bool {
 	if err != nil {
 		return false
 	}
+	if c.IndexOnly { // whether its features give one cannot be told
+		return c.model.LabelCode(codec.NewCode(c.Bits()), it.labels)
+	}
 	enc, err := c.space().encode(it.vectors, it.labels, nil)
 	return err == nil && enc.in(view).code != nil
 }

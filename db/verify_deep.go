@@ -25,6 +25,9 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 		return nil, err
 	}
 	it := &verifiedItem{row: row, vectors: make([]model.Vector, len(c.Modalities)), labels: rec.Labels}
+	if c.IndexOnly {
+		return it, nil
+	}
 	for t, m := range c.Modalities {
 		if !c.presence[t].Contains(row) {
 			continue
@@ -103,8 +106,12 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 		return
 	}
 	sp := s.kept[revision]
-	if sp == nil {
+	switch {
+	case sp == nil:
 		s.recomputeLabels(sets, items)
+		return
+	case s.IndexOnly:
+		s.compareLabels(sets, sp, items)
 		return
 	}
 	out := make([]recomputedItem, len(items))

@@ -13,6 +13,10 @@ import (
 // the rows that have one.
 func (c *collectionVerifier) checkFeatures() {
 	c.stageAt("features")
+	if c.IndexOnly {
+		c.checkAbsent(codec.CollectionKey(codec.KindFeatures, c.ID), c.about("features"))
+		return
+	}
 	buffers := make([]model.Vector, len(c.Modalities))
 	left := cloneBitmaps(c.presence)
 	c.walkPrefix(codec.CollectionKey(codec.KindFeatures, c.ID), c.about("features"), func(key, value []byte) {

@@ -57,6 +57,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	s.checkOnline()
 	s.checkLessons()
 	s.checkOutbox()
+	s.checkIndexOnly()
 	var sets []*codeVerifier
 	for i := range s.views {
 		sets = append(sets, s.checkCodes(i))
@@ -66,7 +67,9 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	}
 	s.checkProjections()
 	if c.opt.Deep && s.readable && s.model != nil && c.err == nil {
-		s.checkStatistics()
+		if !s.IndexOnly {
+			s.checkStatistics()
+		}
 		s.recompute(sets)
 	}
 	return &knownSpace{views: s.views, model: !c.codesOnly()}
@@ -162,7 +165,7 @@ func (s *spaceVerifier) checkCounters() {
 		s.badCounter("rows below %d have been coded, and the space is not being built", n.Built)
 	case n.Revision == 0:
 		s.badCounter("the space has no revision")
-	case s.readable && s.model != nil && n.Checkpoint == 0:
+	case s.readable && s.model != nil && !s.IndexOnly && n.Checkpoint == 0:
 		s.badCounter("the statistics are of no revision")
 	}
 	var views []byte
@@ -187,7 +190,7 @@ func (s *spaceVerifier) checkChunks() {
 			}
 		})
 	}
-	if s.codesOnly() {
+	if s.codesOnly() || s.IndexOnly {
 		return
 	}
 	key := s.prefix(codec.KindStatistics)

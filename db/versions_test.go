@@ -32,6 +32,7 @@ var pinned = []struct {
 	{"db/format.go", `MinFormat = (\w+)`, "FormatFirst"},
 	{"db/format.go", `NewestFormat = (\w+)`, "FormatIdentity"},
 	{"db/format.go", `descriptorVersion = (\d+)`, "0"},
+	{"db/index_only.go", `versionIndexOnly = (\d+)`, "1"},
 	{"db/commits_file.go", `commitsVersion = (\d+)`, "0"},
 	{"db/commits_file.go", `commitsMagic   = "(\w+)"`, "FDHC"},
 	{"db/cursor.go", `cursorVersion = (\d+)`, "1"},

@@ -92,7 +92,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 		return 0, ErrClosed
 	}
 	defer c.db.guard.leave()
-	if err := c.writable(); err != nil {
+	if err := c.changeable(); err != nil {
 		return 0, err
 	}
 	if err := c.loaded(ctx); err != nil {

@@ -17,7 +17,8 @@ func collectionsCommand(e *env) *cobra.Command {
 		GroupID: groupLook,
 		Long: prose(`
 			Collections lists the collections of a database; with --json an object a line,
-			with the figures that stats has.`),
+			with the figures that stats has. One that is index-only is a copy without
+			vectors: it can be searched, and not written to.`),
 		Example: example(`
 			fddhdb collections wiki.db`),
 		Args: dirArg,
@@ -43,8 +44,12 @@ func collectionsCommand(e *env) *cobra.Command {
 					if c.Trained {
 						bits = fmt.Sprint(c.Bits)
 					}
+					modalities := orDash(strings.Join(names, ", "))
+					if c.IndexOnly {
+						modalities += " (index-only)"
+					}
 					rows = append(rows, []any{c.Name, thousands(c.Items), thousands(c.Labels), bits,
-						thousands(c.DistinctCodes), orDash(strings.Join(names, ", "))})
+						thousands(c.DistinctCodes), modalities})
 				}
 				if !o.json {
 					e.printTable([]column{{"collection", false}, {"items", true}, {"labels", true},

@@ -186,6 +186,9 @@ func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]s
 		if modalities[i], err = modality(c, schema, "--vectors", v.name); err != nil {
 			return nil, err
 		}
+		if schema.IndexOnly {
+			return nil, failuref("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.name, c.Name())
+		}
 	}
 	if err := add(o.codes, func(f *outFile) (sink, error) { return codeSink(f, c, schema, o.target.to, items) }); err != nil {
 		return nil, err
@@ -239,10 +242,11 @@ func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items i
 	}, w.Close}, nil
 }
 
-// hasModality reports whether an item has a vector of a modality, of either form.
+// hasModality reports whether an item has a vector of a modality, of either form, or had
+// one in the database that an index-only copy is of.
 func hasModality(it *db.Item, name string) bool {
 	_, sparse := it.Sparse[name]
-	return sparse || it.Vectors[name] != nil
+	return sparse || it.Vectors[name] != nil || slices.Contains(it.Modalities, name)
 }
 
 func isNPZ(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npz") }

@@ -20,6 +20,8 @@ type itemJSON struct {
 	Code     string              `json:"code,omitempty"`    // hexadecimal
 	CodeFrom string              `json:"code_from,omitempty"`
 	Codes    map[string]codeJSON `json:"codes,omitempty"` // by target, in place of the two
+
+	Modalities []string `json:"modalities,omitempty"` // in place of vectors, where the collection is index-only
 }
 
 // codeJSON is the code of an item for one target.
@@ -32,6 +34,7 @@ func newItemJSON(it *db.Item) itemJSON {
 	out := itemJSON{
 		Key: it.Key, Vectors: map[string]any{}, Labels: it.Labels, Fields: it.Fields,
 		Payload: it.Payload, Code: hex.EncodeToString(it.Code), CodeFrom: it.CodeFrom,
+		Modalities: it.Modalities,
 	}
 	for name, x := range it.Vectors {
 		out.Vectors[name] = x
@@ -68,6 +71,9 @@ func (e *env) printItem(it *db.Item) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Sparse)) {
 		line("vector", "%s, %s", name, sparseStart(it.Sparse[name]))
+	}
+	for _, name := range it.Modalities {
+		line("vector", "%s, not in this copy", name)
 	}
 	if len(it.Code) > 0 {
 		line("code", "%s, %s", hex.EncodeToString(it.Code), codeOrigin(it.CodeFrom))

@@ -113,6 +113,9 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		{"collection", s.Name},
 		{"items", thousands(s.Items)},
 	}
+	if s.IndexOnly {
+		pairs = append(pairs, [2]string{"index-only", "a copy without vectors: it can be searched, and not written to"})
+	}
 	for _, m := range s.Modalities {
 		pairs = append(pairs, [2]string{"modality", fmt.Sprintf("%s, %s, in %s", m.Name,
 			plural(m.Dim, "dimension", "dimensions"), plural(m.Items, "item", "items"))})

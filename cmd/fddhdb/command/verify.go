@@ -152,7 +152,7 @@ func deepText(v *db.Verification, deep bool) string {
 	}
 	s := fmt.Sprintf("; the codes of %s made again", plural(v.CodesChecked, "item", "items"))
 	if v.CodesUnchecked > 0 {
-		s += fmt.Sprintf(", those of %s not: their revisions are not kept", thousands(v.CodesUnchecked))
+		s += fmt.Sprintf(", those of %s not: their revisions, or vectors, are not there", thousands(v.CodesUnchecked))
 	}
 	return s
 }

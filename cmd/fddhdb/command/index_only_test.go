@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// An index-only copy says what it is, answers and exports what it has, and says what it
+// does not have.
+func TestIndexOnly(t *testing.T) {
+	f := newFixture(t, 60, false)
+	must(t, "train", f.db, "--bits", "16")
+	d, err := db.Open(f.db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	only := f.path("only.db")
+	if err := d.Checkpoint(context.Background(), only, db.CheckpointOptions{IndexOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(t, "collections", only); !strings.Contains(got, "image, text (index-only)") {
+		t.Error(got)
+	}
+	if got := must(t, "stats", only); !strings.Contains(got, "index-only") {
+		t.Error(got)
+	}
+	var s db.CollectionStats
+	if err := json.Unmarshal([]byte(must(t, "collections", only, "--json")), &s); err != nil || !s.IndexOnly || s.Items != 60 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	var it struct {
+		Vectors    map[string]any
+		Modalities []string
+		Code       string
+	}
+	if err := json.Unmarshal([]byte(must(t, "get", only, "3", "--json")), &it); err != nil || it.Vectors != nil || len(it.Modalities) != 2 || it.Code == "" {
+		t.Errorf("%+v, %v", it, err)
+	}
+	if got := must(t, "get", only, "3"); !strings.Contains(got, "image, not in this copy") {
+		t.Error(got)
+	}
+	for _, dir := range []string{f.db, only} {
+		must(t, "export", dir, "--codes", dir+".npy", "--to", "text", "--ids", dir+".txt")
+	}
+	for _, ext := range []string{".npy", ".txt"} {
+		want, err := os.ReadFile(f.db + ext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(only + ext); err != nil || string(got) != string(want) {
+			t.Errorf("%s is another, %v", ext, err)
+		}
+	}
+	if want, got := must(t, "search", f.db, "--id", "3", "--to", "text", "--json"), must(t, "search", only, "--id", "3", "--to", "text", "--json"); want != got {
+		t.Errorf("%s, not %s", got, want)
+	}
+	must(t, "verify", only, "--deep")
+	for _, line := range []string{
+		"export DIR --vectors image=" + f.path("v.npy"), "put DIR x", "delete DIR 3", "train DIR", "update DIR", "reindex DIR",
+		"search DIR --id 3 --from image --to text --rerank features",
+	} {
+		args := strings.Fields(strings.ReplaceAll(line, "DIR", only))
+		if code, _, stderr := do(t, args...); code == exitDone || !strings.Contains(stderr, `collection "main" is index-only`) {
+			t.Errorf("%s: exit code %d, %s", line, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// CheckpointOptions say what a checkpoint is to hold. The zero value is everything.
+type CheckpointOptions struct {
+	// Collection, if not empty, is the only collection that it holds, with all its
+	// spaces. Its number, and those of rows, codes and spaces, stay what they are.
+	Collection string
+
+	// IndexOnly leaves out the vectors of items, and what only learning needs: statistics,
+	// what items have taught, and spaces that are being built. What answers searches by
+	// vector, code or key, filters, Get and counts is there. Such collections say so
+	// (Schema.IndexOnly) and cannot be written to: writes, training and updates give
+	// ErrReadOnly. A collection of given codes is copied whole.
+	IndexOnly bool
+
+	// Progress, if not nil, hears how many of about how many bytes have been written of
+	// a checkpoint that does not hold everything. It is called by one goroutine at a time.
+	Progress func(stage string, done, total int64)
+}
+
+// Checkpoint writes the database as it is now into a new folder, as a database of its own
+// that another process may open while this one goes on. Readers and writers go on
+// meanwhile. The folder is there when it is complete and durable, and with an error it is
+// not: while it is being made it has the name with ".incomplete" at its end, under which
+// a process that ends leaves it. The next checkpoint to the folder clears that away.
+//
+// One of everything shares the tables of the store, by hard links where the file system
+// has them: it takes as long as writing
+// what is in memory into a table, and no space at first; as this database goes on, what
+// it replaces stays on disk for as long as the checkpoint is there. Writers wait while the
+// links are made. One that leaves something out is new
+// tables, which share nothing: it takes the time of reading and writing what it holds, on
+// half of GOMAXPROCS, some megabytes of memory for each of these, and while it runs this
+// database keeps what is being replaced. Nothing of what it leaves out is in its files.
+//
+// A folder that exists gives ErrExists, one that is being made ErrLocked, a collection that
+// does not exist ErrNotFound, damage that is met ErrCorrupt, a database that has failed
+// ErrFailed. Close ends it with ErrClosed.
+func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) error {
+	if !d.guard.enter() {
+		return ErrClosed
+	}
+	defer d.guard.leave()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(d.stopping, func() { cancel(ErrClosed) })()
+	err := d.log.err()
+	if err == nil {
+		v := d.latest()
+		defer v.release()
+		err = d.checkpoint(ctx, v, dir, opt)
+	}
+	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
+		err = ErrClosed
+	}
+	return annotate(err, "checkpoint %s", dir)
+}
+
+// checkpoint writes the view, or what is there by now where that is everything.
+func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt CheckpointOptions) error {
+	x, err := d.newExtract(v, opt)
+	if err != nil {
+		return err
+	}
+	return newFolder(d.opts.FS, dir, func(path string) error {
+		if x != nil {
+			return x.writeFolder(ctx, path)
+		}
+		return create(d.opts.FS, path, func(store string) (identity, error) { return d.checkpointStore(ctx, store) }, nil)
+	})
+}
+
+// checkpointStore makes a store at path that has all that is in this one at one moment, and
+// returns what it is. The committer makes it: Pebble copies its log after it has decided
+// which tables to take, so that tables that it takes over in between would be missing,
+// while a later commit is there.
+func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error) {
+	i := d.identity
+	if err := d.log.err(); err != nil {
+		return i, err
+	}
+	// Else what is in the log would be in the copy of the log now, and in tables later.
+	flushed, err := d.store.AsyncFlush()
+	if err != nil {
+		return i, err
+	}
+	select {
+	case <-flushed:
+	case <-ctx.Done():
+		return i, context.Cause(ctx)
+	}
+	err = d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
+		i.sequence = g.c.sequence
+		err := pebbleCheckpoint(d.store, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
+		if failed := d.log.err(); failed != nil {
+			return failed // the store has gone on without its files
+		}
+		return err
+	}})
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	return i, err
+}
+
+// pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be
+// synced. It holds no lock there, and lets go of what it does hold.
+func pebbleCheckpoint(store *pebble.DB, path string, options []pebble.CheckpointOption) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			err = p
+		default:
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return store.Checkpoint(path, options...)
+}

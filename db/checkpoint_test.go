@@ -1,0 +1,409 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// checkpoints are ways to make one.
+var checkpoints = map[string]CheckpointOptions{
+	"full": {}, "one collection": {Collection: "main"}, "index-only": {IndexOnly: true},
+}
+
+// openForCheckpoints makes a small database in "db", on a file system that a test has
+// its hands on; nothing is written in the background.
+func openForCheckpoints(t testing.TB, fsys vfs.FS) (*DB, []*Item) {
+	t.Helper()
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(60, synth.Config{})
+	putAll(t, c, items[:50])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, items[50:])
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return d, items
+}
+
+// there returns the names in the root of a file system, but for that of the database.
+func there(t testing.TB, fsys vfs.FS) []string {
+	t.Helper()
+	names, err := fsys.List("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(names, func(name string) bool { return name == "db" })
+}
+
+// checkCopy opens a checkpoint of openForCheckpoints.
+func checkCopy(t testing.TB, fsys vfs.FS, dir, what string) {
+	t.Helper()
+	d, err := Open(dir, &Options{FS: fsys, MustExist: true})
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	c := mustCollection(t, d, "main")
+	if n, err := c.Count(); n != 60 || err != nil {
+		t.Errorf("%s: %d items, %v", what, n, err)
+	}
+	if r, err := c.Search(ctx, Query{Key: "k7", K: 60}); err != nil || len(r.Hits) != 60 {
+		t.Errorf("%s: %v, %v", what, r, err)
+	}
+	all, _ := findings(t, d, VerifyOptions{Deep: true})
+	for _, f := range all {
+		t.Errorf("%s: %v", what, f)
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// Whichever change to the file system fails while a checkpoint is made: it is an error,
+// nothing is left, the database goes on, and the next attempt comes to its end.
+func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
+	for what, opt := range checkpoints {
+		t.Run(what, func(t *testing.T) {
+			fail := &failOnce{fired: true}
+			mem := vfs.NewMem()
+			fsys := errorfs.Wrap(mem, fail)
+			d, _ := openForCheckpoints(t, fsys)
+			defer func() { mustClose(t, d) }()
+			for k := 0; ; k++ {
+				if testing.Short() {
+					k += 12
+				}
+				fail.mu.Lock()
+				fail.k, fail.fired = k, false
+				fail.mu.Unlock()
+				err := d.Checkpoint(ctx, "copy", opt)
+				fail.mu.Lock()
+				fired := fail.fired
+				fail.fired = true
+				fail.mu.Unlock()
+				if err != nil && (!errors.Is(err, errInjected) || errors.Is(err, ErrFailed) || strings.Count(err.Error(), "fddhdb: ") != 1) {
+					t.Fatalf("change %d failed: %v", k, err)
+				}
+				if left := there(t, mem); err == nil && !slices.Equal(left, []string{"copy"}) ||
+					err != nil && !(len(left) == 0 || slices.Equal(left, []string{"copy.incomplete"})) {
+					t.Fatalf("change %d failed with %v, and there is %v", k, err, left)
+				}
+				if err := mustCollection(t, d, "main").Put(ctx, &Item{Key: "k1"}); err != nil {
+					t.Fatalf("change %d failed, and then a write: %v", k, err)
+				}
+				if err := mustCollection(t, d, "main").Put(ctx, pairs(60, synth.Config{})[1]); err != nil {
+					t.Fatal(err)
+				}
+				if err != nil {
+					if k%8 > 0 {
+						continue
+					}
+					if err := d.Checkpoint(ctx, "copy", opt); err != nil {
+						t.Fatalf("change %d failed, and the next attempt: %v", k, err)
+					}
+				}
+				checkCopy(t, mem, "copy", fmt.Sprintf("change %d failed", k))
+				if err := mem.RemoveAll("copy"); err != nil {
+					t.Fatal(err)
+				}
+				if !fired {
+					t.Logf("%d changes failed in turn", k)
+					return
+				}
+			}
+		})
+	}
+}
+
+// A read that fails is an error of the checkpoint, and nothing is left of it.
+func TestEveryFailedReadOfACheckpoint(t *testing.T) {
+	for what, opt := range checkpoints {
+		mem := vfs.NewMem()
+		fail := &failRead{failOnce{fired: true}}
+		fsys := errorfs.Wrap(mem, fail)
+		d, _ := openForCheckpoints(t, fsys)
+		mustClose(t, d)
+		for k := 0; ; k++ {
+			if testing.Short() {
+				k += 8
+			}
+			d := mustOpen(t, "db", &Options{FS: fsys, CacheBytes: 1})
+			if err := d.WaitForIndex(ctx); err != nil {
+				t.Fatal(err)
+			}
+			fail.mu.Lock()
+			fail.k, fail.fired = k, false
+			fail.mu.Unlock()
+			err := d.Checkpoint(ctx, "copy", opt)
+			fail.mu.Lock()
+			fired := fail.fired
+			fail.fired = true
+			fail.mu.Unlock()
+			if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) || err != nil && len(left) > 0 {
+				t.Fatalf("%s, read %d failed: %v, and there is %v", what, k, err, left)
+			}
+			if err != nil && (!errors.Is(err, errInjected) || errors.Is(err, ErrCorrupt)) {
+				t.Errorf("%s, read %d failed: %v", what, k, err)
+			}
+			mustClose(t, d)
+			if err == nil {
+				checkCopy(t, mem, "copy", what)
+				if err := mem.RemoveAll("copy"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !fired {
+				break
+			}
+		}
+	}
+}
+
+// Whenever the machine stops: a checkpoint is there whole, or there is none, and it can
+// be made again; the database is what it was.
+func TestCrashesAroundACheckpoint(t *testing.T) {
+	longTest(t)
+	for what, opt := range checkpoints {
+		t.Run(what, func(t *testing.T) {
+			c := newCrasher()
+			d, _ := openForCheckpoints(t, errorfs.Wrap(c.mem, c))
+			c.begin(0, what, 1)
+			if err := d.Checkpoint(ctx, "copy", opt); err != nil {
+				t.Fatal(err)
+			}
+			c.begin(0, "", 0)
+			c.crashes = append(c.crashes, crash{"at the end", c.mem.CrashClone(vfs.CrashCloneCfg{}), 1})
+			mustClose(t, d)
+			whole := 0
+			for i, cr := range c.crashes {
+				_, err := cr.fs.Stat("copy")
+				if err == nil {
+					whole++
+					checkCopy(t, cr.fs, "copy", cr.what)
+				} else if !errors.Is(err, fs.ErrNotExist) || cr.step == 1 {
+					t.Errorf("%s: %v", cr.what, err)
+				}
+				if i%10 > 0 && err != nil {
+					continue
+				}
+				d, err := Open("db", &Options{FS: cr.fs, MustExist: true})
+				if err != nil {
+					t.Fatalf("%s: %v", cr.what, err)
+				}
+				if err := d.Checkpoint(ctx, "copy", opt); err != nil && !errors.Is(err, ErrExists) {
+					t.Errorf("%s: %v", cr.what, err)
+				}
+				mustClose(t, d)
+				checkCopy(t, cr.fs, "copy", cr.what)
+				checkCopy(t, cr.fs, "db", cr.what)
+			}
+			if whole == 0 {
+				t.Error("none was whole")
+			}
+			t.Logf("%d crashes, in %d of them it was whole", len(c.crashes), whole)
+		})
+	}
+}
+
+// at is called with every operation on a file system.
+type at func(n int)
+
+type counted struct {
+	mu sync.Mutex
+	n  int
+	at at
+}
+
+func (c *counted) MaybeError(errorfs.Op) error {
+	c.mu.Lock()
+	c.n++
+	n, at := c.n, c.at
+	c.mu.Unlock()
+	if at != nil {
+		at(n)
+	}
+	return nil
+}
+
+func (c *counted) String() string { return "counted" }
+
+// Wherever it is cancelled, and wherever Close comes, a checkpoint leaves nothing, or is
+// complete.
+func TestCancelledCheckpoint(t *testing.T) {
+	for what, opt := range checkpoints {
+		for _, closes := range []bool{false, true} {
+			mem := vfs.NewMem()
+			count := &counted{}
+			fsys := errorfs.Wrap(mem, count)
+			d, _ := openForCheckpoints(t, fsys)
+			completed := 0
+			for k := 1; ; k += 3 + k/4 {
+				if testing.Short() {
+					k *= 3
+				}
+				ctx, cancel := context.WithCancel(ctx)
+				closed := make(chan error, 1)
+				count.mu.Lock()
+				count.n, count.at = 0, func(n int) {
+					switch {
+					case n == k && closes:
+						go func() { closed <- d.Close() }()
+					case n == k:
+						cancel()
+					}
+				}
+				count.mu.Unlock()
+				err := d.Checkpoint(ctx, "copy", opt)
+				count.mu.Lock()
+				reached := count.n >= k
+				count.at = nil
+				count.mu.Unlock()
+				want := context.Canceled
+				if closes {
+					want = ErrClosed
+				}
+				if err != nil && !errors.Is(err, want) {
+					t.Fatalf("%s, at operation %d: %v", what, k, err)
+				}
+				if left := there(t, mem); (err == nil) != slices.Equal(left, []string{"copy"}) || err != nil && len(left) > 0 {
+					t.Fatalf("%s, at operation %d: %v, and there is %v", what, k, err, left)
+				}
+				if closes && reached {
+					if err := <-closed; err != nil {
+						t.Fatal(err)
+					}
+					d = mustOpen(t, "db", &Options{FS: fsys})
+				}
+				if err == nil {
+					completed++
+					checkCopy(t, mem, "copy", what)
+					if err := mem.RemoveAll("copy"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cancel()
+				if !reached {
+					break
+				}
+			}
+			mustClose(t, d)
+			if completed == 0 {
+				t.Errorf("%s was never complete", what)
+			}
+		}
+	}
+}
+
+// A checkpoint takes no folder that it may not have.
+func TestCheckpointRefuses(t *testing.T) {
+	mem := vfs.NewMem()
+	d, _ := openForCheckpoints(t, mem)
+	write := func(path string) {
+		t.Helper()
+		f, err := mem.Create(path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	for _, dir := range []string{"empty", "foreign.incomplete", "photos.incomplete/store", "left.incomplete/creating", "left.incomplete/store"} {
+		if err := mem.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("foreign.incomplete/thesis")
+	write("photos.incomplete/FDDHDB")
+	write("left.incomplete/INCOMPLETE")
+	write("left.incomplete/FDDHDB")
+	write("left.incomplete/creating/half")
+	write("left.incomplete/store/MANIFEST-000001")
+	for dir, want := range map[string]error{"empty": ErrExists, "db": ErrExists, "foreign": ErrExists, "photos": ErrExists, "db/": ErrExists} {
+		for what, opt := range checkpoints {
+			if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, want) || !strings.Contains(err.Error(), strings.Trim(dir, "/")) {
+				t.Errorf("%s to %s: %v", what, dir, err)
+			}
+		}
+	}
+	for _, path := range []string{"foreign.incomplete/thesis", "photos.incomplete/store", "photos.incomplete/FDDHDB"} {
+		if _, err := mem.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := d.Checkpoint(ctx, "copy", CheckpointOptions{Collection: "nosuch"}); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	for what, opt := range checkpoints { // over what a killed one has left, into folders that are not there
+		dir := mem.PathJoin("above", what, "left")
+		if err := d.Checkpoint(ctx, dir, opt); err != nil {
+			t.Fatal(err)
+		}
+		checkCopy(t, mem, dir, what)
+	}
+	if err := d.Checkpoint(ctx, "left", CheckpointOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	checkCopy(t, mem, "left", "over what another has left")
+	// Only one goes on at a time to one folder.
+	var second error
+	opt := CheckpointOptions{IndexOnly: true, Progress: func(string, int64, int64) {
+		if second == nil {
+			second = d.Checkpoint(ctx, "busy", CheckpointOptions{})
+		}
+	}}
+	if err := d.Checkpoint(ctx, "busy", opt); err != nil || !errors.Is(second, ErrLocked) && !errors.Is(second, ErrExists) {
+		t.Errorf("%v, and at the same time %v", err, second)
+	}
+	checkCopy(t, mem, "busy", "of two at a time")
+	d.log.fail(errors.New("the disk is gone"))
+	for what, opt := range checkpoints {
+		if err := d.Checkpoint(ctx, "late", opt); !errors.Is(err, ErrFailed) {
+			t.Errorf("%s of a failed database: %v", what, err)
+		}
+	}
+	_ = d.Close()
+	if err := d.Checkpoint(ctx, "late", CheckpointOptions{}); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// Paths are those of the operating system, too, and a full disk of the copy does not fail
+// the database.
+func TestCheckpointOnDisk(t *testing.T) {
+	d, c := openPairs(t)
+	putAll(t, c, pairs(60, synth.Config{}))
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	t.Chdir(t.TempDir())
+	for what, opt := range checkpoints {
+		dir := what + "/"
+		if err := d.Checkpoint(ctx, dir, opt); err != nil {
+			t.Fatal(err)
+		}
+		checkCopy(t, vfs.Default, what, what)
+		if err := d.Checkpoint(ctx, dir, opt); !errors.Is(err, ErrExists) {
+			t.Error(err)
+		}
+	}
+	if got := listing(t, "."); len(got) != len(checkpoints) {
+		t.Errorf("there is %v", got)
+	}
+}

@@ -1,0 +1,308 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// An extract is a part of one state of a database, written as a database of its own: into
+// new tables, which its store takes over. Values are those that reading gives, each under
+// its key once, so that there is nothing of what has been replaced or deleted, nor of
+// what is left out.
+type extract struct {
+	d           *DB
+	v           *view
+	collections []*collectionView // by ascending number
+	indexOnly   bool
+
+	progress    func(stage string, done, total int64)
+	reporting   sync.Mutex
+	done, total int64 // bytes, about
+}
+
+// newExtract returns the extract of a view that the options ask for, nil where that is
+// everything.
+func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
+	if opt.Collection == "" && !opt.IndexOnly && !d.opts.ReadOnly {
+		return nil, nil
+	}
+	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress}
+	if opt.Collection == "" {
+		x.collections = slices.SortedFunc(maps.Values(v.collections), func(a, b *collectionView) int { return cmp.Compare(a.ID, b.ID) })
+		return x, nil
+	}
+	id, ok := v.ids[opt.Collection]
+	if !ok {
+		return nil, notFound("collection %q", opt.Collection)
+	}
+	x.collections = []*collectionView{v.collections[id]}
+	return x, nil
+}
+
+// writeFolder makes a database in a folder that holds nothing.
+func (x *extract) writeFolder(ctx context.Context, dir string) error {
+	fsys := x.d.opts.FS
+	tables := &bulkTables{
+		fs: fsys, dir: fsys.PathJoin(dir, ingestName), opts: tableOptions(&x.d.opts), workers: backgroundWorkers(),
+	}
+	if err := fsys.MkdirAll(tables.dir, 0o755); err != nil {
+		return err
+	}
+	var tasks []task
+	for _, group := range x.groups() {
+		tasks = append(tasks, tables.task(func(s *tableStream) error { return x.copy(s, group) }))
+	}
+	if err := x.estimate(ctx); err != nil {
+		return err
+	}
+	if err := tables.make(ctx, tasks); err != nil {
+		return err
+	}
+	err := create(fsys, dir, func(path string) (identity, error) {
+		i := x.d.identity
+		i.sequence = x.v.sequence
+		if err := x.storeOf(path, tables.paths); err != nil {
+			return i, err
+		}
+		return i, fsys.RemoveAll(tables.dir)
+	}, nil)
+	if err == nil {
+		x.finished()
+	}
+	return err
+}
+
+// storeOf makes a store of tables. Its format is in force from the second time on that
+// it is opened.
+func (x *extract) storeOf(path string, tables []string) error {
+	opts := x.d.opts
+	opts.CacheBytes = 1 << 20
+	for _, isNew := range []bool{true, false} {
+		log := &storeLogger{log: opts.Logger}
+		store, err := openStore(path, &opts, log, isNew)
+		if err == nil {
+			if !isNew {
+				err = store.Ingest(context.Background(), tables)
+			}
+			err = errors.Join(err, store.Close())
+		}
+		if failed := log.failed.Load(); failed != nil {
+			err = *failed // the store has not heard of it, or calls it a failed database
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A part is the keys from lo up to and without hi, of which change makes what is written.
+type part struct {
+	lo, hi []byte
+	change func(value []byte) ([]byte, error) // nil: nothing is changed
+}
+
+// partOf is all that begins with a prefix.
+func partOf(prefix []byte) part { return part{lo: prefix, hi: codec.PrefixEnd(prefix)} }
+
+// extractedKinds are the kinds of keys in groups that tables are made of, side by side;
+// what takes longest comes first.
+var extractedKinds = [][]byte{
+	{codec.KindFeatures},
+	{codec.KindItem},
+	{codec.KindKey},
+	{codec.KindRowKeys},
+	{codec.KindProjection},
+	{codec.KindSubstring},
+	{codec.KindRowCodes},
+	{codec.KindCodes},
+	{codec.KindCodeRows},
+	{codec.KindSpace, codec.KindModel, codec.KindStatistics, codec.KindRevision, codec.KindOnlineRows, codec.KindOutbox, codec.KindLessons},
+	{codec.KindRows, codec.KindFieldRows},
+	{codec.KindDatabase, codec.KindName, codec.KindCollection, codec.KindLabel, codec.KindCounters},
+}
+
+// groups returns what is to be copied, each group by ascending keys.
+func (x *extract) groups() [][]part {
+	var groups [][]part
+	for _, kinds := range extractedKinds {
+		var group []part
+		for _, kind := range kinds {
+			group = append(group, x.parts(kind)...)
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// parts returns what is to be copied of a kind, by ascending keys.
+func (x *extract) parts(kind byte) []part {
+	var parts []part
+	switch kind {
+	case codec.KindDatabase:
+		return []part{partOf([]byte{kind})}
+	case codec.KindName:
+		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *collectionView) int { return cmp.Compare(a.Name, b.Name) }) {
+			key := codec.NameKey(cv.Name)
+			parts = append(parts, part{lo: key, hi: after(key)})
+		}
+		return parts
+	}
+	for _, cv := range x.collections {
+		if x.indexOnly && !cv.codesOnly() {
+			parts = append(parts, indexOnlyParts(cv, kind)...)
+		} else {
+			parts = append(parts, partOf(codec.CollectionKey(kind, cv.ID)))
+		}
+	}
+	return parts
+}
+
+// indexOnlyParts returns what an index-only copy of a collection has of a kind. A space
+// that is being built is not part of it, as it could not be completed.
+func indexOnlyParts(cv *collectionView, kind byte) []part {
+	all := partOf(codec.CollectionKey(kind, cv.ID))
+	switch kind {
+	case codec.KindFeatures, codec.KindStatistics, codec.KindOutbox, codec.KindLessons:
+		return nil
+	case codec.KindCollection:
+		all.change = func([]byte) ([]byte, error) { return cv.indexOnly().encode() }
+	case codec.KindCounters:
+		all.change = indexOnlyCounters
+	}
+	if kind < codec.KindSpace || kind > codec.KindSubstring {
+		return []part{all}
+	}
+	var parts []part
+	for _, sp := range cv.spaces {
+		if sp.numbers.Building {
+			continue
+		}
+		p := partOf(codec.NumberKey(kind, cv.ID, sp.space.ID))
+		switch kind {
+		case codec.KindSpace:
+			p.change = indexOnlySpace
+		case codec.KindOnlineRows: // rows that wait for another code go on doing so
+			p = partOf(append(codec.NumberKey(kind, cv.ID, sp.space.ID), codec.SetRecode))
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// indexOnlyCounters returns the counters of an index-only copy: numbers go on being used
+// up, but nothing has taught.
+func indexOnlyCounters(value []byte) ([]byte, error) {
+	n, err := codec.DecodeCounters(value)
+	if err != nil {
+		return nil, err
+	}
+	n.Spaces = slices.DeleteFunc(n.Spaces, func(s codec.SpaceCounters) bool { return s.Building })
+	for i := range n.Spaces {
+		n.Spaces[i].Taught, n.Spaces[i].Checkpoint = 0, 0
+	}
+	return n.Append(nil), nil
+}
+
+// indexOnlySpace returns the descriptor of a space without statistics.
+func indexOnlySpace(value []byte) ([]byte, error) {
+	var d reportedSpace
+	if err := json.Unmarshal(value, &d); err != nil {
+		return nil, err
+	}
+	d.Statistics = chunked{}
+	return json.Marshal(d)
+}
+
+// lookEveryBytes is how many bytes are copied between two looks at the size of a table.
+const lookEveryBytes = 1 << 20
+
+// copy copies a group into a stream of tables.
+func (x *extract) copy(s *tableStream, group []part) error {
+	var table *sstable.Writer
+	copied, reported := 0, uint64(0)
+	for _, p := range group {
+		err := forEachIn(x.v.snap, p.lo, p.hi, func(key, value []byte) error {
+			if codec.Merged(key[0]) && codec.EmptySum(key, value) {
+				return nil
+			}
+			if p.change != nil {
+				var err error
+				if value, err = p.change(value); err != nil {
+					return corrupt(err, "key %x", key)
+				}
+			}
+			if err := s.set(key, value); err != nil {
+				return err
+			}
+			if copied += len(key) + len(value); copied < lookEveryBytes {
+				return nil
+			}
+			copied = 0
+			if s.w != table {
+				table, reported = s.w, 0
+			}
+			size := table.Raw().EstimatedSize()
+			x.report(int64(size - reported))
+			if reported = size; size >= bulkFileBytes { // the stream looks after many keys, however long their values
+				s.finish()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extractStage is the stage that Progress hears of.
+const extractStage = "copy"
+
+// estimate finds out about how much there is to copy.
+func (x *extract) estimate(ctx context.Context) error {
+	if x.progress == nil {
+		return nil
+	}
+	for _, group := range x.groups() {
+		for _, p := range group {
+			n, err := x.d.store.EstimateDiskUsage(p.lo, p.hi)
+			if err != nil {
+				return err
+			}
+			x.total += int64(n)
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report adds to what has been written.
+func (x *extract) report(bytes int64) {
+	if x.progress == nil {
+		return
+	}
+	x.reporting.Lock()
+	defer x.reporting.Unlock()
+	x.done += bytes
+	x.total = max(x.total, x.done)
+	x.progress(extractStage, x.done, x.total)
+}
+
+// finished reports the end.
+func (x *extract) finished() {
+	if x.progress != nil {
+		x.progress(extractStage, x.total, x.total)
+	}
+}

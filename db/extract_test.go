@@ -1,0 +1,648 @@
+package db
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// manyKinds is a database with all sorts of records: a learned collection of several
+// spaces, views and revisions, one with sparse vectors, and one of given codes.
+func manyKinds(t testing.TB, opts *Options) *DB {
+	t.Helper()
+	d := verified(t, opts)
+	news, err := d.CreateCollection(ctx, "mainly-news", Schema{ // "main" begins its name
+		Modalities: []Modality{{Name: "image", Dim: 6}, {Name: "text", Dim: synth.NUSWideText, Sparse: true}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := bags(t, 3, 60)
+	putAll(t, news, items)
+	mustTrain(t, news, TrainOptions{Options: model.Options{Bits: 24, Anchors: 12}})
+	putAll(t, news, items[:9])
+	for i, it := range items[40:] {
+		it.Labels = []string{fmt.Sprint("new", i%2)}
+	}
+	putAll(t, news, items[40:])
+	mustUpdate(t, news, UpdateOptions{GrowLabels: true})
+	return d
+}
+
+// sayings are what a collection says when it is asked many things in many ways, a line
+// each; where vectors of items count, only if they are to be there.
+func sayings(t testing.TB, c *Collection, like []*Item, vectors bool) []string {
+	t.Helper()
+	var out []string
+	say := func(what string, answer any, err error) {
+		out = append(out, fmt.Sprintf("%s: %+v, %v", what, answer, err))
+	}
+	schema, err := c.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for it, err := range c.Items(ctx) {
+		if !vectors && it != nil {
+			it.Vectors, it.Sparse, it.Modalities = nil, nil, nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		say("item", *it, err)
+	}
+	labels, err := c.Labels()
+	say("labels", labels, err)
+	filters := []string{"", "label = 'class1'", "NOT label = 'class1'"}
+	for _, f := range schema.Fields {
+		if f.Indexed {
+			filters = append(filters, map[FieldType]string{Int: f.Name + " > -20", Float: f.Name + " <= 10.5", Bool: f.Name + " = true", String: f.Name + " IN ('title 1', 'title 3')"}[f.Type])
+		}
+	}
+	targets := []string{""}
+	for _, m := range schema.Modalities {
+		filters = append(filters, "has("+m.Name+")")
+		targets = append(targets, m.Name)
+	}
+	for _, where := range filters {
+		n, err := c.CountWhere(ctx, where)
+		say("count "+where, n, err)
+	}
+	spaces, err := c.Spaces(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sp := range spaces {
+		in, err := c.InSpace(sp.Space)
+		if err != nil {
+			t.Fatal(err)
+		}
+		say("space", []any{sp.Space, sp.State, sp.Previous, sp.Bits, sp.Views, sp.Revision, sp.Items, sp.Codes, sp.Recode, sp.Checksum}, nil)
+		training, err := json.Marshal(sp.Training)
+		say("training", string(training), err)
+		for _, r := range sp.Revisions {
+			drift := r.Drift
+			r.Drift = nil
+			say("revision", r, nil)
+			say("drift", drift != nil, nil)
+		}
+		for _, to := range targets {
+			for x, err := range in.Codes(ctx, to) {
+				say("code for "+to, x, err)
+			}
+			var queries []Query
+			for i := 0; i < len(like); i += 1 + len(like)/5 {
+				it := like[i]
+				for _, m := range schema.Modalities {
+					if x, ok := it.Sparse[m.Name]; ok {
+						queries = append(queries, Query{From: m.Name, Sparse: &x})
+					} else if x := it.Vectors[m.Name]; x != nil {
+						queries = append(queries, Query{From: m.Name, Vector: x})
+					}
+				}
+				queries = append(queries, Query{Key: it.Key}, Query{Code: randomCodes(1, sp.Bits, uint64(i))[0]})
+				if vectors && len(targets) > 1 {
+					queries = append(queries, Query{From: targets[1+i%(len(targets)-1)], Key: it.Key})
+				}
+			}
+			for i, q := range queries {
+				q.To, q.K = to, 7
+				q.Where = filters[i%len(filters)]
+				q.Rerank = Rerank(i % 3)
+				for _, plan := range allPlans {
+					if plan == PlanDisk {
+						continue // very many lookups
+					}
+					q.Plan, q.After = plan, ""
+					for range 3 { // pages
+						r, err := in.Search(ctx, q)
+						what := fmt.Sprintf("space %d query %d to %q by %v where %s", sp.Space, i, to, plan, q.Where)
+						if err != nil {
+							say(what, nil, err)
+							break
+						}
+						say(what, *r, nil)
+						if q.After = r.Next; q.After == "" {
+							break
+						}
+					}
+				}
+				q.Plan, q.After = PlanAuto, ""
+				n, err := in.CountRadius(ctx, q, sp.Bits/3)
+				say("within", n, err)
+				for _, near := range []struct {
+					plan   Plan
+					radius int
+				}{{PlanAuto, sp.Bits / 4}, {PlanDisk, 3}} {
+					q.Plan = near.plan
+					runs, err := in.SearchRadius(ctx, q, near.radius)
+					if err != nil {
+						say("runs", nil, err)
+						continue
+					}
+					all, err := collect(runs.Hits(ctx))
+					say("runs", all, err)
+					runs.Close()
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sameSayings compares what two collections say.
+func sameSayings(t testing.TB, want, got []string) {
+	t.Helper()
+	if len(want) < 100 {
+		t.Fatalf("only %d answers", len(want))
+	}
+	for i := range want {
+		if i >= len(got) || want[i] != got[i] {
+			t.Fatalf("answer %d of %d:\n%s\nnot\n%s", i, len(want), got[min(i, len(got)-1)], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d answers, not %d", len(got), len(want))
+	}
+}
+
+// sameRecords checks that a database has the records of another that are of collections,
+// or of the database.
+func sameRecords(t testing.TB, was, is *DB, collections []string) {
+	t.Helper()
+	records := func(d *DB) map[string]string {
+		all := map[string]string{}
+		if err := forEach(d.store, nil, func(key, value []byte) error {
+			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
+			for _, name := range collections {
+				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == mustCollection(t, was, name).id
+			}
+			if wanted && !codec.EmptySum(key, value) || d == is {
+				all[string(key)] = string(value)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if diff := cmp.Diff(records(was), records(is)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Whatever a checkpoint holds answers as it did in the database that it was made of, and
+// goes on as that would have.
+func TestCheckpointAnswersTheSame(t *testing.T) {
+	longTest(t)
+	opts := &Options{FS: vfs.NewMem()}
+	d := manyKinds(t, opts)
+	names, err := d.Collections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	like := map[string][]*Item{}
+	said := map[string]map[bool][]string{}
+	for _, name := range names {
+		c := mustCollection(t, d, name)
+		like[name] = allItems(t, c)
+		said[name] = map[bool][]string{true: sayings(t, c, like[name], true), false: sayings(t, c, like[name], false)}
+	}
+	for i, opt := range []CheckpointOptions{
+		{}, {Collection: "main"}, {Collection: "codes"}, {Collection: "mainly-news"},
+		{IndexOnly: true}, {Collection: "main", IndexOnly: true}, {Collection: "codes", IndexOnly: true},
+	} {
+		t.Run(fmt.Sprintf("%q index-only %v", opt.Collection, opt.IndexOnly), func(t *testing.T) {
+			dir := fmt.Sprint("copy", i)
+			var done, total int64
+			opt.Progress = func(_ string, d, t int64) { done, total = d, t }
+			if err := d.Checkpoint(ctx, dir, opt); err != nil {
+				t.Fatal(err)
+			}
+			if partial := opt.Collection != "" || opt.IndexOnly; partial != (total > 0) || done != total {
+				t.Errorf("progress ended at %d of %d", done, total)
+			}
+			is := mustOpen(t, dir, &Options{FS: opts.FS, MustExist: true})
+			defer func() { is.Close() }()
+			if err := is.WaitForIndex(ctx); err != nil {
+				t.Fatal(err)
+			}
+			all, _ := findings(t, is, VerifyOptions{Deep: true})
+			for _, f := range all {
+				t.Errorf("%v (%s)", f, f.Key)
+			}
+			want := names
+			if opt.Collection != "" {
+				want = []string{opt.Collection}
+			}
+			if got, err := is.Collections(); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("collections %v, %v", got, err)
+			}
+			for _, name := range want {
+				c := mustCollection(t, is, name)
+				schema, err := c.Schema()
+				if err != nil || schema.IndexOnly != (opt.IndexOnly && name != "codes") {
+					t.Fatalf("%s: %+v, %v", name, schema, err)
+				}
+				sameSayings(t, said[name][!schema.IndexOnly], sayings(t, c, like[name], !schema.IndexOnly))
+			}
+			if !opt.IndexOnly {
+				checkSpaces(t, is)
+			}
+			if opt.Collection != "" && !opt.IndexOnly {
+				sameRecords(t, d, is, want)
+			}
+			// What comes gets the numbers that it would have got.
+			if s := is.current.Load().sequence; s != d.current.Load().sequence {
+				t.Errorf("commit %d, not %d", s, d.current.Load().sequence)
+			}
+			other, err := is.CreateCollection(ctx, "other", Schema{Bits: 8})
+			if err != nil || other.id != 4 {
+				t.Fatalf("%+v, %v", other, err)
+			}
+			for _, name := range want {
+				c := mustCollection(t, is, name)
+				if schema, _ := c.Schema(); schema.IndexOnly {
+					continue
+				}
+				if name == "codes" {
+					putAll(t, c, []*Item{{Key: "later", Code: []byte{1, 2}}})
+				} else {
+					putAll(t, c, like[name][10:20])
+					mustUpdate(t, c, UpdateOptions{})
+					mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
+				}
+				next := mustCollection(t, d, name)
+				if a, b := is.current.Load().collections[c.id], d.current.Load().collections[next.id]; a.active != 1 && a.active != b.active+1 && a.active != b.active+2 {
+					t.Errorf("%s: space %d after %d", name, a.active, b.active)
+				}
+			}
+			checkSound(t, is, "written to")
+			mustClose(t, is)
+			is = mustOpen(t, dir, &Options{FS: opts.FS, MustExist: true})
+		})
+	}
+}
+
+// An extract is of the state that it was asked for, whatever is written meanwhile.
+func TestExtractWhileWriting(t *testing.T) {
+	longTest(t)
+	fsys := vfs.NewMem()
+	d := manyKinds(t, &Options{FS: fsys})
+	c, items := mustCollection(t, d, "main"), pairs(200, synth.Config{Seed: 9})
+	like := allItems(t, c)
+	for i, opt := range []CheckpointOptions{{Collection: "main"}, {IndexOnly: true}} {
+		snap, err := d.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		for w := range 2 {
+			wg.Go(func() {
+				for n := w; ; n += 2 {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					it := *items[n%len(items)]
+					it.Key = fmt.Sprint("k", n%300)
+					if err := c.Put(ctx, &it); err != nil {
+						t.Error(err)
+						return
+					}
+					if _, err := c.Delete(ctx, fmt.Sprint("k", (n+77)%300)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		if _, err := c.Update(ctx, UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+		dir := fmt.Sprint("copy", i)
+		if err := d.checkpoint(ctx, snap.pin.v, dir, opt); err != nil {
+			t.Fatal(err)
+		}
+		close(stop)
+		wg.Wait()
+		is := mustOpen(t, dir, &Options{FS: fsys})
+		then, err := snap.Collection("main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameSayings(t, sayings(t, then, like, !opt.IndexOnly), sayings(t, mustCollection(t, is, "main"), like, !opt.IndexOnly))
+		checkSound(t, is, "of a state before")
+		mustClose(t, is)
+		snap.Close()
+	}
+}
+
+// secret is text that no compression can hide.
+func secret(n int) string {
+	return string(bytes.ToUpper(fmt.Appendf(nil, "%x", randomCodes(1, 256, uint64(n))[0])))
+}
+
+// Nothing of other collections, of what has gone or of vectors is in the files of what
+// leaves it out.
+func TestExtractHoldsNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, filepath.Join(dir, "db"), nil)
+	defer d.Close()
+	type told struct {
+		what, text string
+		in         func(CheckpointOptions) bool
+	}
+	var secrets []told
+	tell := func(what string, n int, in func(CheckpointOptions) bool) string {
+		s := secret(n)
+		secrets = append(secrets, told{what, s[len(s)-24:], in}) // beginnings may be shared
+		return s
+	}
+	for i, name := range []string{"mine", "theirs"} {
+		in := func(o CheckpointOptions) bool { return o.Collection == "" || o.Collection == name }
+		c, err := d.CreateCollection(ctx, name, pairsSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items := pairs(60, synth.Config{Seed: uint64(i)})
+		it := items[7]
+		it.Key = tell(name+" key", 10*i, in)
+		it.Labels = append(it.Labels, tell(name+" label", 10*i+1, in))
+		it.Fields = map[string]any{"title": tell(name+" field", 10*i+2, in)}
+		it.Payload = []byte(tell(name+" payload", 10*i+3, in))
+		vector := string(appendVector(nil, model.Dense(it.Vectors["image"])))
+		secrets = append(secrets, told{name + " vector", vector[1:], func(o CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
+		putAll(t, c, items)
+		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+		never := func(CheckpointOptions) bool { return false }
+		putAll(t, c, []*Item{{Key: "gone", Payload: []byte(tell(name+" deleted", 10*i+4, never))}, {Key: "was", Payload: []byte(tell(name+" replaced", 10*i+5, never))}})
+		if _, err := c.Delete(ctx, "gone"); err != nil {
+			t.Fatal(err)
+		}
+		putAll(t, c, []*Item{{Key: "was"}})
+	}
+	for i, opt := range []CheckpointOptions{{}, {Collection: "mine"}, {Collection: "theirs", IndexOnly: true}, {IndexOnly: true}} {
+		to := filepath.Join(dir, fmt.Sprint("copy", i))
+		if err := d.Checkpoint(ctx, to, opt); err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, content := range filesOf(t, to) {
+			all.WriteString(content)
+		}
+		for _, s := range secrets {
+			there := strings.Contains(all.String(), s.text)
+			if full := opt.Collection == "" && !opt.IndexOnly; full { // so that it is known to be found where it is
+				if s.in(opt) && !there { // what was deleted may be there, until tables are compacted
+					t.Errorf("%s is not in the files of a full checkpoint", s.what)
+				}
+			} else if there != s.in(opt) {
+				t.Errorf("%+v: %s is in the files: %v", opt, s.what, there)
+			}
+		}
+	}
+}
+
+// All kinds of keys that there are are copied, once, in their order.
+func TestExtractedKinds(t *testing.T) {
+	var want, got []byte
+	for kind := range 256 {
+		if err := codec.CheckKey([]byte{byte(kind)}); err == nil || !strings.Contains(err.Error(), "unknown kind") {
+			want = append(want, byte(kind))
+		}
+	}
+	for _, group := range extractedKinds {
+		if !slices.IsSorted(group) {
+			t.Errorf("% x is not ascending", group)
+		}
+		got = append(got, group...)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("% x are copied, there are % x", got, want)
+	}
+}
+
+// A space that is being built is completed in a copy of the collection, and is no part of
+// an index-only one.
+func TestExtractWhileBuilding(t *testing.T) {
+	fsys := vfs.NewMem()
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, pairs(80, synth.Config{}))
+	extracted := 0
+	check := func(what string) {
+		for _, only := range []bool{false, true} {
+			dir := fmt.Sprint("copy", extracted)
+			extracted++
+			if err := d.Checkpoint(ctx, dir, CheckpointOptions{Collection: "main", IndexOnly: only}); err != nil {
+				t.Error(err)
+				return
+			}
+			is := mustOpen(t, dir, &Options{FS: fsys})
+			c := mustCollection(t, is, "main")
+			if err := complete(c); err != nil {
+				t.Error(err)
+			}
+			spaces, err := c.Spaces(ctx)
+			if want := map[bool]int{false: 1, true: 0}[only]; what == "trained again" {
+				want++
+				if err != nil || len(spaces) != want {
+					t.Errorf("%s: spaces %+v, %v", what, spaces, err)
+				}
+			}
+			if n, err := c.CountWhere(ctx, "label = 'class1'"); n == 0 || err != nil {
+				t.Errorf("%s: %d items with a label, %v", what, n, err)
+			}
+			checkSound(t, is, what)
+			mustClose(t, is)
+		}
+	}
+	check("untrained")
+	for _, what := range []string{"trained", "trained again"} {
+		checked := false
+		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int) {
+			if phase == "encode" && !checked {
+				checked = true
+				check(what)
+			}
+		}}})
+		if err != nil || !checked {
+			t.Fatal(err, checked)
+		}
+	}
+}
+
+// Of a folder that is a copy of everything, what has been acknowledged is there, and what
+// was written together is there together.
+func TestFullCheckpointWhileWriting(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		if testing.Short() && noSync {
+			continue
+		}
+		fsys := vfs.NewMem()
+		d := mustOpen(t, "db", &Options{FS: fsys, NoSync: noSync})
+		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		acknowledged := 0
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				b := d.NewBatch()
+				for i := range 3 {
+					b.Put(c, &Item{Key: fmt.Sprint(n, "/", i), Code: []byte{byte(n), byte(i)}, Payload: make([]byte, 1000)})
+				}
+				if err := b.Commit(ctx); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				acknowledged = n + 1
+				mu.Unlock()
+			}
+		}()
+		for i := range 5 {
+			for {
+				mu.Lock()
+				least := acknowledged
+				mu.Unlock()
+				if least < 40*i {
+					continue
+				}
+				dir := fmt.Sprint("copy", i)
+				if err := d.Checkpoint(ctx, dir, CheckpointOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				is := mustOpen(t, dir, &Options{FS: fsys})
+				n, err := mustCollection(t, is, "main").Count()
+				if err != nil || n%3 != 0 || n < 3*least {
+					t.Errorf("%d items of %d, %v", n, 3*least, err)
+				}
+				checkSound(t, is, "a copy")
+				mustClose(t, is)
+				break
+			}
+		}
+		close(stop)
+		<-stopped
+		mustClose(t, d)
+	}
+}
+
+// A copy of a copy is the same, also index-only of what is so already.
+func TestCheckpointOfACheckpoint(t *testing.T) {
+	fsys := vfs.NewMem()
+	d := manyKinds(t, &Options{FS: fsys})
+	opt := CheckpointOptions{IndexOnly: true}
+	if err := d.Checkpoint(ctx, "once", opt); err != nil {
+		t.Fatal(err)
+	}
+	once := mustOpen(t, "once", &Options{FS: fsys})
+	defer once.Close()
+	for name, opt := range map[string]CheckpointOptions{"twice": opt, "whole": {}} {
+		if err := once.Checkpoint(ctx, name, opt); err != nil {
+			t.Fatal(err)
+		}
+		again := mustOpen(t, name, &Options{FS: fsys})
+		want, got := map[string]string{}, map[string]string{}
+		for d, into := range map[*DB]map[string]string{once: want, again: got} {
+			if err := forEach(d.store, nil, func(key, value []byte) error {
+				into[string(key)] = string(value)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(name, diff)
+		}
+		mustClose(t, again)
+	}
+}
+
+// Values are of any length that items may have; tables are not.
+func TestExtractOfLargeItems(t *testing.T) {
+	longTest(t)
+	dir := t.TempDir()
+	d := mustOpen(t, filepath.Join(dir, "db"), nil)
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][32]byte{}
+	payload := make([]byte, bulkFileBytes/2)
+	r := rand.NewChaCha8([32]byte{})
+	for i := range 4 {
+		_, _ = r.Read(payload)
+		key := fmt.Sprint(i)
+		want[key] = sha256.Sum256(payload)
+		if err := c.Put(ctx, &Item{Key: key, Code: []byte{byte(i)}, Payload: payload}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Checkpoint(ctx, filepath.Join(dir, "copy"), CheckpointOptions{Collection: "main"}); err != nil {
+		t.Fatal(err)
+	}
+	is := mustOpen(t, filepath.Join(dir, "copy"), nil)
+	defer is.Close()
+	tables, err := filepath.Glob(filepath.Join(dir, "copy", storeName, "*.sst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := 0
+	for _, path := range tables {
+		info, err := os.Stat(path)
+		if err != nil || info.Size() > bulkFileBytes*7/4 {
+			t.Errorf("%s has %d bytes, %v", path, info.Size(), err)
+		}
+		if info.Size() > bulkFileBytes/4 {
+			large++
+		}
+	}
+	if large < 2 {
+		t.Errorf("%d large tables", large)
+	}
+	for it, err := range mustCollection(t, is, "main").Items(ctx) {
+		if err != nil || want[it.Key] != sha256.Sum256(it.Payload) {
+			t.Fatalf("item %s: %v", it.Key, err)
+		}
+		delete(want, it.Key)
+	}
+	if len(want) > 0 {
+		t.Errorf("%d items are not there", len(want))
+	}
+}

@@ -1,0 +1,323 @@
+package db
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// indexOnlyOf makes an index-only copy of a database, and opens it.
+func indexOnlyOf(t testing.TB, d *DB, opts *Options) *DB {
+	t.Helper()
+	if err := d.Checkpoint(ctx, "index-only", CheckpointOptions{IndexOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	is := mustOpen(t, "index-only", opts)
+	t.Cleanup(func() { _ = is.Close() })
+	return is
+}
+
+// What an index-only collection lacks it says it lacks, what would change items is
+// refused, and spaces can be changed as ever.
+func TestIndexOnlyCollection(t *testing.T) {
+	var log strings.Builder
+	opts := &Options{
+		FS: vfs.NewMem(), UpdateItems: 1, UpdateInterval: time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	d := manyKinds(t, &Options{FS: opts.FS})
+	is := indexOnlyOf(t, d, opts)
+	c, was := mustCollection(t, is, "main"), mustCollection(t, d, "main")
+	items, full := allItems(t, c), allItems(t, was)
+	b := is.NewBatch()
+	for what, err := range map[string]error{
+		"put":      c.Put(ctx, full[0]),
+		"merge":    c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}),
+		"delete":   second(c.Delete(ctx, "k1")),
+		"where":    second(c.DeleteWhere(ctx, "label = 'class1'")),
+		"batch":    b.Put(c, full[0]),
+		"labels":   is.NewBatch().RegisterLabels(c, []string{"new"}),
+		"train":    second(c.Train(ctx, TrainOptions{})),
+		"update":   second(c.Update(ctx, UpdateOptions{})),
+		"reindex":  second(c.Reindex(ctx, ReindexOptions{})),
+		"restore":  second(c.RestoreRevision(ctx, 0, 1)),
+		"commit":   b.Commit(ctx),
+		"in space": second(mustInSpace(t, c, 1).Update(ctx, UpdateOptions{})),
+	} {
+		if !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "index-only") || strings.Count(err.Error(), "fddhdb: ") != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	features := Query{From: "image", To: "text", Vector: full[0].Vectors["image"], Rerank: RerankFeatures}
+	_, _, training := c.EvaluateTraining(ctx, TrainOptions{}, Evaluation{Queries: map[string][][]float32{"image": {features.Vector}}, Labels: [][]string{{"class1"}}})
+	for what, err := range map[string]error{
+		"rerank":   second(c.Search(ctx, features)),
+		"training": training,
+		"created":  second(is.CreateCollection(ctx, "other", Schema{Modalities: []Modality{{Name: "image", Dim: 3}}, IndexOnly: true})),
+	} {
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "index-only") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for i, it := range items {
+		var has []string
+		for _, m := range pairsSchema.Modalities {
+			if full[i].Vectors[m.Name] != nil {
+				has = append(has, m.Name)
+			}
+		}
+		if it.Vectors != nil || it.Sparse != nil || cmp.Diff(has, it.Modalities) != "" || full[i].Modalities != nil {
+			t.Errorf("item %d: %+v", i, it)
+		}
+	}
+
+	// A query by key has no features to start from, and starts from the code.
+	byCode, err := was.Search(ctx, Query{Key: "k5", To: "text", K: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byKey, err := c.Search(ctx, Query{Key: "k5", From: "image", To: "text", K: 9})
+	if err != nil || !sameHits(byCode.Hits, byKey.Hits) {
+		t.Errorf("by key: %+v, %v", byKey, err)
+	}
+	if _, err := c.Search(ctx, Query{Key: "k5", From: "sound", To: "text"}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("by a modality that is none: %v", err)
+	}
+	// Evaluation and encoding take the vectors that they are given.
+	e := Evaluation{Queries: map[string][][]float32{"image": {features.Vector}}, Labels: [][]string{{"class1"}}}
+	want, err := was.Evaluate(ctx, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Evaluate(ctx, e); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("%v, %s", err, cmp.Diff(want, got))
+	}
+	code, z, err := was.Encode("text", full[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code2, z2, err := c.Encode("text", full[0]); err != nil || cmp.Diff([]any{code, z}, []any{code2, z2}) != "" {
+		t.Errorf("encode: %x, %v", code2, err)
+	}
+	s, err := c.Stats()
+	if err != nil || !s.IndexOnly || s.Taught != 0 || s.Pending != 0 || s.Modalities[0].Items == 0 {
+		t.Errorf("stats %+v, %v", s, err)
+	}
+
+	// Spaces: each is complete, and nothing comes that would have to be coded.
+	spaces, err := c.Spaces(ctx)
+	if err != nil || len(spaces) != 2 || spaces[0].StatisticsBytes != 0 {
+		t.Fatalf("%+v, %v", spaces, err)
+	}
+	if err := c.Activate(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := c.Rollback(ctx); back != 2 || err != nil {
+		t.Fatal(back, err)
+	}
+	if err := c.PinRevision(ctx, 2, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	checkSound(t, is, "spaces changed")
+	if err := c.Drop(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := is.DropCollection(ctx, "mainly-news"); err != nil {
+		t.Fatal(err)
+	}
+	// Others are written to, of given codes too, and what has gone can be cleared away.
+	putAll(t, mustCollection(t, is, "codes"), []*Item{{Key: "x", Code: []byte{1, 2}}})
+	other, err := is.CreateCollection(ctx, "other", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, other, pairs(60, synth.Config{}))
+	mustTrain(t, other, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	if err := is.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	checkSound(t, is, "dropped")
+	mustClose(t, is)
+	is = mustOpen(t, "index-only", opts)
+	defer is.Close()
+	if diff := cmp.Diff(items, allItems(t, mustCollection(t, is, "main")), cmp.Transformer("", func(it Item) any { return []any{it.Key, it.Labels, it.Fields, it.Payload, it.Modalities} })); diff != "" {
+		t.Error(diff)
+	}
+	checkSound(t, is, "opened again")
+	mustClose(t, is)
+	if log.Len() > 0 {
+		t.Errorf("in the background: %s", &log)
+	}
+}
+
+func mustInSpace(t testing.TB, c *Collection, space uint32) *Collection {
+	t.Helper()
+	in, err := c.InSpace(space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// A program that knows versions of descriptors up to 0 does not open an index-only
+// collection, and this one none of a version to come.
+func TestIndexOnlyDescriptor(t *testing.T) {
+	fsys := vfs.NewMem()
+	d, _ := openForCheckpoints(t, fsys)
+	defer d.Close()
+	is := indexOnlyOf(t, d, &Options{FS: fsys})
+	b, err := get(is.store, codec.CollectionKey(codec.KindCollection, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored map[string]any
+	if err := json.Unmarshal(b, &stored); err != nil || stored["version"] != 1.0 || stored["index_only"] != true {
+		t.Fatalf("%s, %v", b, err)
+	}
+	for text, ok := range map[string]bool{
+		`{"version":0,"id":1,"name":"a","bits":8}`:                                                                 true,
+		`{"version":0,"id":1,"name":"a","modalities":[{"name":"x","dim":1}]}`:                                      true,
+		`{"version":1,"id":1,"name":"a","modalities":[{"name":"x","dim":1}],"index_only":true}`:                    true,
+		`{"version":0,"id":1,"name":"a","modalities":[{"name":"x","dim":1}],"index_only":true}`:                    false,
+		`{"version":1,"id":1,"name":"a","modalities":[{"name":"x","dim":1}]}`:                                      false,
+		`{"version":2,"id":1,"name":"a","modalities":[{"name":"x","dim":1}],"index_only":true}`:                    false,
+		`{"version":-1,"id":1,"name":"a","modalities":[{"name":"x","dim":1}]}`:                                     false,
+		`{"version":1,"id":1,"name":"a","bits":8,"index_only":true}`:                                               false,
+		`{"version":1,"id":1,"name":"a","bits":8,"modalities":[{"name":"x","dim":1}],"index_only":true,"more":{}}`: false,
+	} {
+		if _, err := decodeDescriptor([]byte(text)); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// Verify finds in an index-only collection what should not be there, and codes that are
+// not those of their labels.
+func TestVerifyIndexOnly(t *testing.T) {
+	fsys := vfs.NewMem()
+	d := manyKinds(t, &Options{FS: fsys})
+	is := indexOnlyOf(t, d, &Options{FS: fsys})
+	v := checkSound(t, is, "as it is")
+	s, err := mustCollection(t, is, "main").Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole := checkSound(t, d, "the original"); v.CodesUnchecked == 0 || v.CodesChecked == 0 || v.CodesChecked+v.CodesUnchecked != whole.CodesChecked+whole.CodesUnchecked {
+		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
+	}
+	copied := func(key []byte) []byte {
+		b, err := get(d.store, key)
+		if err != nil || b == nil {
+			t.Fatalf("%x: %v", key, err)
+		}
+		return b
+	}
+	first := func(prefix []byte) (key []byte) {
+		if err := forEach(d.store, prefix, func(k, _ []byte) error {
+			key = append([]byte{}, k...)
+			return errStopped
+		}); !errors.Is(err, errStopped) {
+			t.Fatal(err)
+		}
+		return key
+	}
+	counters, err := codec.DecodeCounters(copied(codec.CollectionKey(codec.KindCounters, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	labelled := allItems(t, mustCollection(t, d, "main"))[1]
+	if labelled.Codes["image"].From != "labels" {
+		t.Fatalf("%+v", labelled)
+	}
+	for what, c := range map[string]struct {
+		key, value []byte
+		says       string
+	}{
+		"features":   {codec.FeatureKey(1, 5, 0), []byte{1}, "index-only"},
+		"statistics": {codec.ChunkKey(codec.KindStatistics, 1, 2, 0), []byte{1}, "there is a chunk 0 of 0"},
+		"lessons":    {first(codec.NumberKey(codec.KindLessons, 1, 2)), nil, "index-only"},
+		"departures": {codec.OutboxKey(1, 2, 0), []byte{1}, "index-only"},
+		"pending":    {codec.OnlineRowsKey(1, 2, codec.SetPending, 0), []byte{1, 0}, "index-only"},
+		"counters":   {codec.CollectionKey(codec.KindCounters, 1), counters.Append(nil), "index-only"},
+		"labels":     {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
+		"code":       {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
+	} {
+		before, err := get(is.store, c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.value == nil {
+			c.value = copied(c.key)
+		}
+		if err := is.store.Set(c.key, c.value, nil); err != nil {
+			t.Fatal(err)
+		}
+		all, _ := findings(t, is, VerifyOptions{Deep: true})
+		found := false
+		for _, f := range all {
+			found = found || strings.Contains(f.Problem, c.says) && f.Collection == "main"
+		}
+		if !found {
+			t.Errorf("%s: %v", what, all)
+		}
+		if before == nil {
+			err = is.store.Delete(c.key, nil)
+		} else {
+			err = is.store.Set(c.key, before, pebble.Sync)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkSound(t, is, "as it was")
+}
+
+func mustRecord(t testing.TB, labels []uint32) []byte {
+	t.Helper()
+	b, err := (&codec.ItemRecord{Labels: labels}).Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Rows that wait for another code, as a label of theirs has just got a direction, keep the
+// one that they have: nothing in the background gives them another.
+func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
+	var log strings.Builder
+	fsys := vfs.NewMem()
+	d, items := openForCheckpoints(t, fsys)
+	defer d.Close()
+	c := mustCollection(t, d, "main")
+	for _, it := range items[:20] {
+		it.Labels = []string{"grown"}
+	}
+	putAll(t, c, items[:20])
+	if err := c.growLabels(ctx, 0, new(Update)); err != nil {
+		t.Fatal(err)
+	}
+	before := sayings(t, c, items, false)
+	is := indexOnlyOf(t, d, &Options{FS: fsys, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	only := mustCollection(t, is, "main")
+	spaces, err := only.Spaces(ctx)
+	if err != nil || spaces[0].Recode != 20 {
+		t.Fatalf("%+v, %v", spaces, err)
+	}
+	checkSound(t, is, "as it is")
+	sameSayings(t, before, sayings(t, only, items, false))
+	mustClose(t, is)
+	if log.Len() > 0 {
+		t.Errorf("in the background: %s", &log)
+	}
+}

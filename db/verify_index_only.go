@@ -1,0 +1,68 @@
+package db
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// What is different in an index-only collection: features and what is learned from them
+// are not there, and of codes only those of labels can be made again.
+
+// checkAbsent reports records that an index-only collection does not have.
+func (c *collectionVerifier) checkAbsent(prefix []byte, about Finding) {
+	n := 0
+	var first []byte
+	c.walkPrefix(prefix, about, func(key, _ []byte) {
+		if n++; n == 1 {
+			first = slices.Clone(key)
+		}
+	})
+	if n > 0 {
+		about.Problem = fmt.Sprintf("%d, and the collection is index-only", n)
+		c.found(about, first)
+	}
+}
+
+// checkIndexOnly looks for what an index-only collection does not have of a space.
+func (s *spaceVerifier) checkIndexOnly() {
+	if !s.IndexOnly {
+		return
+	}
+	s.checkAbsent(append(s.prefix(codec.KindOnlineRows), codec.SetPending), s.about("rows that the online step has not seen"))
+	s.checkAbsent(s.prefix(codec.KindLessons), s.about("lessons"))
+	s.checkAbsent(s.prefix(codec.KindOutbox), s.about("departures"))
+	if s.n.Building {
+		s.badCounter("the space is being built, and the collection is index-only")
+	}
+	if s.n.Checkpoint != 0 {
+		s.badCounter("the statistics are of revision %d, and the collection is index-only", s.n.Checkpoint)
+	}
+}
+
+// compareLabels compares codes of labels of a revision, and counts the others as
+// unchecked.
+func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *space, items []*verifiedItem) {
+	want := codec.NewCode(s.Bits())
+	for _, it := range items {
+		labelled := revision.model.LabelCode(want, it.labels)
+		if labelled {
+			s.done.CodesChecked++
+		} else {
+			s.done.CodesUnchecked++
+		}
+		for _, set := range sets {
+			x := set.rows.get(it.row)
+			if x == nil || x.state == carriedNone {
+				continue
+			}
+			switch {
+			case labelled:
+				set.compareCode(it.row, viewCode{want, codec.ProvenanceLabels}, nil)
+			case x.from == codec.ProvenanceLabels:
+				set.bad(fmt.Sprintf("code of row %d", it.row), set.block(codec.KindRowCodes, it.row), "of labels, and it has none that the model knows")
+			}
+		}
+	}
+}
