@@ -38,9 +38,12 @@ fuzz:
 	  done; \
 	done
 
-# Random histories of spaces for SOAKTIME; a failure names its seed.
+# Random histories of spaces, and random damage that is repaired, for SOAKTIME each; a
+# failure names its seed. And every change to a file that fails in a repair.
 soak:
 	$(GO) test -race -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME)
+	$(GO) test -race -timeout 0 -run '^TestRepairOfRandomDamage$$' ./db -args -soak $(SOAKTIME)
+	$(GO) test -timeout 0 -run '^TestEveryFailedChangeOfARepair$$' ./db -args -soak 1s
 
 # Interleavings of backups and prunes, and processes that are killed while they do both.
 backups:

@@ -96,7 +96,7 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	if err != nil {
 		return nil, err
 	}
-	files, err := sources(fsys, dir)
+	files, err := backupSources(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +110,9 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	return m, err
 }
 
-// sources returns the files of a folder, and of those in it, that make a database: without
+// backupSources returns the files of a folder, and of those in it, that make a database: without
 // locks, and without the side file, which tells of what became of one folder.
-func sources(fsys vfs.FS, dir string) ([]backup.Source, error) {
+func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 	var all []backup.Source
 	var walk func(path string) error
 	walk = func(path string) error {

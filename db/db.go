@@ -104,6 +104,9 @@ func (d *DB) open(exists bool) error {
 		}
 	}
 	if !d.opts.ReadOnly {
+		if err := finishRepair(d.opts.FS, d.dir); err != nil {
+			return annotate(err, "open %s", d.dir)
+		}
 		if err := removeLeftovers(d.opts.FS, d.dir); err != nil {
 			return annotate(err, "open %s", d.dir)
 		}

@@ -49,7 +49,8 @@
 // further writes with ErrFailed and goes on answering reads; closing and opening
 // it recovers every acknowledged write. The fate of the write that failed is
 // unknown until then. Damage at the end of the log costs the latest commits, whole: Open
-// succeeds then, and Recovery tells which are missing.
+// succeeds then, and Recovery tells which are missing. Verify finds damage, and Repair
+// saves what can be saved.
 //
 // A database keeps its format: later versions open it, and Upgrade brings it to theirs.
 //

@@ -25,6 +25,8 @@ import (
 //	checkpoints/  what a backup reads, while one is going on
 //	restoring/    what a restore has fetched, until the marker is written
 //
+// and where it has been repaired what repair_swap.go names.
+//
 // A folder without marker is no database. While one is being made, the store is
 // in creating/, renamed when it is complete, and the marker follows, so that an
 // interrupted creation is recognised and done again.
@@ -65,8 +67,11 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 		return false, false, fmt.Errorf("%w: %s: a restore to it has been interrupted, or is going on: restore it again", ErrNotDatabase, dir)
 	}
 	for _, name := range names {
+		if strings.HasPrefix(name, damagedPrefix) {
+			continue
+		}
 		switch name {
-		case lockName, storeName, creatingName, ingestName, checkpointsName, MarkerName + ".tmp", commitsName, commitsName + ".tmp":
+		case lockName, storeName, creatingName, ingestName, checkpointsName, repairingName, repairedName, MarkerName + ".tmp", commitsName, commitsName + ".tmp":
 		default:
 			return false, false, nil
 		}

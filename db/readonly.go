@@ -72,6 +72,9 @@ func (readFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
 // openDatabaseStore opens the store of a database, for reading only where the options say so.
 func openDatabaseStore(dir string, opts *Options, logger *storeLogger) (*pebble.DB, error) {
 	path := opts.FS.PathJoin(dir, storeName)
+	if _, err := opts.FS.Stat(path); opts.ReadOnly && errors.Is(err, fs.ErrNotExist) {
+		path = opts.FS.PathJoin(dir, repairedName) // a repair that was interrupted in the last step
+	}
 	if err := checkStoreFormat(opts.FS, dir, path); err != nil {
 		return nil, err
 	}

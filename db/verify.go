@@ -26,6 +26,8 @@ type VerifyOptions struct {
 	// Progress, if not nil, hears what is being looked at and how many records have been
 	// read so far. It is called by the goroutine that called Verify.
 	Progress func(stage string, records int)
+
+	storeOnly bool // the side file is not looked at
 }
 
 // A Finding is something that is wrong with what is stored.
@@ -98,7 +100,12 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	store, err := openDatabaseStore(dir, &opts, &storeLogger{log: opts.Logger})
+	return verifyStore(ctx, &opts, dir, opt, found)
+}
+
+// verifyStore is VerifyFolder for a folder that is locked, with options that say ReadOnly.
+func verifyStore(ctx context.Context, opts *Options, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
+	store, err := openDatabaseStore(dir, opts, &storeLogger{log: opts.Logger})
 	if errors.Is(err, ErrCorrupt) {
 		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + problem(errors.Unwrap(err))})
 	} else if err != nil {
@@ -132,7 +139,9 @@ func verify(ctx context.Context, fsys vfs.FS, dir string, store *pebble.DB, opt 
 	err := recovered(func() error {
 		v.tables(fsys, dir, store)
 		v.database()
-		v.commits(dir, side, sideErr)
+		if !opt.storeOnly {
+			v.commits(dir, side, sideErr)
+		}
 		for _, d := range v.catalogue() {
 			v.collection(d)
 		}

@@ -203,12 +203,21 @@ func (c *codeVerifier) compareCode(row uint32, want viewCode, fused []float64) {
 		return // reported before
 	}
 	code := c.code(codec.NewCode(c.Bits()), x.number)
-	if slices.Equal(code, want.code) {
-		return
+	wrong := wrongBits(code, want.code, fused)
+	switch {
+	case wrong == 0:
+	case fused == nil:
+		c.bad(record, key, "it is not that of its labels: %d bits differ", wrong)
+	default:
+		c.bad(record, key, "it is not that of its features: %d bits differ", wrong)
 	}
+}
+
+// wrongBits returns how many bits of a code are not those that are wanted, where those
+// whose sign may depend on rounding do not count; fused is nil for a code of labels.
+func wrongBits(code, want codec.Code, fused []float64) int {
 	if fused == nil {
-		c.bad(record, key, "it is not that of its labels: %d bits differ", codec.Distance(code, want.code))
-		return
+		return codec.Distance(code, want)
 	}
 	largest := 0.0
 	for _, z := range fused {
@@ -216,17 +225,14 @@ func (c *codeVerifier) compareCode(row uint32, want viewCode, fused []float64) {
 	}
 	wrong := 0
 	for j, z := range fused {
-		if code.Bit(j) != want.code.Bit(j) && math.Abs(z) > tieTolerance*largest {
+		if code.Bit(j) != want.Bit(j) && math.Abs(z) > tieTolerance*largest {
 			wrong++
 		}
 	}
-	if wrong > 0 {
-		c.bad(record, key, "it is not that of its features: %d bits differ", wrong)
-	}
+	return wrong
 }
 
 // compareProjection compares the projection of a row with the one that it is to have.
-// Rounding may move a number by one.
 func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	key := s.projectionKey(row)
 	if s.lost(key) {
@@ -252,14 +258,20 @@ func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 		s.bad(record, key, "its features give none")
 	case !found || len(entry) != len(want):
 		// as it should be, or reported before
-	default:
-		for j := 4; j < len(want); j++ {
-			if d := int(int8(entry[j])) - int(int8(want[j])); d < -1 || d > 1 {
-				s.bad(record, key, "it is not that of its features")
-				return
-			}
+	case !sameProjection(entry, want):
+		s.bad(record, key, "it is not that of its features")
+	}
+}
+
+// sameProjection reports whether projections of the same length are the same but for
+// rounding, which may move a number by one.
+func sameProjection(entry, want []byte) bool {
+	for j := 4; j < len(want); j++ {
+		if d := int(int8(entry[j])) - int(int8(want[j])); d < -1 || d > 1 {
+			return false
 		}
 	}
+	return true
 }
 
 // recomputeLabels compares codes of labels of a revision that is not kept: mostly they

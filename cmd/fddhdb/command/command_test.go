@@ -137,7 +137,9 @@ func TestContract(t *testing.T) {
 		"restore":     "json id before database skip-verify",
 		"prune":       "json keep dry-run",
 		"alter":       "",
-		"repair":      "", "upgrade": "", "explore": "",
+		"repair":      "json dry-run",
+		"upgrade":     "json dry-run",
+		"explore":     "",
 	} {
 		cmd, rest, err := root.Find([]string{verb})
 		if err != nil || len(rest) > 0 || cmd.Name() != verb {

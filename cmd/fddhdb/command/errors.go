@@ -74,8 +74,9 @@ func message(err error) string {
 	if errors.Is(err, context.Canceled) {
 		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}
-	if errors.Is(err, db.ErrCorrupt) && !errors.Is(err, backup.ErrDamaged) {
-		text += ": the stored data is damaged, go back to a copy of the folder"
+	var lost *notSavedError
+	if errors.Is(err, db.ErrCorrupt) && !errors.As(err, &lost) && !errors.Is(err, backup.ErrDamaged) {
+		text += ": the stored data is damaged: restore a backup, or let fddhdb repair save what can be saved"
 	}
 	return text
 }

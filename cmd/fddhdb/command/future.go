@@ -38,7 +38,6 @@ func futureCommands() []*cobra.Command {
 	for _, verb := range []struct{ use, short string }{
 		{"alter DIR", "Add modalities and fields to a collection"},
 		{"explore DIR", "Look at a database in the browser"},
-		{"repair DIR", "Mend a damaged database"},
 	} {
 		cmds = append(cmds, &cobra.Command{
 			Use: verb.use, Short: verb.short, GroupID: groupFuture,

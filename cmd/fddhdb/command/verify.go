@@ -122,20 +122,28 @@ func (l *findingList) finish(v *db.Verification, deep bool) error {
 func (l *findingList) end(findings int, figures any, text string) error {
 	switch {
 	case l.json:
-		b, err := json.Marshal(figures)
-		if err != nil {
+		if err := l.endJSON(figures); err != nil {
 			return err
 		}
-		if !l.begun {
-			l.begin()
-		}
-		l.env.printf("],%s\n", b[1:])
 	case findings == 0:
 		l.env.printf("OK: %s\n", text)
 	}
 	if findings > 0 {
 		return fmt.Errorf("%w: %s", l.damage, plural(findings, "finding", "findings"))
 	}
+	return nil
+}
+
+// endJSON prints the figures that follow the findings in JSON.
+func (l *findingList) endJSON(figures any) error {
+	b, err := json.Marshal(figures)
+	if err != nil {
+		return err
+	}
+	if !l.begun {
+		l.begin()
+	}
+	l.env.printf("],%s\n", b[1:])
 	return nil
 }
 

@@ -1,0 +1,97 @@
+package command
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func repairCommand(e *env) *cobra.Command {
+	var o common
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:     "repair DIR",
+		Short:   "Mend a damaged database",
+		GroupID: groupLook,
+		Long: prose(`
+			Repair makes a sound store of what can be read of a damaged one, also where the
+			database does not open any more. What follows from items, models and what items have
+			taught is made again: keys, sets, counters, indexes, codes. It prints what could
+			not be saved, a line each, and the exit code is then 3. The new store is verified as
+			by verify --deep before it takes the place of the old one; that stays in the folder
+			of the database, as damaged-TIME, until you delete it. Where verify --deep finds
+			nothing, repair does nothing.
+
+			It needs disk space for a second store. When it is interrupted nothing is lost, and
+			it can be run again. With --dry-run it does everything but the last step, to tell
+			what would be lost.`),
+		Example: example(`
+			fddhdb repair wiki.db --dry-run
+			fddhdb repair wiki.db`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if isFile(args[0]) {
+				return usageErrorf("not a database: %s is a file; a database is a folder", args[0])
+			}
+			p := e.newProgress()
+			defer p.end()
+			opt := db.RepairOptions{DryRun: dryRun}
+			if p != nil {
+				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
+			}
+			list := findingList{env: e, json: o.json}
+			r, err := db.Repair(cmd.Context(), args[0], nil, opt, list.print)
+			if err != nil {
+				list.abort()
+				return openError(args[0], err)
+			}
+			if err := list.finishRepair(r, args[0], dryRun); err != nil {
+				return err
+			}
+			if r.Findings > 0 {
+				return &notSavedError{r.Findings}
+			}
+			return nil
+		},
+	}
+	o.registerJSON(cmd)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be lost, and change nothing")
+	return cmd
+}
+
+// A notSavedError is about what was lost by damage. It is a db.ErrCorrupt, for the exit
+// code.
+type notSavedError struct{ findings int }
+
+func (e *notSavedError) Error() string {
+	return plural(e.findings, "finding", "findings") + ": something could not be saved"
+}
+
+func (e *notSavedError) Is(target error) bool { return target == db.ErrCorrupt }
+
+// finishRepair prints what comes after what could not be saved.
+func (l *findingList) finishRepair(r *db.Repairing, dir string, dryRun bool) error {
+	if l.json {
+		return l.endJSON(repairJSON{OK: r.Findings == 0, Repairing: r})
+	}
+	items := plural(r.Items, "item", "items")
+	switch {
+	case !r.Damaged:
+		l.env.printf("OK: nothing to repair, %s\n", items)
+	case dryRun:
+		l.env.printf("it can be repaired, with %s; nothing has been changed\n", items)
+	case r.DamagedDir == "":
+		l.env.printf("repaired: %s\n", items)
+	default:
+		l.env.printf("repaired: %s; the damaged store is now %s: delete it when you do not need it any more\n", items, filepath.Join(dir, r.DamagedDir))
+	}
+	return nil
+}
+
+// repairJSON is what repair prints besides the findings.
+type repairJSON struct {
+	OK bool `json:"ok"`
+	*db.Repairing
+}

@@ -1,0 +1,197 @@
+package db
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// mend makes what has been put into the new store sound.
+func (m *mender) mend() error {
+	m.at(0, "collections")
+	all, err := m.catalogue()
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if err := m.collection(d); err != nil {
+			return err
+		}
+	}
+	return m.flush()
+}
+
+// catalogue mends names and descriptors of collections, and the records of the
+// database, and returns the collections by number. What belongs to none goes.
+func (m *mender) catalogue() ([]*descriptor, error) {
+	names := map[uint32]string{}
+	next := uint32(1)
+	err := forEach(m.store, []byte{codec.KindName}, func(key, value []byte) error {
+		if len(value) == 4 && checkName("collection", string(key[1:])) == nil {
+			names[binary.BigEndian.Uint32(value)] = string(key[1:])
+		}
+		return m.delete(key) // and written again below
+	})
+	if err != nil {
+		return nil, err
+	}
+	taken := map[string]bool{}
+	var all []*descriptor
+	for _, id := range slices.Sorted(maps.Keys(m.collections)) {
+		d, err := m.descriptor(id, names)
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			if err := m.dropCollection(id); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if id < maxRows-1 {
+			next = max(next, id+1)
+		}
+		if name := d.Name; taken[name] {
+			for i := id; taken[d.Name]; i++ {
+				d.Name = fmt.Sprintf("%.200s-%d", name, i)
+			}
+			m.found(Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("another collection is named %q, too: this one is renamed", name)})
+		}
+		taken[d.Name] = true
+		all = append(all, d)
+	}
+	for _, d := range all {
+		b, err := d.encode()
+		if err == nil {
+			err = m.set(codec.CollectionKey(codec.KindCollection, d.ID), b)
+		}
+		if err == nil {
+			err = m.set(codec.NameKey(d.Name), binary.BigEndian.AppendUint32(nil, d.ID))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := m.database(next); err != nil {
+		return nil, err
+	}
+	return all, m.flush()
+}
+
+// database mends the records of the database, of which the number of the next collection
+// is at least next.
+func (m *mender) database(next uint32) error {
+	if b, err := get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
+		return err
+	} else if len(b) == 4 {
+		next = max(next, binary.BigEndian.Uint32(b))
+	}
+	b, err := get(m.store, codec.DatabaseKey(codec.RecordSequence))
+	if err != nil {
+		return err
+	}
+	if len(b) != 8 {
+		// Each commit has taken one of the numbers of the storage engine, or more.
+		b = binary.BigEndian.AppendUint64(nil, m.newest)
+		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, more than there can have been", m.newest)}.at(codec.DatabaseKey(codec.RecordSequence)))
+	}
+	i := m.identity()
+	want := map[byte][]byte{
+		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.format)), codec.RecordSequence: b,
+		codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next),
+	}
+	if i.format >= FormatIdentity {
+		want[codec.RecordUUID] = i.uuid[:]
+	}
+	err = forEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
+		if want[key[1]] == nil {
+			return m.delete(key)
+		}
+		return nil
+	})
+	for record, value := range want {
+		if err == nil {
+			err = m.set(codec.DatabaseKey(record), value)
+		}
+	}
+	return err
+}
+
+// identity returns format and UUID of the database, or what can be concluded: the side
+// file has the UUID, too, and only databases of its format have either.
+func (m *mender) identity() identity {
+	i := identity{format: m.format, uuid: m.uuid}
+	side, err := readCommits(m.opts.FS, m.dir)
+	if i.uuid == (identity{}).uuid && err == nil {
+		i.uuid = side.uuid
+	}
+	known := i.uuid != (identity{}).uuid
+	switch {
+	case i.format >= MinFormat:
+	case known:
+		i.format = FormatIdentity
+	default:
+		i.format = FormatFirst
+		m.found(Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}.at(codec.DatabaseKey(codec.RecordFormat)))
+	}
+	if i.format >= FormatIdentity && !known {
+		i.uuid = newUUID()
+		m.found(Finding{Record: "UUID", Problem: "lost: the database has got a new one"}.at(codec.DatabaseKey(codec.RecordUUID)))
+	}
+	return i
+}
+
+// descriptor returns that of a collection; where it is lost, what can be concluded, nil
+// if nothing.
+func (m *mender) descriptor(id uint32, names map[uint32]string) (*descriptor, error) {
+	key := codec.CollectionKey(codec.KindCollection, id)
+	b, err := get(m.store, key)
+	if err != nil {
+		return nil, err
+	}
+	d, err := decodeDescriptor(b)
+	if err == nil && d.ID != id {
+		err = fmt.Errorf("it is of number %d", d.ID)
+	}
+	if err == nil {
+		return d, nil
+	}
+	why := "missing"
+	if b != nil {
+		why = problem(err)
+	}
+	// Something of a collection that is gone may be left, and is no loss.
+	counters, err := get(m.store, codec.CollectionKey(codec.KindCounters, id))
+	if err != nil {
+		return nil, err
+	}
+	_, named := names[id]
+	if b == nil && !named && counters == nil && !m.lostAny(key) {
+		return nil, nil
+	}
+	d, err = m.conclude(id, names[id])
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		m.found(Finding{Collection: fmt.Sprintf("number %d", id), Record: "descriptor", Problem: why + ", and nothing tells what items of the collection hold: all of it is lost"}.at(key))
+		return nil, nil
+	}
+	m.found(Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("%s: what it said is concluded from the records of the collection, number %d; names that are lost are made up", why, id)}.at(key))
+	return d, nil
+}
+
+// dropCollection deletes everything of a collection.
+func (m *mender) dropCollection(id uint32) error {
+	for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
+		for _, kind := range kinds {
+			if err := m.deleteAll(codec.CollectionKey(kind, id)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

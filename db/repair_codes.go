@@ -1,0 +1,340 @@
+package db
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// mendCodes gives all items their codes: those that are stored, where they are what the
+// revision that they name gives, and others by the present revision.
+func (s *spaceMender) mendCodes() error {
+	s.views = nil
+	for _, view := range s.space.views {
+		v, err := s.readCodes(codeKeys{s.ID, s.space, view}, s.n, nil)
+		if err != nil {
+			return err
+		}
+		s.views = append(s.views, v)
+	}
+	verifier, done := s.verifier(nil)
+	t := newBulkTables(s.d, s.c)
+	coded := uint64(0)
+	work := t.task(func(first *tableStream) error {
+		stream := func() *tableStream { return &tableStream{ctx: first.ctx, tables: t} }
+		projections := newBlockStream(first, s.space.projections(s.ID).block(codec.KindProjection, 0), s.space.projectionBytes(), 0)
+		p := &codePass{spaceMender: s, verifier: verifier, projections: projections}
+		for it := s.items.Iterator(); it.HasNext(); {
+			row := it.Next()
+			if s.n.Building && uint64(row) >= s.n.Built && !s.hasStored(row) {
+				continue
+			}
+			if err := p.add(row); err != nil {
+				return err
+			}
+		}
+		if err := p.flush(); err != nil {
+			return err
+		}
+		if err := projections.flush(); err != nil {
+			return err
+		}
+		coded = p.coded
+		s.n.Sets = nil
+		for _, v := range s.views {
+			n, err := v.write(stream)
+			if err != nil {
+				return err
+			}
+			s.n.Sets = append(s.n.Sets, n)
+		}
+		return nil
+	})
+	// What is stored is read from the snapshot.
+	for _, kind := range []byte{codec.KindRowCodes, codec.KindCodes, codec.KindCodeRows, codec.KindProjection, codec.KindSubstring} {
+		if err := s.deleteAll(s.prefix(kind)); err != nil {
+			return err
+		}
+	}
+	err := s.flush()
+	if err == nil {
+		err = t.commit(s.ctx, []task{work})
+	}
+	s.n.Coded = coded
+	if !s.n.Building {
+		s.n.Built, s.n.Activate = 0, false
+	}
+	if cerr := done(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// hasStored reports whether a row has a code in any view.
+func (s *spaceMender) hasStored(row uint32) bool {
+	return slices.ContainsFunc(s.views, func(v *viewMender) bool {
+		code, _ := v.stored(row)
+		return code != nil
+	})
+}
+
+// A codePass goes through the items of a space in order of rows.
+type codePass struct {
+	*spaceMender
+	verifier    *spaceVerifier
+	projections *blockStream // of the store that is made
+	coded       uint64
+
+	items []*verifiedItem
+	block []byte      // key of the block of projections that was looked at last
+	last  codec.Block // that block
+}
+
+func (p *codePass) add(row uint32) error {
+	it, err := p.verifier.item(row)
+	if err != nil {
+		return err
+	}
+	if p.items = append(p.items, it); len(p.items) == recomputedBlock {
+		return p.flush()
+	}
+	return nil
+}
+
+// flush gives the items that have been collected their codes.
+func (p *codePass) flush() error {
+	s := p.spaceMender
+	byRevision := map[uint32][]int{}
+	for i, it := range p.items {
+		revision := p.revision(it.row)
+		if s.kept[revision] == nil {
+			revision = 0
+		}
+		byRevision[revision] = append(byRevision[revision], i)
+	}
+	made := make([]*recomputedItem, len(p.items))
+	var rest []int
+	for revision, at := range byRevision {
+		if revision == 0 || s.other[revision] {
+			rest = append(rest, at...)
+			continue
+		}
+		got, err := p.recompute(s.kept[revision], at)
+		if err != nil {
+			return err
+		}
+		for j, i := range at {
+			if p.fits(p.items[i], &got[j]) {
+				made[i] = &got[j]
+			} else {
+				rest = append(rest, i)
+			}
+		}
+	}
+	got, err := p.recompute(s.space, rest)
+	if err != nil {
+		return err
+	}
+	again := map[int]bool{}
+	for j, i := range rest {
+		made[i], again[i] = &got[j], true
+	}
+	for i, it := range p.items {
+		store := p.keep
+		if again[i] {
+			store = p.replace
+		}
+		if err := store(it, made[i]); err != nil {
+			return err
+		}
+	}
+	p.items = p.items[:0]
+	return s.ctx.Err()
+}
+
+// revision returns the revision that the codes of a row are of, 0 where they do not
+// agree or there are none.
+func (p *codePass) revision(row uint32) uint32 {
+	revision := uint32(0)
+	for _, v := range p.views {
+		x := v.rows.get(row)
+		if x == nil || x.state == carriedNone {
+			continue
+		}
+		if revision != 0 && revision != x.revision || uint64(x.revision) > p.n.Revision {
+			return 0
+		}
+		revision = x.revision
+	}
+	return revision
+}
+
+// recompute makes the codes of items, by their places, with a revision.
+func (p *codePass) recompute(sp *space, at []int) ([]recomputedItem, error) {
+	items := make([]*verifiedItem, len(at))
+	for j, i := range at {
+		items[j] = p.items[i]
+	}
+	out := make([]recomputedItem, len(items))
+	runs := (len(items) + encodeRun - 1) / encodeRun
+	err := parallelBy(p.ctx, allWorkers(), 1, runs, func(run int) error {
+		return recovered(func() error {
+			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
+			sp.recomputeRun(items[from:to], out[from:to])
+			return nil
+		})
+	})
+	return out, err
+}
+
+// fits reports whether what is stored of the codes of an item is what it gives. A code
+// that is lost fits.
+func (p *codePass) fits(it *verifiedItem, got *recomputedItem) bool {
+	if got.err != nil {
+		return false
+	}
+	code := codec.NewCode(p.space.Bits)
+	labelled := !p.recode.Contains(it.row) && p.space.model.LabelCode(code, it.labels)
+	for i, v := range p.views {
+		want := got.enc.in(i)
+		x := v.rows.get(it.row)
+		has := x != nil && x.state != carriedNone
+		switch {
+		case has != (want.code != nil):
+			return false
+		case !has:
+			continue
+		case x.from != want.from, labelled && x.from != codec.ProvenanceLabels: // a label has got a direction since
+			return false
+		}
+		if stored := v.codes.of(x.number); stored != nil {
+			code.SetBytes(stored)
+			if wrongBits(code, want.code, got.fused[i]) > 0 {
+				return false
+			}
+		} else if x.number >= maxRows-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// projection returns the projection of a row as it is stored, nil where it has none that
+// can be one.
+func (p *codePass) projection(row uint32) []byte {
+	key := p.verifier.projectionKey(row)
+	if !bytes.Equal(key, p.block) {
+		p.block, p.last = key, codec.Block{}
+		if b, err := get(p.verifier.snap, key); err == nil && b != nil {
+			if block, err := codec.DecodeBlock(b); err == nil {
+				p.last = block
+			}
+		}
+	}
+	entry, found := p.last.Lookup(byte(row))
+	if !found || checkProjection(entry, p.space.Bits) != nil {
+		return nil
+	}
+	return entry
+}
+
+// keep keeps the codes of an item, and makes what is lost of them as its revision does.
+func (p *codePass) keep(it *verifiedItem, made *recomputedItem) error {
+	for i, v := range p.views {
+		want := made.enc.in(i)
+		if want.code == nil {
+			continue
+		}
+		x := v.rows.get(it.row)
+		if stored := v.codes.of(x.number); stored == nil {
+			x.number = v.codes.put(x.number, want.code.AppendBytes(nil, p.space.Bits))
+		} else if code := codec.NewCode(p.space.Bits); true {
+			code.SetBytes(stored) // perhaps put there for another row, a moment ago
+			if wrongBits(code, want.code, made.fused[i]) > 0 {
+				if err := v.give(it.row, want.code.AppendBytes(nil, p.space.Bits), want.from, x.revision); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	entry := p.projection(it.row)
+	if want := made.enc.projection; (entry == nil) != (want == nil) || entry != nil && !sameProjection(entry, want) {
+		entry = want
+	}
+	if made.enc.hasCode() {
+		p.done.CodesKept++
+	}
+	return p.stored(it.row, entry)
+}
+
+// replace gives an item the codes of the present revision, unless those that it has are of
+// one that is not kept and can be right.
+func (p *codePass) replace(it *verifiedItem, made *recomputedItem) error {
+	if made.err != nil {
+		p.uncodable.Add(it.row)
+		p.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, p.ID, it.row), "no code can be made of what is stored of it: %s", problem(made.err))
+		for _, v := range p.views {
+			v.take(it.row)
+		}
+		return nil
+	}
+	if p.unchecked(it.row, made) {
+		entry := p.projection(it.row)
+		if made.enc.projection == nil || entry == nil {
+			entry = made.enc.projection
+		}
+		p.done.CodesKept++
+		return p.stored(it.row, entry)
+	}
+	for i, v := range p.views {
+		want := made.enc.in(i)
+		if want.code == nil {
+			v.take(it.row)
+			continue
+		}
+		if err := v.give(it.row, want.code.AppendBytes(nil, p.space.Bits), want.from, p.space.Revision); err != nil {
+			return err
+		}
+	}
+	p.recode.Remove(it.row)
+	if made.enc.hasCode() {
+		p.done.CodesMade++
+	}
+	return p.stored(it.row, made.enc.projection)
+}
+
+// stored counts an item and writes its projection.
+func (p *codePass) stored(row uint32, projection []byte) error {
+	if p.hasStored(row) {
+		p.coded++
+	}
+	if projection == nil {
+		return nil
+	}
+	return p.projections.set(row, projection)
+}
+
+// unchecked reports whether the codes of an item are of a revision that is not kept, and
+// can be right.
+func (p *codePass) unchecked(row uint32, made *recomputedItem) bool {
+	revision := p.revision(row)
+	if revision == 0 || p.kept[revision] != nil {
+		return false
+	}
+	verifier := codeVerifier{spaceVerifier: p.verifier}
+	for i, v := range p.views {
+		stored, x := v.stored(row)
+		if (stored == nil) != (made.enc.in(i).code == nil) {
+			return false
+		}
+		verifier.codeKeys, verifier.n = v.codeKeys, codec.CodeCounters{NextCode: v.codes.next}
+		if stored != nil && verifier.checkRowCode(row, codec.RowCode{Code: x.number, Provenance: x.from, Revision: x.revision}) != nil {
+			return false
+		}
+		if stored != nil && made.enc.in(i).from == codec.ProvenanceLabels && x.from != codec.ProvenanceLabels && !p.recode.Contains(row) {
+			return false
+		}
+	}
+	return true
+}

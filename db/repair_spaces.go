@@ -1,0 +1,387 @@
+package db
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// mendSpaces mends all spaces and completes the counters by what there is of them.
+func (c *collectionMender) mendSpaces() error {
+	stored := map[uint32]codec.SpaceCounters{}
+	for _, n := range c.counters.Spaces {
+		stored[uint32(n.ID)] = n
+	}
+	ids := map[uint32]bool{}
+	for id := range stored {
+		ids[id] = true
+	}
+	last := uint32(0)
+	for id := range c.seen.spaces {
+		if id > 0 && id < maxRows-1 {
+			last = max(last, id)
+		}
+	}
+	if !c.counted || c.lostAny(c.countersKey()) {
+		for id := range c.seen.spaces {
+			ids[id] = ids[id] || id > 0 && id < maxRows-1
+		}
+	}
+	active, previous := c.counters.ActiveSpace, c.counters.PreviousSpace
+	c.counters.Spaces = nil
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		if !ids[id] {
+			continue
+		}
+		c.counters.NextSpace = max(c.counters.NextSpace, uint64(id)+1)
+		n, known := stored[id]
+		if !known {
+			n = codec.SpaceCounters{ID: uint64(id)}
+		}
+		var kept bool
+		var err error
+		if c.codesOnly() {
+			if kept = id == 1; kept {
+				continue // below
+			}
+		} else {
+			n, kept, err = c.mendSpace(n, known)
+		}
+		if err != nil {
+			return err
+		}
+		if kept {
+			c.counters.Spaces = append(c.counters.Spaces, n)
+		}
+		ids[id] = kept
+	}
+	if c.codesOnly() {
+		n, err := c.writeGiven()
+		if err != nil {
+			return err
+		}
+		ids[1], c.counters.Spaces = true, []codec.SpaceCounters{n}
+	}
+	// What belongs to no space is left over from some that are gone.
+	for id := range c.seen.spaces {
+		if !ids[id] {
+			for _, kind := range spaceKinds {
+				if err := c.deleteAll(codec.NumberKey(kind, c.ID, id)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	c.counters.NextSpace = max(c.counters.NextSpace, uint64(last)+1)
+	c.chooseActive(active, previous)
+	return nil
+}
+
+// chooseActive makes sure that the active space, and the one before, are there.
+func (c *collectionMender) chooseActive(active, previous uint64) {
+	newest := uint64(0)
+	complete := map[uint64]bool{}
+	for _, n := range c.counters.Spaces {
+		if !n.Building {
+			complete[n.ID] = true
+			newest = max(newest, n.ID)
+		}
+	}
+	if !complete[previous] || previous == active {
+		previous = 0
+	}
+	if !complete[active] {
+		was := active
+		if active = newest; previous != 0 {
+			active, previous = previous, 0
+		}
+		if was != 0 || active != 0 && c.counted {
+			now := "there is none now"
+			if active != 0 {
+				now = fmt.Sprintf("space %d is now", active)
+			}
+			c.bad("counters", c.countersKey(), "the active space was %d: %s", was, now)
+		}
+	}
+	c.counters.ActiveSpace, c.counters.PreviousSpace = active, previous
+}
+
+// A spaceMender is what is known of the learned space that is being mended.
+type spaceMender struct {
+	*collectionMender
+	n      codec.SpaceCounters
+	space  *space            // as its present revision has it
+	kept   map[uint32]*space // revisions
+	other  map[uint32]bool   // of these, those that are lost and have the projections of another one
+	known  bool              // the counters were stored
+	report json.RawMessage   // of its training
+
+	views           []*viewMender
+	recode          *roaring.Bitmap
+	uncodable       *roaring.Bitmap // rows whose features give no code
+	taught, pending *roaring.Bitmap
+}
+
+func (s *spaceMender) id() uint32              { return uint32(s.n.ID) }
+func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.ID, s.id()) }
+
+func (s *spaceMender) bad(record string, key []byte, format string, args ...any) {
+	s.found(Finding{Collection: s.Name, Space: s.id(), Record: record, Problem: fmt.Sprintf(format, args...)}.at(key))
+}
+
+// mendSpace mends a learned space; kept is false where it is dropped.
+func (c *collectionMender) mendSpace(n codec.SpaceCounters, known bool) (_ codec.SpaceCounters, kept bool, err error) {
+	c.stage(fmt.Sprintf("space %d", n.ID))
+	s := &spaceMender{
+		collectionMender: c, n: n, known: known, kept: map[uint32]*space{}, other: map[uint32]bool{},
+		recode: roaring.New(), uncodable: roaring.New(), taught: roaring.New(), pending: roaring.New(),
+	}
+	for _, step := range []func() error{s.readModel, s.mendRevisions, s.readOnlineRows, s.mendCodes, s.mendOnline} {
+		if err := step(); err != nil {
+			if errors.Is(err, errNoModel) {
+				err = nil
+			}
+			return n, false, err
+		}
+		if err := c.flush(); err != nil {
+			return n, false, err
+		}
+	}
+	return s.n, true, nil
+}
+
+var errNoModel = errors.New("no model")
+
+// readModel reads descriptor and model of the space. Where the descriptor is lost the
+// model says what stood there.
+func (s *spaceMender) readModel() error {
+	key := s.prefix(codec.KindSpace)
+	trained, err := readSpace(s.store, s.descriptor, s.id(), 1)
+	b, rerr := get(s.store, key)
+	if rerr != nil {
+		return rerr
+	}
+	var all struct {
+		spaceDescriptor
+		Report json.RawMessage `json:"report"`
+	}
+	decoded := json.Unmarshal(b, &all) == nil && all.Version == 0 && all.ID == s.id()
+	if decoded {
+		s.report = all.Report
+	}
+	if err != nil {
+		d := spaceDescriptor{ID: s.id(), Created: now()}
+		if decoded {
+			d.Created, d.Parent, d.Statistics = all.Created, all.Parent, all.Statistics
+		}
+		var merr error
+		if trained, merr = s.conclude(d); merr != nil {
+			if b != nil || s.known || s.lostAny(key) || s.storedChunks(s.ID, s.id()) != nil {
+				s.bad("space", key, "its model is lost: the space is dropped, with its codes; items stay: %s", problem(err))
+			}
+			return errNoModel
+		}
+		if !decoded {
+			s.bad("space", key, "its descriptor is lost, and with it when and how it was trained: the model tells the rest")
+		}
+	}
+	s.kept[1] = trained
+	s.space = trained
+	// Chunks that do not belong to the model.
+	return forEach(s.store, s.prefix(codec.KindModel), func(key, _ []byte) error {
+		if codec.LastNumber(key) >= trained.Model.Chunks {
+			return s.delete(key)
+		}
+		return nil
+	})
+}
+
+// conclude makes the space of what its model says.
+func (s *spaceMender) conclude(d spaceDescriptor) (*space, error) {
+	b := s.storedChunks(s.ID, s.id())
+	m, err := model.Unmarshal(b)
+	if err != nil {
+		return nil, err
+	}
+	modalities, err := s.match(m)
+	if err != nil {
+		return nil, err
+	}
+	d.Bits, d.Model = m.Bits(), chunkedOf(b)
+	trained, err := newSpace(d, m, modalities)
+	if err != nil {
+		return nil, err
+	}
+	return trained, s.writeSpace(trained.spaceDescriptor, s.report)
+}
+
+// writeSpace stores the descriptor of a space.
+func (c *collectionMender) writeSpace(d spaceDescriptor, report json.RawMessage) error {
+	b, err := json.Marshal(struct {
+		spaceDescriptor
+		Report json.RawMessage `json:"report,omitempty"`
+	}{d, report})
+	if err != nil {
+		return err
+	}
+	if err := c.set(codec.NumberKey(codec.KindSpace, c.ID, d.ID), b); err != nil {
+		return err
+	}
+	return c.flush()
+}
+
+// writeChunks stores a large value in chunks, from first on, and deletes what follows.
+func (m *mender) writeChunks(prefix []byte, first uint32, b []byte) error {
+	if err := m.deleteRange(binary.BigEndian.AppendUint32(slices.Clip(prefix), first), codec.PrefixEnd(prefix)); err != nil {
+		return err
+	}
+	for i := range chunkedOf(b).Chunks {
+		n := min(chunkBytes, len(b))
+		if err := m.set(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i), b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// mendRevisions makes sure that all revisions are there that have to be. One that is
+// lost has the projections of the one before it.
+func (s *spaceMender) mendRevisions() error {
+	chunks := map[uint32]uint32{} // the last one of each revision
+	err := forEach(s.store, s.prefix(codec.KindRevision), func(key, _ []byte) error {
+		revision, chunk := codec.RevisionKeyParts(key)
+		chunks[revision] = max(chunks[revision], chunk)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	latest := uint32(s.n.Revision)
+	if !s.known || latest == 0 {
+		latest = 1
+		for revision := range chunks {
+			if revision < maxRows-1 {
+				latest = max(latest, revision)
+			}
+		}
+	}
+	s.n.Revision = uint64(latest)
+	oldest := max(2, int64(latest)-(keptRevisions-1))
+	for revision := range chunks {
+		if revision == 0 || revision > latest {
+			if err := s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision)); err != nil {
+				return err
+			}
+			delete(chunks, revision)
+		}
+	}
+	for n := oldest; n <= int64(latest); n++ {
+		chunks[uint32(n)] += 0 // it has to be there
+	}
+	if err := s.mendFirst(); err != nil {
+		return err
+	}
+	before := uint32(1)
+	for _, revision := range slices.Sorted(maps.Keys(chunks)) {
+		if revision == 1 {
+			continue
+		}
+		if err := s.mendRevision(revision, chunks[revision], before, int64(revision) >= oldest); err != nil {
+			return err
+		}
+		if s.kept[revision] != nil {
+			before = revision
+		}
+	}
+	s.space = s.kept[latest]
+	return nil
+}
+
+// mendFirst makes sure that there is a descriptor of revision 1.
+func (s *spaceMender) mendFirst() error {
+	key := codec.RevisionKey(s.ID, s.id(), 1, 0)
+	first, err := readRevisionDescriptor(s.store, s.ID, s.id(), 1)
+	if err == nil {
+		s.n.NextOutbox = max(s.n.NextOutbox, first.Outbox)
+		return s.writeChunks(codec.RevisionPrefix(s.ID, s.id(), 1), 1, nil)
+	}
+	s.bad("revision 1", key, "its descriptor is lost, and with it how far items were from it")
+	return s.writeRevision(RevisionInfo{Revision: 1, Created: s.space.Created}, nil)
+}
+
+// writeRevision stores a revision.
+func (s *spaceMender) writeRevision(info RevisionInfo, projections []byte) error {
+	d := revisionDescriptor{RevisionInfo: info}
+	if projections != nil {
+		d.Model = chunkedOf(projections)
+	}
+	b, err := json.Marshal(&d)
+	if err != nil {
+		return err
+	}
+	if err := s.set(codec.RevisionKey(s.ID, s.id(), info.Revision, 0), b); err != nil {
+		return err
+	}
+	return s.writeChunks(codec.RevisionPrefix(s.ID, s.id(), info.Revision), 1, projections)
+}
+
+// mendRevision mends a revision that is not the first one. before is one that is sound.
+func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) error {
+	record, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
+	d, err := readRevisionDescriptor(s.store, s.ID, s.id(), revision)
+	var m *model.Model
+	if err == nil {
+		m, err = readRevision(s.store, s.ID, s.kept[1], revision)
+	}
+	switch {
+	case err == nil:
+		s.kept[revision] = s.kept[1].revised(revision, m)
+		s.n.NextOutbox = max(s.n.NextOutbox, d.Outbox)
+		for i := d.Model.Chunks + 1; i <= last; i++ {
+			if err := s.delete(codec.RevisionKey(s.ID, s.id(), revision, i)); err != nil {
+				return err
+			}
+		}
+		if d.Parent >= revision {
+			d.Parent = before
+			b, err := json.Marshal(d)
+			if err != nil {
+				return err
+			}
+			return s.set(key, b)
+		}
+		return nil
+	case !needed:
+		s.bad(record, key, "lost: %s", problem(err))
+		return s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision))
+	}
+	s.bad(record, key, "lost: it has the projections of revision %d now, and codes that it made are made again: %s", before, problem(err))
+	m = s.kept[before].model
+	projections, err := m.MarshalRevision(s.kept[1].model)
+	if err != nil {
+		return err
+	}
+	s.kept[revision], s.other[revision] = s.kept[1].revised(revision, m), true
+	return s.writeRevision(RevisionInfo{Revision: revision, Parent: before, Created: now(), Teacher: teacherRestored}, projections)
+}
+
+// verifier returns what reads items, and compares statistics, as Verify does.
+func (s *spaceMender) verifier(found func(Finding) error) (v *spaceVerifier, done func() error) {
+	snap := s.store.NewSnapshot()
+	return &spaceVerifier{
+		collectionVerifier: &collectionVerifier{
+			verifier:   &verifier{ctx: s.ctx, snap: snap, report: found, opt: VerifyOptions{Deep: true}, known: map[uint32]*knownCollection{}},
+			descriptor: s.descriptor, presence: s.presence, live: s.items,
+		},
+		space: s.space, n: s.n, kept: s.kept, readable: true,
+	}, snap.Close
+}

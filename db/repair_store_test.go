@@ -1,0 +1,392 @@
+package db
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// files returns the files of the store whose names f likes.
+func (p *patient) files(f func(name string) bool) []string {
+	p.t.Helper()
+	names, err := p.fs.List(p.fs.PathJoin(p.dir, storeName))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var out []string
+	for _, name := range names {
+		if f(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
+
+func (p *patient) file(name string) string {
+	return p.fs.PathJoin(p.fs.PathJoin(p.dir, storeName), name)
+}
+
+// rewrite changes what is in a file.
+func (p *patient) rewrite(path string, change func(b []byte) []byte) {
+	p.t.Helper()
+	f, err := p.fs.Open(path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	b, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		p.t.Fatal(err)
+	}
+	if f, err = p.fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
+		p.t.Fatal(err)
+	}
+	_, err = f.Write(change(b))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// whatever is for damage that may cost anything: what is left is sound, and is what it was
+// or what is told of.
+func whatever(string, string) bool { return true }
+
+// A store whose manifest, markers, options or log are gone or damaged gives back all that
+// its tables have.
+func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
+	whole := newPatient(t)
+	starts := func(prefix string) func(string) bool {
+		return func(name string) bool { return strings.HasPrefix(name, prefix) }
+	}
+	garbage := func(b []byte) []byte { return bytes.Repeat([]byte("garbage "), len(b)/8+1)[:len(b)] }
+	for _, c := range []struct {
+		name    string
+		files   func(string) bool
+		change  func(b []byte) []byte // nil: gone
+		allLost bool                  // which tables count is not known any more
+	}{
+		{"manifest gone", starts("MANIFEST-"), nil, true},
+		{"manifest garbage", starts("MANIFEST-"), garbage, true},
+		{"manifest cut", starts("MANIFEST-"), func(b []byte) []byte { return b[:10] }, true},
+		{"manifest empty", starts("MANIFEST-"), func([]byte) []byte { return nil }, true},
+		{"markers gone", starts("marker."), nil, false},
+		{"marker of the manifest gone", starts("marker.manifest"), nil, false},
+		{"options gone", starts("OPTIONS-"), nil, false},
+		{"options garbage", starts("OPTIONS-"), garbage, false},
+		{"logs garbage", func(n string) bool { return strings.HasSuffix(n, ".log") }, garbage, false},
+		{"logs gone", func(n string) bool { return strings.HasSuffix(n, ".log") }, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := whole.another()
+			p.t = t
+			names := p.files(c.files)
+			if len(names) == 0 {
+				t.Fatal("there is none")
+			}
+			for _, name := range names {
+				if c.change != nil {
+					p.rewrite(p.file(name), c.change)
+				} else if err := p.fs.Remove(p.file(name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lost, r := p.repair(RepairOptions{})
+			said := 0
+			for _, f := range lost {
+				if f.Record == "store" {
+					said++
+				}
+			}
+			if !c.allLost && len(lost) > 0 || c.allLost && (said != 1 || len(lost) > 1) {
+				t.Errorf("lost %v", lost)
+			}
+			h := p.sound(c.name, nil)
+			t.Logf("%+v, %d findings", *r, len(lost))
+			if r.Damaged {
+				p.sameStored(c.name, h)
+			}
+		})
+	}
+}
+
+// Tables that are gone, cut off or damaged anywhere cost what stands in them, and what
+// is left is sound.
+func TestRepairOfTables(t *testing.T) {
+	longTest(t)
+	whole := newPatient(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	const per = 4
+	for _, name := range whole.files(isTable) {
+		for i := range per + 2 {
+			p := whole.another()
+			what := fmt.Sprintf("%s, %d", name, i)
+			switch i {
+			case 0:
+				what = name + " gone"
+				if err := p.fs.Remove(p.file(name)); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				what = name + " cut"
+				p.rewrite(p.file(name), func(b []byte) []byte { return b[:random.IntN(len(b))] })
+			default:
+				p.rewrite(p.file(name), func(b []byte) []byte {
+					at := random.IntN(len(b))
+					what = fmt.Sprintf("%s, byte %d of %d", name, at, len(b))
+					b[at] ^= byte(1 + random.IntN(255))
+					return b
+				})
+			}
+			_, r := p.repairOrRefuse()
+			if r == nil {
+				continue
+			}
+			if !r.Damaged {
+				p.sameStored(what, p.sound(what, nil))
+				continue
+			}
+			p.sound(what, whatever)
+			if again, r := p.repair(RepairOptions{}); len(again) > 0 || r.Damaged {
+				t.Errorf("%s: repaired again: %v, %+v", what, again, r)
+			}
+		}
+	}
+}
+
+// repairOrRefuse is repair for a store of which perhaps nothing can be read: nil then,
+// and nothing has changed.
+func (p *patient) repairOrRefuse() ([]Finding, *Repairing) {
+	p.t.Helper()
+	var lost []Finding
+	r, err := Repair(ctx, p.dir, p.options(), RepairOptions{}, func(f Finding) error {
+		lost = append(lost, f)
+		return nil
+	})
+	if errors.Is(err, ErrNotDatabase) {
+		if _, err := p.fs.Stat(p.fs.PathJoin(p.dir, storeName)); err != nil {
+			p.t.Error(err)
+		}
+		return lost, nil
+	}
+	if err != nil {
+		p.t.Fatal(err, lost)
+	}
+	return lost, r
+}
+
+// A block of a large table that is damaged costs the items in it, which are named, and
+// no others.
+func TestRepairOfABlock(t *testing.T) {
+	longTest(t)
+	p := &patient{t: t, fs: vfs.NewMem(), dir: "db"}
+	d := mustOpen(t, p.dir, &Options{FS: p.fs})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := codeItems(2000, 64, 1, nil)
+	for i, it := range items {
+		it.Key = fmt.Sprintf("key %d", i)
+		it.Payload = randomCodes(1, 2048, uint64(i))[0]
+	}
+	putAll(t, c, items)
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p.before = hold(t, d)
+	mustClose(t, d)
+	var largest string
+	most := int64(0)
+	for _, name := range p.files(isTable) {
+		if info, err := p.fs.Stat(p.file(name)); err == nil && info.Size() > most {
+			largest, most = name, info.Size()
+		}
+	}
+	p.rewrite(p.file(largest), func(b []byte) []byte {
+		b[len(b)/2] ^= 0x10
+		return b
+	})
+	lost, r := p.repair(RepairOptions{})
+	gone := map[string]bool{}
+	for _, f := range lost {
+		if i := strings.Index(f.Problem, `its key is "`); i >= 0 {
+			gone[strings.Split(f.Problem[i:], `"`)[1]] = true
+		}
+	}
+	p.sound("a block is damaged", func(_, key string) bool { return gone[key] })
+	if len(gone) == 0 || len(gone) > 700 || len(lost) != len(gone)+1 || r.Items != len(items)-len(gone) {
+		t.Errorf("%d items are lost, %d findings: %.3v, %+v", len(gone), len(lost), lost, r)
+	}
+	t.Logf("%d items lost of %d: %.2v", len(gone), len(items), lost)
+}
+
+// What stands in a log is read, too, up to where that is damaged.
+func TestRepairOfLogs(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := codeItems(300, 64, 1, nil)
+	for i, it := range items {
+		it.Key = fmt.Sprintf("key %d", i)
+		it.Payload = bytes.Repeat([]byte{byte(i)}, 500)
+		if err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+		if i == 100 {
+			if err := d.store.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p := &patient{t: t, fs: mem.CrashClone(vfs.CrashCloneCfg{}), dir: "db", before: hold(t, d)}
+	mustClose(t, d)
+	isLog := func(name string) bool { return strings.HasSuffix(name, ".log") }
+	size := func(p *patient) int {
+		found, _ := p.repairOrRefuse()
+		if len(found) == 0 {
+			t.Error("nothing is said to be lost")
+		}
+		h := p.sound("a log is damaged", whatever)
+		last := -1
+		for i, it := range items {
+			if h.items["main"][it.Key] != nil {
+				if last = i; i > 0 && h.items["main"][items[i-1].Key] == nil {
+					t.Errorf("item %d is there, and the one before is not: %v", i, found)
+				}
+			}
+		}
+		return last + 1
+	}
+	// A manifest that is damaged, and all of the log.
+	q := p.another()
+	for _, name := range q.files(func(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }) {
+		if err := q.fs.Remove(q.file(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := size(q); n != len(items) {
+		t.Errorf("%d items of %d", n, len(items))
+	}
+	// A log that is damaged in the middle.
+	q = p.another()
+	for _, name := range q.files(isLog) {
+		q.rewrite(q.file(name), func(b []byte) []byte {
+			if len(b) > 80_000 {
+				b[50_000] ^= 1
+			}
+			return b
+		})
+	}
+	if n := size(q); n < 101 || n == len(items) {
+		t.Errorf("%d items of %d", n, len(items))
+	} else {
+		t.Logf("%d items of %d", n, len(items))
+	}
+}
+
+// A database whose marker is gone or damaged gets another.
+func TestRepairOfTheMarker(t *testing.T) {
+	whole := newPatient(t)
+	for _, gone := range []bool{true, false} {
+		for _, damaged := range []bool{true, false} {
+			p := whole.another()
+			marker := p.fs.PathJoin(p.dir, MarkerName)
+			if gone {
+				if err := p.fs.Remove(marker); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				p.rewrite(marker, func([]byte) []byte { return []byte("garbage") })
+			}
+			if damaged {
+				p.put(codec.CollectionKey(codec.KindCounters, 1), nil)
+			}
+			lost, r := p.repair(RepairOptions{})
+			if !r.Damaged || !damaged && len(lost) > 0 {
+				t.Errorf("%+v, lost %v", r, lost)
+			}
+			p.sound("marker", nil)
+		}
+	}
+	for _, dir := range []string{"nothing", "empty"} {
+		mem := vfs.NewMem()
+		if dir == "empty" {
+			if err := mem.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Repair(ctx, dir, &Options{FS: mem}, RepairOptions{}, func(Finding) error { return nil })
+		if !errors.Is(err, ErrNotDatabase) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
+// Nobody repairs what is open, or of a newer format, and a trial changes nothing.
+func TestRepairRefuses(t *testing.T) {
+	p := newPatient(t)
+	d := mustOpen(t, p.dir, p.options())
+	_, err := Repair(ctx, p.dir, p.options(), RepairOptions{}, nil)
+	if !errors.Is(err, ErrLocked) {
+		t.Errorf("open: %v", err)
+	}
+	mustClose(t, d)
+	q := p.another()
+	q.rewrite(q.fs.PathJoin(q.dir, MarkerName), func([]byte) []byte { return []byte(`{"fddhdb":"database","format":999}`) })
+	if _, err := Repair(ctx, q.dir, q.options(), RepairOptions{}, nil); !errors.Is(err, ErrFormat) {
+		t.Errorf("marker of a newer format: %v", err)
+	}
+	q = p.another()
+	q.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 9, 9})
+	if _, err := Repair(ctx, q.dir, q.options(), RepairOptions{}, func(Finding) error { return nil }); !errors.Is(err, ErrFormat) {
+		t.Errorf("a newer format: %v", err)
+	}
+	q = p.another()
+	q.put(codec.NumberKey(codec.KindItem, 1, 25), nil)
+	before := list(t, q.fs, q.dir)
+	lost, r := q.repair(RepairOptions{DryRun: true})
+	if len(lost) != 2 || !r.Damaged || r.DamagedDir != "" || r.Items == 0 {
+		t.Errorf("%v, %+v", lost, r)
+	}
+	stop := errors.New("stop")
+	if _, err := Repair(ctx, q.dir, q.options(), RepairOptions{}, func(Finding) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("%v", err)
+	}
+	if after := list(t, q.fs, q.dir); after != before {
+		t.Errorf("%s, before %s", after, before)
+	}
+}
+
+// list lists the files in a folder and those below, but locks.
+func list(t testing.TB, fsys vfs.FS, dir string) string {
+	t.Helper()
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if err != nil {
+		return "" // a file
+	}
+	slices.Sort(names)
+	out := ""
+	for _, name := range names {
+		if name != lockName {
+			out += fmt.Sprintf("%s(%s) ", name, list(t, fsys, fsys.PathJoin(dir, name)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,115 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A repair makes a new store in repairing/. When that is complete it becomes repaired/,
+// in one step; then store/ becomes damaged-TIME/, and repaired/ becomes store/. So
+// there is either a store or a repaired one, and mostly both: where there is no store,
+// the repaired one takes its place, whoever comes upon it. Where there is one, that
+// counts.
+const (
+	repairingName = "repairing"
+	repairedName  = "repaired"
+	damagedPrefix = "damaged-"
+)
+
+// replace puts the new store in the place of the old one.
+func (r *repairer) replace() error {
+	fsys := r.opts.FS
+	made := fsys.PathJoin(r.path(repairingName), storeName)
+	if err := syncDir(fsys, made); err != nil {
+		return err
+	}
+	if err := r.rename(made, r.path(repairedName)); err != nil {
+		return err
+	}
+	if !r.marked { // before there is a moment without a store
+		if err := r.mark(repairedName); err != nil {
+			return err
+		}
+	}
+	to, err := r.freeName()
+	if err != nil {
+		return err
+	}
+	if err := r.rename(r.path(storeName), r.path(to)); err != nil {
+		return err
+	}
+	r.done.DamagedDir = to
+	return finishRepair(fsys, r.dir)
+}
+
+func (r *repairer) rename(from, to string) error {
+	if err := r.opts.FS.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(r.opts.FS, r.dir)
+}
+
+// freeName returns a name for the damaged store that is not there yet.
+func (r *repairer) freeName() (string, error) {
+	base := damagedPrefix + time.Now().UTC().Format("20060102T150405Z")
+	name := base
+	for i := 2; ; i++ {
+		_, err := r.opts.FS.Stat(r.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+}
+
+// mark writes the marker of the database, by what the store of that name says, and keeps
+// what is there in its place.
+func (r *repairer) mark(store string) (err error) {
+	opened, err := openStoreToRead(r.path(store), &r.opts, &storeLogger{log: r.opts.Logger})
+	if err != nil {
+		return err
+	}
+	i, err := readIdentity(opened, r.dir)
+	if err = errors.Join(err, opened.Close()); err != nil {
+		return err
+	}
+	_, err = r.opts.FS.Stat(r.path(MarkerName))
+	if err == nil {
+		name, err := r.freeName()
+		if err != nil {
+			return err
+		}
+		if err := r.rename(r.path(MarkerName), r.path(name+"."+MarkerName)); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return writeMarker(r.opts.FS, r.dir, i.format)
+}
+
+// finishRepair puts a store that has been repaired in its place where an interrupted
+// repair has left none there. The folder is locked.
+func finishRepair(fsys vfs.FS, dir string) error {
+	store, repaired := fsys.PathJoin(dir, storeName), fsys.PathJoin(dir, repairedName)
+	for path, wanted := range map[string]bool{store: false, repaired: true} {
+		_, err := fsys.Stat(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if (err == nil) != wanted {
+			return nil
+		}
+	}
+	if err := fsys.Rename(repaired, store); err != nil {
+		return err
+	}
+	return syncDir(fsys, dir)
+}

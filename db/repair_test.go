@@ -1,0 +1,336 @@
+package db
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A patient is a database that is damaged and repaired, and what it held before.
+type patient struct {
+	t      testing.TB
+	fs     vfs.FS
+	dir    string
+	before *held
+
+	rounding bool // projections may be off by rounding, as those of changed features may be
+}
+
+// held is what a database holds.
+type held struct {
+	stored map[string]string           // by key, see contents
+	items  map[string]map[string]*Item // by collection and key
+	rows   map[string]map[string]uint32
+}
+
+func hold(t testing.TB, d *DB) *held {
+	t.Helper()
+	h := &held{stored: contents(t, d), items: map[string]map[string]*Item{}, rows: map[string]map[string]uint32{}}
+	names, err := d.Collections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		c := mustCollection(t, d, name)
+		h.items[name], h.rows[name] = map[string]*Item{}, map[string]uint32{}
+		for _, it := range allItems(t, c) {
+			h.items[name][it.Key] = it
+			row, _, err := rowOf(d.store, c.id, it.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.rows[name][it.Key] = row
+		}
+	}
+	return h
+}
+
+// newPatient makes a small database with all sorts of records, closes it, and says what
+// it holds.
+func newPatient(t testing.TB) *patient {
+	t.Helper()
+	p := &patient{t: t, fs: vfs.NewMem()}
+	d := verified(t, &Options{FS: p.fs})
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c := mustCollection(t, d, "main")
+	items := allItems(t, c)
+	for _, it := range items[:3] {
+		it.Payload = append(it.Payload, " changed"...)
+		it.Code, it.Codes = nil, nil
+	}
+	putAll(t, c, items[:3]) // so that not everything is in tables of the lowest level
+	p.dir = d.dir
+	mustClose(t, d) // which stores statistics
+	d = mustOpen(t, p.dir, p.options())
+	p.before = hold(t, d)
+	mustClose(t, d)
+	return p
+}
+
+// another returns a copy to be damaged.
+func (p *patient) another() *patient {
+	p.t.Helper()
+	q := *p
+	q.fs = vfs.NewMem()
+	if ok, err := vfs.Clone(p.fs, q.fs, p.dir, p.dir); err != nil || !ok {
+		p.t.Fatal(ok, err)
+	}
+	return &q
+}
+
+func (p *patient) options() *Options { return &Options{FS: p.fs, MustExist: true} }
+
+// store opens the store of the database and no more.
+func (p *patient) store(f func(store *pebble.DB)) {
+	p.t.Helper()
+	opts := p.options().withDefaults()
+	store, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts, &storeLogger{log: opts.Logger}, false)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	f(store)
+	if err := store.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// put stores a record, or with a nil value deletes it.
+func (p *patient) put(key, value []byte) {
+	p.t.Helper()
+	p.store(func(store *pebble.DB) {
+		err := store.Delete(key, pebble.Sync)
+		if value != nil {
+			err = store.Set(key, value, pebble.Sync)
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	})
+}
+
+// repair repairs the database and returns what was lost.
+func (p *patient) repair(opt RepairOptions) ([]Finding, *Repairing) {
+	p.t.Helper()
+	var lost []Finding
+	r, err := Repair(ctx, p.dir, p.options(), opt, func(f Finding) error {
+		lost = append(lost, f)
+		return nil
+	})
+	if err != nil {
+		p.t.Fatal(err, lost)
+	}
+	if r.Findings != len(lost) {
+		p.t.Errorf("%d findings, %d were reported", r.Findings, len(lost))
+	}
+	return lost, r
+}
+
+// sound opens the database, and checks that nothing is wrong with it and that the items
+// that it has are those that it had, but for what may have changed.
+func (p *patient) sound(when string, mayChange func(collection, key string) bool) *held {
+	p.t.Helper()
+	d := mustOpen(p.t, p.dir, p.options())
+	defer mustClose(p.t, d)
+	checkSound(p.t, d, when)
+	if !p.rounding {
+		checkSpaces(p.t, d)
+	}
+	h := hold(p.t, d)
+	for name, items := range p.before.items {
+		for key, it := range items {
+			if mayChange != nil && mayChange(name, key) {
+				continue
+			}
+			if diff := cmp.Diff(it, h.items[name][key]); diff != "" {
+				p.t.Errorf("%s: item %s of %s: %s", when, key, name, diff)
+			}
+			if a, b := p.before.rows[name][key], h.rows[name][key]; a != b {
+				p.t.Errorf("%s: item %s of %s is in row %d, not %d", when, key, name, b, a)
+			}
+		}
+		for key := range h.items[name] {
+			if items[key] == nil && (mayChange == nil || !mayChange(name, key)) {
+				p.t.Errorf("%s: item %s of %s has come", when, key, name)
+			}
+		}
+	}
+	return h
+}
+
+// sameStored compares everything that is stored.
+func (p *patient) sameStored(when string, h *held) {
+	p.t.Helper()
+	differ := 0
+	for _, key := range slices.Sorted(maps.Keys(p.before.stored)) {
+		if a, b := p.before.stored[key], h.stored[key]; a != b {
+			at := 0
+			for at < min(len(a), len(b)) && a[at] == b[at] {
+				at++
+			}
+			at = max(0, at-60)
+			p.t.Errorf("%s: under %x is %.150q, not %.150q", when, key, b[min(at, len(b)):], a[min(at, len(a)):])
+			if differ++; differ == 5 {
+				return
+			}
+		}
+	}
+	for key := range h.stored {
+		if _, was := p.before.stored[key]; !was {
+			p.t.Errorf("%s: %x has come", when, key)
+		}
+	}
+}
+
+// A database that is sound is left alone.
+func TestRepairOfASoundDatabase(t *testing.T) {
+	p := newPatient(t)
+	before := list(t, p.fs, p.dir)
+	lost, r := p.repair(RepairOptions{})
+	if len(lost) > 0 || r.Damaged || r.DamagedDir != "" || r.Items == 0 {
+		t.Errorf("%v, %+v", lost, r)
+	}
+	if after := list(t, p.fs, p.dir); after != before {
+		t.Errorf("%s, before %s", after, before)
+	}
+}
+
+// What is made of a sound database is all that it holds, byte for byte.
+func TestRepairKeepsEverything(t *testing.T) {
+	p := newPatient(t)
+	p.remake()
+	p.sameStored("made again", p.sound("made again", nil))
+}
+
+// remake repairs a database whatever Verify says.
+func (p *patient) remake() {
+	p.t.Helper()
+	opts := p.options().withDefaults()
+	r := &repairer{ctx: ctx, opts: opts, dir: p.dir, marked: true, report: func(f Finding) error {
+		p.t.Errorf("lost: %v (%s)", f, f.Key)
+		return nil
+	}}
+	if err := r.remake(); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := r.replace(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Each record is deleted, and damaged: what follows from others is as it was, and what
+// does not is lost, and said to be, and nothing else.
+func TestRepairOfRecords(t *testing.T) {
+	whole := newPatient(t)
+	byKind := map[byte][]string{}
+	for _, key := range slices.Sorted(maps.Keys(whole.before.stored)) {
+		byKind[key[0]] = append(byKind[key[0]], key)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		if keys := byKind[kind]; !testing.Short() || random.IntN(4) == 0 {
+			for _, value := range [][]byte{nil, []byte("garbage"), {}} {
+				i := random.IntN(len(keys))
+				if string(value) == "garbage" && (kind == codec.KindLabel || kind == codec.KindName) {
+					continue // a name like any other
+				}
+				if value == nil && (kind == codec.KindOnlineRows || firstRevision([]byte(keys[i]))) {
+					continue // nothing misses it
+				}
+				p := whole.another()
+				p.put([]byte(keys[i]), value)
+				lost, r := p.repair(RepairOptions{})
+				what := fmt.Sprintf("key %x is %q", keys[i], value)
+				h := p.sound(what, func(name, key string) bool { return concerns(lost, name, key, p.before) })
+				if !bears(kind, keys[i], value) {
+					if len(lost) > 0 {
+						t.Errorf("%s: lost %v", what, lost)
+					}
+					if kind != codec.KindStatistics && kind != codec.KindOutbox && kind != codec.KindDatabase &&
+						kind != codec.KindRowCodes { // with the revisions of codes
+						p.sameStored(what, h)
+					}
+				} else if len(lost) == 0 && r.Damaged {
+					t.Errorf("%s: nothing is said to be lost", what)
+				}
+				if len(lost) > 3 {
+					t.Errorf("%s: %d findings: %.5v", what, len(lost), lost)
+				}
+				if again, r := p.repair(RepairOptions{}); len(again) > 0 || r.Damaged {
+					t.Errorf("%s: repaired again: %v, %+v", what, again, r)
+				}
+			}
+		}
+	}
+}
+
+// bears reports whether something is lost with a record.
+func bears(kind byte, key string, value []byte) bool {
+	switch kind {
+	case codec.KindDatabase:
+		return key[1] == codec.RecordSequence
+	case codec.KindCollection, codec.KindCounters, codec.KindItem, codec.KindFeatures, codec.KindSpace, codec.KindModel,
+		codec.KindRevision, codec.KindLessons, codec.KindLabel:
+		return true
+	}
+	return false
+}
+
+// concerns reports whether one of the findings is about an item.
+func concerns(lost []Finding, collection, key string, before *held) bool {
+	row := fmt.Sprintf("row %d", before.rows[collection][key])
+	for _, f := range lost {
+		if f.Collection != "" && f.Collection != collection && !strings.HasPrefix(f.Collection, "collection-") && !strings.HasPrefix(f.Collection, "number ") {
+			continue
+		}
+		switch {
+		case strings.HasSuffix(f.Record, row), strings.HasPrefix(f.Record, "label "), f.Record == "descriptor",
+			f.Record == "space", f.Record == "counters", strings.HasPrefix(f.Record, "revision "):
+			return true
+		case strings.HasPrefix(key, "lost+found/") && before.items[collection][key] == nil:
+			return true
+		}
+	}
+	return false
+}
+
+// All records of a kind are gone.
+func TestRepairOfKinds(t *testing.T) {
+	longTest(t)
+	whole := newPatient(t)
+	kinds := map[byte]bool{}
+	for key := range whole.before.stored {
+		kinds[key[0]] = true
+	}
+	for kind := range kinds {
+		t.Run(fmt.Sprintf("%02x", kind), func(t *testing.T) {
+			p := whole.another()
+			p.t = t
+			p.store(func(store *pebble.DB) {
+				if err := store.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync); err != nil {
+					t.Fatal(err)
+				}
+			})
+			lost, _ := p.repair(RepairOptions{})
+			p.sound("repaired", func(name, key string) bool { return concerns(lost, name, key, p.before) })
+			t.Logf("%d findings: %.3v", len(lost), lost)
+			switch kind {
+			case codec.KindRowKeys, codec.KindKey, codec.KindName, codec.KindRows, codec.KindFieldRows, codec.KindRowCodes,
+				codec.KindCodeRows, codec.KindSubstring, codec.KindProjection, codec.KindStatistics, codec.KindOutbox, codec.KindCodes:
+				if len(lost) > 0 {
+					t.Errorf("lost %v", lost)
+				}
+			}
+		})
+	}
+}
