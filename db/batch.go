@@ -58,7 +58,10 @@ func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
 	if b.err != nil {
 		return b.err
 	}
-	b.err = b.check(c, kind, item)
+	if b.err = b.check(c, kind, item); b.err == nil && b.bytes > MaxBulkBytes {
+		b.err = invalid("a batch of more than %d bytes: split it", MaxBulkBytes)
+		b.changes, b.bulk = nil, nil
+	}
 	return b.err
 }
 

@@ -172,11 +172,14 @@ func (b *Batch) commitBulk(ctx context.Context) error {
 	if err := k.collection.loaded(ctx); err != nil {
 		return err
 	}
+	if err := b.db.admit(int64(b.bytes), false); err != nil { // before all that work
+		return err
+	}
 	if err := k.encode(ctx); err != nil {
 		return err
 	}
 	return b.db.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
-		l := newBulkLoad(b.db, g.c, k)
+		l := newBulkLoad(b.db, g.c, k, b.bytes)
 		if l == nil {
 			return errNotBulk
 		}

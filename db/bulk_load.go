@@ -36,14 +36,14 @@ type bulkLoad struct {
 }
 
 // newBulkLoad returns a load of b in the committer's state; nil where there is no
-// room for it, which the ordinary way has the words for.
-func newBulkLoad(d *DB, c *committer, b *bulk) *bulkLoad {
+// room for it, which the ordinary way has the words for. bytes are those of the items.
+func newBulkLoad(d *DB, c *committer, b *bulk, bytes int) *bulkLoad {
 	s := c.states[b.collection.id]
 	if s == nil || s.counters.NextRow+uint64(b.n) > maxRows {
 		return nil
 	}
 	l := &bulkLoad{
-		c: c, s: s, b: b, tables: newBulkTables(d, c),
+		c: c, s: s, b: b, tables: newBulkTables(d, c, int64(bytes+b.n*s.codeBytes())),
 		firstRow: uint32(s.counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()

@@ -28,7 +28,10 @@ type bulkTables struct {
 	dir  string
 	opts sstable.WriterOptions
 
-	workers int // goroutines that make them
+	fullDisk func(error) error
+
+	workers int   // goroutines that make them
+	bytes   int64 // that they will take, about
 
 	mu      sync.Mutex
 	paths   []string       // of the finished ones, too
@@ -36,11 +39,11 @@ type bulkTables struct {
 	failed  error          // why one could not be
 }
 
-func newBulkTables(d *DB, c *committer) *bulkTables {
+func newBulkTables(d *DB, c *committer, bytes int64) *bulkTables {
 	return &bulkTables{
 		c: c, fs: &failFS{FS: d.opts.FS, log: d.log},
 		dir: d.opts.FS.PathJoin(d.dir, ingestName), opts: tableOptions(&d.opts),
-		workers: allWorkers(),
+		workers: allWorkers(), bytes: bytes, fullDisk: d.fullDisk,
 	}
 }
 
@@ -48,6 +51,9 @@ func newBulkTables(d *DB, c *committer) *bulkTables {
 // an error the store is as it was, or the database has failed. The commit sequence
 // has to be in the tables, see writeSequence.
 func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
+	if err := t.c.admit(t.bytes, false); err != nil {
+		return err
+	}
 	err := t.fs.MkdirAll(t.dir, 0o755)
 	if err == nil {
 		err = t.make(ctx, tasks)
@@ -62,7 +68,7 @@ func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
 		return failed
 	}
 	if err != nil {
-		return annotate(err, "bulk load")
+		return annotate(t.fullDisk(err), "bulk load")
 	}
 	t.c.sequence++
 	t.c.keeper.reached(t.c.sequence)

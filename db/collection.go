@@ -132,6 +132,9 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 
 // row returns the row of an item by its key, or ErrNotFound.
 func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
+	if len(key) > MaxKeyBytes {
+		return 0, notFound("item %q in collection %q: a key has at most %d bytes, this one %d", shortened(key), cv.Name, MaxKeyBytes, len(key))
+	}
 	row, found, err := rowOf(r, cv.ID, key)
 	if err == nil && !found {
 		err = notFound("item %q in collection %q", key, cv.Name)

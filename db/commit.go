@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,6 +27,7 @@ import (
 type committer struct {
 	store    *pebble.DB
 	log      *storeLogger
+	admit    func(bytes int64, frees bool) error
 	noSync   bool
 	readOnly bool
 	keeper   *keeper // nil: there is none
@@ -49,9 +51,15 @@ type request struct {
 	exclusive func(*group) error
 	quiet     bool // the operation stores nothing
 	shows     bool // though quiet, it changes what readers see
+	frees     bool // disk space, later
 
 	err  error
 	done chan struct{}
+}
+
+// onlyDeletes reports whether a list of changes leaves less than there was.
+func (r *request) onlyDeletes() bool {
+	return !slices.ContainsFunc(r.changes, func(ch *change) bool { return ch.kind != deleteItem })
 }
 
 // maxGroupBytes bounds the items that share one commit, so that none waits long.
@@ -116,12 +124,18 @@ func (c *committer) commitGroup(first *request) (next *request) {
 		if r.err == nil && r.exclusive == nil {
 			var size int
 			if size, r.err = g.resolve(r); r.err == nil {
+				r.err = c.admit(writtenTwice*int64(bytes+size), r.onlyDeletes())
+			}
+			if r.err == nil {
 				if bytes += size; applied > 0 && bytes > maxGroupBytes {
 					next = r // it is resolved anew against what this group commits
 					taken = taken[:len(taken)-1]
 					break
 				}
 			}
+		}
+		if r.err == nil && r.exclusive != nil && !r.quiet {
+			r.err = c.admit(0, r.frees)
 		}
 		switch {
 		case r.err != nil:

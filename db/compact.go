@@ -1,9 +1,10 @@
 package db
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -14,7 +15,8 @@ import (
 // Compact gives back the disk space and the memory of what has been deleted and
 // replaced: it rewrites the store, and the indexes in memory of which a part is
 // gone. The time is that of reading and writing everything that is stored;
-// readers and writers go on. What open snapshots show stays until they are closed.
+// readers and writers go on. What open snapshots show stays until they are closed. It takes
+// some 256 MiB of disk space more while it lasts, and gives ErrDiskFull where these are not free.
 func (d *DB) Compact(ctx context.Context) error {
 	if err := d.writable(); err != nil {
 		return err
@@ -26,21 +28,87 @@ func (d *DB) Compact(ctx context.Context) error {
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
-	if err := d.store.Flush(); err != nil {
-		return d.compactError(err)
-	}
-	// Keys begin with a kind, of which none is that large.
-	if err := d.store.Compact(ctx, []byte{0}, []byte{0xff}, true); err != nil {
-		return d.compactError(err)
+	if err := d.compactStore(ctx); err != nil {
+		if failed := d.log.err(); failed != nil {
+			return failed
+		}
+		return annotate(d.fullDisk(err), "compact")
 	}
 	return d.rebuildAll(ctx)
 }
 
-func (d *DB) compactError(err error) error {
-	if failed := d.log.err(); failed != nil {
-		return failed
+// compactPiece is about how many bytes of the store are rewritten at a time: so much more
+// it takes while that lasts.
+const compactPiece = 256 << 20
+
+// compactStore rewrites the store, as its tables in memory are written, in pieces.
+func (d *DB) compactStore(ctx context.Context) error {
+	if err := d.admit(0, true); err != nil {
+		return err
 	}
-	return fmt.Errorf("fddhdb: compact: %w", err)
+	flushed, err := d.store.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	for waiting := true; waiting; {
+		select {
+		case <-flushed:
+			waiting = false
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(maxPause):
+			if err := d.admit(0, true); err != nil {
+				return err
+			}
+		}
+	}
+	pieces, err := d.pieces()
+	if err != nil {
+		return err
+	}
+	for i, p := range pieces {
+		end := []byte{0xff} // keys begin with a kind, of which none is that large
+		if i+1 < len(pieces) {
+			end = pieces[i+1].start
+		}
+		if err := d.admit(p.bytes, true); err != nil {
+			return err
+		}
+		if err := d.store.Compact(ctx, p.start, end, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A storePiece is the part of the store from a key up to the next piece.
+type storePiece struct {
+	start []byte
+	bytes int64
+}
+
+// pieces cuts the store between its tables. A table counts for where it begins.
+func (d *DB) pieces() ([]storePiece, error) {
+	levels, err := d.store.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	all := []storePiece{{start: []byte{0}}}
+	for _, level := range levels {
+		for _, t := range level {
+			all = append(all, storePiece{t.Smallest.UserKey, int64(t.Size)})
+		}
+	}
+	slices.SortFunc(all, func(a, b storePiece) int { return bytes.Compare(a.start, b.start) })
+	out := all[:1]
+	for _, t := range all[1:] {
+		if last := &out[len(out)-1]; last.bytes+t.bytes <= compactPiece || bytes.Equal(last.start, t.start) {
+			last.bytes += t.bytes
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out, nil
 }
 
 // sweepKeys is how many keys are looked at while writers wait.
@@ -50,7 +118,7 @@ const sweepKeys = 4096
 func (d *DB) sweep(ctx context.Context) error {
 	from := []byte{0}
 	for from != nil {
-		err := d.committer.submit(ctx, &request{exclusive: func(g *group) (err error) {
+		err := d.committer.submit(ctx, &request{frees: true, exclusive: func(g *group) (err error) {
 			from, err = g.sweep(from)
 			return err
 		}})

@@ -25,6 +25,7 @@ type DB struct {
 	lock      io.Closer
 	store     *pebble.DB
 	log       *storeLogger
+	reserve   *reserve
 	committer *committer
 	current   atomic.Pointer[view]
 	guard     guard
@@ -81,6 +82,7 @@ func Open(dir string, options *Options) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{dir: dir, opts: opts, lock: lock, log: &storeLogger{log: opts.Logger}, keys: newKeyCache(opts.KeyCacheBytes)}
+	d.reserve = newReserve(&opts, dir)
 	if err := d.open(exists); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -149,7 +151,7 @@ func (d *DB) start(store *pebble.DB) error {
 		return err
 	}
 	c := &committer{
-		store: store, log: d.log, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
+		store: store, log: d.log, admit: d.admit, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{}, layers: newLayerCounts(),
 	}
@@ -418,7 +420,7 @@ func (d *DB) Collection(name string) (*Collection, error) {
 	defer done()
 	id, ok := v.ids[name]
 	if !ok {
-		return nil, notFound("collection %q", name)
+		return nil, notFound("collection %q", shortened(name))
 	}
 	return &Collection{db: d, id: id, name: name}, nil
 }

@@ -64,6 +64,19 @@
 // lacks the vectors of items: it takes a fraction of the space, answers searches as
 // the original did, and cannot be written to.
 //
+// A disk that is nearly full costs writes, with ErrDiskFull, and nothing else: a reserve is
+// kept free (Options.ReserveBytes), deletions and drops may use half of it, and when there
+// is room again writes go on.
+//
+// # Limits
+//
+// Constants bound what an item, a batch and a schema may hold (MaxKeyBytes and the others);
+// what goes beyond is an ErrInvalid, and nothing is stored. Expressions have 64 KiB at most,
+// nested 100 deep. Numbers in queries may be of any size: a search takes some 16 bytes of
+// memory for each distinct code, 24 where the order is that of scores, and some 100 for each
+// item of its answer, besides the key, and there are no more of these than there are items.
+// What a database says of itself is not believed before the bytes are there.
+//
 // # Caveats
 //
 // Where another code space becomes the active one, after a training say, all codes of

@@ -27,10 +27,10 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	defer d.guard.leave()
 	var dropped *collectionState
-	err := d.committer.submit(ctx, &request{exclusive: func(g *group) error {
+	err := d.committer.submit(ctx, &request{frees: true, exclusive: func(g *group) error {
 		id, ok := g.c.ids[name]
 		if !ok {
-			return notFound("collection %q", name)
+			return notFound("collection %q", shortened(name))
 		}
 		dropped = g.c.states[id]
 		return g.dropCollection(dropped)

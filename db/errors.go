@@ -26,6 +26,7 @@ var (
 	ErrConflict    = errors.New("fddhdb: conflict")                  // an item is not what a batch expects
 	ErrBusy        = errors.New("fddhdb: busy")                      // a training, or the building of a space, is going on
 	ErrFailed      = errors.New("fddhdb: database has failed")       // a write to disk failed; reopen to recover
+	ErrDiskFull    = errors.New("fddhdb: disk is full")              // nothing was changed; writes go on when there is room
 )
 
 // invalid returns an error that wraps ErrInvalid.

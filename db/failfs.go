@@ -20,6 +20,9 @@ import (
 //
 // All that holds of the files in dir, which are those of the store; of all files where it
 // is empty. What Pebble writes elsewhere is a checkpoint, whose failures it hears of.
+//
+// Tables it may fail to write: Pebble goes on trying, without a pause, so that there is one
+// here, and what is known of it tells the committer to take no more; see tableTrouble.
 type failFS struct {
 	vfs.FS
 	log *storeLogger
@@ -68,13 +71,29 @@ func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, err
 	if err != nil {
 		return nil, err
 	}
-	return &failFile{file, f, vital}, nil
+	return &failFile{File: file, fs: f, vital: vital}, nil
+}
+
+// table opens a table of a flush or a compaction for writing.
+func (f *failFS) table(name string, c vfs.DiskWriteCategory, trouble *tableTrouble) (vfs.File, error) {
+	trouble.pause()
+	file, err := f.FS.Create(name, c)
+	if err != nil {
+		return nil, trouble.note(err)
+	}
+	return &failFile{File: file, fs: f, trouble: trouble}, nil
 }
 
 // Create creates a file. A marker says which file counts by its name, and Pebble syncs
 // the folder only when both are in it: after a crash there could be the marker of a
 // manifest that is not there. So what it names is made to last first.
 func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	switch c {
+	case "pebble-memtable-flush":
+		return f.table(name, c, &f.log.flushes)
+	case "pebble-compaction":
+		return f.table(name, c, &f.log.compactions)
+	}
 	return f.file(name, func() (vfs.File, error) {
 		if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
 			if err := syncDir(f.FS, f.FS.PathDir(name)); err != nil {
@@ -95,7 +114,7 @@ func (f *failFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &failFile{d, f, f.dir == "" || name == f.dir}, nil
+	return &failFile{File: d, fs: f, vital: f.dir == "" || name == f.dir}, nil
 }
 
 // Remove removes nothing after a failure, whatever the file: what Pebble then
@@ -125,13 +144,25 @@ func (f *failFS) Link(oldname, newname string) error {
 
 type failFile struct {
 	vfs.File
-	fs    *failFS
-	vital bool
+	fs      *failFS
+	vital   bool
+	trouble *tableTrouble // of a table; nil of what is none
+	torn    bool          // a table that could not be written: closing it syncs it nevertheless
+}
+
+// change makes a change to the file.
+func (f *failFile) change(do func() error) error {
+	err := f.fs.change(f.vital, do)
+	if err != nil && f.trouble != nil {
+		f.torn = true
+		return f.trouble.note(err)
+	}
+	return err
 }
 
 func (f *failFile) Write(p []byte) (int, error) {
 	n := len(p)
-	err := f.fs.change(f.vital, func() (err error) {
+	err := f.change(func() (err error) {
 		n, err = f.File.Write(p)
 		return err
 	})
@@ -143,7 +174,7 @@ func (f *failFile) Write(p []byte) (int, error) {
 
 func (f *failFile) WriteAt(p []byte, at int64) (int, error) {
 	n := len(p)
-	err := f.fs.change(f.vital, func() (err error) {
+	err := f.change(func() (err error) {
 		n, err = f.File.WriteAt(p, at)
 		return err
 	})
@@ -153,20 +184,33 @@ func (f *failFile) WriteAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-func (f *failFile) Sync() error     { return f.fs.change(f.vital, f.File.Sync) }
-func (f *failFile) SyncData() error { return f.fs.change(f.vital, f.File.SyncData) }
+func (f *failFile) Sync() error     { return f.whole(f.change(f.File.Sync)) }
+func (f *failFile) SyncData() error { return f.whole(f.change(f.File.SyncData)) }
+
+// whole notes that a table has been synced, which is done when it is complete.
+func (f *failFile) whole(err error) error {
+	if err == nil && f.trouble != nil && !f.torn {
+		f.trouble.over()
+	}
+	return err
+}
 
 func (f *failFile) SyncTo(length int64) (full bool, err error) {
 	full = true
-	err = f.fs.change(f.vital, func() (err error) {
+	err = f.change(func() (err error) {
 		full, err = f.File.SyncTo(length)
 		return err
 	})
 	return full, err
 }
 
+// Preallocate only makes what is written later faster. A failure is none: many file systems
+// cannot do it, and where there is no room for so much at once there may be for what comes.
 func (f *failFile) Preallocate(offset, length int64) error {
-	return f.fs.change(f.vital, func() error { return f.File.Preallocate(offset, length) })
+	if f.fs.log.failed.Load() == nil {
+		_ = f.File.Preallocate(offset, length)
+	}
+	return nil
 }
 
 // Close always closes, so that no descriptor leaks.

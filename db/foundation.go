@@ -83,7 +83,7 @@ func (c *Collection) found(ctx context.Context, lay func(v *view, cv *collection
 
 // abandon drops a space that is still being built, whatever became of the context.
 func (c *Collection) abandon(ctx context.Context, space uint32) {
-	_ = c.exclusive(context.WithoutCancel(ctx), false, func(g *group, s *collectionState) error {
+	_ = c.freeing(context.WithoutCancel(ctx), func(g *group, s *collectionState) error {
 		if sp := s.spaceByID(space); sp != nil && sp.numbers.Building {
 			return g.drop(s, sp)
 		}

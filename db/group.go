@@ -177,9 +177,7 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 func (s *collectionState) codeBytes() int {
 	bytes := 0
 	for _, sp := range s.spaces {
-		m := storedSplit(sp.Bits).Len()
-		view := codec.RowCodeBytes + codec.CodeEntryBytes(sp.Bits) + m*postingEditBytes
-		bytes += len(sp.sets)*view + sp.projectionBytes()
+		bytes += codesBytes(sp.Bits, len(sp.sets), sp.projectionBytes() > 0)
 	}
 	return bytes
 }

@@ -125,12 +125,18 @@ func (it *checked) over(old *checked, modalities int) *checked {
 	return &out
 }
 
+// shortened returns the start of a text that may be of any length, for a message.
+func shortened(s string) string {
+	const most = 40
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return s
+}
+
 func checkKey(key string) error {
 	if len(key) > MaxKeyBytes || !utf8.ValidString(key) {
-		if len(key) > 40 {
-			key = key[:40] + "..."
-		}
-		return invalid("key %q: 1 to %d bytes of UTF-8 are possible", key, MaxKeyBytes)
+		return invalid("key %q: 1 to %d bytes of UTF-8 are possible", shortened(key), MaxKeyBytes)
 	}
 	return nil
 }
@@ -145,7 +151,7 @@ func checkWholeKey(key string) error {
 
 func checkLabel(l string) error {
 	if l == "" || len(l) > MaxLabelBytes || !utf8.ValidString(l) {
-		return invalid("label %q: 1 to %d bytes of UTF-8 are possible", l[:min(len(l), 40)], MaxLabelBytes)
+		return invalid("label %q: 1 to %d bytes of UTF-8 are possible", shortened(l), MaxLabelBytes)
 	}
 	return nil
 }

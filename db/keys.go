@@ -97,7 +97,7 @@ func (c *keyCache) get(r pebble.Reader, collection, row uint32) (string, error) 
 // is to be made: a row that does not exist must not cost memory.
 func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] {
 	i := int(block / 256)
-	if top := *k.top.Load(); i < len(top) {
+	if top := *k.top.Load(); i < len(top) && top[i] != nil {
 		return &top[i][block%256]
 	}
 	if !grow {
@@ -105,12 +105,14 @@ func (k *cachedKeys) slot(block uint32, grow bool) *atomic.Pointer[cachedBlock] 
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	top := *k.top.Load()
-	top = slices.Clone(top)
+	top := slices.Clone(*k.top.Load())
 	for i >= len(top) {
-		top = append(top, new(cachedBranch))
+		top = append(top, nil) // of rows that nobody has looked at
 	}
-	k.top.Store(&top)
+	if top[i] == nil {
+		top[i] = new(cachedBranch)
+		k.top.Store(&top)
+	}
 	return &top[i][block%256]
 }
 

@@ -317,7 +317,7 @@ func (d *DB) checkpointAll() {
 			if err != nil {
 				return err
 			}
-			return d.committer.submit(context.Background(), &request{exclusive: func(g *group) error {
+			return d.committer.submit(context.Background(), &request{frees: true, exclusive: func(g *group) error {
 				s := g.c.states[key.collection]
 				if s == nil {
 					return nil

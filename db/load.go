@@ -157,14 +157,19 @@ func waitForAll(ctx context.Context, all []*loading) error {
 	return nil
 }
 
+// maxRoom bounds the memory, in bytes, that is set aside for as many codes as counters speak
+// of before they have been read.
+const maxRoom = 256 << 20
+
 // loadTable reads the codes of a code set of the collection and which rows carry
 // them, and indexes them unless bare.
 func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *codeSetView, bare bool) (*mih.Writer, error) {
 	q, next := set.space.Bits, uint32(set.nextCode)
 	// The largest first: after it the others do not make the garbage collector run
 	// again, as they would one by one in a heap that is small yet.
-	codes := codec.NewCodes(q, set.codes)
-	numbers, rows := make([]uint32, 0, set.codes), make([]uint32, 0, set.codes)
+	room := min(set.codes, maxRoom/codec.CodeEntryBytes(q))
+	codes := codec.NewCodes(q, room)
+	numbers, rows := make([]uint32, 0, room), make([]uint32, 0, room)
 	code := codec.NewCode(q)
 	err := forEachEntry(r, set.prefix(codec.KindCodes), func(n uint32, entry []byte) error {
 		if n%codec.BlockRows == 0 {

@@ -186,7 +186,7 @@ func (r *repairer) room() error {
 		}
 	}
 	if usage.AvailBytes < size {
-		return fmt.Errorf("fddhdb: repair %s: a second store of some %d bytes is made, and %d are free: make room, or repair a copy elsewhere", r.dir, size, usage.AvailBytes)
+		return fmt.Errorf("%w: %s: a second store of some %d bytes is made, and %d are free: make room, or repair a copy elsewhere", ErrDiskFull, r.dir, size, usage.AvailBytes)
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func (m *mender) open() error {
 	if m.store, err = openStore(path, &m.opts, m.d.log, false); err != nil {
 		return err
 	}
-	m.c = &committer{store: m.store, log: m.d.log}
+	m.c = &committer{store: m.store, log: m.d.log, admit: func(int64, bool) error { return nil }} // there is room
 	m.batch = m.store.NewBatch()
 	return nil
 }
@@ -291,7 +291,7 @@ func (m *mender) close() error {
 
 // salvage puts what can be read of the damaged store into the new one.
 func (m *mender) salvage(s *salvage) error {
-	t := newBulkTables(m.d, m.c)
+	t := newBulkTables(m.d, m.c, 0)
 	ours := m.marked
 	work := t.task(func(stream *tableStream) error {
 		return s.each(func(key, value []byte) error {

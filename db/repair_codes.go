@@ -19,7 +19,7 @@ func (s *spaceMender) mendCodes() error {
 		s.views = append(s.views, v)
 	}
 	verifier, done := s.verifier(nil)
-	t := newBulkTables(s.d, s.c)
+	t := newBulkTables(s.d, s.c, 0)
 	coded := uint64(0)
 	work := t.task(func(first *tableStream) error {
 		stream := func() *tableStream { return &tableStream{ctx: first.ctx, tables: t} }

@@ -208,7 +208,7 @@ func (c *collectionMender) writeGiven() (codec.SpaceCounters, error) {
 	if err := c.flush(); err != nil {
 		return n, err
 	}
-	t := newBulkTables(c.d, c.c)
+	t := newBulkTables(c.d, c.c, 0)
 	err := t.commit(c.ctx, []task{t.task(func(s *tableStream) error {
 		set, err := c.given.write(func() *tableStream { return &tableStream{ctx: s.ctx, tables: t} })
 		n.Sets, n.Coded = []codec.CodeCounters{set}, set.Coded

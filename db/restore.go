@@ -218,7 +218,7 @@ func (r *restorer) run(from backup.Store) error {
 // fetch writes the files of the backup to restoring/.
 func (r *restorer) fetch(from backup.Store) error {
 	if usage, err := r.fs.GetDiskUsage(r.dir); err == nil && uint64(r.m.BytesTotal) > usage.AvailBytes {
-		return fmt.Errorf("fddhdb: restore to %s: backup %s takes %d bytes, %d are free", r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
+		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", ErrDiskFull, r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
 	}
 	if err := r.fs.MkdirAll(r.fs.PathJoin(r.within, storeName), 0o755); err != nil {
 		return err

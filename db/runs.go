@@ -204,7 +204,13 @@ func (s *searcher) score(ctx context.Context) error {
 // distance at a time, as nobody may look at the later ones.
 func (s *searcher) runs(ctx context.Context) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
-		for _, x := range s.scored {
+		for i, x := range s.scored {
+			if i%betweenLooks == 0 {
+				if err := ctx.Err(); err != nil {
+					yield(Run{}, err)
+					return
+				}
+			}
 			r := Run{number: x.Number, Distance: x.Distance, Score: x.Score}
 			if s.after != nil && s.after.beyond(r) {
 				continue
@@ -256,6 +262,9 @@ func (s *searcher) hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return s.byCode(ctx, k)
 }
 
+// betweenLooks is how many items, or codes, are looked at between two looks at the context.
+const betweenLooks = 256
+
 // byCode yields up to k items in the order of their codes.
 func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
@@ -269,7 +278,13 @@ func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 				fail(err)
 				return
 			}
-			for _, row := range rows {
+			for i, row := range rows {
+				if i%betweenLooks == betweenLooks-1 { // as a run may be all items
+					if err := ctx.Err(); err != nil {
+						fail(err)
+						return
+					}
+				}
 				s.lastRun, s.lastRow = r, row
 				key, err := s.c.db.keys.get(s.v.snap, s.cv.ID, row.row)
 				if err != nil {

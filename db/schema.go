@@ -94,7 +94,7 @@ func (s *Schema) check() error {
 		switch f.Type {
 		case String, Int, Float, Bool:
 		default:
-			return invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, f.Type)
+			return invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, shortened(string(f.Type)))
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func (s *Schema) check() error {
 // unquoted in expressions and in flags such as NAME=FILE.
 func checkName(what, name string) error {
 	if name == "" || len(name) > MaxNameBytes || !utf8.ValidString(name) {
-		return invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, name, MaxNameBytes)
+		return invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, shortened(name), MaxNameBytes)
 	}
 	for i, r := range name {
 		if unicode.IsLetter(r) || r == '_' || (i > 0 && (unicode.IsDigit(r) || r == '-' || r == '.')) {
@@ -141,9 +141,9 @@ func (d *descriptor) modality(name string) (int, error) {
 		}
 	}
 	if d.codesOnly() {
-		return 0, invalid("modality %q: the items of collection %q bring codes, they have no modalities", name, d.Name)
+		return 0, invalid("modality %q: the items of collection %q bring codes, they have no modalities", shortened(name), d.Name)
 	}
-	return 0, invalid("unknown modality %q: collection %q has %s", name, d.Name, names(d.Modalities))
+	return 0, invalid("unknown modality %q: collection %q has %s", shortened(name), d.Name, names(d.Modalities))
 }
 
 func (d *descriptor) field(name string) (int, error) {
@@ -153,9 +153,9 @@ func (d *descriptor) field(name string) (int, error) {
 		}
 	}
 	if len(d.Fields) == 0 {
-		return 0, invalid("unknown field %q: collection %q has no fields", name, d.Name)
+		return 0, invalid("unknown field %q: collection %q has no fields", shortened(name), d.Name)
 	}
-	return 0, invalid("unknown field %q: collection %q has %s", name, d.Name, names(d.Fields))
+	return 0, invalid("unknown field %q: collection %q has %s", shortened(name), d.Name, names(d.Fields))
 }
 
 func names[T Modality | Field](list []T) string {

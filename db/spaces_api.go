@@ -61,9 +61,9 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 	return err
 }
 
-// changeSpaces runs f in the committer, when all codes are in memory, or, with damaged,
-// as far as they can be.
-func (c *Collection) changeSpaces(ctx context.Context, damaged bool, f func(g *group, s *collectionState) error) error {
+// changeSpaces runs f in the committer, when all codes are in memory. Where it drops
+// something, that frees disk space, and codes that are damaged are not in its way.
+func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(g *group, s *collectionState) error) error {
 	if !c.db.guard.enter() {
 		return ErrClosed
 	}
@@ -71,8 +71,11 @@ func (c *Collection) changeSpaces(ctx context.Context, damaged bool, f func(g *g
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := c.loaded(ctx); err != nil && !(damaged && errors.Is(err, ErrCorrupt)) {
+	if err := c.loaded(ctx); err != nil && !(drops && errors.Is(err, ErrCorrupt)) {
 		return err
+	}
+	if drops {
+		return c.freeing(ctx, f)
 	}
 	return c.exclusive(ctx, false, f)
 }

@@ -179,10 +179,7 @@ func addRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
 	if err != nil {
 		return corrupt(err, "rows %x", key)
 	}
-	l.Added.Iterate(func(x uint32) bool {
-		into.Add(uint32(container)<<16 | x)
-		return true
-	})
+	into.Or(roaring.AddOffset64(l.Added, int64(container)<<16))
 	return nil
 }
 

@@ -50,6 +50,8 @@ func (v valueMerger) Finish(includesBase bool) ([]byte, io.Closer, error) {
 type storeLogger struct {
 	log    *slog.Logger
 	failed atomic.Pointer[error]
+
+	flushes, compactions tableTrouble
 }
 
 func (l *storeLogger) Infof(format string, args ...any) {

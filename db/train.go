@@ -64,6 +64,9 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.hasRoom(func(cv *collectionView) int64 { return cv.trainingBytes(opt) }); err != nil {
+		return nil, err
+	}
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
 	var t *Training
@@ -73,7 +76,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 			return nil, err
 		}
 		t = &Training{Report: l.result.Report, LeftOut: l.leftOut}
-		return l.foundation(v, cv, opt.Activate)
+		return l.foundation(ctx, v, cv, opt.Activate)
 	})
 	if err != nil {
 		return nil, c.dropped(ctx, err)
@@ -105,13 +108,23 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 // exclusive runs f in the committer, alone. With quiet, f stores nothing and there
 // is nothing to commit.
 func (c *Collection) exclusive(ctx context.Context, quiet bool, f func(g *group, s *collectionState) error) error {
-	return c.db.committer.submit(ctx, &request{quiet: quiet, exclusive: func(g *group) error {
+	return c.db.committer.submit(ctx, &request{quiet: quiet, exclusive: c.state(f)})
+}
+
+// freeing is exclusive for what frees disk space.
+func (c *Collection) freeing(ctx context.Context, f func(g *group, s *collectionState) error) error {
+	return c.db.committer.submit(ctx, &request{frees: true, exclusive: c.state(f)})
+}
+
+// state returns f with the state of the collection.
+func (c *Collection) state(f func(g *group, s *collectionState) error) func(*group) error {
+	return func(g *group) error {
 		s := g.c.states[c.id]
 		if s == nil {
 			return notFound("collection %q", c.name)
 		}
 		return f(g, s)
-	}})
+	}
 }
 
 // A lesson of training: what learn has come to.
@@ -126,7 +139,7 @@ type learned struct {
 func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (*learned, error) {
 	l := &learned{set: &trainingSet{v: v, cv: cv, limit: opt.Rows}}
 	var err error
-	if l.leftOut, err = l.set.choose(); err != nil {
+	if l.leftOut, err = l.set.choose(ctx); err != nil {
 		return nil, err
 	}
 	if opt.Views == model.ViewsTarget {
@@ -152,7 +165,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 }
 
 // foundation returns what the space of the model begins with.
-func (l *learned) foundation(v *view, cv *collectionView, activate bool) (*foundation, error) {
+func (l *learned) foundation(ctx context.Context, v *view, cv *collectionView, activate bool) (*foundation, error) {
 	f := &foundation{space: l.space, activate: activate, pending: unionOf(cv.presence, l.set.modalities)}
 	var err error
 	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
@@ -176,6 +189,11 @@ func (l *learned) foundation(v *view, cv *collectionView, activate bool) (*found
 	it := l.set.rows.Iterator()
 	for i := 0; it.HasNext(); i++ {
 		row := it.Next()
+		if i%betweenLooks == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
 		if !f.pending.Contains(row) {
 			continue // labels alone teach nothing
 		}

@@ -24,11 +24,16 @@ type trainingSet struct {
 // choose decides on the modalities to train with and returns the names of the
 // others. Where no item is labelled all are kept, and training says what is
 // wrong.
-func (s *trainingSet) choose() (leftOut []string, err error) {
+func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) {
 	labelled := roaring.New()
 	s.rows = labelled
 	err = forEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
+		if row%betweenLooks == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
 			return corrupt(err, "item in row %d", row)

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -122,6 +123,9 @@ func (m *Modality) decodeVector(v *model.Vector, b []byte) (err error) {
 		return err
 	}
 	if len(v.Value) != m.Dim {
+		if len(b) < 4*m.Dim { // before memory is taken for what is not there
+			return fmt.Errorf("%w: features: %d bytes for %d dimensions", codec.ErrCorrupt, len(b), m.Dim)
+		}
 		v.Value = make([]float32, m.Dim)
 	}
 	return codec.DecodeFeatures(v.Value, b)

@@ -99,7 +99,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 		return 0, err
 	}
 	n := 0
-	r := &request{}
+	r := &request{frees: true}
 	r.exclusive = func(g *group) (err error) {
 		s := g.c.states[c.id]
 		if s == nil {
@@ -243,9 +243,9 @@ func (cv *collectionView) Field(name string) (int, where.Type, error) {
 		there = fmt.Sprintf("the indexed fields of collection %q are %s", cv.Name, names(indexed))
 	}
 	if _, err := cv.field(name); err == nil {
-		return 0, 0, fmt.Errorf("field %q is not indexed: %s", name, there)
+		return 0, 0, fmt.Errorf("field %q is not indexed: %s", shortened(name), there)
 	}
-	return 0, 0, fmt.Errorf("unknown field %q: %s", name, there)
+	return 0, 0, fmt.Errorf("unknown field %q: %s", shortened(name), there)
 }
 
 var whereTypes = map[FieldType]where.Type{String: where.String, Int: where.Int, Float: where.Float, Bool: where.Bool}
@@ -258,9 +258,9 @@ func (cv *collectionView) Modality(name string) (int, error) {
 		}
 	}
 	if cv.codesOnly() {
-		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", name, cv.Name)
+		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", shortened(name), cv.Name)
 	}
-	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", name, cv.Name, names(cv.Modalities))
+	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", shortened(name), cv.Name, names(cv.Modalities))
 }
 
 // whereRows is one container of a collection after another, as where.Rows: the

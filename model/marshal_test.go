@@ -246,7 +246,9 @@ func FuzzModel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = reseal(b)
-		m, err := Unmarshal(b)
+		var m *Model
+		var err error
+		bounded(t, len(b), func() { m, err = Unmarshal(b) })
 		var format *FormatError
 		if err != nil {
 			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {
@@ -287,7 +289,9 @@ func FuzzStatistics(f *testing.F) {
 	f.Add(b[:100])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = reseal(b)
-		s, err := UnmarshalStatistics(b)
+		var s *Statistics
+		var err error
+		bounded(t, len(b), func() { s, err = UnmarshalStatistics(b) })
 		var format *FormatError
 		if err != nil {
 			if !errors.Is(err, codec.ErrCorrupt) && !errors.As(err, &format) {

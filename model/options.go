@@ -24,6 +24,9 @@ const (
 	DefaultDelta   = 1e4
 )
 
+// maxSweeps keeps a training from going on for ever.
+const maxSweeps = 10_000
+
 // MaxDefaultAnchors is how many anchors are taken at most, unless more are asked
 // for.
 const MaxDefaultAnchors = 2000
@@ -119,7 +122,7 @@ type Options struct {
 	Bits    int    // q, the length of a code; 64
 	Anchors int    // k of an RBF map; 0 means DefaultAnchorsOf(items that have the modality)
 	Seed    uint64 // equal seeds, options and data give equal bytes
-	Sweeps  int    // 3; more lowers the objective and, with many labels, retrieval too
+	Sweeps  int    // 3, at most 10,000; more lowers the objective and, with many labels, retrieval too
 	Method  Method
 
 	// Start is which random start of C to begin at, 1 to 48, as StartChoice.Chosen has
@@ -171,6 +174,9 @@ func (o Options) withDefaults(modalities []Modality) (Options, error) {
 	}
 	if o.Sweeps < 0 {
 		return o, fmt.Errorf("%w: sweeps: %d is negative: give 1 or more, or 0 for %d", ErrOption, o.Sweeps, DefaultSweeps)
+	}
+	if o.Sweeps > maxSweeps {
+		return o, fmt.Errorf("%w: sweeps: %d: 1 to %d are possible, a few are enough", ErrOption, o.Sweeps, maxSweeps)
 	}
 	if int(o.Method) >= len(methodNames) {
 		return o, fmt.Errorf("%w: %v: it is auto, labels, joint or paper", ErrOption, o.Method)

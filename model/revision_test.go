@@ -126,7 +126,9 @@ func FuzzRevision(f *testing.F) {
 	f.Add(b[:100])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = reseal(b)
-		m, err := base.UnmarshalRevision(b)
+		var m *Model
+		var err error
+		bounded(t, len(b), func() { m, err = base.UnmarshalRevision(b) })
 		if err != nil {
 			if !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, ErrMismatch) && !errors.As(err, new(*FormatError)) {
 				t.Fatal(err)

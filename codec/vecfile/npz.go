@@ -25,6 +25,10 @@ func splitMember(path string) (file, member string) {
 	return path, ""
 }
 
+// maxInflation is how many bytes one of deflate can stand for, and more than one of what
+// is not compressed: 258 of a match, in two bits.
+const maxInflation = 1032
+
 // maxMembers bounds the members of an archive that an error names.
 const maxMembers = 20
 
@@ -110,8 +114,9 @@ func openMember(src source, f *zip.File) (source, error) {
 		name += ":" + strings.TrimSuffix(f.Name, ".npy")
 	}
 	fail := func(err error) (source, error) { return source{}, fileError(name, err) }
-	if f.UncompressedSize64 > 1<<62 {
-		return fail(fmt.Errorf("claims %d bytes", f.UncompressedSize64))
+	// Nothing that is compressed becomes more than that.
+	if most := maxInflation * (min(f.CompressedSize64, uint64(src.size)) + 1); f.UncompressedSize64 > most {
+		return fail(fmt.Errorf("claims %d bytes, its %d can hold %d at most: it is damaged", f.UncompressedSize64, f.CompressedSize64, most))
 	}
 	r, err := f.Open()
 	if err != nil {

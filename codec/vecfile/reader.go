@@ -16,6 +16,10 @@ import (
 // such a file is most likely transposed.
 const maxCols = 1 << 20
 
+// MaxValues bounds what is read of a file as a whole, 8 GiB of float32: a sparse matrix of
+// a few bytes may claim any number of rows.
+const MaxValues = 1 << 31
+
 // A Reader streams the rows of a matrix of vectors, first to last. It is not
 // safe for concurrent use.
 type Reader interface {
@@ -193,13 +197,16 @@ func Open(path string) (Reader, error) {
 
 // ReadAll reads a file of vectors as a whole, as Open and Next do: data holds
 // rows*cols values, row after row, and belongs to the caller. It costs 4 bytes
-// of memory a value.
+// of memory a value, of which there may be MaxValues.
 func ReadAll(path string) (data []float32, rows, cols int, err error) {
 	r, err := Open(path)
 	if err != nil {
 		return nil, 0, 0, err
 	}
 	defer r.Close()
+	if n := int64(r.Rows()) * int64(r.Cols()); n > MaxValues {
+		return nil, 0, 0, fileError(path, fmt.Errorf("has %s values, of which %s at most are read at once: read it row by row", thousands(n), thousands(MaxValues)))
+	}
 	return readAll(r)
 }
 

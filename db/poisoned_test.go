@@ -1,0 +1,220 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// breakable is a disk of which all changes fail while it is broken.
+func breakable() (fsys vfs.FS, broken *atomic.Bool) {
+	broken = new(atomic.Bool)
+	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return errors.New("the disk is gone")
+		}
+		return nil
+	})), broken
+}
+
+// A database that has failed answers reads from the last state that was acknowledged,
+// refuses all else, and opening it again recovers.
+func TestFailedDatabase(t *testing.T) {
+	fsys, broken := breakable()
+	opts := &Options{FS: fsys, UpdateItems: 1}
+	d := mustOpen(t, "db", opts)
+	schema := pairsSchema
+	schema.Fields = []Field{{"year", Int, true}}
+	c, err := d.CreateCollection(ctx, "main", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.CreateCollection(ctx, "other", schema); err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(60, synth.Config{})
+	for i, it := range items {
+		it.Fields = map[string]any{"year": i}
+	}
+	putAll(t, c, items[:50])
+	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	mustTrain(t, c, opt)
+	second2 := mustTrain(t, c, opt).Space
+	before, err := c.Search(ctx, Query{Key: "k7", K: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := c.SearchRadius(ctx, Query{Key: "k7"}, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.Store(true)
+	if err := c.Put(ctx, items[55]); !errors.Is(err, ErrFailed) {
+		t.Fatal(err)
+	}
+	bulk := func() error {
+		b := d.NewBatch()
+		for i := range bulkItems {
+			if err := b.Put(c, &Item{Key: fmt.Sprint(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return b.Commit(ctx)
+	}
+	for what, err := range map[string]error{
+		"put":              c.Put(ctx, items[56]),
+		"merge":            c.Merge(ctx, items[3]),
+		"delete":           second(c.Delete(ctx, "k3")),
+		"delete where":     second(c.DeleteWhere(ctx, "year = 3")),
+		"bulk":             bulk(),
+		"create":           second(d.CreateCollection(ctx, "third", schema)),
+		"drop":             d.DropCollection(ctx, "other"),
+		"drop space":       c.Drop(ctx, second2),
+		"activate":         c.Activate(ctx, second2),
+		"rollback":         second(c.Rollback(ctx)),
+		"pin":              c.PinRevision(ctx, 1, 1, true),
+		"restore revision": second(c.RestoreRevision(ctx, 1, 1)),
+		"train":            second(c.Train(ctx, opt)),
+		"reindex":          second(c.Reindex(ctx, ReindexOptions{})),
+		"update":           second(c.Update(ctx, UpdateOptions{})),
+		"compact":          d.Compact(ctx),
+	} {
+		if !errors.Is(err, ErrFailed) || strings.Count(err.Error(), "fddhdb:") != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	reads := func(c *Collection) map[string]error {
+		out := map[string]error{
+			"get":        second(c.Get(ctx, "k3")),
+			"radius":     second(c.CountRadius(ctx, Query{Key: "k7"}, 3)),
+			"all":        second(c.SearchAll(ctx, []Query{{Key: "k7"}})),
+			"spaces":     second(c.Spaces(ctx)),
+			"statistics": second(c.Stats()),
+			"labels":     second(c.Labels()),
+		}
+		if n, err := c.CountWhere(ctx, "year >= 0"); n != 50 || err != nil {
+			out["count"] = fmt.Errorf("%d, %w", n, err)
+		}
+		if n, err := c.Count(); n != 50 || err != nil {
+			out["items"] = fmt.Errorf("%d, %w", n, err)
+		}
+		res, err := c.Search(ctx, Query{Key: "k7", K: 50})
+		if err != nil || fmt.Sprint(res.Hits) != fmt.Sprint(before.Hits) {
+			out["search"] = fmt.Errorf("other hits, %w", err)
+		}
+		return out
+	}
+	late, err := d.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for when, c := range map[string]*Collection{
+		"now":                    c,
+		"a snapshot from before": second1(early.Collection("main")),
+		"a snapshot from since":  second1(late.Collection("main")),
+	} {
+		for what, err := range reads(c) {
+			if err != nil {
+				t.Errorf("%s, %s: %v", when, what, err)
+			}
+		}
+	}
+	if res, err := runs.First(ctx, 50); err != nil || len(res.Hits) != 50 {
+		t.Errorf("runs: %v", err)
+	}
+	if err := d.WaitForIndex(ctx); err != nil && !errors.Is(err, ErrFailed) {
+		t.Errorf("wait for the index: %v", err)
+	}
+	checkSound(t, d, "failed")
+	if err := errors.Join(runs.Close(), early.Close(), late.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); !errors.Is(err, ErrFailed) {
+		t.Errorf("close: %v", err)
+	}
+	if err := d.Close(); !errors.Is(err, ErrClosed) {
+		t.Errorf("close once more: %v", err)
+	}
+	broken.Store(false)
+	d = mustOpen(t, "db", opts)
+	defer d.Close()
+	c = mustCollection(t, d, "main")
+	for _, it := range items[:50] {
+		if _, err := c.Get(ctx, it.Key); err != nil {
+			t.Errorf("opened again: %v", err)
+		}
+	}
+	if err := c.Put(ctx, items[57]); err != nil {
+		t.Errorf("opened again: %v", err)
+	}
+	checkSound(t, d, "opened again")
+}
+
+func second1[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// What goes on while the database fails ends with the failure.
+func TestFailureDuringLongWork(t *testing.T) {
+	for _, phase := range []string{"scan", "statistics", "encode"} {
+		t.Run(phase, func(t *testing.T) {
+			fsys, broken := breakable()
+			d := mustOpen(t, "db", &Options{FS: fsys})
+			c, err := d.CreateCollection(ctx, "main", pairsSchema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			items := pairs(60, synth.Config{})
+			putAll(t, c, items)
+			met := false
+			opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int) {
+				if now == phase && !met {
+					met = true
+					broken.Store(true)
+					if err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+						t.Errorf("put: %v", err)
+					}
+				}
+			}}}
+			if _, err := c.Train(ctx, opt); !met || !errors.Is(err, ErrFailed) {
+				t.Errorf("the phase was met: %v; %v", met, err)
+			}
+			if _, err := c.Get(ctx, "k7"); err != nil {
+				t.Error(err)
+			}
+			if err := d.Close(); !errors.Is(err, ErrFailed) {
+				t.Errorf("close: %v", err)
+			}
+			broken.Store(false)
+			d = mustOpen(t, "db", &Options{FS: fsys})
+			defer d.Close()
+			c = mustCollection(t, d, "main")
+			if n, err := c.Count(); n < 60 || err != nil {
+				t.Errorf("%d items, %v", n, err)
+			}
+			checkSound(t, d, "opened again")
+			_, err = c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+			if errors.Is(err, ErrBusy) { // what the first one has learned is being completed
+				_, err = c.Reindex(ctx, ReindexOptions{})
+			}
+			if err != nil {
+				t.Errorf("train again: %v", err)
+			}
+		})
+	}
+}

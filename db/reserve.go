@@ -1,0 +1,142 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// What is written is refused while it is the caller's, so that the storage engine never
+// meets a full disk in its log, after which the database could not go on. The reserve is
+// what the engine needs for what it has taken already: two logs and their tables, and
+// compactions.
+const (
+	maxReserve     = 256 << 20 // by default
+	reservePart    = 20        // of the file system, where that is less
+	freeingPart    = 2         // of the reserve: what frees space may go on down to it
+	writtenTwice   = 2         // a commit is written to the log and to a table
+	maxUnmeasured  = time.Second
+	bytesPerSecond = 1 << 30 // at most, of all who write to the disk, between measurements
+)
+
+// A reserve refuses writes when too little space would be left for them. It measures the
+// file system the more often the less that is: while so much is free that a second of
+// writing cannot matter, once a second, and before each write where the end is near. Safe
+// for concurrent use.
+type reserve struct {
+	fs   vfs.FS
+	dir  string // of the database
+	path string // that is measured
+	want int64  // Options.ReserveBytes
+
+	mu      sync.Mutex
+	free    int64 // when it was last measured
+	keep    int64 // likewise
+	written int64 // admitted since
+	at      time.Time
+}
+
+func newReserve(opts *Options, dir string) *reserve {
+	return &reserve{fs: opts.FS, dir: dir, path: opts.FS.PathJoin(dir, storeName), want: opts.ReserveBytes}
+}
+
+// admit refuses a write of about so many bytes if that would eat into the reserve, or,
+// where it frees space later, into half of it. The error is a *DiskFullError.
+func (r *reserve) admit(bytes int64, frees bool) error {
+	if r.want < 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if margin := r.margin(bytes, frees); margin < 0 || time.Since(r.at) >= trustedFor(margin) {
+		r.measure()
+		if margin = r.margin(bytes, frees); margin < 0 {
+			return &DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes}
+		}
+	}
+	r.written += bytes
+	return nil
+}
+
+// kept returns what is to stay free.
+func (r *reserve) kept(frees bool) int64 {
+	if frees {
+		return r.keep / freeingPart
+	}
+	return r.keep
+}
+
+// margin returns what a write leaves above the reserve.
+func (r *reserve) margin(bytes int64, frees bool) int64 {
+	return r.free - r.written - bytes - r.kept(frees)
+}
+
+// trustedFor returns how long it takes to write so many bytes at the least.
+func trustedFor(margin int64) time.Duration {
+	if margin >= bytesPerSecond {
+		return maxUnmeasured
+	}
+	return time.Duration(float64(max(margin, 0)) / bytesPerSecond * float64(maxUnmeasured))
+}
+
+// measure asks the file system. One that does not know has no end.
+func (r *reserve) measure() {
+	r.at, r.written = time.Now(), 0
+	usage, err := r.fs.GetDiskUsage(r.path)
+	if err != nil {
+		r.free, r.keep = math.MaxInt64, 0
+		return
+	}
+	r.free, r.keep = int64(min(usage.AvailBytes, math.MaxInt64)), r.want
+	if r.want == 0 {
+		r.keep = int64(min(maxReserve, usage.TotalBytes/reservePart))
+	}
+}
+
+// fullDisk words the error of the operating system that the disk, or a quota, is full.
+func (d *DB) fullDisk(err error) error {
+	if err == nil || !isFullDisk(err) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrFailed) {
+		return err
+	}
+	full := &DiskFullError{Dir: d.dir, Err: err}
+	if usage, err := d.opts.FS.GetDiskUsage(d.dir); err == nil {
+		full.Free = int64(min(usage.AvailBytes, math.MaxInt64))
+	}
+	return full
+}
+
+func isFullDisk(err error) bool {
+	return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// A DiskFullError says how much space there is, and how much a write needs. It is an
+// ErrDiskFull.
+type DiskFullError struct {
+	Dir     string
+	Free    int64 // bytes; 0 where the file system cannot tell
+	Reserve int64 // bytes that are kept free; 0 where the disk itself has refused
+	Needed  int64 // bytes, about; 0 where that is not known
+	Err     error // of the operating system; nil where a write was refused before it
+}
+
+func (e *DiskFullError) Error() string {
+	const advice = "make room on that disk, or delete items or drop a collection"
+	if e.Err != nil {
+		return fmt.Sprintf("%v: %s: %v: %s", ErrDiskFull, e.Dir, e.Err, advice)
+	}
+	return fmt.Sprintf("%v: %s: %s are free, of which %s are kept in reserve, and this takes about %s: %s",
+		ErrDiskFull, e.Dir, mebibytes(e.Free), mebibytes(e.Reserve), mebibytes(e.Needed), advice)
+}
+
+// Is makes a DiskFullError an ErrDiskFull.
+func (e *DiskFullError) Is(target error) bool { return target == ErrDiskFull }
+
+// Unwrap returns the error of the operating system, if there is one.
+func (e *DiskFullError) Unwrap() error { return e.Err }
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

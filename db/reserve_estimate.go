@@ -1,0 +1,60 @@
+package db
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// What long work will write is estimated before it begins, so that it does not end for
+// want of space after an hour. The estimates are those of what is stored, uncompressed.
+
+// codesBytes estimates what the codes of an item take in a space.
+func codesBytes(bits, views int, projections bool) int {
+	n := views * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + storedSplit(bits).Len()*postingEditBytes)
+	if projections {
+		n += codec.ProjectionBytes(bits)
+	}
+	return n
+}
+
+// trainingBytes estimates what a training stores: the model, its statistics, what the
+// items have taught and their codes. Options that are impossible are left to the training.
+func (cv *collectionView) trainingBytes(opt TrainOptions) int64 {
+	bits := cmp.Or(opt.Bits, model.DefaultBits)
+	if codec.CheckBits(bits) != nil || opt.Anchors < 0 {
+		return 0
+	}
+	views, sum := 1, 0.0
+	if opt.Views == model.ViewsTarget {
+		views = len(cv.Modalities)
+	}
+	for _, m := range cv.Modalities {
+		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.items)), cv.items))
+		sum += 4*k*float64(m.Dim) + 4*k*k + 2*8*k*float64(bits)
+	}
+	item := codesBytes(bits, views, true) + views*codec.Bytes(bits) + 4
+	return clampedBytes(sum + float64(cv.items)*float64(item))
+}
+
+// reindexBytes estimates what a reindexing stores: what the space cv looks at has.
+func (cv *collectionView) reindexBytes() int64 {
+	sp := cv.space
+	if sp == nil || sp.model == nil {
+		return 0 // there is nothing to reindex
+	}
+	item := codesBytes(sp.Bits, len(sp.views), true) + len(sp.views)*codec.Bytes(sp.Bits) + 4
+	return clampedBytes(float64(sp.Model.Bytes) + float64(sp.Statistics.Bytes) + float64(cv.items)*float64(item))
+}
+
+func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }
+
+// hasRoom refuses work on a collection for which there is no room; what it stores is
+// estimated from the present state.
+func (c *Collection) hasRoom(estimate func(*collectionView) int64) error {
+	return c.read(func(_ *view, cv *collectionView) error {
+		return c.db.admit(estimate(cv), false)
+	})
+}

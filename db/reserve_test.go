@@ -1,0 +1,248 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// tell makes the disk say that so much is free, and the database look at once.
+func (d *smallDisk) tell(db *DB, free int64) {
+	d.set(func() { d.usage = vfs.DiskUsage{AvailBytes: uint64(free), TotalBytes: 1 << 40} })
+	db.reserve.mu.Lock()
+	db.reserve.at = time.Time{}
+	db.reserve.mu.Unlock()
+}
+
+func TestReserveIsKept(t *testing.T) {
+	const reserve = 100 << 20
+	disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: reserve})
+	disk.tell(d, 10<<30)
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(60, synth.Config{})
+	putAll(t, c, items[:50])
+	first := mustTrain(t, c, TrainOptions{}).Space
+	other := mustTrain(t, c, TrainOptions{Activate: true}).Space
+	putAll(t, c, items[52:55])
+	if _, err := d.CreateCollection(ctx, "other", pairsSchema); err != nil {
+		t.Fatal(err)
+	}
+	bulk := func() error {
+		b := d.NewBatch()
+		for i := range bulkItems {
+			if err := b.Put(c, &Item{Key: fmt.Sprint("bulk", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return b.Commit(ctx)
+	}
+	refused := func(when string, does map[string]func() error) {
+		t.Helper()
+		for what, do := range does {
+			var full *DiskFullError
+			err := do()
+			if !errors.Is(err, ErrDiskFull) || !errors.As(err, &full) || full.Dir != "db" || full.Reserve == 0 || full.Err != nil {
+				t.Errorf("%s, %s: %v", when, what, err)
+			} else if !strings.Contains(err.Error(), "drop a collection") || strings.Count(err.Error(), "fddhdb:") != 1 {
+				t.Errorf("%s, %s: %v", when, what, err)
+			}
+		}
+	}
+	goesOn := func(when string, does map[string]func() error) {
+		t.Helper()
+		for what, do := range does {
+			if err := do(); err != nil {
+				t.Errorf("%s, %s: %v", when, what, err)
+			}
+		}
+	}
+	writes := map[string]func() error{
+		"put":     func() error { return c.Put(ctx, items[50]) },
+		"merge":   func() error { return c.Merge(ctx, items[51]) },
+		"create":  func() error { return second(d.CreateCollection(ctx, "third", pairsSchema)) },
+		"bulk":    bulk,
+		"train":   func() error { return second(c.Train(ctx, TrainOptions{})) },
+		"reindex": func() error { return second(c.Reindex(ctx, ReindexOptions{})) },
+		"update":  func() error { return second(c.Update(ctx, UpdateOptions{})) },
+	}
+	reads := map[string]func() error{
+		"get":    func() error { return second(c.Get(ctx, "k7")) },
+		"search": func() error { return second(c.Search(ctx, Query{Key: "k7"})) },
+		"stats":  func() error { return second(d.Stats()) },
+	}
+	disk.tell(d, reserve-1)
+	refused("below the reserve", writes)
+	refused("below the reserve", map[string]func() error{"compact": func() error { disk.tell(d, reserve/2-1); return d.Compact(ctx) }})
+	goesOn("below the reserve", reads)
+	disk.tell(d, reserve-1)
+	goesOn("below the reserve", map[string]func() error{
+		"delete":       func() error { return second(c.Delete(ctx, "k1")) },
+		"delete where": func() error { return second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
+		"drop":         func() error { return d.DropCollection(ctx, "other") },
+		"drop space":   func() error { return c.Drop(ctx, first) },
+		"compact":      func() error { return d.Compact(ctx) },
+	})
+	disk.tell(d, reserve/2-1)
+	refused("below half of it", writes)
+	refused("below half of it", map[string]func() error{
+		"delete": func() error { return second(c.Delete(ctx, "k2")) },
+	})
+	goesOn("below half of it", reads)
+	disk.tell(d, 10<<30)
+	goesOn("with room again", writes)
+	goesOn("with room again", map[string]func() error{"activate": func() error { return c.Activate(ctx, other) }})
+	disk.tell(d, 1) // Close makes durable what was acknowledged, whatever is free
+	mustClose(t, d)
+}
+
+// What is to be written counts before it is, so that a load that would fill the disk does
+// not begin.
+func TestReserveCountsWhatIsToCome(t *testing.T) {
+	disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := &Item{Key: "large", Payload: make([]byte, 1<<20)}
+	var full *DiskFullError
+	disk.tell(d, 1<<20+2<<20) // it would leave nothing
+	if err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
+		t.Errorf("%v", err)
+	}
+	disk.tell(d, 1<<20+4<<20)
+	if err := c.Put(ctx, item); err != nil {
+		t.Error(err)
+	}
+	if err := c.Put(ctx, &Item{Key: "k"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReserveByDefault(t *testing.T) {
+	for name, c := range map[string]struct {
+		total, want int64
+		option      int64
+	}{
+		"a large disk":    {1 << 40, 256 << 20, 0},
+		"a small disk":    {1 << 30, 1 << 30 / 20, 0},
+		"one of 5 GiB":    {20 * 256 << 20, 256 << 20, 0},
+		"as wanted":       {1 << 30, 1 << 29, 1 << 29},
+		"one byte":        {1 << 30, 1, 1},
+		"more than there": {1 << 30, math.MaxInt64, math.MaxInt64},
+	} {
+		disk := &smallDisk{usage: vfs.DiskUsage{TotalBytes: uint64(c.total)}, FS: vfs.NewMem()}
+		r := newReserve(&Options{FS: disk, ReserveBytes: c.option}, "db")
+		disk.usage.AvailBytes = uint64(c.want) - 1
+		if err := r.admit(0, false); !errors.Is(err, ErrDiskFull) {
+			t.Errorf("%s: one byte too little: %v", name, err)
+		}
+		disk.usage.AvailBytes++
+		if err := r.admit(0, false); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		disk.usage.AvailBytes, r.at = 0, time.Time{}
+		if c.want > 1 {
+			if err := r.admit(0, true); !errors.Is(err, ErrDiskFull) {
+				t.Errorf("%s: nothing free: %v", name, err)
+			}
+		}
+		r.want = -1
+		if err := r.admit(math.MaxInt64, false); err != nil {
+			t.Errorf("%s, without a reserve: %v", name, err)
+		}
+	}
+}
+
+// Looking at the disk takes time on some, so it is not done for each write.
+func TestDiskIsRarelyAsked(t *testing.T) {
+	disk := &smallDisk{FS: vfs.NewMem(), room: -1, usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	r := newReserve(&Options{FS: disk}, "db")
+	for range 100_000 {
+		if err := r.admit(1000, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if disk.asked > 100 {
+		t.Errorf("asked %d times for 100,000 writes", disk.asked)
+	}
+}
+
+// Where tables cannot be written though the log can, memory would fill up: writes are
+// refused until they can.
+func TestTablesThatFindNoRoom(t *testing.T) {
+	for _, written := range []bool{false, true} {
+		testNoTables(t, &noTables{FS: vfs.NewMem(), written: written})
+	}
+}
+
+func testNoTables(t *testing.T, disk *noTables) {
+	d := mustOpen(t, "db", &Options{FS: disk})
+	defer d.Close()
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, pairs(20, synth.Config{}))
+	disk.full.Store(true)
+	if err := d.Compact(ctx); !errors.Is(err, ErrDiskFull) {
+		t.Errorf("compact: %v", err)
+	}
+	var full *DiskFullError
+	if err := c.Put(ctx, &Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
+		t.Errorf("put: %v", err)
+	}
+	if _, err := c.Get(ctx, "k7"); err != nil {
+		t.Error(err)
+	}
+	disk.full.Store(false)
+	for {
+		err := c.Put(ctx, &Item{Key: "late"})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrDiskFull) {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Compact(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// noTables has no room for tables while it is full.
+type noTables struct {
+	vfs.FS
+	full    atomic.Bool
+	written bool // it is told when they are written, not when they are made
+}
+
+func (f *noTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if path.Ext(name) != ".sst" || !f.full.Load() {
+		return f.FS.Create(name, c)
+	}
+	if !f.written {
+		return nil, &vfsError{syscall.ENOSPC}
+	}
+	file, err := f.FS.Create(name, c)
+	return noRoom{file}, err
+}
+
+type noRoom struct{ vfs.File }
+
+func (noRoom) Write([]byte) (int, error) { return 0, &vfsError{syscall.ENOSPC} }
