@@ -90,3 +90,13 @@ vuln:
 
 ci:
 	bash .ci/run
+
+# OPS random operations against a model in memory, and with the race detector a tenth of
+# them in several goroutines. A failure prints a short program and its file.
+OPS ?= 1000000
+.PHONY: metamorphic
+metamorphic:
+	$(GO) test -v -timeout 0 -run '^TestHistories$$' ./internal/metamorphic -args -operations $(OPS)
+	$(GO) test -v -race -timeout 0 -run '^TestConcurrentHistories$$' ./internal/metamorphic -args -operations $$(($(OPS) / 10))
+
+integration: metamorphic

@@ -207,3 +207,51 @@ func TestPutIfAfterTraining(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A batch that is refused takes no number from the counter of automatic keys.
+func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
+	d, c := openCoded(t, 8)
+	if err := c.Put(ctx, &Item{Key: "there", Code: []byte{1}}); err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	for range 3 {
+		if err := b.Put(c, &Item{Code: []byte{2}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.PutIf(c, &Item{Key: "there", Code: []byte{3}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Commit(ctx); !errors.Is(err, ErrConflict) {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.Put(ctx, &Item{Code: []byte{4}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"0", "1"} {
+		if _, err := c.Get(ctx, key); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A number that a batch frees can be taken by what it puts afterwards.
+func TestBatchesReuseTheKeysThatTheyDelete(t *testing.T) {
+	d, c := openCoded(t, 8)
+	if err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	b.Delete(c, "0")
+	b.Put(c, &Item{Code: []byte{2}})
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	it, err := c.Get(ctx, "0")
+	if err != nil || it.Code[0] != 2 {
+		t.Errorf("%+v, %v", it, err)
+	}
+}

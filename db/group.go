@@ -92,8 +92,16 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
 	newCodes := map[uint32]uint64{}
-	there := map[itemKey]bool{}  // whether the request so far leaves an item under the key
-	taught := map[itemKey]bool{} // what the item under the key has taught is known
+	there := map[itemKey]bool{}    // whether the request so far leaves an item under the key
+	taught := map[itemKey]bool{}   // what the item under the key has taught is known
+	numbers := map[uint32]uint64{} // the next automatic keys, before the request
+	defer func() {
+		if err != nil { // those that it has taken are free again
+			for id, next := range numbers {
+				g.c.states[id].counters.NextKey = next
+			}
+		}
+	}()
 	for _, ch := range r.changes {
 		s := g.c.states[ch.collection]
 		if s == nil {
@@ -117,6 +125,9 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 		}
 		given := ch.item.key
 		if ch.item.key == "" {
+			if _, taken := numbers[s.ID]; !taken {
+				numbers[s.ID] = s.counters.NextKey
+			}
 			if ch.item.key, err = g.freeKey(s, there); err != nil {
 				return 0, err
 			}
@@ -233,8 +244,11 @@ func (g *group) freeKey(s *collectionState, there map[itemKey]bool) (string, err
 	for s.counters.NextKey < math.MaxUint64 {
 		key := strconv.FormatUint(s.counters.NextKey, 10)
 		s.counters.NextKey++
-		if there[itemKey{s.ID, key}] {
-			continue
+		if left, seen := there[itemKey{s.ID, key}]; seen {
+			if left {
+				continue
+			}
+			return key, nil // the request deletes it before
 		}
 		if st, err := g.row(s, key); err != nil || !st.found {
 			return key, err

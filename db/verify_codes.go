@@ -352,7 +352,9 @@ func (c *codeVerifier) checkUncoded(view int) {
 }
 
 // hasCode reports whether an item is to have a code in a view; an item that cannot be
-// read is not.
+// read is not. Without a label that counts it has the code that the revision gave it which
+// was in use when it was written: whichever that was, it gave none where it gave no
+// projection, as one does that has learned from nothing.
 func (c *codeVerifier) hasCode(row uint32, view int) bool {
 	if !c.readable || c.lost(codec.NumberKey(codec.KindItem, c.ID(), row)) {
 		return false
@@ -365,7 +367,21 @@ func (c *codeVerifier) hasCode(row uint32, view int) bool {
 		return c.model.LabelCode(codec.NewCode(c.Bits()), it.labels)
 	}
 	enc, err := c.space().encode(it.vectors, it.labels, nil)
-	return err == nil && enc.in(view).code != nil
+	if err != nil || enc.in(view).code == nil {
+		return false
+	}
+	return enc.in(view).from == codec.ProvenanceLabels || c.hasProjection(row)
+}
+
+// hasProjection reports whether the projection of a row is stored, as far as that can be
+// read.
+func (s *spaceVerifier) hasProjection(row uint32) bool {
+	found := false
+	err := blockEntry(s.snap, s.projectionKey(row), row, func([]byte) error {
+		found = true
+		return nil
+	})
+	return err == nil && found
 }
 
 func (c *codeVerifier) space() *space { return c.spaceVerifier.space }

@@ -191,3 +191,43 @@ func TestVerifyWhileWriting(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 }
+
+// An item that was written when the projections had learned from nothing has no code, and
+// gets none when they learn again.
+func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(24, synth.Config{Classes: 3, Seed: 5})
+	putAll(t, c, items[:20])
+	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
+		mustTrain(t, c, tinyTraining(1, views))
+	}
+	if _, err := c.DeleteWhere(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	update := func() {
+		t.Helper()
+		for space := uint32(1); space <= 2; space++ {
+			u, err := c.Update(ctx, UpdateOptions{Space: space, Teacher: TeacherLabels})
+			if err != nil || !u.Adopted {
+				t.Fatalf("%+v, %v", u, err)
+			}
+		}
+	}
+	update() // all that has taught is gone
+	unlabelled := *items[20]
+	unlabelled.Labels = nil
+	putAll(t, c, []*Item{&unlabelled, items[21]})
+	update()
+	it, err := c.Get(ctx, unlabelled.Key)
+	if err != nil || it.Code != nil || it.Codes != nil {
+		t.Fatalf("%+v, %v", it, err)
+	}
+	checkSound(t, d, "an item without a code")
+	if err := c.Put(ctx, &unlabelled); err != nil {
+		t.Fatal(err)
+	}
+	if it, err = c.Get(ctx, unlabelled.Key); err != nil || len(it.Codes) != 2 {
+		t.Errorf("written again: %+v, %v", it, err)
+	}
+	checkSound(t, d, "written again")
+}

@@ -36,6 +36,8 @@ var allowed = map[string]struct{ ours, others []string }{
 	"examples/stream":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense", "internal/synth"}, anything},
 	"examples/backup":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"examples/quickstart": {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
+
+	"internal/metamorphic": {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 }
 
 const (

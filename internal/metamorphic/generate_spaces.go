@@ -1,0 +1,76 @@
+package metamorphic
+
+import "slices"
+
+func (g *generator) space(name string) string {
+	all := g.spaces[name]
+	switch {
+	case g.chance(2) || len(all) == 0:
+		return ""
+	case g.chance(15):
+		return "nowhere"
+	}
+	return pick(g, all)
+}
+
+// named returns a space that was asked for, if there is one.
+func (g *generator) named(name string) string {
+	if all := g.spaces[name]; len(all) > 0 && !g.chance(15) {
+		return pick(g, all)
+	}
+	return g.space(name)
+}
+
+func (g *generator) train(name string) Op {
+	t := &Training{
+		Bits: pick(g, []int{8, 16, 16, 24}), Anchors: pick(g, []int{4, 6}), Seed: g.Uint64N(4),
+		Targets: g.chance(2), Joint: g.chance(5), Linear: g.chance(6), Choose: g.chance(8), Activate: g.chance(2),
+	}
+	if g.chance(4) {
+		t.Rows = 15 + g.IntN(20)
+	}
+	if g.chance(10) {
+		t.Cancel = 1 + g.IntN(6)
+	}
+	op := Op{Do: "train", In: name, Name: g.name("t"), Train: t}
+	g.spaces[name] = append(g.spaces[name], op.Name)
+	return op
+}
+
+func (g *generator) update(name string) Op {
+	return Op{Do: "update", In: name, Space: g.space(name), Teacher: pick(g, []string{"", "labels", "modality", "self"}), Grow: g.chance(3)}
+}
+
+func (g *generator) reindex(name string) Op {
+	op := Op{Do: "reindex", In: name, Space: g.space(name), Pinned: g.chance(2)}
+	op.Name = g.name("r")
+	g.spaces[name] = append(g.spaces[name], op.Name)
+	return op
+}
+
+// spaceOp returns an operation on code spaces.
+func (g *generator) spaceOp() Op {
+	name := g.learned()
+	if g.schemas[name] == nil {
+		return Op{}
+	}
+	switch n := g.IntN(20); {
+	case n < 5:
+		return g.train(name)
+	case n < 10:
+		return g.update(name)
+	case n < 12:
+		return g.reindex(name)
+	case n < 14:
+		return Op{Do: "activate", In: name, Space: g.named(name)}
+	case n < 15:
+		return Op{Do: "rollback", In: name}
+	case n < 17:
+		op := Op{Do: "dropspace", In: name, Space: g.named(name)}
+		g.spaces[name] = slices.DeleteFunc(g.spaces[name], func(space string) bool { return space == op.Space })
+		return op
+	case n < 18:
+		return Op{Do: "pin", In: name, Space: g.space(name), Back: g.IntN(10), Pinned: g.chance(2)}
+	}
+	return Op{Do: "restorerevision", In: name, Space: g.space(name), Back: g.IntN(4)}
+}

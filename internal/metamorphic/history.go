@@ -1,0 +1,321 @@
+package metamorphic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Failure says at which operation of a program the database was not what the model
+// says.
+type Failure struct {
+	Op  int
+	Do  string
+	Err error
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("operation %d, %s: %v", f.Op, f.Do, f.Err) }
+
+// Unwrap returns what was wrong.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Counts says how many operations of each kind have been carried out, and how many of
+// these have done what they are for; the others ended with the error that the model
+// said, or were passed over.
+type Counts map[string][2]int
+
+// Add adds other counts.
+func (c Counts) Add(other Counts) {
+	for do, n := range other {
+		c[do] = [2]int{c[do][0] + n[0], c[do][1] + n[1]}
+	}
+}
+
+// All returns how many operations there were.
+func (c Counts) All() int {
+	n := 0
+	for _, of := range c {
+		n += of[0]
+	}
+	return n
+}
+
+func (c Counts) String() string {
+	var b strings.Builder
+	for _, do := range slices.Sorted(maps.Keys(c)) {
+		fmt.Fprintf(&b, " %s %d/%d", do, c[do][1], c[do][0])
+	}
+	return b.String()
+}
+
+// A history is a program being carried out.
+type history struct {
+	ctx     context.Context
+	options Options
+	dir     string     // a temporary folder
+	mem     *vfs.MemFS // nil: the database is in dir
+	name    string     // of its folder
+	d       *db.DB
+
+	now  *world
+	past []*world // that a crash may come back to, oldest first
+
+	snapshots map[string]*moment
+	cursors   map[string]*place
+	counts    Counts
+	born      int // collections so far
+
+	backups     map[string]*kept
+	backupOrder []string // the oldest first
+	restored    int      // databases so far
+}
+
+// opTime is how long one operation may take; one that takes longer hangs.
+const opTime = 5 * time.Minute
+
+// errPassed is of an operation that ended with the error that was expected, or found
+// nothing to work on.
+var errPassed = errors.New("passed over")
+
+// Run carries out a program, in a temporary folder that it removes. The error is a
+// *Failure, or one of preparing it.
+func Run(p *Program) (counts Counts, err error) {
+	dir, err := os.MkdirTemp("", "metamorphic-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	h := &history{
+		options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}},
+		snapshots: map[string]*moment{}, cursors: map[string]*place{}, counts: Counts{}, backups: map[string]*kept{},
+	}
+	if !p.Options.Disk {
+		h.mem = vfs.NewCrashableMem()
+	}
+	defer func() {
+		if h.d != nil {
+			_ = h.d.Close() // after a failure; else it is closed
+		}
+	}()
+	steps := []Op{{Do: "open"}}
+	steps = append(append(steps, p.Ops...), Op{Do: "end"})
+	for i := range steps {
+		if err := h.step(&steps[i]); err != nil {
+			return h.counts, &Failure{Op: i, Do: steps[i].Do, Err: err} // that of line i+1
+		}
+	}
+	return h.counts, nil
+}
+
+// step carries out one operation.
+func (h *history) step(op *Op) (err error) {
+	do, ok := verbs[op.Do]
+	if !ok {
+		return fmt.Errorf("there is no operation %q", op.Do)
+	}
+	var cancel context.CancelFunc
+	h.ctx, cancel = context.WithTimeout(context.Background(), opTime)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	n := h.counts[op.Do]
+	n[0]++
+	if err = do(h, op); err == nil {
+		n[1]++
+	}
+	if err = passed(err); err == nil {
+		err = h.same()
+	}
+	if op.Do != "open" && op.Do != "end" {
+		h.counts[op.Do] = n
+	}
+	return err
+}
+
+var verbs map[string]func(*history, *Op) error
+
+func init() {
+	verbs = map[string]func(*history, *Op) error{
+		"open": (*history).open, "end": (*history).end, "check": (*history).checkAll,
+		"create": (*history).create, "drop": (*history).dropCollection,
+		"put": (*history).write, "merge": (*history).write, "batch": (*history).write, "fill": (*history).write, "putif": (*history).write,
+		"delete": (*history).delete, "deletewhere": (*history).deleteWhere, "together": (*history).together,
+		"train": (*history).train, "update": (*history).update, "reindex": (*history).reindex, "activate": (*history).activate,
+		"rollback": (*history).rollback, "dropspace": (*history).dropSpace, "pin": (*history).pin, "restorerevision": (*history).restoreRevision,
+		"get": (*history).get, "where": (*history).where, "search": (*history).search, "radius": (*history).radius,
+		"neighbors": (*history).neighbors, "pages": (*history).pages, "searchall": (*history).searchAll,
+		"first": (*history).first, "more": (*history).more,
+		"snapshot": (*history).snapshot, "release": (*history).release,
+		"compact": (*history).compact, "index": (*history).index, "verify": (*history).verify,
+		"cancelled": (*history).cancelled,
+		"backup":    (*history).backup, "prune": (*history).prune, "restore": (*history).restore,
+		"reopen": (*history).reopen, "crash": (*history).crash,
+	}
+}
+
+// expect compares the error of an operation with the one that it has to have, if any.
+func expect(got, want error) error {
+	switch {
+	case want == nil && got != nil:
+		return got
+	case want != nil && !errors.Is(got, want):
+		return fmt.Errorf("the error is %v, not %v", got, want)
+	case want != nil:
+		return errPassed
+	}
+	return nil
+}
+
+// wrong returns the error of an operation, or where there is none what is wrong with what
+// came of it.
+func wrong(err error, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// dbOptions returns what the database in a folder is opened with.
+func (h *history) dbOptions(name string) (dir string, o *db.Options) {
+	o = &db.Options{
+		NoSync: h.options.NoSync, CacheBytes: h.options.CacheBytes, IndexCacheBytes: h.options.IndexCacheBytes,
+		KeyCacheBytes: h.options.KeyCacheBytes, UpdateItems: h.options.UpdateItems,
+	}
+	if h.mem == nil {
+		return filepath.Join(h.dir, name), o
+	}
+	o.FS = h.mem
+	return name, o
+}
+
+// remove deletes a folder that held a database.
+func (h *history) remove(name string) error {
+	dir, o := h.dbOptions(name)
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	return o.FS.RemoveAll(dir)
+}
+
+func (h *history) open(*Op) (err error) {
+	dir, o := h.dbOptions(h.name)
+	h.d, err = db.Open(dir, o)
+	return err
+}
+
+// sequence returns the number of the last commit.
+func (h *history) sequence() (uint64, error) {
+	s, err := h.d.Stats()
+	if err != nil {
+		return 0, err
+	}
+	return s.Sequence, nil
+}
+
+func (h *history) close() error {
+	for _, m := range h.snapshots {
+		if err := h.checkWorld(m.w, m.Snapshot.Collection); err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+	}
+	h.snapshots = map[string]*moment{}
+	if h.learns() {
+		for _, w := range append(h.past, h.now) {
+			for _, c := range w.collections {
+				for _, sp := range c.spaces {
+					sp.free = true
+				}
+			}
+		}
+	}
+	d := h.d
+	h.d = nil
+	return d.Close()
+}
+
+// end checks everything, once more after opening again.
+func (h *history) end(*Op) error {
+	if err := h.checkAll(nil); err != nil {
+		return err
+	}
+	if err := h.reopen(&Op{}); err != nil {
+		return err
+	}
+	if err := h.verify(nil); err != nil {
+		return err
+	}
+	return h.close()
+}
+
+// learns reports whether projections change in the background.
+func (h *history) learns() bool { return h.options.UpdateItems > 0 }
+
+// commit makes a world the present one. With synced it cannot be lost any more.
+func (h *history) commit(next *world, synced bool) error {
+	if !h.options.NoSync {
+		h.now = next
+		return nil
+	}
+	if h.past = append(h.past, h.now); synced {
+		h.past = nil
+	}
+	h.now = next
+	var err error
+	next.sequence, err = h.sequence()
+	return err
+}
+
+// shown returns the state that an operation reads, and how to get its collections.
+func (h *history) shown(op *Op) (*world, func(string) (*db.Collection, error), error) {
+	if op.At == "" {
+		return h.now, h.d.Collection, nil
+	}
+	m := h.snapshots[op.At]
+	if m == nil {
+		return nil, nil, errPassed
+	}
+	return m.w, m.Snapshot.Collection, nil
+}
+
+// same notes that an operation has made commits that have changed nothing, such as those of
+// a compaction, or of a training that was stopped.
+func (h *history) same() error {
+	if !h.options.NoSync || h.d == nil {
+		return nil
+	}
+	sequence, err := h.sequence()
+	if err == nil && sequence != h.now.sequence {
+		err = h.commit(h.now.fork(), false)
+	}
+	return err
+}
+
+// collection returns what an operation reads: the definition and the handle.
+func (h *history) collection(op *Op) (*collection, *db.Collection, error) {
+	w, get, err := h.shown(op)
+	if err != nil {
+		return nil, nil, err
+	}
+	handle, err := get(op.In)
+	c := w.collections[op.In]
+	if c == nil {
+		return nil, nil, expect(err, db.ErrNotFound)
+	}
+	return c, handle, err
+}
+
+func names(w *world) []string { return slices.Sorted(maps.Keys(w.collections)) }

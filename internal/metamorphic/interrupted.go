@@ -1,0 +1,150 @@
+package metamorphic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A cut is what is seen of a database while lanes write: of each lane everything that had
+// come back, at most what had begun, and no half of anything.
+type cut struct {
+	least []int64 // writes of each lane that had come back before
+	most  []int64 // and that had begun by the end
+}
+
+// A progress counts the writes of a lane that have begun and come back.
+type progress struct{ begun, back atomic.Int64 }
+
+// cutOf returns what f sees.
+func cutOf(lanes []progress, f func() error) (c cut, err error) {
+	for l := range lanes {
+		c.least = append(c.least, lanes[l].back.Load())
+	}
+	err = f()
+	for l := range lanes {
+		c.most = append(c.most, lanes[l].begun.Load())
+	}
+	return c, err
+}
+
+// An interruption is what a crash would leave while lanes write.
+type interruption struct {
+	cut
+	after  int64 // writes
+	writes atomic.Int64
+	left   *vfs.MemFS // nil: not yet
+}
+
+// wrote counts a write that has come back. Whose turn it is lets the crash happen.
+func (i *interruption) wrote(h *history, op *Op, lanes []progress) {
+	if i.writes.Add(1) != i.after {
+		return
+	}
+	i.cut, _ = cutOf(lanes, func() error {
+		i.left = h.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent, RNG: newRand(op.Seed)})
+		return nil
+	})
+}
+
+// check opens what is left and looks at it.
+func (i *interruption) check(h *history, lanes [][]laneStep) error {
+	if i.left == nil {
+		return nil
+	}
+	dir, o := h.dbOptions(h.name)
+	o.FS = i.left
+	if err := i.cut.check(h, dir, o, lanes); err != nil {
+		return fmt.Errorf("after a crash: %w", err)
+	}
+	return nil
+}
+
+// check opens a database and looks at it.
+func (c *cut) check(h *history, dir string, o *db.Options, lanes [][]laneStep) error {
+	o.UpdateItems, o.MustExist = 0, true
+	d, err := db.Open(dir, o)
+	if err != nil {
+		return err
+	}
+	if err = c.compare(h, d, lanes); err == nil {
+		err = (&history{ctx: h.ctx, d: d}).verify(nil)
+	}
+	return errors.Join(err, d.Close())
+}
+
+func (c *cut) compare(h *history, d *db.DB, lanes [][]laneStep) error {
+	got := map[string]map[string]*db.Item{}
+	for name := range h.now.collections {
+		handle, err := d.Collection(name)
+		if err != nil {
+			return err
+		}
+		got[name] = map[string]*db.Item{}
+		for it, err := range handle.Items(h.ctx) {
+			if err != nil {
+				return err
+			}
+			got[name][it.Key] = it
+		}
+	}
+	for l, steps := range lanes {
+		worlds := []*world{h.now}
+		keys := touched{}
+		for _, step := range steps {
+			if step.writes() {
+				worlds = append(worlds, step.w)
+				for name, of := range step.t {
+					for _, key := range of {
+						keys.add(name, key)
+					}
+				}
+			}
+		}
+		var last error
+		possible := func(w *world) bool {
+			last = keys.same(w, got)
+			return last == nil
+		}
+		if !slices.ContainsFunc(worlds[c.least[l]:c.most[l]+1], possible) {
+			return fmt.Errorf("of lane %d, %d writes had come back and %d begun; there is no state in between: %w", l, c.least[l], c.most[l], last)
+		}
+	}
+	for name, of := range h.now.collections { // what no lane has to do with
+		others := touched{}
+		for key := range of.items {
+			if !strings.HasPrefix(key, "lane") {
+				others.add(name, key)
+			}
+		}
+		if err := others.same(h.now, got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same compares items with those of a world.
+func (t touched) same(w *world, got map[string]map[string]*db.Item) error {
+	for name, keys := range t {
+		c := w.collections[name]
+		for _, key := range keys {
+			want, is := c.items[key], got[name][key]
+			if (want == nil) != (is == nil) {
+				return fmt.Errorf("collection %q: item %q is there: %v, want %v", name, key, is != nil, want != nil)
+			}
+			if want != nil {
+				if err := c.sameContent(want, is); err != nil {
+					return fmt.Errorf("collection %q: item %q: %w", name, key, err)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package metamorphic
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+var (
+	program    = flag.String("ops", "", "a file with the program to carry out, and no other")
+	operations = flag.Int("operations", 0, "how many operations to carry out, in programs of many seeds; some thousands if 0")
+	firstSeed  = flag.Uint64("seed", 0, "the first of the seeds")
+	shrinking  = flag.Duration("shrink", 5*time.Minute, "for how long to shrink a program that fails")
+)
+
+// profileOf varies what the programs of many seeds are like.
+func profileOf(seed uint64, lanes, short bool) Profile {
+	p := Profile{Ops: 400, Lanes: lanes, Disk: seed%50 == 49, Bulk: seed%20 == 13}
+	if short {
+		p.Ops = 150
+	}
+	if p.Disk || p.Bulk { // where each takes longer
+		p.Ops /= 3
+	}
+	return p
+}
+
+// carryOut runs programs until there have been so many operations.
+func carryOut(t *testing.T, n int, lanes bool) Counts {
+	t.Helper()
+	all, start, told := Counts{}, time.Now(), time.Now()
+	for seed := *firstSeed; all.All() < n; seed++ {
+		p := Generate(seed, profileOf(seed, lanes, *operations == 0))
+		counts, err := Run(p)
+		if all.Add(counts); err != nil {
+			report(t, fmt.Sprintf("seed %d", seed), p, err)
+		}
+		if *operations > 0 && time.Since(told) > time.Minute {
+			told = time.Now()
+			t.Logf("seed %d, %d operations, %v", seed, all.All(), time.Since(start).Round(time.Second))
+		}
+	}
+	t.Logf("%d operations of seeds from %d on, %v:%s", all.All(), *firstSeed, time.Since(start).Round(time.Millisecond), all)
+	return all
+}
+
+// report shrinks a program that fails and ends the test.
+func report(t *testing.T, which string, p *Program, err error) {
+	t.Helper()
+	t.Logf("%s: %v; shrinking", which, err)
+	shrunk := Shrink(Upto(p, err), time.Now().Add(*shrinking), func(p *Program) bool {
+		for range 3 { // goroutines need luck
+			if _, again := Run(p); again != nil && verbOf(again) == verbOf(err) {
+				return true
+			}
+		}
+		return false
+	})
+	_, again := Run(shrunk)
+	f, ferr := os.CreateTemp("", "metamorphic-*.ops")
+	if ferr == nil {
+		_, ferr = shrunk.WriteTo(f)
+		ferr = errors.Join(ferr, f.Close())
+	}
+	if ferr != nil {
+		t.Error(ferr)
+	}
+	t.Fatalf("%s: %v\nshrunk to %d operations: %v\ngo test ./internal/metamorphic -run TestProgram -args -ops %s\n%s", which, err, len(shrunk.Ops), again, f.Name(), shrunk)
+}
+
+// verbOf returns which operation it was that failed.
+func verbOf(err error) string {
+	var f *Failure
+	errors.As(err, &f)
+	return f.Do
+}
+
+// most returns a for the whole test and b for a short one, unless a flag says how many.
+func most(a, b int) int {
+	switch {
+	case *operations > 0:
+		return *operations
+	case testing.Short():
+		return b
+	}
+	return a
+}
+
+// Whatever is done, in any order and with any options, the database is what the model
+// says.
+func TestHistories(t *testing.T) {
+	counts := carryOut(t, most(6000, 250), false)
+	if counts.All() < 6000 {
+		return
+	}
+	for do := range verbs {
+		if n := counts[do]; n[1] == 0 && do != "open" && do != "end" && do != "fill" {
+			t.Errorf("%s: %d tried, none has done what it is for", do, n[0])
+		}
+	}
+}
+
+// The same with goroutines side by side.
+func TestConcurrentHistories(t *testing.T) {
+	carryOut(t, most(1000, 100), true)
+}
+
+// A program that has failed, from its file.
+func TestProgram(t *testing.T) {
+	if *program == "" {
+		t.Skip("no -ops")
+	}
+	f, err := os.Open(*program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := Run(p)
+	t.Logf("%d operations:%s", counts.All(), counts)
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,260 @@
+package metamorphic
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A world is what must be in the database: collections by name. Worlds share what they
+// have in common; whoever changes a collection gets it from edit.
+type world struct {
+	collections map[string]*collection
+	sequence    uint64 // of the commit that made it, where writes are not synced
+}
+
+// fork returns a copy that may be changed.
+func (w *world) fork() *world {
+	for _, c := range w.collections {
+		c.shared = true
+	}
+	return &world{collections: maps.Clone(w.collections)}
+}
+
+// edit returns the collection of that name to be changed, nil where there is none.
+func (w *world) edit(name string) *collection {
+	c := w.collections[name]
+	if c != nil && c.shared {
+		c = c.clone()
+		w.collections[name] = c
+	}
+	return c
+}
+
+// A collection is the definition of one.
+type collection struct {
+	name    string
+	born    int // tells it from others of that name
+	schema  Schema
+	items   map[string]*item
+	order   []string // keys by row
+	nextRow uint32
+	nextKey uint64
+	labels  []string // by first appearance
+
+	spaces           []*space // ascending; one without a model in a codes-only collection
+	last             uint32   // the largest number of a space that was ever seen
+	active, previous uint32
+
+	// loose: several goroutines have written, so that rows, and the order of codes and
+	// labels, may be others than counted here; fresh: and have not been looked up yet.
+	loose, fresh bool
+	shared       bool // by several worlds
+}
+
+// An item is what is kept under a key. It does not change.
+type item struct {
+	row     uint32
+	vectors map[string][]float32
+	code    string // of a codes-only collection
+	labels  []string
+	fields  map[string]any
+	payload string
+}
+
+func (s *Schema) has(modality string) bool {
+	return slices.ContainsFunc(s.Modalities, func(m db.Modality) bool { return m.Name == modality })
+}
+
+func newCollection(name string, s *Schema) *collection {
+	c := &collection{name: name, schema: *s, items: map[string]*item{}}
+	if s.Bits > 0 {
+		c.spaces = []*space{{number: 1, bits: s.Bits, settled: true, codes: map[string]*coded{}, ages: map[string]int{}, carried: map[string]int{}}}
+		c.active, c.last = 1, 1
+	}
+	return c
+}
+
+func (c *collection) clone() *collection {
+	out := *c
+	out.shared = false
+	out.items, out.order, out.labels = maps.Clone(c.items), slices.Clone(c.order), slices.Clone(c.labels)
+	out.spaces = make([]*space, len(c.spaces))
+	for i, sp := range c.spaces {
+		out.spaces[i] = sp.clone()
+	}
+	return &out
+}
+
+func (c *collection) codesOnly() bool { return c.schema.Bits > 0 }
+
+// made returns what an Item of a program is in the terms of the collection.
+func (c *collection) made(it *Item) *item {
+	out := &item{payload: it.Payload}
+	if it.Code != nil && c.codesOnly() {
+		out.code = string(codeOf(c.schema.Bits, *it.Code))
+	}
+	for _, m := range c.schema.Modalities {
+		if number, ok := it.Vectors[m.Name]; ok {
+			if out.vectors == nil {
+				out.vectors = map[string][]float32{}
+			}
+			out.vectors[m.Name] = vectorOf(m, number)
+		}
+	}
+	for name, text := range it.Fields {
+		if out.fields == nil {
+			out.fields = map[string]any{}
+		}
+		out.fields[name] = valueOf(name, text)
+	}
+	for _, l := range it.Labels {
+		if !slices.Contains(out.labels, l) {
+			out.labels = append(out.labels, l)
+		}
+	}
+	return out
+}
+
+// given returns an Item of a program as the database takes it.
+func (c *collection) given(key string, it *Item) *db.Item {
+	made := c.made(it)
+	out := &db.Item{Key: key, Labels: it.Labels, Fields: made.fields}
+	if it.Code != nil {
+		out.Code = codeOf(max(c.schema.Bits, 8), *it.Code) // a learned collection ignores it
+	}
+	if it.Unlabel {
+		out.Labels = []string{}
+	}
+	if it.Payload != "" || it.Unload {
+		out.Payload = []byte(it.Payload)
+	}
+	it.spoil(c, out, made)
+	if it.Sparse {
+		out.Sparse = map[string]db.Sparse{}
+		for name, x := range made.vectors {
+			out.Sparse[name] = sparseOf(x)
+		}
+		return out
+	}
+	out.Vectors = made.vectors
+	return out
+}
+
+// spoil puts something into an item that the database refuses.
+func (it *Item) spoil(c *collection, out *db.Item, made *item) {
+	switch it.Bad {
+	case "vector":
+		if c.codesOnly() {
+			out.Code = make([]byte, c.schema.Bits/8+1)
+			return
+		}
+		m := c.schema.Modalities[0]
+		x := vectorOf(m, 1)
+		x[m.Dim-1] = float32(math.NaN())
+		made.vectors = map[string][]float32{m.Name: x}
+	case "field":
+		out.Fields = map[string]any{"n": "not a number"}
+	case "label":
+		out.Labels = []string{"a", ""}
+	}
+}
+
+// refused reports whether a change cannot even be added to a batch.
+func (c *collection) refused(op *Op) bool {
+	return op.Item != nil && (op.Item.Bad != "" || c.codesOnly() && op.Item.Code == nil && op.Do != "merge")
+}
+
+// over returns the item old with what is given in it replaced.
+func (it *Item) over(old, made *item) *item {
+	out := *made
+	out.vectors, out.fields = maps.Clone(old.vectors), maps.Clone(old.fields)
+	if out.vectors == nil {
+		out.vectors = map[string][]float32{}
+	}
+	if out.fields == nil {
+		out.fields = map[string]any{}
+	}
+	maps.Copy(out.vectors, made.vectors)
+	maps.Copy(out.fields, made.fields)
+	if it.Code == nil {
+		out.code = old.code
+	}
+	if it.Labels == nil && !it.Unlabel {
+		out.labels = old.labels
+	}
+	if it.Payload == "" && !it.Unload {
+		out.payload = old.payload
+	}
+	return &out
+}
+
+// put puts or merges, and returns the key.
+func (c *collection) put(key string, it *Item, merge bool) string {
+	made := c.made(it)
+	if key == "" {
+		for key == "" || c.items[key] != nil {
+			key = strconv.FormatUint(c.nextKey, 10)
+			c.nextKey++
+		}
+	}
+	if old := c.items[key]; old != nil {
+		if merge {
+			made = it.over(old, made)
+		}
+		made.row = old.row
+	} else {
+		made.row = c.nextRow
+		c.nextRow++
+		c.order = append(c.order, key)
+	}
+	c.items[key] = made
+	c.register(made.labels)
+	if c.codesOnly() {
+		c.spaces[0].give(key, made.code)
+	}
+	return key
+}
+
+// register gives labels their places.
+func (c *collection) register(labels []string) {
+	for _, l := range labels {
+		if !slices.Contains(c.labels, l) {
+			c.labels = append(c.labels, l)
+		}
+	}
+}
+
+func (c *collection) delete(key string) bool {
+	if c.items[key] == nil {
+		return false
+	}
+	delete(c.items, key)
+	c.order = slices.DeleteFunc(c.order, func(k string) bool { return k == key })
+	for _, sp := range c.spaces {
+		sp.give(key, "")
+		delete(sp.codes, key)
+	}
+	return true
+}
+
+// matching returns the keys of the items of which an expression is true, by row.
+func (c *collection) matching(e *Expr) []string {
+	var keys []string
+	for _, key := range c.order {
+		if e.match(c.items[key]) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// equal reports whether two items hold the same.
+func (a *item) equal(b *item) bool {
+	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
+	return a.code == b.code && a.payload == b.payload && maps.Equal(a.fields, b.fields) && slices.Equal(sorted(a.labels), sorted(b.labels)) &&
+		maps.EqualFunc(a.vectors, b.vectors, slices.Equal[[]float32])
+}

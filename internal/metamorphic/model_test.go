@@ -1,0 +1,141 @@
+package metamorphic
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A filter as text and as a function, spelt out.
+func TestExpr(t *testing.T) {
+	s := &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}
+	e := &Expr{Op: "or", Args: []Expr{
+		{Op: "and", Args: []Expr{{Op: "in", Field: "label", Values: []string{"it's", "b"}}, {Op: ">", Field: "n", Values: []string{"1.5"}}}},
+		{Op: "not", Args: []Expr{{Op: "has", Field: "image"}}},
+	}}
+	if got, want := e.String(), `((label IN ('it''s', 'b')) AND (n > 1.5)) OR (NOT (has(image)))`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	x := map[string][]float32{"image": {1, 2}}
+	for i, tc := range []struct {
+		it   item
+		want bool
+	}{
+		{item{}, true},
+		{item{vectors: x}, false},
+		{item{vectors: x, labels: []string{"a", "it's"}, fields: map[string]any{"n": int64(2)}}, true},
+		{item{vectors: x, labels: []string{"b"}, fields: map[string]any{"n": int64(1)}}, false},
+		{item{vectors: x, labels: []string{"b"}}, false},
+	} {
+		if e.match(&tc.it) != tc.want {
+			t.Errorf("item %d: %v", i, !tc.want)
+		}
+	}
+	if !e.valid(s) || (&Expr{Op: "has", Field: "text"}).valid(s) || (&Expr{Op: "=", Field: "note", Values: []string{""}}).valid(s) {
+		t.Error("what can be asked")
+	}
+	lacks := &Expr{Op: "!=", Field: "x", Values: []string{"1"}}
+	if lacks.match(&item{}) || !lacks.match(&item{fields: map[string]any{"x": 1.5}}) {
+		t.Error("a comparison with a field that an item lacks is false")
+	}
+}
+
+// A world that has been forked stays as it is, whatever is written to the other one.
+func TestForkedWorldsAreApart(t *testing.T) {
+	code := uint64(3)
+	w := &world{collections: map[string]*collection{"a": newCollection("a", &Schema{Bits: 16})}}
+	w.edit("a").put("k", &Item{Code: &code}, false)
+	text := func(w *world) string {
+		var b strings.Builder
+		for _, name := range names(w) {
+			c := w.collections[name]
+			for _, key := range c.order {
+				own, _ := c.space(0).code(key, "")
+				fmt.Fprintf(&b, "%s %s %+v %x\n", name, key, *c.items[key], own)
+			}
+		}
+		return b.String()
+	}
+	before, next := text(w), w.fork()
+	other := uint64(9)
+	next.edit("a").put("k", &Item{Code: &other, Labels: []string{"x"}}, false)
+	next.edit("a").put("l", &Item{Code: &code}, false)
+	next.edit("a").delete("k")
+	if text(w) != before || text(next) == before {
+		t.Errorf("before\n%safter\n%sthe other\n%s", before, text(w), text(next))
+	}
+}
+
+// Merges and deletions by the definition, key by key.
+func TestModelOfItems(t *testing.T) {
+	c := newCollection("a", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}, {Name: "text", Dim: 3}}})
+	c.put("k", &Item{Vectors: map[string]uint64{"image": 1}, Labels: []string{"a", "b", "a"}, Fields: map[string]string{"n": "1"}, Payload: "p"}, false)
+	c.put("k", &Item{Vectors: map[string]uint64{"text": 2}, Fields: map[string]string{"b": "true"}}, true)
+	it := c.items["k"]
+	if len(it.vectors) != 2 || !slices.Equal(it.labels, []string{"a", "b"}) || it.payload != "p" ||
+		!maps.Equal(it.fields, map[string]any{"n": int64(1), "b": true}) {
+		t.Errorf("merged: %+v", it)
+	}
+	c.put("k", &Item{Unlabel: true, Unload: true}, true)
+	if it = c.items["k"]; len(it.labels) != 0 || it.payload != "" || len(it.vectors) != 2 || it.row != 0 {
+		t.Errorf("taken away: %+v", it)
+	}
+	c.put("", &Item{}, false)
+	c.put("1", &Item{}, false)
+	if key := c.put("", &Item{}, false); key != "2" || c.items["2"].row != 3 {
+		t.Errorf("the next free number is %q, row %d", key, c.items["2"].row)
+	}
+	if !c.delete("1") || c.delete("1") || !slices.Equal(c.order, []string{"k", "0", "2"}) {
+		t.Errorf("order %q", c.order)
+	}
+	c.put("1", &Item{}, false)
+	if c.items["1"].row != 4 || !slices.Equal(c.labels, []string{"a", "b"}) {
+		t.Errorf("row %d, labels %q", c.items["1"].row, c.labels)
+	}
+}
+
+// An answer that is not the one of the definition is noticed.
+func TestWrongAnswersAreNoticed(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, exact := range []bool{true, false} {
+		a := &answer{exact: exact}
+		if !exact {
+			a.z = []float64{.5, -.25, 1, 2, -1, .125, 3, -4}
+		}
+		var hits []db.Hit
+		for i := range 12 {
+			code := string([]byte{byte(i / 3)})
+			h := ranked{key: fmt.Sprint("k", i), row: uint32(i), code: code, distance: i / 6, score: score(a.z, code)}
+			a.hits = append(a.hits, h)
+		}
+		slices.SortStableFunc(a.hits, func(x, y ranked) int {
+			if x.distance == y.distance && x.score > y.score {
+				return -1
+			}
+			return x.distance - y.distance
+		})
+		for _, h := range a.hits {
+			hits = append(hits, db.Hit{Key: h.key, Row: h.row, Distance: h.distance, Score: h.score})
+		}
+		for k := 1; k <= 13; k++ {
+			if err := a.check(hits[:min(k, 12)], k, -1, "none"); err != nil {
+				t.Fatalf("exact %v, k = %d: %v", exact, k, err)
+			}
+		}
+		for range 200 {
+			i, j := r.IntN(12), r.IntN(12)
+			wrong := slices.Clone(hits)
+			if wrong[i], wrong[j] = wrong[j], wrong[i]; i != j && a.check(wrong, 12, -1, "none") == nil {
+				t.Errorf("exact %v: hits %d and %d change places, and nobody notices", exact, i, j)
+			}
+			if i > 0 && a.check(append(slices.Clone(hits[:i-1]), hits[i:]...)[:i], i, -1, "none") == nil {
+				t.Errorf("exact %v: hit %d of %d is left out, and nobody notices", exact, i-1, i)
+			}
+		}
+	}
+}

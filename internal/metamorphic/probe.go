@@ -1,0 +1,51 @@
+package metamorphic
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// probe asks some queries of every collection, each for everything.
+func (h *history) probe() (map[string][]db.Hit, error) {
+	out := map[string][]db.Hit{}
+	for _, name := range names(h.now) {
+		handle, err := h.d.Collection(name)
+		if err != nil {
+			return nil, err
+		}
+		c := h.now.collections[name]
+		for _, sp := range c.spaces {
+			for _, to := range sp.targetsOrShared() {
+				queries := map[string]db.Query{"by code": {Code: codeOf(sp.bits, 259)}}
+				for _, m := range sp.modalities {
+					queries["by "+m] = db.Query{From: m, Vector: vectorOf(c.modality(m), 3)}
+				}
+				for what, q := range queries {
+					q.To, q.Space, q.K = to, sp.number, 100
+					res, err := handle.Search(h.ctx, q)
+					if errors.Is(err, db.ErrInvalid) {
+						continue // far from everything
+					}
+					if err != nil {
+						return nil, err
+					}
+					out[fmt.Sprintf("%s to %q in space %d, revision %d, of collection %s", what, to, res.Space, res.Revision, name)] = res.Hits
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// sameAnswers compares what probe has found at two times, of the revisions that there
+// are at both.
+func sameAnswers(before, after map[string][]db.Hit) error {
+	for what, hits := range before {
+		if again, ok := after[what]; ok && !sameHits(hits, again) {
+			return fmt.Errorf("query %s: %v, then %v", what, hits, again)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package metamorphic
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A space is the definition of a code space: the codes that items have in it.
+type space struct {
+	number     uint32
+	name       string // of the operation that made it
+	bits       int
+	targets    []string // modalities that have codes of their own; nil: one code for all
+	modalities []string // that the model knows
+	revision   uint32
+	free       bool            // the revision may be a later one, made in the background
+	kept       map[uint32]bool // revisions; true: pinned
+
+	known   map[string]bool // labels that have a code
+	settled bool            // else known is not known
+	moving  bool            // it has been updated while others wrote
+
+	labelCodes map[string]string // of sets of known labels, once seen
+	codes      map[string]*coded // by key
+
+	// Of a codes-only collection: when a code was given to the first of the items that
+	// carry it, and how many do.
+	ages    map[string]int
+	carried map[string]int
+	nextAge int
+}
+
+// A coded says which codes an item has, by target; the one for all under "". It does
+// not change.
+type coded struct {
+	by       map[string]string
+	labelled bool // by its labels
+	settled  bool // else the database has to say
+}
+
+func (sp *space) clone() *space {
+	out := *sp
+	out.kept, out.known = maps.Clone(sp.kept), maps.Clone(sp.known)
+	out.labelCodes, out.codes = maps.Clone(sp.labelCodes), maps.Clone(sp.codes)
+	out.ages, out.carried = maps.Clone(sp.ages), maps.Clone(sp.carried)
+	return &out
+}
+
+// space returns the space with a number; 0 is the active one. Nil: there is none.
+func (c *collection) space(number uint32) *space {
+	if number == 0 {
+		number = c.active
+	}
+	for _, sp := range c.spaces {
+		if sp.number == number {
+			return sp
+		}
+	}
+	return nil
+}
+
+// noSpace is a number that no space has.
+const noSpace = 4_000_000_000
+
+// numberOf returns the number of the space that an operation means.
+func (c *collection) numberOf(name string) uint32 {
+	if name == "" {
+		return 0
+	}
+	for _, sp := range c.spaces {
+		if sp.name == name {
+			return sp.number
+		}
+	}
+	return noSpace
+}
+
+// give gives an item of a codes-only collection its code; the empty one takes it away.
+func (sp *space) give(key, code string) {
+	if sp.ages == nil {
+		return
+	}
+	if old := sp.codes[key]; old != nil {
+		was := old.by[""]
+		if was == code {
+			return
+		}
+		if sp.carried[was]--; sp.carried[was] == 0 {
+			delete(sp.carried, was)
+			delete(sp.ages, was)
+		}
+	}
+	if code == "" {
+		return
+	}
+	if sp.carried[code]++; sp.carried[code] == 1 {
+		sp.ages[code] = sp.nextAge
+		sp.nextAge++
+	}
+	sp.codes[key] = &coded{by: map[string]string{"": code}, settled: true}
+}
+
+// labelSet returns the known labels of an item as one string, empty where it has none.
+func (sp *space) labelSet(it *item) string {
+	var known []string
+	for _, l := range it.labels {
+		if sp.known[l] {
+			known = append(known, l)
+		}
+	}
+	slices.Sort(known)
+	return strings.Join(known, "\n")
+}
+
+// targetsOf returns for which targets an item can have a code, the shared one being "".
+func (sp *space) targetsOf(it *item) []string {
+	if sp.targets == nil {
+		return []string{""}
+	}
+	var out []string
+	for _, t := range sp.targets {
+		if it.vectors[t] != nil {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// code returns the code by which searches for a target find an item.
+func (sp *space) code(key, to string) (string, bool) {
+	c := sp.codes[key]
+	if c == nil {
+		return "", false
+	}
+	if sp.targets == nil {
+		to = ""
+	}
+	code, ok := c.by[to]
+	return code, ok
+}
+
+// ownCode returns the code that a query by the key of an item starts from.
+func (sp *space) ownCode(key, to string) (string, bool) {
+	if code, ok := sp.code(key, to); ok {
+		return code, true
+	}
+	for _, t := range sp.targets {
+		if code, ok := sp.code(key, t); ok {
+			return code, true
+		}
+	}
+	return "", false
+}
+
+// distinct returns how many codes there are, over all targets.
+func (sp *space) distinct() int {
+	seen := map[string]bool{}
+	for _, c := range sp.codes {
+		for t, code := range c.by {
+			seen[t+"\n"+code] = true
+		}
+	}
+	return len(seen)
+}
+
+// coded returns how many items have a code.
+func (sp *space) coded() int {
+	n := 0
+	for _, c := range sp.codes {
+		if len(c.by) > 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,149 @@
+package metamorphic
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Vectors and codes stand in programs as numbers, from which they are made here, so
+// that programs can be read.
+
+const classes = 4 // that vectors are drawn from
+
+// farAway is the number of a vector that is far from all others; 0 that of zero.
+const farAway = 1 << 20
+
+// vectorOf returns the vector of a number: near that of its class, number mod classes.
+func vectorOf(m db.Modality, number uint64) []float32 {
+	x := make([]float32, m.Dim)
+	if number == 0 {
+		return x
+	}
+	if number == farAway {
+		x[0] = 1e9
+		return x
+	}
+	centre := rand.New(rand.NewPCG(number%classes, uint64(m.Dim)))
+	noise := rand.New(rand.NewPCG(number, uint64(m.Dim)+1))
+	for j := range x {
+		c, n := centre.NormFloat64(), noise.NormFloat64()
+		if m.Sparse && (centre.IntN(4) != 0 && noise.IntN(8) != 0) {
+			continue
+		}
+		x[j] = float32(2*c + n)
+	}
+	return x
+}
+
+// sparseOf returns a dense vector in its sparse form.
+func sparseOf(x []float32) db.Sparse {
+	s := db.Sparse{Index: []uint32{}, Value: []float32{}}
+	for j, v := range x {
+		if v != 0 {
+			s.Index, s.Value = append(s.Index, uint32(j)), append(s.Value, v)
+		}
+	}
+	return s
+}
+
+// codeOf returns the code of a number: the first 2^16 are near each other, with their
+// bits spread over the code, others are random.
+func codeOf(bits int, number uint64) []byte {
+	b := make([]byte, bits/8)
+	if number >= 1<<16 {
+		r := rand.New(rand.NewPCG(number, 3))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	for j := range 16 {
+		b[j*len(b)/16] ^= byte(number>>j&1) << (j % 8)
+	}
+	return b
+}
+
+// fields are what items of all collections may have.
+var fields = []db.Field{
+	{Name: "note", Type: db.String},
+	{Name: "n", Type: db.Int, Indexed: true},
+	{Name: "x", Type: db.Float, Indexed: true},
+	{Name: "s", Type: db.String, Indexed: true},
+	{Name: "b", Type: db.Bool, Indexed: true},
+}
+
+// longest stands for the longest string that an indexed field may hold.
+const longest = "<longest>"
+
+// literal returns the string that stands for itself or is longest.
+func literal(text string) string {
+	if text == longest {
+		return strings.Repeat("z", db.MaxIndexedBytes)
+	}
+	return text
+}
+
+// valueOf returns the value of a field that is written so, nil where it is none.
+func valueOf(field, text string) any {
+	for _, f := range fields {
+		if f.Name != field {
+			continue
+		}
+		switch f.Type {
+		case db.String:
+			return literal(text)
+		case db.Int:
+			if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+				return v
+			}
+		case db.Float:
+			if v, err := strconv.ParseFloat(text, 64); err == nil {
+				return v
+			}
+		case db.Bool:
+			return text == "true"
+		}
+	}
+	return nil
+}
+
+// What items hold and expressions ask for, so that they meet.
+var (
+	someLabels  = []string{"a", "b", "c", "it's"}
+	newLabels   = []string{"new", "ä ö"}
+	someInts    = []string{"-9223372036854775808", "-300", "-1", "0", "1", "2", "255", "256", "9007199254740993", "9223372036854775807"}
+	someFloats  = []string{"-1.7976931348623157e308", "-1.5", "-5e-324", "0", "5e-324", ".1", "1.5", "1e300"}
+	someStrings = []string{"", "a", "a\x00", "aa", "it's", "two\nlines", "ä", longest}
+)
+
+// distance returns the Hamming distance of two codes.
+func distance(a, b string) int {
+	n := 0
+	for i := range len(a) {
+		for x := a[i] ^ b[i]; x != 0; x &= x - 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// score returns the inner product of a projection with a code as +-1, NaN where there
+// is no projection.
+func score(z []float64, code string) float64 {
+	if z == nil {
+		return math.NaN()
+	}
+	sum := 0.0
+	for j, x := range z {
+		if code[j/8]>>(j%8)&1 == 1 {
+			sum += x
+		} else {
+			sum -= x
+		}
+	}
+	return sum
+}

@@ -1,0 +1,311 @@
+package metamorphic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// touched are the keys that a write has to do with, by collection.
+type touched map[string][]string
+
+func (t touched) add(collection, key string) {
+	if !slices.Contains(t[collection], key) {
+		t[collection] = append(t[collection], key)
+	}
+}
+
+// apply does a write in the world. The error is the one that has to come instead; then
+// the world is of no use any more.
+func (w *world) apply(op *Op, t touched) error {
+	if op.Do == "batch" {
+		for i := range op.Ops {
+			if c := w.collections[op.Ops[i].In]; c != nil && c.refused(&op.Ops[i]) {
+				return db.ErrInvalid
+			}
+		}
+		before := w
+		if slices.ContainsFunc(op.Ops, func(op Op) bool { return op.Do == "expect" }) {
+			before = w.fork()
+		}
+		for i := range op.Ops {
+			change := &op.Ops[i]
+			if change.Do == "expect" {
+				if c := before.collections[change.In]; c != nil && change.Absent && c.items[change.Key] != nil {
+					return db.ErrConflict
+				}
+			} else if err := w.apply(change, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c := w.edit(op.In)
+	if c == nil {
+		return nil // left out of a batch
+	}
+	switch op.Do {
+	case "put", "merge", "putif":
+		if c.refused(op) || c.codesOnly() && op.Item.Code == nil && c.items[op.Key] == nil {
+			return db.ErrInvalid
+		}
+		if op.Do == "putif" && op.Absent && c.items[op.Key] != nil {
+			return db.ErrConflict
+		}
+		t.add(op.In, c.put(op.Key, op.Item, op.Do == "merge"))
+	case "delete":
+		for _, key := range op.Keys {
+			c.delete(key)
+			t.add(op.In, key)
+		}
+	case "labels":
+		c.register(op.Keys)
+	case "fill":
+		for i := range op.N {
+			key, it := c.filling(op, i)
+			t[op.In] = append(t[op.In], c.put(key, it, false))
+		}
+	}
+	return nil
+}
+
+// filling returns item i of those that a fill puts.
+func (c *collection) filling(op *Op, i int) (string, *Item) {
+	r := newRand(op.Seed + uint64(i)<<20)
+	it := &Item{}
+	if c.codesOnly() {
+		code := r.Uint64() % (1 << 17)
+		it.Code = &code
+	}
+	if i%3 == 0 {
+		it.Labels = []string{someLabels[i/3%len(someLabels)]}
+	}
+	if i%5 == 0 {
+		it.Fields = map[string]string{"n": someInts[i/5%len(someInts)]}
+	}
+	for j, m := range c.schema.Modalities {
+		if (i+j)%4 != 0 {
+			if it.Vectors == nil {
+				it.Vectors = map[string]uint64{}
+			}
+			it.Vectors[m.Name] = 1 + r.Uint64()%500
+		}
+	}
+	return fmt.Sprintf("%s-%d", op.Name, i), it
+}
+
+// add adds the changes of a write to a batch. What is of a collection that is not there
+// is left out.
+func (h *history) add(b *db.Batch, op *Op) error {
+	if op.Do == "batch" {
+		for i := range op.Ops {
+			if err := h.add(b, &op.Ops[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c := h.now.collections[op.In]
+	if c == nil {
+		return nil
+	}
+	handle, err := h.d.Collection(op.In)
+	if err != nil {
+		return err
+	}
+	switch op.Do {
+	case "put":
+		return b.Put(handle, c.given(op.Key, op.Item))
+	case "merge":
+		return b.Merge(handle, c.given(op.Key, op.Item))
+	case "labels":
+		return b.RegisterLabels(handle, op.Keys)
+	case "expect":
+		old, err := h.old(op, handle)
+		if err != nil {
+			return err
+		}
+		return b.Expect(handle, op.Key, old)
+	case "fill":
+		for i := range op.N {
+			key, it := c.filling(op, i)
+			if err := b.Put(handle, c.given(key, it)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, key := range op.Keys {
+		if err := b.Delete(handle, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// old returns what an operation expects to be stored: as it was in a snapshot, or is now.
+func (h *history) old(op *Op, handle *db.Collection) (*db.Item, error) {
+	if op.Absent {
+		return nil, nil
+	}
+	if m := h.snapshots[op.At]; m != nil {
+		if c := m.w.collections[op.In]; c == nil || c.born != h.now.collections[op.In].born {
+			return nil, nil
+		}
+		then, err := m.Snapshot.Collection(op.In)
+		if err != nil {
+			return nil, err
+		}
+		handle = then
+	}
+	it, err := handle.Get(h.ctx, op.Key)
+	if errors.Is(err, db.ErrNotFound) {
+		return nil, nil
+	}
+	return it, err
+}
+
+// stale reports whether an operation expects what was in a snapshot and is not any more.
+func (h *history) stale(op *Op) bool {
+	m := h.snapshots[op.At]
+	if op.Do != "putif" || op.Absent || m == nil {
+		return false
+	}
+	c, was := h.now.collections[op.In], m.w.collections[op.In]
+	var then *item
+	if was != nil && was.born == c.born {
+		then = was.items[op.Key]
+	}
+	now := c.items[op.Key]
+	if then == nil || now == nil {
+		return then != now
+	}
+	return !then.equal(now)
+}
+
+// send writes to the database.
+func (h *history) send(op *Op) error {
+	c := h.now.collections[op.In]
+	if op.Do == "put" || op.Do == "merge" || op.Do == "putif" {
+		handle, err := h.d.Collection(op.In)
+		if err != nil {
+			return err
+		}
+		switch given := c.given(op.Key, op.Item); op.Do {
+		case "put":
+			return handle.Put(h.ctx, given)
+		case "merge":
+			return handle.Merge(h.ctx, given)
+		default:
+			old, err := h.old(op, handle)
+			if err != nil {
+				return err
+			}
+			return handle.PutIf(h.ctx, given, old)
+		}
+	}
+	b := h.d.NewBatch()
+	if err := h.add(b, op); err != nil {
+		return err
+	}
+	return b.Commit(h.ctx)
+}
+
+func (h *history) write(op *Op) error {
+	if op.In != "" && h.now.collections[op.In] == nil {
+		_, err := h.d.Collection(op.In)
+		return expect(err, db.ErrNotFound)
+	}
+	next, t := h.now.fork(), touched{}
+	want := next.apply(op, t)
+	if want == nil && h.stale(op) {
+		want = db.ErrConflict
+	}
+	if err := expect(h.send(op), want); err != nil {
+		return err
+	}
+	return h.written(next, t, false)
+}
+
+// written takes over a world that has been written as the database has it, and looks at
+// what has changed.
+func (h *history) written(next *world, t touched, synced bool) error {
+	for name, keys := range t {
+		if err := h.settle(next, name, keys); err != nil {
+			return err
+		}
+	}
+	if err := h.commit(next, synced); err != nil {
+		return err
+	}
+	for name, keys := range t {
+		handle, err := h.d.Collection(name)
+		if err != nil {
+			return err
+		}
+		c := next.collections[name]
+		for _, key := range keys[:min(8, len(keys))] {
+			if err := h.checkItem(c, handle, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkItem looks at one item, which may be gone.
+func (h *history) checkItem(c *collection, handle *db.Collection, key string) error {
+	got, err := handle.Get(h.ctx, key)
+	if c.items[key] == nil {
+		if !errors.Is(err, db.ErrNotFound) {
+			return fmt.Errorf("item %q was deleted: %v", key, err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.same(c.space(0), key, got)
+}
+
+func (h *history) delete(op *Op) error {
+	c, handle, err := h.collection(op)
+	if err != nil {
+		return err
+	}
+	next, t, want := h.now.fork(), touched{}, 0
+	for i, key := range op.Keys {
+		if c.items[key] != nil && !slices.Contains(op.Keys[:i], key) {
+			want++
+		}
+	}
+	if err := next.apply(op, t); err != nil {
+		return err
+	}
+	n, err := handle.Delete(h.ctx, op.Keys...)
+	if err != nil || n != want {
+		return wrong(err, "%d deleted, want %d", n, want)
+	}
+	return h.written(next, t, false)
+}
+
+func (h *history) deleteWhere(op *Op) error {
+	c, handle, err := h.collection(op)
+	if err != nil {
+		return err
+	}
+	n, err := handle.DeleteWhere(h.ctx, op.Where.String())
+	if !op.Where.valid(&c.schema) {
+		return expect(err, db.ErrInvalid)
+	}
+	keys := c.matching(op.Where)
+	if err != nil || n != len(keys) {
+		return wrong(err, "%d deleted, want %d", n, len(keys))
+	}
+	next, t := h.now.fork(), touched{}
+	if err := next.apply(&Op{Do: "delete", In: op.In, Keys: keys}, t); err != nil {
+		return err
+	}
+	return h.written(next, t, len(keys) > 0)
+}
