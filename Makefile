@@ -2,10 +2,11 @@
 GO ?= go
 FUZZTIME ?= 60s
 SOAKTIME ?= 10m
+KILLS ?= 500
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build test race lint fuzz soak backups s3 bench check figures cross vuln integration ci
+.PHONY: all build test race lint fuzz kill faults soak metamorphic backups s3 bench check figures cross vuln integration ci
 
 all: lint test
 
@@ -29,18 +30,31 @@ lint:
 	cd examples/emoji && $(GO) run $(STATICCHECK) ./...
 	cd internal/benchmatrix && $(GO) run $(STATICCHECK) ./...
 
-# Every fuzz target in turn, FUZZTIME each.
+# Every fuzz target of every package in turn, FUZZTIME each; an hour each is the long run.
 fuzz:
-	@for pkg in codec codec/vecfile model db/internal/where db/backup db/s3; do \
-	  for f in $$($(GO) test -list '^Fuzz' ./$$pkg | grep '^Fuzz'); do \
+	@for pkg in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 	    echo "== $$pkg $$f"; \
-	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$pkg || exit 1; \
+	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; \
 	done
 
-# Random histories of spaces, and random damage that is repaired, for SOAKTIME each; a
-# failure names its seed. And every change to a file that fails in a repair.
+# Kills KILLS processes that write, one after another, and looks at what they leave.
+kill:
+	$(GO) test -v -timeout 0 -run '^TestKill' ./internal/killtest -args -kills $(KILLS)
+
+# Every file operation fails in turn, and every 40th byte of every file is damaged, which
+# takes some minutes; give SWEEP=1 for every byte, a night.
+SWEEP ?= 40
+faults:
+	$(GO) test -v -timeout 0 -run '^(TestEveryFailed|TestDamageTo)' ./db -args -everyfault -sweep $(SWEEP)
+
+# For SOAKTIME each: everything at once, with what memory, goroutines and the folder come
+# to; crashes of that; and random histories of spaces, of which a failure names its seed,
+# and random damage that is repaired. And every change to a file that fails in a repair.
 soak:
+	$(GO) test -v -timeout 0 -run '^TestSoak$$' ./db -args -soak $(SOAKTIME)
+	$(GO) test -v -timeout 0 -run '^TestCrashesUnderLoad$$' ./db -args -soak $(SOAKTIME)
 	$(GO) test -race -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME)
 	$(GO) test -race -timeout 0 -run '^TestRepairOfRandomDamage$$' ./db -args -soak $(SOAKTIME)
 	$(GO) test -timeout 0 -run '^TestEveryFailedChangeOfARepair$$' ./db -args -soak 1s
@@ -72,11 +86,11 @@ figures: build
 	sh docs/eval/figures.sh bin/fddhdb ../shared/data bin/eval
 
 # What takes too long for .ci/run: every test in full with the race detector, long
-# fuzzing, long random histories, backups to a real S3 server, the check of all answers,
-# and the other platforms.
+# fuzzing, kills, faults and histories, backups to a real S3 server, the check of all
+# answers, and the other platforms.
 integration:
 	$(GO) test -race -timeout 60m ./...
-	$(MAKE) fuzz soak backups s3 check cross
+	$(MAKE) fuzz kill faults soak metamorphic backups s3 check cross
 
 # The platforms that are supported have to compile without cgo.
 cross:
@@ -94,9 +108,6 @@ ci:
 # OPS random operations against a model in memory, and with the race detector a tenth of
 # them in several goroutines. A failure prints a short program and its file.
 OPS ?= 1000000
-.PHONY: metamorphic
 metamorphic:
 	$(GO) test -v -timeout 0 -run '^TestHistories$$' ./internal/metamorphic -args -operations $(OPS)
 	$(GO) test -v -race -timeout 0 -run '^TestConcurrentHistories$$' ./internal/metamorphic -args -operations $$(($(OPS) / 10))
-
-integration: metamorphic

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The length of a code in bits is a multiple of 8 between MinBits and MaxBits.
@@ -154,6 +155,9 @@ func (s Codes) At(i int) Code {
 // Truncated returns an empty array in the same memory, which must not be shown
 // to anybody else.
 func (s Codes) Truncated() Codes { return Codes{s.bits, s.data[:0]} }
+
+// Grow makes room for n more codes.
+func (s *Codes) Grow(n int) { s.data = slices.Grow(s.data, n*Words(s.bits)) }
 
 // Append copies c to the end.
 func (s *Codes) Append(c Code) { s.data = append(s.data, c...) }

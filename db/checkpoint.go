@@ -88,16 +88,10 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 		return i, err
 	}
 	// Else what is in the log would be in the copy of the log now, and in tables later.
-	flushed, err := d.store.AsyncFlush()
-	if err != nil {
+	if err := d.flushed(ctx); err != nil {
 		return i, err
 	}
-	select {
-	case <-flushed:
-	case <-ctx.Done():
-		return i, context.Cause(ctx)
-	}
-	err = d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
+	err := d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
 		i.sequence = g.c.sequence
 		err := pebbleCheckpoint(d.store, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
 		if failed := d.log.err(); failed != nil {

@@ -24,6 +24,7 @@ type DB struct {
 	opts      Options
 	lock      io.Closer
 	store     *pebble.DB
+	opened    uint64 // commit sequence then
 	log       *storeLogger
 	reserve   *reserve
 	committer *committer
@@ -81,7 +82,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dir: dir, opts: opts, lock: lock, log: &storeLogger{log: opts.Logger}, keys: newKeyCache(opts.KeyCacheBytes)}
+	d := &DB{dir: dir, opts: opts, lock: lock, log: newStoreLogger(opts.Logger), keys: newKeyCache(opts.KeyCacheBytes)}
 	d.reserve = newReserve(&opts, dir)
 	if err := d.open(exists); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -184,7 +185,7 @@ func (d *DB) start(store *pebble.DB) error {
 		return err
 	}
 	c.keeper = d.keeper
-	d.store, d.committer = store, c
+	d.store, d.committer, d.opened = store, c, c.sequence
 	d.rebuild, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	first := c.newView()
 	first.acquire()
@@ -229,8 +230,8 @@ func (d *DB) publish(v *view) {
 	}
 }
 
-// Close waits for the calls that are going on, makes everything durable and
-// frees the folder for others. A range over Items, ItemsWhere, Codes, Neighbors or
+// Close waits for the calls that are going on, makes everything durable, writes what is
+// in the log only into tables, at most some 64 MiB, and frees the folder for others. A range over Items, ItemsWhere, Codes, Neighbors or
 // Runs that is still running must end first, so do not close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
@@ -244,6 +245,7 @@ func (d *DB) Close() error {
 	d.pins.releaseAll()
 	close(d.committer.queue)
 	<-d.committer.finished
+	d.flush()
 	d.current.Load().release()
 	err := d.store.Close()
 	if failed := d.log.err(); failed != nil {

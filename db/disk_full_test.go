@@ -220,7 +220,7 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 // Room that cannot be set aside may be there nevertheless, and many file systems cannot set
 // any aside.
 func TestNothingComesOfRoomThatCannotBeSetAside(t *testing.T) {
-	log := &storeLogger{log: slog.New(slog.DiscardHandler)}
+	log := newStoreLogger(slog.New(slog.DiscardHandler))
 	f, err := (&failFS{FS: vfs.NewMem(), log: log}).Create("000001.log", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)

@@ -82,6 +82,6 @@
 // Where another code space becomes the active one, after a training say, all codes of
 // a collection are other ones: keep none outside. All distinct codes and the row numbers of all items are held in
 // memory, and a search reads all distinct codes. Vectors are float32, dense or
-// sparse (Modality.Sparse). On a disk that refuses all new files, Open of a database
-// that was not closed may wait for it instead of failing.
+// sparse (Modality.Sparse). Where Open fails because what a crash has left in the log
+// cannot be written into tables, some goroutines that wait, and their memory, are left.
 package db

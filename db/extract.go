@@ -87,7 +87,7 @@ func (x *extract) storeOf(path string, tables []string) error {
 	opts := x.d.opts
 	opts.CacheBytes = 1 << 20
 	for _, isNew := range []bool{true, false} {
-		log := &storeLogger{log: opts.Logger}
+		log := newStoreLogger(opts.Logger)
 		store, err := openStore(path, &opts, log, isNew)
 		if err == nil {
 			if !isNew {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -159,7 +160,7 @@ func waitForAll(ctx context.Context, all []*loading) error {
 
 // maxRoom bounds the memory, in bytes, that is set aside for as many codes as counters speak
 // of before they have been read.
-const maxRoom = 256 << 20
+const maxRoom = 64 << 20
 
 // loadTable reads the codes of a code set of the collection and which rows carry
 // them, and indexes them unless bare.
@@ -183,6 +184,11 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 		}
 		if err != nil {
 			return corrupt(err, "code number %d", n)
+		}
+		if have := len(numbers); have == room && have < set.codes {
+			room = min(set.codes, 4*have)
+			codes.Grow(room - have)
+			numbers, rows = slices.Grow(numbers, room-have), slices.Grow(rows, room-have)
 		}
 		numbers, rows = append(numbers, n), append(rows, row)
 		codes.Append(code)

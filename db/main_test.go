@@ -6,9 +6,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// No test may leave a goroutine behind: a closed database has none. But where
-// Pebble fails to open a store, it leaves the one that hands out compactions.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
+// leftByPebble are goroutines that it leaves where it fails to open a store: the one that
+// hands out compactions, and, where opening was given up, those that wait for ever.
+var leftByPebble = []goleak.Option{
+	goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"),
+	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.Open"),
+	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2.(*cleanupManager).mainLoop"),
+	goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/internal/genericcache.(*shard[...]).releaseLoop"),
 }
+
+// No test may leave another goroutine behind: a closed database has none.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, leftByPebble...) }

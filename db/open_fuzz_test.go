@@ -83,7 +83,7 @@ func (s *stranger) lie(r record, how byte, at int, x byte) record {
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
 	opts := (&Options{FS: mem}).withDefaults()
-	store, err := openStore(mem.PathJoin(s.dir, storeName), &opts, &storeLogger{log: slog.New(slog.DiscardHandler)}, false)
+	store, err := openStore(mem.PathJoin(s.dir, storeName), &opts, newStoreLogger(slog.New(slog.DiscardHandler)), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func openDatabaseStore(dir string, opts *Options, logger *storeLogger) (*pebble.
 func openStoreToRead(path string, opts *Options, logger *storeLogger) (*pebble.DB, error) {
 	po := storeOptions(opts, logger, false)
 	po.FS, po.ReadOnly = readFS{opts.FS}, true
-	return pebble.Open(path, po)
+	return openPebble(path, po, logger)
 }
 
 // lockShared takes the lock that keeps writers out and lets other readers in, where that

@@ -267,7 +267,7 @@ func (m *mender) open() error {
 	if err := makeDir(fsys, dir); err != nil {
 		return err
 	}
-	m.d = &DB{dir: dir, opts: m.opts, log: &storeLogger{log: m.opts.Logger}}
+	m.d = &DB{dir: dir, opts: m.opts, log: newStoreLogger(m.opts.Logger)}
 	path := fsys.PathJoin(dir, storeName)
 	var err error
 	if m.d.identity, err = m.d.makeStore(path); err != nil {

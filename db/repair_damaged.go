@@ -22,13 +22,13 @@ type damagedStore struct {
 	dir    string
 	reader sstable.ReaderOptions
 
-	tables []tableFile
+	tables []damagedTable
 	logs   wal.Logs
 	listed bool // the manifest says which tables and logs those are
 }
 
-// A tableFile is a table of a damaged store.
-type tableFile struct {
+// A damagedTable is a table of a damaged store.
+type damagedTable struct {
 	number     uint64
 	path       string
 	transforms sstable.IterTransforms // the sequence number that an ingested table has got
@@ -36,13 +36,13 @@ type tableFile struct {
 	from, to   []byte                 // its keys are from from up to and without to; nil: not known
 }
 
-func (t *tableFile) name() string { return fmt.Sprintf("table %06d.sst", t.number) }
+func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.number) }
 
 // openDamaged finds out which tables and logs a store has: those that its manifest
 // names, or where that cannot be read all that are there. why says what is wrong then.
 func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStore, why error, err error) {
 	s = &damagedStore{fs: opts.FS, dir: dir}
-	po := storeOptions(opts, &storeLogger{log: opts.Logger}, false) // for its form
+	po := storeOptions(opts, newStoreLogger(opts.Logger), false) // for its form
 	po.EnsureDefaults()
 	s.reader = po.MakeReaderOptions()
 	all, err := wal.Scan(wal.Dir{FS: opts.FS, Dirname: dir})
@@ -69,7 +69,7 @@ func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStor
 	for _, name := range names {
 		if digits, is := strings.CutSuffix(name, ".sst"); is {
 			if number, err := strconv.ParseUint(digits, 10, 64); err == nil {
-				s.tables = append(s.tables, tableFile{number: number, path: opts.FS.PathJoin(dir, name)})
+				s.tables = append(s.tables, damagedTable{number: number, path: opts.FS.PathJoin(dir, name)})
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStor
 func (s *damagedStore) list(opts *Options, all wal.Logs, bare bool) error {
 	fsys := &listingFS{FS: opts.FS, bare: bare}
 	return recovered(func() error {
-		po := storeOptions(opts, &storeLogger{log: opts.Logger}, false)
+		po := storeOptions(opts, newStoreLogger(opts.Logger), false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
 		store, err := pebble.Open(s.dir, po)
 		if first := fsys.first(); !bare && first >= 0 { // whether or not it could be read
@@ -98,7 +98,7 @@ func (s *damagedStore) list(opts *Options, all wal.Logs, bare bool) error {
 		s.tables = nil
 		for _, level := range levels {
 			for _, x := range level {
-				t := tableFile{number: uint64(x.FileNum)}
+				t := damagedTable{number: uint64(x.FileNum)}
 				t.from, t.to = slices.Clone(x.Smallest.UserKey), slices.Clone(x.Largest.UserKey)
 				if !x.Largest.IsExclusiveSentinel() {
 					t.to = after(t.to)

@@ -101,9 +101,9 @@ func (s *salvage) readBatch(repr []byte, log uint64, m *memorySource, out *[]sou
 			if n <= 0 {
 				return errors.New("a table without a number")
 			}
-			f := tableFile{number: number, path: s.store.fs.PathJoin(s.store.dir, fmt.Sprintf("%06d.sst", number))}
+			f := damagedTable{number: number, path: s.store.fs.PathJoin(s.store.dir, fmt.Sprintf("%06d.sst", number))}
 			f.transforms.SyntheticSeqNum = sstable.SyntheticSeqNum(seq)
-			tables = append(tables, &tableSource{salvage: s, tableFile: &f})
+			tables = append(tables, &tableSource{salvage: s, damagedTable: &f})
 		default:
 			versions = append(versions, version{slices.Clone(key), seq, math.MaxUint64, kind, slices.Clone(value)})
 		}

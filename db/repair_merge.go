@@ -96,7 +96,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		}
 	}()
 	for i := range s.store.tables {
-		t := &tableSource{salvage: s, tableFile: &s.store.tables[i]}
+		t := &tableSource{salvage: s, damagedTable: &s.store.tables[i]}
 		if err := t.begin(); err != nil {
 			return err
 		}

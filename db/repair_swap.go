@@ -72,7 +72,7 @@ func (r *repairer) freeName() (string, error) {
 // mark writes the marker of the database, by what the store of that name says, and keeps
 // what is there in its place.
 func (r *repairer) mark(store string) (err error) {
-	opened, err := openStoreToRead(r.path(store), &r.opts, &storeLogger{log: r.opts.Logger})
+	opened, err := openStoreToRead(r.path(store), &r.opts, newStoreLogger(r.opts.Logger))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // A tableSource has what can be read of a table. Where a block of it is damaged the
 // source goes on behind that.
 type tableSource struct {
-	*tableFile
+	*damagedTable
 	salvage *salvage
 	r       *sstable.Reader
 	it      sstable.Iterator

@@ -95,7 +95,7 @@ func (p *patient) options() *Options { return &Options{FS: p.fs, MustExist: true
 func (p *patient) store(f func(store *pebble.DB)) {
 	p.t.Helper()
 	opts := p.options().withDefaults()
-	store, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts, &storeLogger{log: opts.Logger}, false)
+	store, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts, newStoreLogger(opts.Logger), false)
 	if err != nil {
 		p.t.Fatal(err)
 	}

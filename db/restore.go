@@ -284,7 +284,7 @@ func (r *restorer) verify() error {
 
 // identity returns what the store in restoring/ says it is.
 func (r *restorer) identity() (i identity, err error) {
-	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), r.opts, &storeLogger{log: r.opts.Logger})
+	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), r.opts, newStoreLogger(r.opts.Logger))
 	if err != nil {
 		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
 			return i, corrupt(err, "backup %s", r.m.ID)

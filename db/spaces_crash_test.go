@@ -454,24 +454,6 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 	}
 }
 
-// failRead injects one failure: into the k-th read of a table.
-type failRead struct {
-	failOnce
-}
-
-func (f *failRead) MaybeError(op errorfs.Op) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.fired || op.Kind != errorfs.OpFileReadAt {
-		return nil
-	}
-	if f.k--; f.k < 0 {
-		f.fired = true
-		return errInjected
-	}
-	return nil
-}
-
 // Whichever read fails, nothing is done by halves either.
 func TestEveryFailedReadAroundSpaces(t *testing.T) {
 	longTest(t)
@@ -486,7 +468,7 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 	failed := map[string]int{}
 	for k := 0; ; k += stride {
 		mem := vfs.NewMem()
-		fail := &failRead{failOnce{k: k}}
+		fail := &failOnce{k: k, on: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt }}
 		l := &spacesLife{fs: errorfs.Wrap(mem, fail), cache: 1}
 		states, err := l.lead(t, func(int, string) {
 			if l.d != nil {

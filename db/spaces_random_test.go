@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,8 +17,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/model"
 )
-
-var soak = flag.Duration("soak", 0, "for how long to try random histories of spaces")
 
 // A history of a collection with several spaces, chosen at random, and what must come
 // of it: the items, and which spaces there are.

@@ -52,6 +52,13 @@ type storeLogger struct {
 	failed atomic.Pointer[error]
 
 	flushes, compactions tableTrouble
+
+	// trouble hears that the store could not do something in the background; holds one.
+	trouble chan struct{}
+}
+
+func newStoreLogger(log *slog.Logger) *storeLogger {
+	return &storeLogger{log: log, trouble: make(chan struct{}, 1)}
 }
 
 func (l *storeLogger) Infof(format string, args ...any) {
@@ -84,7 +91,7 @@ func (l *storeLogger) err() error {
 // missesFiles reports whether a store could not be opened because a file of it is
 // gone or has another length, which Pebble does not call corruption.
 func missesFiles(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, pebble.ErrDBDoesNotExist) ||
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, pebble.ErrDBNotPristine) ||
 		strings.Contains(err.Error(), "object size mismatch")
 }
 
@@ -115,7 +122,7 @@ func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Optio
 // tableOptions returns the options of tables that a store is to take over. They
 // go as low as they can, so that they are written like those of the lowest level.
 func tableOptions(opts *Options) sstable.WriterOptions {
-	po := storeOptions(opts, &storeLogger{log: opts.Logger}, false)
+	po := storeOptions(opts, newStoreLogger(opts.Logger), false)
 	po.EnsureDefaults()
 	return po.MakeWriterOptions(len(po.Levels)-1, storeFormat.MaxTableFormat())
 }
@@ -124,7 +131,7 @@ func tableOptions(opts *Options) sstable.WriterOptions {
 func openStore(path string, opts *Options, logger *storeLogger, create bool) (*pebble.DB, error) {
 	po := storeOptions(opts, logger, create)
 	po.FS = &failFS{FS: opts.FS, log: logger, dir: path}
-	store, err := pebble.Open(path, po)
+	store, err := openPebble(path, po, logger)
 	if err == nil && logger.err() != nil {
 		return nil, errors.Join(logger.err(), store.Close())
 	}

@@ -131,7 +131,7 @@ func atDatabase(dir string, opts *Options, f func(dir string, store *pebble.DB, 
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	log := &storeLogger{log: opts.Logger}
+	log := newStoreLogger(opts.Logger)
 	store, err := openDatabaseStore(dir, opts, log)
 	if err != nil {
 		return err

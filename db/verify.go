@@ -105,7 +105,7 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 
 // verifyStore is VerifyFolder for a folder that is locked, with options that say ReadOnly.
 func verifyStore(ctx context.Context, opts *Options, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	store, err := openDatabaseStore(dir, opts, &storeLogger{log: opts.Logger})
+	store, err := openDatabaseStore(dir, opts, newStoreLogger(opts.Logger))
 	if errors.Is(err, ErrCorrupt) {
 		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + problem(errors.Unwrap(err))})
 	} else if err != nil {

@@ -687,7 +687,7 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
 			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
-			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts, &storeLogger{log: opts.Logger}, false)
+			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts, newStoreLogger(opts.Logger), false)
 			if err == nil {
 				err = errors.Join(store.Set(key, tc.value, pebble.Sync), store.Close())
 			}

@@ -28,6 +28,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/arrows":     {nil, nil},
 	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
 	"internal/dense":      {nil, []string{sys}},
+	"internal/killtest":   {nil, nil},
 	"internal/makeset":    {[]string{"codec", "codec/vecfile", "internal/synth"}, []string{roaring}},
 	"internal/orders":     {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"internal/synth":      {nil, nil},

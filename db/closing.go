@@ -1,0 +1,36 @@
+package db
+
+import (
+	"context"
+	"errors"
+)
+
+// flush writes what is in the log only into tables, so that a database that was closed
+// has no log that counts: damage at the end of a log cannot be told from what a crash
+// leaves. Where no tables can be written, the log keeps it.
+func (d *DB) flush() {
+	if d.committer.sequence != d.opened && d.log.failed.Load() == nil { // else opening has done it
+		_ = d.flushed(context.Background())
+	}
+}
+
+// flushed writes tables of what is in the log and in memory only. Pebble tries for ever
+// where it cannot; this does not wait for that.
+func (d *DB) flushed(ctx context.Context) error {
+	select {
+	case <-d.log.trouble: // of earlier
+	default:
+	}
+	flushed, err := d.store.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.log.trouble:
+		return errors.New("the tables of what is in memory could not be written, which will be tried again")
+	}
+}

@@ -1,0 +1,378 @@
+package db
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var sweepBytes = flag.Int("sweep", 0, "damage every n-th byte of every file of a database; 0: a few")
+
+// portrait tells everything that a database answers: items with their codes, searches
+// with every plan, filters, labels, spaces and their models.
+func portrait(d *DB) (string, error) {
+	var b strings.Builder
+	names, err := d.Collections()
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		c, err := d.Collection(name)
+		if err != nil {
+			return "", err
+		}
+		var keys []string
+		for it, err := range c.Items(ctx) {
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&b, "%s %v\n", name, *it)
+			keys = append(keys, it.Key)
+		}
+		labels, err := c.Labels()
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&b, labels)
+		infos, err := c.Spaces(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, s := range infos {
+			fmt.Fprintf(&b, "%d %v %d %s %d %d %d %d\n", s.Space, s.State, s.Revision, s.Checksum, s.Items, s.Codes, s.Taught, s.Pending)
+			for _, r := range s.Revisions {
+				fmt.Fprintln(&b, r.Revision, r.Pinned, r.Checksum)
+			}
+		}
+		for i := 0; i < len(keys); i += 7 {
+			for _, plan := range []Plan{PlanAuto, PlanScan, PlanDisk, PlanBlockScan} {
+				r, err := c.Search(ctx, Query{Key: keys[i], K: 6, Plan: plan})
+				if errors.Is(err, ErrNoModel) || errors.Is(err, ErrInvalid) {
+					continue // it has no code
+				}
+				if err != nil {
+					return "", err
+				}
+				fmt.Fprintln(&b, keys[i], plan, r.Total, r.Hits)
+			}
+		}
+		for _, where := range []string{"label = 'class0'", "year > 2", "title = 'x' AND NOT has(text)"} {
+			n, err := c.CountWhere(ctx, where)
+			if errors.Is(err, ErrInvalid) {
+				continue // there are no such fields
+			}
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintln(&b, where, n)
+		}
+	}
+	return b.String(), nil
+}
+
+// filesIn returns the files of a database by path, without folders.
+func filesIn(t testing.TB, fsys vfs.FS, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	names, err := fsys.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		file := fsys.PathJoin(dir, name)
+		info, err := fsys.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.IsDir() {
+			maps.Copy(files, filesIn(t, fsys, file))
+			continue
+		}
+		f, err := fsys.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		files[file] = b
+	}
+	return files
+}
+
+// folderFrom makes a file system with these files.
+func folderFrom(t testing.TB, files map[string][]byte) *vfs.MemFS {
+	t.Helper()
+	mem := vfs.NewMem()
+	for name, b := range files {
+		if err := mem.MkdirAll(mem.PathDir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, mem, name, b)
+	}
+	return mem
+}
+
+// sortOf returns the sort of a file, by which damage is counted.
+func sortOf(name string) string {
+	base := path.Base(name)
+	if ext := path.Ext(base); ext == ".log" || ext == ".sst" || ext == ".blob" {
+		return ext
+	}
+	if parts := strings.Split(base, "."); parts[0] == "marker" {
+		return parts[0] + "." + parts[1]
+	}
+	sort, _, _ := strings.Cut(base, "-")
+	return sort
+}
+
+// What comes of damage.
+const (
+	refused  = "not opened"       // Open says so
+	found    = "found by verify"  // and reading may go wrong
+	onRead   = "found by reading" // and not by verify
+	harmless = "harmless"         // everything is as before
+	wrong    = "WRONG"            // something else is answered, and nobody says so
+)
+
+// outcome says what comes of a folder, which is a portrait if nothing is wrong with it.
+func outcome(t testing.TB, files map[string][]byte, want string) (what string, err error) {
+	opts := func() *Options {
+		return &Options{FS: folderFrom(t, files), MustExist: true, CacheBytes: 1 << 20}
+	}
+	findings := 0
+	var first string
+	_, verr := VerifyFolder(ctx, "db", opts(), VerifyOptions{}, func(f Finding) error {
+		if findings++; findings == 1 {
+			first = f.String()
+		}
+		return nil
+	})
+	d, err := Open("db", opts())
+	if err != nil {
+		if verr == nil && findings == 0 {
+			return wrong, fmt.Errorf("verify finds nothing, and it does not open: %w", err)
+		}
+		return refused, err
+	}
+	defer d.Close()
+	got, err := portrait(d)
+	switch {
+	case verr != nil:
+		return found, verr
+	case findings > 0:
+		return found, errors.New(first)
+	case err != nil:
+		return onRead, err
+	case got != want:
+		return wrong, fmt.Errorf("the portrait has %d bytes, not %d", len(got), len(want))
+	}
+	return harmless, nil
+}
+
+// Every byte of every file of a database that was closed, changed in several ways; every
+// file cut and made longer, deleted, replaced by another one, and by what it was before:
+// it is found when the database is opened, verified or read, or everything is as it was.
+func TestDamageToEveryByte(t *testing.T) {
+	longTest(t)
+	mem := vfs.NewMem()
+	d := smallOfAllKinds(t, mem)
+	mustClose(t, d)
+	older := filesIn(t, mem, "db")
+	d = mustOpen(t, "db", &Options{FS: mem})
+	putAll(t, mustCollection(t, d, "main"), viewItems(40, 5)[30:])
+	mustClose(t, d)
+	files := filesIn(t, mem, "db")
+	d = mustOpen(t, "db", &Options{FS: folderFrom(t, files)})
+	want, err := portrait(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	if what, err := outcome(t, files, want); what != harmless {
+		t.Fatalf("nothing is damaged: %s, %v", what, err)
+	}
+
+	counts := map[string]map[string]int{}
+	try := func(name, how string, change func(files map[string][]byte)) {
+		damaged := maps.Clone(files)
+		change(damaged)
+		label := fmt.Sprintf("%s: %s", name, how)
+		var what string
+		var err error
+		before := totalAlloc()
+		watched(label, func() { what, err = outcome(t, damaged, want) })
+		if n := totalAlloc() - before; n > 512<<20 {
+			t.Errorf("%s: %d MiB allocated", label, n>>20)
+		}
+		sort := sortOf(name)
+		if counts[sort] == nil {
+			counts[sort] = map[string]int{}
+		}
+		counts[sort][what]++
+		if what == wrong {
+			t.Errorf("%s: %s: %v", label, what, err)
+		}
+		for _, own := range []error{ErrCorrupt, ErrFormat, ErrNotDatabase} {
+			if errors.Is(err, own) {
+				return
+			}
+		}
+		if what == refused {
+			t.Errorf("%s: %v says nothing of damage", label, err)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		b := files[name]
+		set := func(b []byte) func(map[string][]byte) { return func(files map[string][]byte) { files[name] = b } }
+		try(name, "deleted", func(files map[string][]byte) { delete(files, name) })
+		try(name, "longer", set(append(bytes.Clone(b), "garbage"...)))
+		if *sweepBytes > 0 {
+			try(name, "longer by zeros", set(append(bytes.Clone(b), make([]byte, 300)...)))
+		}
+		if old, was := older[name]; was && !bytes.Equal(old, b) {
+			try(name, "as it was", set(old))
+		}
+		for other, with := range files {
+			if other != name && sortOf(other) == sortOf(name) {
+				try(name, "with "+other+" in its place", set(with))
+				break
+			}
+		}
+		if len(b) == 0 {
+			continue
+		}
+		step := max(1, *sweepBytes)
+		if *sweepBytes == 0 {
+			step = max(1, len(b)/2)
+		}
+		for at := random.IntN(step); at < len(b); at += step {
+			for i, change := range []func(byte) byte{
+				func(x byte) byte { return x ^ 1<<random.IntN(8) }, func(byte) byte { return 0 }, func(byte) byte { return 0xff },
+			} {
+				if *sweepBytes == 0 && (at/step)%3 != i || change(b[at]) == b[at] {
+					continue
+				}
+				damaged := bytes.Clone(b)
+				damaged[at] = change(b[at])
+				try(name, fmt.Sprintf("byte %d of %d is %02x, not %02x", at, len(b), damaged[at], b[at]), set(damaged))
+			}
+			if *sweepBytes > 0 || (at/step)%3 == 0 {
+				try(name, fmt.Sprintf("cut to %d of %d bytes", at, len(b)), set(b[:at]))
+			}
+		}
+	}
+	for _, sort := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%s: %v", sort, counts[sort])
+	}
+}
+
+// What is left of a database that was not closed, and damaged then, is what one of its
+// commits has left, or it is found: damage at the end of a log looks like what a crash
+// leaves.
+func TestDamageToAKilledDatabase(t *testing.T) {
+	longTest(t)
+	mem := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	var cs []*Collection
+	for _, name := range []string{"one", "two"} {
+		c, err := d.CreateCollection(ctx, name, Schema{Bits: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, c)
+	}
+	states := map[string]int{} // how many commits lead to a portrait
+	note := func(n int) {
+		p, err := portrait(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states[p] = n
+	}
+	note(0)
+	const commits = 30
+	for n := range commits {
+		b := d.NewBatch()
+		for i, c := range cs {
+			b.Put(c, &Item{Key: fmt.Sprint(n % 7), Code: []byte{byte(n), byte(i)}, Payload: bytes.Repeat([]byte{byte(n)}, 150*n)})
+			b.Delete(c, fmt.Sprint((n+3)%7))
+		}
+		if err := b.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		note(n + 1)
+	}
+	left := mem.CrashClone(vfs.CrashCloneCfg{})
+	mustClose(t, d)
+	files := filesIn(t, left, "db")
+	counts := map[string]int{}
+	lost := 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		b := files[name]
+		tries := 2
+		if strings.HasSuffix(name, ".log") {
+			tries = 16
+		}
+		if *sweepBytes > 0 {
+			tries = len(b) / *sweepBytes
+		}
+		for i := range min(tries, len(b)) {
+			at := i * len(b) / tries
+			damaged := maps.Clone(files)
+			if i%4 == 3 {
+				damaged[name] = b[:at]
+			} else {
+				damaged[name] = bytes.Clone(b)
+				damaged[name][at] ^= 1 << (i % 8)
+			}
+			label := fmt.Sprintf("%s, %d bytes, at %d", name, len(b), at)
+			var what string
+			watched(label, func() { what = survivors(t, label, damaged, states, commits, &lost) })
+			counts[what]++
+		}
+	}
+	t.Logf("%v; at most %d of %d commits were lost", counts, lost, commits)
+}
+
+// survivors says what comes of a folder that holds some of the commits.
+func survivors(t *testing.T, label string, files map[string][]byte, states map[string]int, commits int, lost *int) string {
+	d, err := Open("db", &Options{FS: folderFrom(t, files), MustExist: true, CacheBytes: 1 << 20})
+	if err != nil {
+		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotDatabase) && !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: %v says nothing of damage", label, err)
+		}
+		return refused
+	}
+	defer mustClose(t, d)
+	findings := 0
+	_, err = d.Verify(ctx, VerifyOptions{}, func(Finding) error { findings++; return nil })
+	if err != nil {
+		t.Errorf("%s: %v", label, err)
+	}
+	got, err := portrait(d)
+	n, known := states[got]
+	switch {
+	case findings > 0:
+		return found
+	case err != nil:
+		return onRead
+	case !known && len(got) > 0:
+		t.Errorf("%s: what is left is no state that there was: %d bytes", label, len(got))
+		return wrong
+	}
+	*lost = max(*lost, commits-n)
+	return fmt.Sprintf("all but the last %d", commits-n)
+}

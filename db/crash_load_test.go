@@ -1,0 +1,200 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A steadyWriter writes batches, over two collections, that follow from its number and
+// theirs, so that what is there after any of them can be told.
+type steadyWriter struct {
+	seed         uint64
+	number       int
+	begun, acked atomic.Int64 // batches
+}
+
+func (w *steadyWriter) key(k int) string { return fmt.Sprintf("w%d-%d", w.number, k) }
+
+// changes returns the keys that the n-th batch puts, or deletes.
+func (w *steadyWriter) changes(n int64) map[int]bool {
+	r := rand.New(rand.NewPCG(w.seed^uint64(w.number)<<32, uint64(n)))
+	put := map[int]bool{}
+	for range 1 + r.IntN(6) {
+		put[r.IntN(25)] = r.IntN(4) > 0
+	}
+	return put
+}
+
+func (w *steadyWriter) write(d *DB, cs [2]*Collection, items []*Item, n int64) error {
+	w.begun.Store(n)
+	b := d.NewBatch()
+	for k, put := range w.changes(n) {
+		if !put {
+			b.Delete(cs[0], w.key(k))
+			b.Delete(cs[1], w.key(k))
+			continue
+		}
+		it := *items[int(n)*7%len(items)]
+		it.Key, it.Payload = w.key(k), []byte(fmt.Sprint(n))
+		b.Put(cs[0], &it)
+		b.Put(cs[1], &Item{Key: w.key(k), Code: []byte{byte(n % 5), byte(k)}, Payload: it.Payload})
+	}
+	if err := b.Commit(ctx); err != nil {
+		return err
+	}
+	w.acked.Store(n)
+	return nil
+}
+
+// after returns which batch has put each key, after the n-th.
+func (w *steadyWriter) after(n int64) map[string]string {
+	state := map[string]string{}
+	for i := int64(1); i <= n; i++ {
+		for k, put := range w.changes(i) {
+			if delete(state, w.key(k)); put {
+				state[w.key(k)] = fmt.Sprint(i)
+			}
+		}
+	}
+	return state
+}
+
+// A machine that stops at any moment, while several write and spaces are trained, learn,
+// are built anew and dropped, and the store flushes and compacts: what was acknowledged
+// is there, and what was not, whole or not at all.
+func TestCrashesUnderLoad(t *testing.T) {
+	longTest(t)
+	start := time.Now()
+	crashes := 0
+	for seed := uint64(1); seed <= 2 || time.Since(start) < *soak; seed++ {
+		crashes += crashUnderLoad(t, seed, 5)
+	}
+	t.Logf("%d crashes", crashes)
+}
+
+func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
+	mem := newCrashFS()
+	d := mustOpen(t, "db", &Options{FS: mem, UpdateItems: 60})
+	var cs [2]*Collection
+	for i, schema := range []Schema{pairsSchema, {Bits: 16}} {
+		var err error
+		if cs[i], err = d.CreateCollection(ctx, []string{"main", "codes"}[i], schema); err != nil {
+			t.Fatal(err)
+		}
+	}
+	items := viewItems(60, seed)
+	putAll(t, cs[0], items)
+	mustTrain(t, cs[0], tinyTraining(seed, model.ViewsShared))
+	writers := []*steadyWriter{{seed: seed, number: 0}, {seed: seed, number: 1}}
+	var all sync.WaitGroup
+	var stop atomic.Bool
+	for _, w := range writers {
+		all.Go(func() {
+			for n := int64(1); !stop.Load(); n++ {
+				if err := w.write(d, cs, items, n); err != nil {
+					t.Errorf("seed %d: %v", seed, err)
+					return
+				}
+			}
+		})
+	}
+	var work atomic.Int64 // things done to spaces
+	all.Go(func() {
+		r := rand.New(rand.NewPCG(seed, 5))
+		for ; !stop.Load(); work.Add(1) {
+			var err error
+			switch k := r.IntN(10); {
+			case k < 3:
+				opt := tinyTraining(r.Uint64(), model.Views(r.IntN(2)))
+				opt.Activate = r.IntN(2) == 0
+				_, err = cs[0].Train(ctx, opt)
+			case k < 5:
+				_, err = cs[0].Reindex(ctx, ReindexOptions{Activate: r.IntN(2) == 0})
+			case k < 6:
+				_, err = cs[0].Update(ctx, UpdateOptions{Teacher: TeacherLabels})
+			case k < 8:
+				err = cs[0].Drop(ctx, uint32(1+r.IntN(int(work.Load())+1)))
+			case k < 9:
+				_, err = d.store.AsyncFlush()
+			default:
+				err = d.Compact(ctx)
+			}
+			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrBusy) {
+				t.Errorf("seed %d: %v", seed, err)
+				return
+			}
+		}
+	})
+	r := rand.New(rand.NewPCG(seed, 6))
+	for i := range crashes {
+		// The next crash comes when something more has been done, whatever that is by then.
+		for next := work.Load() + int64(r.IntN(3)); work.Load() < next && !t.Failed(); {
+			time.Sleep(time.Duration(1+r.IntN(1000)) * time.Microsecond)
+		}
+		var least, most [2]int64
+		for j, w := range writers {
+			least[j] = w.acked.Load()
+		}
+		percent := []int{0, 50, 100}[r.IntN(3)]
+		left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r})
+		for j, w := range writers {
+			most[j] = w.begun.Load()
+		}
+		checkCrashed(t, fmt.Sprintf("seed %d, crash %d, %d%% of what is not synced", seed, i, percent), left, writers, least, most)
+	}
+	stop.Store(true)
+	all.Wait()
+	checkSpaces(t, d)
+	mustClose(t, d)
+	return crashes
+}
+
+// checkCrashed checks what a crash has left.
+func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWriter, least, most [2]int64) {
+	t.Helper()
+	d := mustOpen(t, "db", &Options{FS: left, MustExist: true})
+	defer mustClose(t, d)
+	if err := inconsistency(d); err != nil {
+		t.Fatal(label, ": ", err)
+	}
+	var found [2]map[string]string
+	for i, name := range []string{"main", "codes"} {
+		found[i] = map[string]string{}
+		for _, it := range allItems(t, mustCollection(t, d, name)) {
+			if it.Key[0] == 'w' {
+				found[i][it.Key] = string(it.Payload)
+			}
+		}
+	}
+	if !maps.Equal(found[0], found[1]) {
+		t.Fatalf("%s: %v in one collection, %v in the other", label, found[0], found[1])
+	}
+	for j, w := range writers {
+		n := least[j]
+		own := maps.Clone(found[0])
+		maps.DeleteFunc(own, func(key, _ string) bool { return key[1] != w.key(0)[1] })
+		for ; n <= most[j] && !maps.Equal(own, w.after(n)); n++ {
+		}
+		if n > most[j] {
+			t.Fatalf("%s: writer %d, after %d to %d batches: %v", label, j, least[j], most[j], own)
+		}
+	}
+	c := mustCollection(t, d, "main")
+	if err := complete(c); err != nil {
+		t.Fatal(label, ": ", err)
+	}
+	if err := c.Put(ctx, &Item{Key: "after", Labels: []string{"class0"}}); err != nil {
+		t.Fatal(label, ": ", err)
+	}
+	checkSpaces(t, d)
+}

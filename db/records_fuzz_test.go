@@ -1,0 +1,239 @@
+package db
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"runtime"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// FuzzRecords gives any record of a small database any value, whose checksums are right, as
+// a stranger could. The database opens or says why not; then whatever is done with it
+// ends, with an error or without, in bounded memory and without a panic; and Verify is
+// not disturbed either.
+func FuzzRecords(f *testing.F) {
+	mem := vfs.NewMem()
+	d := smallOfAllKinds(f, mem)
+	all := records(f, d)
+	mustClose(f, d)
+	seen := map[byte]int{}
+	for i, r := range all {
+		if seen[r.key[0]]++; seen[r.key[0]] == 1 && !testing.Short() {
+			f.Add(uint16(i), r.value[:len(r.value)/2])
+		}
+		if r.key[0] == codec.KindCounters { // numbers that nothing stands behind
+			if n, err := codec.DecodeCounters(r.value); err == nil && len(n.Spaces) > 0 {
+				n.Spaces[0].Sets[0].Codes, n.Spaces[0].Sets[0].NextCode = 1<<31, 1<<31
+				f.Add(uint16(i), n.Append(nil))
+			}
+		}
+	}
+	if len(seen) < 20 {
+		f.Fatalf("%d kinds of records: %x", len(seen), seen)
+	}
+	f.Fuzz(func(t *testing.T, i uint16, value []byte) {
+		r := all[int(i)%len(all)]
+		if bytes.Equal(value, r.value) {
+			return
+		}
+		if kind := r.key[0]; kind == codec.KindModel || kind == codec.KindStatistics || kind == codec.KindRevision && codec.LastNumber(r.key) > 0 {
+			value = resealed(value)
+		}
+		fsys := vfs.NewMem()
+		if _, err := vfs.Clone(mem, fsys, "db", "db"); err != nil {
+			t.Fatal(err)
+		}
+		writeRecord(t, fsys, r.key, value)
+		before := totalAlloc()
+		useWhatever(t, fsys)
+		if n := totalAlloc() - before; n > 512<<20 {
+			t.Errorf("%d MiB were allocated for a value of %d bytes under %x", n>>20, len(value), r.key)
+		}
+	})
+}
+
+func totalAlloc() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// smallOfAllKinds makes a database that has nearly every kind of record, few of each.
+func smallOfAllKinds(t testing.TB, mem *vfs.MemFS) *DB {
+	d := mustOpen(t, "db", &Options{FS: mem})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := viewItems(36, 1)
+	for i, it := range items {
+		it.Fields = map[string]any{"year": i % 5, "title": "x"}
+	}
+	putAll(t, c, items)
+	mustTrain(t, c, tinyTraining(1, 0))
+	mustUpdate(t, c, UpdateOptions{Teacher: TeacherLabels})
+	putAll(t, c, items[3:9])
+	if _, err := c.Delete(ctx, "k7"); err != nil {
+		t.Fatal(err)
+	}
+	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		if err := codes.Put(ctx, &Item{Key: string(rune('a' + i)), Code: []byte{byte(i % 3), 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// resealed gives bytes the checksum at their end that is right.
+func resealed(b []byte) []byte {
+	if len(b) < 4 {
+		return b
+	}
+	b = bytes.Clone(b)
+	n := len(b) - 4
+	binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
+	return b
+}
+
+// writeRecord writes a record into the store of a closed database.
+func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
+	t.Helper()
+	opts := (&Options{FS: fsys}).withDefaults()
+	store, err := openStore(fsys.PathJoin("db", storeName), &opts, newStoreLogger(opts.Logger), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(store.Set(key, value, pebble.Sync), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// useWhatever opens a database that a stranger has made and does everything with it.
+func useWhatever(t testing.TB, fsys vfs.FS) {
+	opts := &Options{FS: fsys, MustExist: true, CacheBytes: 1 << 20}
+	expected := func(what string, err error) {
+		t.Helper()
+		if errors.Is(err, ErrFailed) { // as after a panic of the committer
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := VerifyFolder(ctx, "db", opts, VerifyOptions{Deep: true}, func(Finding) error { return nil }); err != nil && !errors.Is(err, ErrFormat) {
+		t.Errorf("verify: %v", err)
+	}
+	d, err := Open("db", opts)
+	if err != nil {
+		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
+			t.Errorf("open: %v", err)
+		}
+		return
+	}
+	defer func() { expected("close", d.Close()) }()
+	names, err := d.Collections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		c := mustCollection(t, d, name)
+		seen := 0
+		for _, err := range c.Items(ctx) {
+			expected("items", err)
+			if seen++; seen > 1000 {
+				t.Fatal("more items than were put")
+			}
+		}
+		s, err := c.Stats()
+		expected("stats", err)
+		q := Query{K: 5, Code: make([]byte, 2)}
+		if s != nil && s.Bits <= codec.MaxBits {
+			q.Code = make([]byte, s.Bits/8)
+		}
+		for _, plan := range []Plan{PlanAuto, PlanScan, PlanDisk, PlanBlockScan} {
+			q.Plan = plan
+			_, err = c.Search(ctx, q)
+			expected("search", err)
+		}
+		_, err = c.Search(ctx, Query{Key: "k3"})
+		expected("search by key", err)
+		_, err = c.CountWhere(ctx, "label = 'class0' AND year > 2")
+		expected("count", err)
+		it := &Item{Key: "new", Labels: []string{"class0"}, Code: []byte{1, 2}}
+		if s != nil && len(s.Modalities) > 0 {
+			it.Code, it.Vectors = nil, map[string][]float32{"image": make([]float32, 8)}
+		}
+		expected("put", c.Put(ctx, it))
+		_, err = c.Delete(ctx, "k4", "b")
+		expected("delete", err)
+		if it.Vectors != nil {
+			_, err = c.Update(ctx, UpdateOptions{Teacher: TeacherLabels})
+			expected("update", err)
+			_, err = c.Train(ctx, tinyTraining(2, 0))
+			expected("train", err)
+		}
+	}
+}
+
+// FuzzDescriptors: what stands in JSON is refused, or reads the same when it is written
+// again; a marker of others is none of ours.
+func FuzzDescriptors(f *testing.F) {
+	for _, schema := range []Schema{pairsSchema, {Bits: 16}} {
+		b, err := (&descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: schema.Modalities, Fields: schema.Fields}).encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte(`{"fddhdb":"database","format":0}`))
+	f.Add([]byte(`{"fddhdb":"database","format":99}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if d, err := decodeDescriptor(b); err == nil {
+			enc, err := d.encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := decodeDescriptor(enc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if enc2, err := again.encode(); err != nil || !bytes.Equal(enc, enc2) {
+				t.Fatalf("%s became %s, %v", enc, enc2, err)
+			}
+		}
+		mem := vfs.NewMem()
+		writeFile(t, mem, MarkerName, b)
+		var m marker
+		ours := json.Unmarshal(b, &m) == nil && m.FDDHDB == "database"
+		switch err := checkMarker(mem, ""); {
+		case err == nil:
+			if !ours || m.Format != Format {
+				t.Fatalf("%q is taken for a marker", b)
+			}
+		case errors.Is(err, ErrNotDatabase), errors.Is(err, ErrFormat) && ours:
+		default:
+			t.Fatal(err)
+		}
+	})
+}
+
+func writeFile(t testing.TB, fsys vfs.FS, name string, b []byte) {
+	t.Helper()
+	file, err := fsys.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Write(b)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

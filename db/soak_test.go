@@ -1,0 +1,212 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/model"
+)
+
+var soak = flag.Duration("soak", 0, "for how long to go on with what else is short, or left out")
+
+// A soakSample is what a process holds at some time.
+type soakSample struct {
+	at         time.Duration
+	heap       uint64 // bytes in use after a garbage collection
+	goroutines int
+	disk       int64
+	operations int64
+}
+
+// Writers, searches, trainings, updates, reindexings, loads, snapshots and compactions go
+// on all at once, for as long as it is told to: nothing fails, memory, goroutines and the
+// folder do not grow, and in the end everything is in order.
+func TestSoak(t *testing.T) {
+	if *soak == 0 {
+		t.Skip("give it -soak TIME")
+	}
+	dir := filepath.Join(t.TempDir(), "db")
+	d := mustOpen(t, dir, &Options{UpdateItems: 300, CacheBytes: 16 << 20})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := viewItems(2000, 21)
+	for i, it := range items {
+		it.Fields = map[string]any{"year": i % 50}
+	}
+	putAll(t, c, items)
+	mustTrain(t, c, tinyTraining(1, model.ViewsTarget))
+	stopping, stop := context.WithTimeout(ctx, *soak)
+	defer stop()
+	var operations atomic.Int64
+	var all sync.WaitGroup
+	// each does f again and again, which may be refused with these errors.
+	each := func(name string, pause time.Duration, f func(r *rand.Rand) error, allowed ...error) {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(len(name)), 3))
+			for stopping.Err() == nil && !t.Failed() {
+				err := f(r)
+				if err != nil && !slices.ContainsFunc(allowed, func(a error) bool { return errors.Is(err, a) }) && stopping.Err() == nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				operations.Add(1)
+				select {
+				case <-time.After(pause):
+				case <-stopping.Done():
+				}
+			}
+		})
+	}
+	for w := range 2 {
+		each(fmt.Sprint("writer", w), 0, func(r *rand.Rand) error {
+			b := d.NewBatch()
+			for range 1 + r.IntN(8) {
+				it := *items[r.IntN(len(items))]
+				switch r.IntN(8) {
+				case 0:
+					b.Delete(c, it.Key)
+				case 1, 2:
+					b.Merge(c, &Item{Key: it.Key, Payload: make([]byte, r.IntN(300))})
+				default:
+					it.Vectors = items[r.IntN(len(items))].Vectors
+					b.Put(c, &it)
+				}
+			}
+			return b.Commit(stopping)
+		})
+		each(fmt.Sprint("search", w, w), 0, func(r *rand.Rand) error {
+			q := Query{
+				Key: items[r.IntN(len(items))].Key, To: []string{"image", "text"}[r.IntN(2)], K: 1 + r.IntN(50),
+				Where: []string{"", "year < 20", "label = 'class1'"}[r.IntN(3)],
+				Plan:  []Plan{PlanAuto, PlanScan, PlanDisk, PlanBlockScan}[r.IntN(4)],
+			}
+			if r.IntN(3) > 0 {
+				_, err := c.Search(stopping, q)
+				return err
+			}
+			_, err := firstWithin(c, q, r.IntN(5))
+			return err
+		}, ErrNotFound, ErrInvalid)
+	}
+	each("spaces", 50*time.Millisecond, func(r *rand.Rand) error {
+		infos, err := c.Spaces(stopping)
+		if err != nil {
+			return err
+		}
+		some := infos[r.IntN(len(infos))].Space
+		switch k := r.IntN(8); {
+		case len(infos) > 3 || k == 0:
+			return c.Drop(stopping, some)
+		case k == 1:
+			opt := tinyTraining(r.Uint64(), model.ViewsTarget)
+			opt.Activate, opt.Rows = r.IntN(2) == 0, 300
+			_, err = c.Train(stopping, opt)
+		case k < 4:
+			_, err = c.Reindex(stopping, ReindexOptions{Activate: r.IntN(2) == 0})
+		case k < 6:
+			_, err = c.Update(stopping, UpdateOptions{Space: some, Teacher: TeacherLabels})
+		case k == 6:
+			err = c.Activate(stopping, some)
+		default:
+			_, err = c.Rollback(stopping)
+		}
+		return err
+	}, ErrInvalid, ErrNotFound, ErrBusy)
+	each("loads", 5*time.Second, func(r *rand.Rand) error {
+		other, err := d.CreateCollection(stopping, "other", Schema{Bits: 64})
+		if err != nil {
+			return err
+		}
+		b := d.NewBatch()
+		for i := range bulkItems {
+			if err := b.Put(other, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(r.IntN(256)), 0, 0, 0, 0, 0}}); err != nil {
+				return err
+			}
+		}
+		err = b.Commit(stopping)
+		return errors.Join(err, d.DropCollection(ctx, "other"))
+	})
+	each("snapshots", 100*time.Millisecond, func(r *rand.Rand) error {
+		snap, err := d.Snapshot()
+		if err != nil {
+			return err
+		}
+		defer snap.Close()
+		then, err := snap.Collection("main")
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, err := range then.Items(stopping) {
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		if count, err := then.Count(); err != nil || count != n {
+			return fmt.Errorf("%d items of %d in a snapshot: %v", n, count, err)
+		}
+		return nil
+	})
+	each("compactions", 10*time.Second, func(*rand.Rand) error { return d.Compact(stopping) })
+
+	start := time.Now()
+	var samples []soakSample
+	for ticker := time.NewTicker(*soak / 30); stopping.Err() == nil; {
+		select {
+		case <-ticker.C:
+		case <-stopping.Done():
+			ticker.Stop()
+			continue
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		s, err := d.Stats()
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		now := soakSample{time.Since(start).Round(time.Second), m.HeapAlloc, runtime.NumGoroutine(), s.DiskBytes, operations.Load()}
+		samples = append(samples, now)
+		t.Logf("%8s  heap %4d MiB  goroutines %3d  folder %4d MiB  operations %d", now.at, now.heap>>20, now.goroutines, now.disk>>20, now.operations)
+	}
+	all.Wait()
+	if n := len(samples); n >= 10 { // compared with what was when everything had been there once
+		early, late := samples[n/5:n/2], samples[n-n/4:]
+		largest := func(of []soakSample, f func(soakSample) int64) (most int64) {
+			for _, s := range of {
+				most = max(most, f(s))
+			}
+			return most
+		}
+		for what, c := range map[string]struct {
+			f     func(soakSample) int64
+			slack int64
+		}{
+			"bytes of heap":       {func(s soakSample) int64 { return int64(s.heap) }, 64 << 20},
+			"goroutines":          {func(s soakSample) int64 { return int64(s.goroutines) }, 20},
+			"bytes of the folder": {func(s soakSample) int64 { return s.disk }, 64 << 20},
+		} {
+			if was, is := largest(early, c.f), largest(late, c.f); is > was+was/4+c.slack {
+				t.Errorf("%s have grown from %d to %d", what, was, is)
+			}
+		}
+	}
+	checkSound(t, d, "in the end")
+	mustClose(t, d)
+	d = mustOpen(t, dir, nil)
+	checkSound(t, d, "opened again")
+	mustClose(t, d)
+}

@@ -1,0 +1,244 @@
+package killtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A book keeps what a process has told, over all processes that have worked on a folder,
+// and what the folder was found to hold after each.
+type book struct {
+	noSync  bool
+	writers []history
+	spaces  spaceHistory
+	acked   int // operations, of everybody
+}
+
+// A history is what one writer has done since the folder was looked at last.
+type history struct {
+	before contents
+	ops    []begun
+	acked  int // of ops
+	synced int // of ops: at least so many are on stable storage
+}
+
+// A begun operation, and how many of all writers had been acknowledged then.
+type begun struct {
+	*operation
+	after []int
+}
+
+// A spaceHistory is the same of whoever changes spaces and loads.
+type spaceHistory struct {
+	revisions map[uint32]uint32 // of each space that there is
+	active    uint32
+	last      uint32 // number of a space that there has been
+	loads     map[int]bool
+	going     *begun // not acknowledged
+}
+
+func newBook(writers int, noSync bool) *book {
+	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[uint32]uint32{}, loads: map[int]bool{}}}
+	for i := range b.writers {
+		b.writers[i].before = contents{}
+	}
+	return b
+}
+
+func (b *book) ackedNow() []int {
+	var n []int
+	for i := range b.writers {
+		n = append(n, b.writers[i].acked)
+	}
+	return n
+}
+
+// hear takes a line down.
+func (b *book) hear(l line) {
+	switch {
+	case l.Who == spaces && l.Op != nil:
+		b.spaces.going = &begun{l.Op, b.ackedNow()}
+	case l.Who == spaces && l.Done != nil:
+		b.acked++
+		for i, n := range b.spaces.going.after { // each is synced, with what came before
+			b.writers[i].synced = max(b.writers[i].synced, n)
+		}
+		b.spaces.done(l.Done)
+	case l.Op != nil:
+		w := &b.writers[l.Who]
+		w.ops = append(w.ops, begun{l.Op, b.ackedNow()})
+	case l.Done != nil:
+		w := &b.writers[l.Who]
+		b.acked++
+		if w.acked++; !b.noSync {
+			w.synced = w.acked
+		}
+	}
+}
+
+// done says what an acknowledged operation has made of the spaces.
+func (s *spaceHistory) done(r *result) {
+	op := s.going
+	s.going = nil
+	if r.Refused != "" {
+		return
+	}
+	switch op.Kind {
+	case "train", "reindex":
+		s.revisions[r.Space], s.last = 1, max(s.last, r.Space)
+		if r.Active {
+			s.active = r.Space
+		}
+	case "update":
+		s.revisions[r.Space] = r.Revision
+	case "activate":
+		s.active = r.Space
+	case "drop":
+		delete(s.revisions, op.Space)
+	case "load":
+		s.loads[op.Load] = true
+	case "unload":
+		delete(s.loads, op.Load)
+	}
+}
+
+// next returns the number of the next operation of each writer.
+func (b *book) next() int {
+	n := 1
+	for _, w := range b.writers {
+		for _, op := range w.ops {
+			n = max(n, op.N+1)
+		}
+		for _, v := range w.before {
+			n = max(n, v.Put+1, v.Merged+1)
+		}
+	}
+	return n
+}
+
+// look compares a database with what was told of it, and starts a new page. It returns
+// how many acknowledged operations the end of the process has cost, which may be only
+// where writes are not synced.
+func (b *book) look(ctx context.Context, d *db.DB) (lost int, err error) {
+	all, err := read(ctx, d)
+	if err != nil {
+		return 0, err
+	}
+	least, most := make([]int, len(b.writers)), make([]int, len(b.writers)) // operations that are there
+	for i := range b.writers {
+		w := &b.writers[i]
+		now := contents{}
+		for key, v := range all {
+			if ownerOf(key) == i {
+				now[key] = v
+			}
+		}
+		if least[i], most[i] = w.states(now); most[i] < 0 {
+			return 0, fmt.Errorf("writer %d: %d operations begun, %d acknowledged, %d synced, and what is there is what none of them has left: %v, before it was %v, then came %s",
+				i, len(w.ops), w.acked, w.synced, now, w.before, w.story())
+		}
+		lost += max(0, w.acked-most[i])
+	}
+	for i, w := range b.writers { // what is there needs what was acknowledged before it began
+		for j, n := range w.ops[:least[i]] {
+			for k, before := range n.after {
+				if before > most[k] {
+					return 0, fmt.Errorf("operation %d of writer %d is there, and operation %d of writer %d, which came before, is lost", j, i, before-1, k)
+				}
+			}
+		}
+	}
+	if err := b.spaces.look(ctx, d); err != nil {
+		return 0, err
+	}
+	for i := range b.writers {
+		now := maps.Clone(all)
+		maps.DeleteFunc(now, func(key string, _ version) bool { return ownerOf(key) != i })
+		b.writers[i] = history{before: now}
+	}
+	return lost, nil
+}
+
+// states returns the least and the largest number of operations after which what is there
+// is what has to be there; -1 if there is none.
+func (w *history) states(now contents) (least, most int) {
+	least, most = -1, -1
+	state := maps.Clone(w.before)
+	for n := 0; ; n++ {
+		if n >= w.synced && maps.Equal(state, now) {
+			if most = n; least < 0 {
+				least = n
+			}
+		}
+		if n == len(w.ops) {
+			return least, most
+		}
+		state.apply(w.ops[n].N, w.ops[n].Changes)
+	}
+}
+
+// story tells the last operations.
+func (w *history) story() (s string) {
+	for _, op := range w.ops[max(0, len(w.ops)-5):] {
+		s += fmt.Sprintf("%d %v; ", op.N, op.Changes)
+	}
+	return s
+}
+
+// look compares the spaces and loads that are there with what was told, where an
+// operation that was not acknowledged may have happened, and takes them for granted.
+func (s *spaceHistory) look(ctx context.Context, d *db.DB) error {
+	going := operation{}
+	if s.going != nil {
+		going = *s.going.operation
+	}
+	whole, err := loaded(ctx, d)
+	if err != nil {
+		return err
+	}
+	for load := range 4 {
+		if whole[load] != s.loads[load] && !(going.Load == load && (going.Kind == "load") == whole[load]) {
+			return fmt.Errorf("load %d is there: %v, and was: %v; %+v was going on", load, whole[load], s.loads[load], going)
+		}
+	}
+	c, err := d.Collection(features)
+	if err != nil {
+		return err
+	}
+	infos, err := c.Spaces(ctx)
+	if err != nil {
+		return err
+	}
+	found, active, last := map[uint32]uint32{}, uint32(0), s.last
+	for _, info := range infos {
+		revision, was := s.revisions[info.Space]
+		switch {
+		case !was && (going.Kind == "train" || going.Kind == "reindex") && info.Space > s.last && info.Revision == 1:
+		case was && (info.Revision == revision || going.Kind == "update" && going.Space == info.Space && info.Revision == revision+1):
+		case was && going.Kind == "update" && going.Space == info.Space && info.Revision == revision+2: // labels first
+		default:
+			return fmt.Errorf("space %d has revision %d; there was %v, %+v was going on", info.Space, info.Revision, s.revisions, going)
+		}
+		if info.State == db.SpaceActive {
+			active = info.Space
+			if was && active != s.active && !(going.Kind == "activate" && going.Space == active) {
+				return fmt.Errorf("space %d is active, not %d; %+v was going on", active, s.active, going)
+			}
+		}
+		found[info.Space], last = info.Revision, max(last, info.Space)
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.revisions)) {
+		if _, is := found[id]; !is && !(going.Kind == "drop" && going.Space == id) {
+			return fmt.Errorf("space %d is gone; %+v was going on", id, going)
+		}
+	}
+	if active == 0 && s.active != 0 {
+		return fmt.Errorf("no space is active, and space %d was", s.active)
+	}
+	*s = spaceHistory{revisions: found, active: active, last: last, loads: whole}
+	return nil
+}

@@ -1,0 +1,174 @@
+package killtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Items are pairs: one in the collection of features and one in that of codes, under the
+// same key, written and deleted in one batch. Those whose key begins with "single" are
+// in the collection of features alone, and written alone. What an item holds follows from
+// its key and two numbers: Put is that of the operation that put it, Merged that of the
+// one that wrote its payload last.
+type version struct{ Put, Merged int }
+
+const (
+	features, codes, loads = "features", "codes", "loads" // the collections
+	single                 = "single"
+	bits                   = 16 // of all codes
+	loadItems              = 8400
+)
+
+var schemas = map[string]db.Schema{
+	features: {
+		Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}},
+		Fields:     []db.Field{{Name: "put", Type: db.Int, Indexed: true}},
+	},
+	codes: {Bits: bits},
+	loads: {Bits: bits, Fields: []db.Field{{Name: "load", Type: db.Int, Indexed: true}}},
+}
+
+func random(key string, put int) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(key))
+	return rand.New(rand.NewPCG(h.Sum64(), uint64(put)))
+}
+
+// featureItem returns the item of features.
+func featureItem(key string, v version) *db.Item {
+	r := random(key, v.Put)
+	class := r.IntN(4)
+	it := &db.Item{Key: key, Fields: map[string]any{"put": int64(v.Put)}, Payload: payload(v), Vectors: map[string][]float32{}}
+	if r.IntN(5) > 0 {
+		it.Labels = []string{fmt.Sprintf("class%d", class)}
+	}
+	for _, m := range schemas[features].Modalities {
+		if r.IntN(6) == 0 {
+			continue
+		}
+		x := make([]float32, m.Dim)
+		for j := range x {
+			x[j] = float32(r.NormFloat64())
+			if j%4 == class {
+				x[j] += 3
+			}
+		}
+		it.Vectors[m.Name] = x
+	}
+	return it
+}
+
+// codeItem returns the item of the collection of codes.
+func codeItem(key string, v version) *db.Item {
+	r := random(key, v.Put)
+	return &db.Item{Key: key, Code: []byte{byte(r.IntN(5)), byte(r.IntN(3))}, CodeFrom: "given", Payload: payload(v)}
+}
+
+// payload has the number at its start and is then as long as the number makes it.
+func payload(v version) []byte {
+	return fmt.Appendf(nil, "%d %d%s", v.Put, v.Merged, strings.Repeat(".", v.Merged%89*17))
+}
+
+// versionOf returns the version that an item says that it has.
+func versionOf(it *db.Item) (v version, err error) {
+	_, err = fmt.Sscanf(string(bytes.TrimRight(it.Payload, ".")), "%d %d", &v.Put, &v.Merged)
+	return v, err
+}
+
+// differs says how an item is not the one it should be, but for codes that are learned.
+func differs(want, got *db.Item) string {
+	if want.Key == got.Key && maps.EqualFunc(want.Vectors, got.Vectors, slices.Equal[[]float32]) && slices.Equal(want.Labels, got.Labels) &&
+		maps.Equal(want.Fields, got.Fields) && bytes.Equal(want.Payload, got.Payload) && (want.Code == nil || bytes.Equal(want.Code, got.Code)) {
+		return "" // which takes gocmp a hundred times as long
+	}
+	ignored := []string{"Codes"}
+	if want.Code == nil {
+		ignored = append(ignored, "Code", "CodeFrom")
+	}
+	return gocmp.Diff(want, got, cmpopts.IgnoreFields(db.Item{}, ignored...), cmpopts.EquateEmpty())
+}
+
+// contents are the versions of all items by key.
+type contents map[string]version
+
+// read returns what is in a database, or the first thing that is no item of ours, or
+// that is half of a pair.
+func read(ctx context.Context, d *db.DB) (contents, error) {
+	of := map[string]contents{features: {}, codes: {}}
+	for name, found := range of {
+		c, err := d.Collection(name)
+		if err != nil {
+			return nil, err
+		}
+		for it, err := range c.Items(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			v, err := versionOf(it)
+			if err != nil {
+				return nil, fmt.Errorf("%s of %q: payload %.40q: %w", name, it.Key, it.Payload, err)
+			}
+			want := featureItem(it.Key, v)
+			if name == codes {
+				want = codeItem(it.Key, v)
+			}
+			if diff := differs(want, it); diff != "" {
+				return nil, fmt.Errorf("%s of %q: %s", name, it.Key, diff)
+			}
+			found[it.Key] = v
+		}
+	}
+	for key, v := range of[features] {
+		if other, paired := of[codes][key]; !strings.HasPrefix(key, single) && (!paired || other != v) {
+			return nil, fmt.Errorf("%q is %+v in one collection, %+v in the other (%v)", key, v, other, paired)
+		}
+	}
+	for key := range of[codes] {
+		if _, paired := of[features][key]; !paired {
+			return nil, fmt.Errorf("%q is in one collection only", key)
+		}
+	}
+	return of[features], nil
+}
+
+// loaded returns the loads that are there, whole.
+func loaded(ctx context.Context, d *db.DB) (map[int]bool, error) {
+	c, err := d.Collection(loads)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[int]int{}
+	for it, err := range c.Items(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		load, _ := it.Fields["load"].(int64)
+		if diff := differs(loadItem(int(load), counts[int(load)]), it); diff != "" {
+			return nil, fmt.Errorf("item %d of load %d: %s", counts[int(load)], load, diff)
+		}
+		counts[int(load)]++
+	}
+	whole := map[int]bool{}
+	for load, n := range counts {
+		if n != loadItems {
+			return nil, fmt.Errorf("%d items of %d of load %d", n, loadItems, load)
+		}
+		whole[load] = true
+	}
+	return whole, nil
+}
+
+func loadItem(load, i int) *db.Item {
+	return &db.Item{Key: fmt.Sprintf("%d/%d", load, i), Code: []byte{byte(i), byte(i >> 8)}, CodeFrom: "given", Fields: map[string]any{"load": int64(load)}}
+}

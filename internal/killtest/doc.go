@@ -1,0 +1,8 @@
+// Package killtest kills processes that write to a database, again and again, and looks
+// at what they leave behind. Its tests run their own binary as the process to kill, which
+// tells through a pipe what it is about to do and, before it goes on, what has been
+// acknowledged.
+//
+//	go test ./internal/killtest                            # a few kills
+//	go test ./internal/killtest -timeout 0 -args -kills 500
+package killtest

@@ -1,0 +1,274 @@
+package killtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+var (
+	kills = flag.Int("kills", 0, "how many processes to kill; 0: a few")
+	seed  = flag.Uint64("seed", 1, "of what they do and of when they are killed")
+)
+
+func TestMain(m *testing.M) {
+	if in := os.Getenv(orderVariable); in != "" {
+		work(in)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// Whatever was acknowledged before a process is killed is there afterwards, and nothing
+// else, and nothing by halves; and another process goes on with the folder.
+func TestKill(t *testing.T) { testKills(t, 20, false) }
+
+// Without syncing, the latest writes may be lost, and never one without those after it.
+func TestKillWithoutSync(t *testing.T) { testKills(t, 4, true) }
+
+func testKills(t *testing.T, few int, noSync bool) {
+	n := few
+	if testing.Short() {
+		n = 3
+	}
+	if *kills > 0 {
+		n = max(3, *kills*few/20)
+	}
+	ctx := t.Context()
+	dir := filepath.Join(t.TempDir(), "db")
+	const writers = 3
+	b := newBook(writers, noSync)
+	random := rand.New(rand.NewPCG(*seed, uint64(few)))
+	lost, wanted := 0, map[string]int{}
+	start := time.Now()
+	for i := range n {
+		in, err := json.Marshal(order{Dir: dir, Seed: random.Uint64(), NoSync: noSync, Writers: writers, Next: b.next()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		during, err := killOne(string(in), random, b.hear)
+		if err != nil {
+			t.Fatalf("process %d (-seed %d): %v", i, *seed, err)
+		}
+		wanted[during]++
+		missing, err := lookAt(ctx, dir, b, random, i%10 == 9)
+		if err != nil {
+			t.Fatalf("after kill %d (-seed %d), %s was going on: %v", i, *seed, during, err)
+		}
+		lost += missing
+		if i%50 == 49 {
+			t.Logf("%d kills, %d operations acknowledged, %d lost, %d KiB, %s", i+1, b.acked, lost, size(t, dir)>>10, time.Since(start).Round(time.Second))
+		}
+	}
+	if lost > 0 && !noSync {
+		t.Errorf("%d acknowledged operations are lost", lost)
+	}
+	if n > 50 && size(t, dir) > 256<<20 {
+		t.Errorf("the folder has grown to %d MiB", size(t, dir)>>20)
+	}
+	t.Logf("%d kills (%v), %d operations acknowledged, %d of them lost, %d KiB", n, wanted, b.acked, lost, size(t, dir)>>10)
+}
+
+// killOne starts a process, listens to it and kills it some time. It returns what else
+// than writing was going on.
+func killOne(in string, random *rand.Rand, hear func(line)) (during string, err error) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), orderVariable+"="+in)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	// After so many lines and a moment, the process is killed, wherever it is by then.
+	after, moment := 2+random.IntN(160), time.Duration(random.IntN(4000))*time.Microsecond
+	if random.IntN(8) == 0 {
+		after = random.IntN(2) // while it opens the database
+	}
+	kill := func() { time.AfterFunc(moment, func() { _ = cmd.Process.Kill() }) }
+	if after == 0 {
+		kill()
+	}
+	during = "opening"
+	var gaveUp string
+	err = lines(bufio.NewReader(out), func(l line) {
+		if after--; after == 0 {
+			kill()
+		}
+		switch {
+		case l.Err != "":
+			gaveUp = l.Err
+		case l.Who == spaces && l.Op != nil:
+			during = l.Op.Kind
+		case l.Who == spaces:
+			during = "nothing"
+		}
+		if l.Err == "" {
+			hear(l)
+		}
+	})
+	_ = cmd.Process.Kill() // where it has closed the pipe itself
+	_ = cmd.Wait()         // says that it was killed
+	switch {
+	case gaveUp != "":
+		return during, fmt.Errorf("it gave up: %s", gaveUp)
+	case stderr.Len() > 0:
+		return during, fmt.Errorf("it said %s", stderr.String())
+	}
+	return during, err
+}
+
+// lookAt opens what was left and checks it.
+func lookAt(ctx context.Context, dir string, b *book, random *rand.Rand, deep bool) (lost int, err error) {
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if cerr := d.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for name, schema := range schemas { // the first process may not have come that far
+		if _, err := d.Collection(name); err != nil {
+			if _, err := d.CreateCollection(ctx, name, schema); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if err := completed(ctx, d); err != nil {
+		return 0, err
+	}
+	if lost, err = b.look(ctx, d); err != nil {
+		return lost, err
+	}
+	var found []string
+	_, err = d.Verify(ctx, db.VerifyOptions{Deep: deep}, func(f db.Finding) error {
+		found = append(found, f.String())
+		return nil
+	})
+	if err != nil || len(found) > 0 {
+		return lost, fmt.Errorf("verify: %v, %.5q", err, found)
+	}
+	for name := range schemas {
+		c, err := d.Collection(name)
+		if err == nil {
+			err = checkSearches(ctx, c, random)
+		}
+		if err != nil {
+			return lost, fmt.Errorf("collection %q: %w", name, err)
+		}
+	}
+	return lost, nil
+}
+
+// completed waits for a space whose building was interrupted.
+func completed(ctx context.Context, d *db.DB) error {
+	c, err := d.Collection(features)
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		infos, err := c.Spaces(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(infos, func(s db.SpaceInfo) bool { return s.State == db.SpaceBuilding }) {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// checkSearches compares searches with a linear scan over the codes.
+func checkSearches(ctx context.Context, c *db.Collection, random *rand.Rand) error {
+	s, err := c.Stats()
+	if err != nil || s.Bits == 0 {
+		return err
+	}
+	targets := []string{""}
+	if len(s.Views) > 0 {
+		targets = nil
+		for _, v := range s.Views {
+			targets = append(targets, v.Target)
+		}
+	}
+	for _, to := range targets {
+		q := db.Query{To: to, Code: []byte{byte(random.IntN(5)), byte(random.IntN(3))}, K: 10}
+		var distances []int
+		within := 0
+		const radius = 3
+		for item, err := range c.Codes(ctx, to) {
+			if err != nil {
+				return err
+			}
+			n := 0
+			for j, x := range item.Code {
+				for diff := x ^ q.Code[j]; diff > 0; diff &= diff - 1 {
+					n++
+				}
+			}
+			distances = append(distances, n)
+			if n <= radius {
+				within++
+			}
+		}
+		slices.Sort(distances)
+		for search, count := range map[db.Plan]db.Plan{db.PlanAuto: db.PlanAuto, db.PlanScan: db.PlanDisk} {
+			q.Plan = search
+			r, err := c.Search(ctx, q)
+			if err != nil {
+				return err
+			}
+			var got []int
+			for _, h := range r.Hits {
+				got = append(got, h.Distance)
+			}
+			if want := distances[:min(q.K, len(distances))]; !slices.Equal(got, want) {
+				return fmt.Errorf("search to %q: distances %v, not %v", to, got, want)
+			}
+			q.Plan = count
+			if n, err := c.CountRadius(ctx, q, radius); err != nil || n != within {
+				return fmt.Errorf("within %d bits to %q are %d, not %d: %v", radius, to, n, within, err)
+			}
+		}
+	}
+	return nil
+}
+
+// size returns the bytes of all files of a folder.
+func size(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			bytes += info.Size()
+		}
+		return err
+	})
+	if err != nil && !strings.Contains(err.Error(), "no such file") {
+		t.Fatal(err)
+	}
+	return bytes
+}

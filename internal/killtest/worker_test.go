@@ -1,0 +1,332 @@
+package killtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// An order is what the process that is to be killed gets to do, as JSON in its
+// environment.
+type order struct {
+	Dir     string
+	Seed    uint64
+	NoSync  bool
+	Writers int
+	Next    int // number of the first operation of each writer
+}
+
+const orderVariable = "FDDHDB_KILLTEST_ORDER"
+
+// A line is what that process tells.
+type line struct {
+	Who  int // a writer, or the one that changes spaces
+	Op   *operation
+	Done *result // of the operation that this one began last
+	Err  string  // it gives up
+}
+
+// An operation is told before it begins.
+type operation struct {
+	N    int    // numbers of a writer ascend
+	Kind string // of changes: "batch", "put", "merge" or "delete"; or of spaces
+
+	Changes []change `json:",omitempty"`
+	Space   uint32   `json:",omitempty"`
+	Load    int      `json:",omitempty"`
+}
+
+type change struct {
+	Kind string
+	Key  string
+}
+
+// A result is told when an operation has been acknowledged.
+type result struct {
+	Refused  string // it has done nothing, for this reason
+	Space    uint32 // that is new, or active now
+	Active   bool
+	Revision uint32
+}
+
+const spaces = -1 // Who changes spaces
+
+// A worker works until it is killed.
+type worker struct {
+	order
+	d     *db.DB
+	c     map[string]*db.Collection
+	there contents // keys of all writers, at the start
+
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+// work is the whole process. It returns when something fails.
+func work(in string) {
+	w := &worker{c: map[string]*db.Collection{}, out: json.NewEncoder(os.Stdout)}
+	err := json.Unmarshal([]byte(in), &w.order)
+	if err == nil {
+		err = w.run(context.Background())
+	}
+	w.tell(line{Err: fmt.Sprint(err)})
+}
+
+func (w *worker) tell(l line) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.out.Encode(l); err != nil {
+		os.Exit(1) // nobody listens
+	}
+}
+
+func (w *worker) run(ctx context.Context) (err error) {
+	w.tell(line{Who: spaces, Op: &operation{Kind: "open"}})
+	if w.d, err = db.Open(w.Dir, &db.Options{NoSync: w.NoSync}); err != nil {
+		return err
+	}
+	for name, schema := range schemas {
+		if w.c[name], err = w.d.Collection(name); errors.Is(err, db.ErrNotFound) {
+			w.c[name], err = w.d.CreateCollection(ctx, name, schema)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if w.there, err = read(ctx, w.d); err != nil {
+		return err
+	}
+	w.tell(line{Who: spaces, Done: &result{}})
+	failed := make(chan error)
+	for i := range w.Writers {
+		go func() { failed <- w.write(ctx, i) }()
+	}
+	go func() { failed <- w.changeSpaces(ctx) }()
+	return <-failed
+}
+
+// do does one operation, between telling of it.
+func (w *worker) do(who int, op *operation, f func() (result, error)) error {
+	w.tell(line{Who: who, Op: op})
+	r, err := f()
+	if err != nil {
+		return fmt.Errorf("%+v: %w", op, err)
+	}
+	w.tell(line{Who: who, Done: &r})
+	return nil
+}
+
+// write makes changes to the keys of one writer.
+func (w *worker) write(ctx context.Context, who int) error {
+	r := rand.New(rand.NewPCG(w.Seed, uint64(who)))
+	there := contents{}
+	for key, v := range w.there {
+		if ownerOf(key) == who {
+			there[key] = v
+		}
+	}
+	for n := w.Next; ; n++ {
+		op := &operation{N: n, Kind: "batch"}
+		prefix, changes := "pair", 1+r.IntN(6)
+		if r.IntN(4) == 0 {
+			prefix, changes = single, 1
+		}
+		for range changes {
+			key := fmt.Sprintf("%s %d %d", prefix, who, r.IntN(30))
+			if slices.ContainsFunc(op.Changes, func(ch change) bool { return ch.Key == key }) {
+				continue
+			}
+			_, has := there[key]
+			kind := []string{"put", "put", "merge", "delete"}[r.IntN(4)]
+			if kind == "merge" && !has {
+				kind = "put" // there are no codes to merge with
+			}
+			op.Changes = append(op.Changes, change{kind, key})
+			there.apply(n, op.Changes[len(op.Changes)-1:])
+		}
+		if prefix == single {
+			op.Kind = op.Changes[0].Kind
+		}
+		if err := w.do(who, op, func() (result, error) { return result{}, w.apply(ctx, op, there) }); err != nil {
+			return err
+		}
+	}
+}
+
+// apply says what a change makes of the versions.
+func (c contents) apply(n int, changes []change) {
+	for _, ch := range changes {
+		switch ch.Kind {
+		case "put":
+			c[ch.Key] = version{n, n}
+		case "merge":
+			c[ch.Key] = version{c[ch.Key].Put, n}
+		case "delete":
+			delete(c, ch.Key)
+		}
+	}
+}
+
+func ownerOf(key string) (who int) {
+	var prefix string
+	var n int
+	if _, err := fmt.Sscanf(key, "%s %d %d", &prefix, &who, &n); err != nil {
+		return spaces
+	}
+	return who
+}
+
+// apply makes the changes of an operation, after which the versions are those. A merge
+// writes a payload that also says when the item was put.
+func (w *worker) apply(ctx context.Context, op *operation, after contents) error {
+	main := w.c[features]
+	merged := func(key string) *db.Item { return &db.Item{Key: key, Payload: payload(after[key])} }
+	switch ch := op.Changes[0]; op.Kind {
+	case "put":
+		return main.Put(ctx, featureItem(ch.Key, after[ch.Key]))
+	case "merge":
+		return main.Merge(ctx, merged(ch.Key))
+	case "delete":
+		_, err := main.Delete(ctx, ch.Key)
+		return err
+	}
+	b := w.d.NewBatch()
+	var err error
+	for _, ch := range op.Changes {
+		switch ch.Kind {
+		case "put":
+			err = errors.Join(err, b.Put(main, featureItem(ch.Key, after[ch.Key])), b.Put(w.c[codes], codeItem(ch.Key, after[ch.Key])))
+		case "merge":
+			err = errors.Join(err, b.Merge(main, merged(ch.Key)), b.Merge(w.c[codes], merged(ch.Key)))
+		case "delete":
+			err = errors.Join(err, b.Delete(main, ch.Key), b.Delete(w.c[codes], ch.Key))
+		}
+	}
+	return errors.Join(err, b.Commit(ctx))
+}
+
+// changeSpaces trains, updates, loads and so on.
+func (w *worker) changeSpaces(ctx context.Context) error {
+	r := rand.New(rand.NewPCG(w.Seed, 1<<32))
+	c := w.c[features]
+	whole, err := loaded(ctx, w.d)
+	if err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		infos, err := c.Spaces(ctx)
+		if err != nil {
+			return err
+		}
+		op := &operation{N: n}
+		var ids, idle []uint32
+		for _, s := range infos {
+			ids = append(ids, s.Space)
+			if s.State != db.SpaceActive {
+				idle = append(idle, s.Space)
+			}
+		}
+		var f func() (result, error)
+		switch k := r.IntN(20); {
+		case k < 4 && len(ids) < 3 || len(ids) == 0:
+			opt := db.TrainOptions{Activate: r.IntN(2) == 0, Options: model.Options{
+				Bits: bits, Anchors: 6, Seed: uint64(n), Sweeps: 1, Views: model.Views(r.IntN(2)), Fusion: model.Fusion{Rule: model.FusionSum},
+				Map: map[string]model.MapKind{"image": model.MapRBF, "text": model.MapRBF},
+			}}
+			op.Kind = "train"
+			f = func() (result, error) {
+				t, err := c.Train(ctx, opt)
+				if err != nil {
+					return result{}, err
+				}
+				return result{Space: t.Space, Active: t.Active}, nil
+			}
+		case k < 6 && len(ids) < 4:
+			op.Kind = "reindex"
+			f = func() (result, error) {
+				re, err := c.Reindex(ctx, db.ReindexOptions{Activate: r.IntN(2) == 0})
+				if err != nil {
+					return result{}, err
+				}
+				return result{Space: re.Space, Active: re.Active}, nil
+			}
+		case k < 12:
+			op.Kind, op.Space = "update", ids[r.IntN(len(ids))]
+			f = func() (result, error) {
+				u, err := c.Update(ctx, db.UpdateOptions{Space: op.Space, Teacher: db.TeacherLabels, GrowLabels: r.IntN(2) == 0})
+				if err != nil {
+					return result{}, err
+				}
+				return result{Space: u.Space, Revision: u.Revision}, nil
+			}
+		case k < 14 && len(idle) > 0:
+			op.Kind, op.Space = "activate", idle[r.IntN(len(idle))]
+			f = func() (result, error) { return result{Space: op.Space, Active: true}, c.Activate(ctx, op.Space) }
+		case k < 17 && len(idle) > 0:
+			op.Kind, op.Space = "drop", idle[r.IntN(len(idle))]
+			f = func() (result, error) { return result{}, c.Drop(ctx, op.Space) }
+		case k < 19:
+			op.Kind = "compact"
+			f = func() (result, error) { return result{}, w.d.Compact(ctx) }
+		case len(whole) < 1:
+			op.Kind, op.Load = "load", 1+r.IntN(2)
+			f = func() (result, error) {
+				whole[op.Load] = true
+				b := w.d.NewBatch()
+				for i := range loadItems {
+					if err := b.Put(w.c[loads], loadItem(op.Load, i)); err != nil {
+						return result{}, err
+					}
+				}
+				return result{}, b.Commit(ctx)
+			}
+		default:
+			for op.Load = range whole {
+			}
+			op.Kind = "unload"
+			f = func() (result, error) {
+				delete(whole, op.Load)
+				_, err := w.c[loads].DeleteWhere(ctx, fmt.Sprintf("load = %d", op.Load))
+				return result{}, err
+			}
+		}
+		err = w.do(spaces, op, func() (result, error) {
+			res, err := f()
+			if errors.Is(err, db.ErrInvalid) && op.Kind == "train" || errors.Is(err, db.ErrNoModel) {
+				return result{Refused: err.Error()}, nil // of too few labels, say
+			}
+			return res, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// lines decodes what the process tells, up to the line that it was killed in.
+func lines(r *bufio.Reader, f func(line)) error {
+	for {
+		s, err := r.ReadString('\n')
+		if err != nil {
+			return nil // a line that does not end says nothing
+		}
+		if !strings.HasPrefix(s, "{") {
+			return fmt.Errorf("it says %q", s)
+		}
+		var l line
+		if err := json.Unmarshal([]byte(s), &l); err != nil {
+			return err
+		}
+		f(l)
+	}
+}
