@@ -25,12 +25,17 @@ func (d *DB) flushed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-flushed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-d.log.trouble:
-		return errors.New("the tables of what is in memory could not be written, which will be tried again")
+	for tries := 0; tries < openingTries; tries++ {
+		select {
+		case <-flushed:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-d.log.trouble:
+		}
+		if err := errors.Join(d.log.err(), d.log.flushes.err()); err != nil {
+			return d.fullDisk(err)
+		}
 	}
+	return errors.New("the tables of what is in memory could not be written, which will be tried again")
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -46,21 +45,8 @@ func (d *DB) compactStore(ctx context.Context) error {
 	if err := d.admit(0, true); err != nil {
 		return err
 	}
-	flushed, err := d.store.AsyncFlush()
-	if err != nil {
+	if err := d.flushed(ctx); err != nil {
 		return err
-	}
-	for waiting := true; waiting; {
-		select {
-		case <-flushed:
-			waiting = false
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(maxPause):
-			if err := d.admit(0, true); err != nil {
-				return err
-			}
-		}
 	}
 	pieces, err := d.pieces()
 	if err != nil {
@@ -74,11 +60,36 @@ func (d *DB) compactStore(ctx context.Context) error {
 		if err := d.admit(p.bytes, true); err != nil {
 			return err
 		}
-		if err := d.store.Compact(ctx, p.start, end, true); err != nil {
+		if err := d.rewrite(ctx, p.start, end); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rewrite rewrites the tables with keys from start to end. Pebble goes on trying where it
+// cannot; this does not wait for that.
+func (d *DB) rewrite(ctx context.Context, start, end []byte) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.log.trouble:
+			}
+			if err := d.log.compactions.err(); err != nil {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	err := d.store.Compact(ctx, start, end, true)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // A storePiece is the part of the store from a key up to the next piece.

@@ -214,9 +214,9 @@ func FuzzDescriptors(f *testing.F) {
 		writeFile(t, mem, MarkerName, b)
 		var m marker
 		ours := json.Unmarshal(b, &m) == nil && m.FDDHDB == "database"
-		switch err := checkMarker(mem, ""); {
+		switch format, err := readMarker(mem, ""); {
 		case err == nil:
-			if !ours || m.Format != Format {
+			if !ours || m.Format != format || format < MinFormat || format > NewestFormat {
 				t.Fatalf("%q is taken for a marker", b)
 			}
 		case errors.Is(err, ErrNotDatabase), errors.Is(err, ErrFormat) && ours:

@@ -26,7 +26,7 @@ func TestExitCodeAndMessage(t *testing.T) {
 		{fmt.Errorf("%w: a.db", db.ErrLocked), 1, "database is in use: a.db"},
 		{&db.FormatError{Dir: "a.db", Found: 9, Supported: 1}, 1, "unsupported format: a.db has format 9, this version of fddhdb reads up to 1: use a newer one"},
 		{&failure{&db.CorruptionError{What: "row 1", Err: errors.New("short")}}, 3,
-			"corruption found: row 1: short: the stored data is damaged: fddhdb repair saves what can be saved"},
+			"corruption found: row 1: short: the stored data is damaged: restore a backup, or let fddhdb repair save what can be saved"},
 		{errors.Join(db.ErrClosed, errors.New("fddhdb: two")), 1, "database is closed; two"},
 		{wrap(context.Canceled, "5 items are stored already"), 1, "interrupted: 5 items are stored already"},
 	} {
