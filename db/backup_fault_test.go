@@ -185,6 +185,9 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 			t.Fatalf("operation %d, %s: %v", k, path, err)
 		}
 		err = c.Put(ctx, &Item{Key: "after"})
+		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, checkpointsName) && !errors.Is(err, ErrFailed) {
+			err = c.Put(ctx, &Item{Key: "after"}) // it waited for the same reading of a table, which can be read again
+		}
 		if err != nil && (strings.Contains(path, checkpointsName) || !errors.Is(err, ErrFailed)) {
 			t.Fatalf("operation %d, %s: a write: %v", k, path, err)
 		}

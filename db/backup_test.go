@@ -65,6 +65,7 @@ func soundRepository(t testing.TB, store backup.Store) *backup.Verification {
 
 // Each backup answers as the database did when it was made, whatever came after it.
 func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
+	longTest(t)
 	store := newMemStore()
 	d, c := openPairs(t)
 	items := pairs(260, synth.Config{Missing: .2})

@@ -91,14 +91,19 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 	if err := d.flushed(ctx); err != nil {
 		return i, err
 	}
+	var log int64
 	err := d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
 		i.sequence = g.c.sequence
 		err := pebbleCheckpoint(d.store, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
+		log = logBytes(d.store)
 		if failed := d.log.err(); failed != nil {
 			return failed // the store has gone on without its files
 		}
 		return err
 	}})
+	if err == nil {
+		err = trimLog(d.opts.FS, path, log)
+	}
 	if err == nil {
 		err = context.Cause(ctx)
 	}

@@ -42,15 +42,16 @@ type CreateOptions struct {
 // The stages of a backup, for Progress.
 const (
 	StageStore = "store" // looking for what is new, and storing it
-	StageCheck = "check" // storing again what a prune has deleted meanwhile
+	StageCheck = "check" // storing again what a prune has deleted meanwhile, or waiting for one
 )
 
 // Create makes a backup of files: of about, Database, Format, Sequence, Collection and
 // IndexOnly are kept. A store that is empty becomes a repository; one that holds something
 // else gives ErrNotRepository. It returns the manifest once the backup is complete and
-// durable; with an error there is none, unless the last look at the store failed, and
-// what has been stored is found by the next backup, or collected by a Prune. It holds at most eight pieces of 16 MiB in memory,
-// and some 200 bytes for each object of the repository.
+// durable. With an error there is none, but where the last look at the store has failed, was
+// cancelled, or has met a prune that did not end, there may be. What has been stored is found by the next backup, or
+// collected by a Prune. It holds at most eight pieces of 16 MiB in memory, and some 200
+// bytes for each object of the repository.
 func Create(ctx context.Context, to Store, about Manifest, files []Source, opt CreateOptions) (*Manifest, error) {
 	m, err := create(ctx, to, about, files, opt)
 	if err != nil {
@@ -64,38 +65,42 @@ func Create(ctx context.Context, to Store, about Manifest, files []Source, opt C
 //
 //  1. It puts running/ID.json, again every minute, so that prunes leave alone what it
 //     stores: a courtesy, which keeps it from having to do things twice.
-//  2. It lists the objects that are there, without those that a plan in pruning/ is about
-//     to delete, and stores the pieces that are missing. Names of objects contain its id,
-//     so that a name is put once, and never again after it has been deleted.
+//  2. It lists the objects that are there, and stores the pieces that are missing. Names of
+//     objects contain its id, so that a name is put once, and never again after it has
+//     been deleted.
 //  3. It puts the whole manifest as running/ID.json and checks: it lists the plans, then
 //     the objects. Each object of the manifest must be there, and in no plan; those that
-//     are not are stored once more under another name, and this step is done again.
-//  4. It puts backups/ID.json, and checks in the same way. That is final, the backup
-//     is complete; if something is missing, the manifest is deleted, and the backup has
-//     failed.
+//     are not are stored once more under another name, and this step is done again. A
+//     courtesy too: no prune that takes it for living deletes any of them from now on.
+//  4. It puts backups/ID.json, and checks in the same way. Where objects are in a plan, it
+//     looks again, until that prune has ended. If nothing is missing, and nothing in a
+//     plan, that is final, the backup is complete. If something is missing, the
+//     manifest is deleted, and the backup has failed.
 //
-// A prune (see pruner) puts the names that it is about to delete as its plan; lists and
-// reads manifests after that; deletes of the plan what none of them names; and removes the
-// plan when it has deleted everything. So no object of a backup that is complete is lost:
-// say a prune deletes X, which such a backup names. It has put its plan with X before
-// or after the backup listed plans in step 4. If after, it has listed manifests later
-// still, has found this one and does not delete X. If before, either the plan was still
-// there, and the check has found X in it; or it had been removed, so X had been deleted,
-// and the check has not found X. In neither case the backup was completed. Nobody else
-// deletes X later for that plan: a plan that another prune removes, because its own was
-// killed or sleeps, has nothing left in the store to delete, and names do not come back.
+// A prune (see pruner) puts the names that it is about to delete as a plan, which never
+// changes; lists and reads manifests after that; deletes of the plan what none of them
+// names; and removes the plan when it has deleted everything. So an object X is not lost
+// if, after a manifest in backups/ that names it was put, somebody lists plans and finds
+// none with X, and then lists objects and finds X, for as long as the manifest is there.
+// Say a prune deletes X. It has put its plan with X before or after those plans
+// were listed. If after, it has listed manifests later still, has found this one and
+// does not delete X. If before, that plan had been removed: by its prune, which has X
+// deleted by then or never will; or by another one, which had not found X among the objects
+// any more. So X, if deleted, was not there when objects were listed, as names do not come back.
 //
-// Between putting backups/ID.json and the end of its check a backup may name what is
-// deleted, but only if it had been taken for dead before. A prune does not count as kept a
-// backup of which something is missing, so no complete one has to make room for it.
+// That is what step 4 rests on; and a prune, which counts a backup as kept only if it finds
+// the same, be it complete yet or not. A writer deletes its manifest only where something
+// is missing, which a prune cannot have counted then, so that no complete backup has made
+// room for it.
 type writer struct {
 	store Store
 	opt   CreateOptions
 	files []Source
 	m     *Manifest
 
+	round   int              // how often something had to be stored again
+	present map[Hash]present // what the repository has
 	mu      sync.Mutex
-	present map[Hash]present // what the repository has, but what is condemned
 	storing map[Hash]*stored // what is being stored, or has been
 	added   int64            // bytes
 
@@ -117,7 +122,7 @@ type stored struct {
 }
 
 func create(ctx context.Context, to Store, about Manifest, files []Source, opt CreateOptions) (m *Manifest, err error) {
-	now := time.Now().UTC().Truncate(time.Millisecond)
+	now := beginning()
 	m = &Manifest{
 		Version: Version, ID: newID(now), Time: now, Database: about.Database, Format: about.Format,
 		Sequence: about.Sequence, Collection: about.Collection, IndexOnly: about.IndexOnly,
@@ -153,42 +158,21 @@ func create(ctx context.Context, to Store, about Manifest, files []Source, opt C
 		return nil, err
 	}
 	m.BytesNew = w.added
-	b, err := m.encode()
-	if err != nil {
+	if err := w.complete(ctx); err != nil {
 		return nil, err
-	}
-	final := jsonName(backups, m.ID)
-	if err := putBytes(ctx, to, final, b); err != nil {
-		return nil, err
-	}
-	lost, err := w.lost(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(lost) > 0 {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		err := fmt.Errorf("fddhdb: backup %s: it stood still for so long that a prune has taken it for dead: make another one", m.ID)
-		return nil, errors.Join(err, to.Delete(clean, final))
 	}
 	return m, nil
 }
 
 // storeAll stores what the repository has not.
 func (w *writer) storeAll(ctx context.Context) error {
-	condemned, err := condemned(ctx, w.store)
-	if err != nil {
-		return err
-	}
 	w.present = map[Hash]present{}
-	err = w.store.List(ctx, objects, func(o Object) error {
-		p, ok := pieceOf(o.Name)
-		if _, doomed := condemned[p]; !ok || doomed {
-			return nil
-		}
-		h := p.Hash()
-		if old, ok := w.present[h]; !ok || p < old.piece {
-			w.present[h] = present{p, o.Size}
+	err := w.store.List(ctx, objects, func(o Object) error {
+		if p, ok := pieceOf(o.Name); ok {
+			h := p.Hash()
+			if old, ok := w.present[h]; !ok || p < old.piece {
+				w.present[h] = present{p, o.Size}
+			}
 		}
 		return nil
 	})
@@ -263,7 +247,7 @@ func (w *writer) piece(ctx context.Context, f, i int) (Piece, error) {
 	if p, ok := w.has(h, size); ok {
 		s.piece = p
 	} else {
-		s.piece, s.err = w.put(ctx, h, b, 0)
+		s.piece, s.err = w.put(ctx, h, b)
 	}
 	return s.piece, s.err
 }
@@ -271,7 +255,7 @@ func (w *writer) piece(ctx context.Context, f, i int) (Piece, error) {
 // has returns the piece that the repository has with a hash. One that is too short or too
 // long to be it is damaged, and stored again.
 func (w *writer) has(h Hash, size int) (Piece, bool) {
-	o, ok := w.present[h] // which nobody changes any more
+	o, ok := w.present[h] // which nobody changes meanwhile
 	if !ok || o.size == 0 || (!o.piece.compressed() && o.size != int64(size)) {
 		return "", false
 	}
@@ -294,7 +278,7 @@ func (w *writer) readSource(b []byte, f, i int) error {
 }
 
 // put stores a piece.
-func (w *writer) put(ctx context.Context, h Hash, b []byte, round int) (Piece, error) {
+func (w *writer) put(ctx context.Context, h Hash, b []byte) (Piece, error) {
 	compressed := false
 	if w.opt.Compress {
 		buf := buffers.Get().(*[]byte)
@@ -307,7 +291,7 @@ func (w *writer) put(ctx context.Context, h Hash, b []byte, round int) (Piece, e
 			b, compressed = small, true
 		}
 	}
-	p := newPiece(h, w.m.ID, round, compressed)
+	p := newPiece(h, w.m.ID, w.round, compressed)
 	if err := putBytes(ctx, w.store, p.object(), b); err != nil {
 		return "", err
 	}
@@ -320,7 +304,7 @@ func (w *writer) put(ctx context.Context, h Hash, b []byte, round int) (Piece, e
 // settle makes the manifest known as that of a running backup, and stores again what
 // prunes have taken away meanwhile, until nothing is missing.
 func (w *writer) settle(ctx context.Context, alive *lease) error {
-	for round := 1; ; round++ {
+	for {
 		if err := alive.show(ctx, w.m); err != nil {
 			return err
 		}
@@ -329,48 +313,90 @@ func (w *writer) settle(ctx context.Context, alive *lease) error {
 			return err
 		}
 		w.progress(StageCheck, 0)
-		again := map[Hash]Piece{}
-		for f := range w.m.Files {
-			for i, p := range w.m.Files[f].Pieces {
-				if _, is := lost[p]; !is {
-					continue
-				}
-				h := p.Hash()
-				if _, done := again[h]; !done {
-					b := make([]byte, w.m.Files[f].pieceSize(i))
-					if err := w.readSource(b, f, i); err != nil {
-						return err
-					}
-					if sum(b) != h {
-						return fmt.Errorf("fddhdb: backup: %s has changed meanwhile", w.m.Files[f].Path)
-					}
-					if again[h], err = w.put(ctx, h, b, round); err != nil {
-						return err
-					}
-				}
-				w.m.Files[f].Pieces[i] = again[h]
+		for p := range lost {
+			delete(w.present, p.Hash())
+		}
+		w.storing = map[Hash]*stored{}
+		w.round++
+		err = w.each(ctx, func(ctx context.Context, f, i int) error {
+			old := w.m.Files[f].Pieces[i]
+			if _, is := lost[old]; !is {
+				return nil
 			}
+			p, err := w.piece(ctx, f, i)
+			if err == nil && p.Hash() != old.Hash() {
+				err = fmt.Errorf("fddhdb: backup: %s has changed meanwhile", w.m.Files[f].Path)
+			}
+			w.m.Files[f].Pieces[i] = p
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// lost returns the pieces of the manifest that a plan condemns, or that are not there.
-func (w *writer) lost(ctx context.Context) (map[Piece]struct{}, error) {
+// errCondemned says that nobody knows whether a backup will stay whole. Its manifest stays: a
+// prune may have found it whole by now, and have made room for it.
+var errCondemned = errors.New("a prune that was killed, or stands still, was about to delete a part of it")
+
+// complete puts the manifest of the backup, and returns nil when it is known that no prune
+// deletes anything of it.
+func (w *writer) complete(ctx context.Context) error {
+	b, err := w.m.encode()
+	if err != nil {
+		return err
+	}
+	final := jsonName(backups, w.m.ID)
+	if err := putBytes(ctx, w.store, final, b); err != nil {
+		return err
+	}
+	start := time.Now()
+	for pause := time.Second; ; pause = min(2*pause, refresh) {
+		lost, err := w.lost(ctx)
+		if err != nil || len(lost) == 0 {
+			return err
+		}
+		for _, there := range lost {
+			if !there {
+				clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+				defer cancel()
+				err := fmt.Errorf("fddhdb: backup %s: it stood still for so long that a prune has taken it for dead: make another one", w.m.ID)
+				return errors.Join(err, w.store.Delete(clean, final))
+			}
+		}
+		if time.Since(start) > stale {
+			return fmt.Errorf("fddhdb: backup %s: %w: make another one", w.m.ID, errCondemned)
+		}
+		w.progress(StageCheck, 0)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lost returns the pieces of the manifest that a plan condemns, or that are not there, and
+// whether each is there.
+func (w *writer) lost(ctx context.Context) (map[Piece]bool, error) {
 	condemned, err := condemned(ctx, w.store)
 	if err != nil {
 		return nil, err
 	}
-	lost := map[Piece]struct{}{}
-	for f := range w.m.Files {
-		for _, p := range w.m.Files[f].Pieces {
-			lost[p] = struct{}{}
-		}
+	lost := map[Piece]bool{}
+	for _, p := range w.m.pieces() {
+		lost[p] = false
 	}
 	err = w.store.List(ctx, objects, func(o Object) error {
-		if p, ok := pieceOf(o.Name); ok {
-			if _, doomed := condemned[p]; !doomed {
-				delete(lost, p)
-			}
+		p, ok := pieceOf(o.Name)
+		if _, needed := lost[p]; !ok || !needed {
+			return nil
+		}
+		if _, doomed := condemned[p]; doomed {
+			lost[p] = true
+		} else {
+			delete(lost, p)
 		}
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -32,6 +33,25 @@ var (
 
 // fillRandom is replaced by tests that have to be the same every time.
 var fillRandom = func(b []byte) { rand.Read(b) } // which never fails
+
+// latest is the time of the last backup that this process has begun.
+var latest struct {
+	sync.Mutex
+	time.Time
+}
+
+// beginning returns the time for a backup that begins now, in milliseconds: later than
+// that of the one before, so that ids of backups made one after the other sort that way.
+func beginning() time.Time {
+	latest.Lock()
+	defer latest.Unlock()
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	if ahead := latest.Sub(now); ahead >= 0 && ahead < time.Second { // else the clock was put back
+		now = latest.Add(time.Millisecond)
+	}
+	latest.Time = now
+	return now
+}
 
 func newID(t time.Time) string {
 	var random [6]byte

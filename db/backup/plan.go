@@ -7,10 +7,11 @@ import (
 )
 
 // maxPlan bounds the objects that a plan of a prune names, and with it the time between
-// a look at the manifests and what is deleted by it.
-const maxPlan = 20_000
+// a look at the manifests and what is deleted by it. Tests have less.
+var maxPlan = 20_000
 
-// A plan is what a prune is about to delete, or is deleting.
+// A plan is what a prune is about to delete, or is deleting. It is put once; a prune that
+// has more to delete has several. An empty one is put for its time only.
 type plan struct {
 	Version int     `json:"version"`
 	ID      string  `json:"id"`
@@ -52,11 +53,16 @@ func condemned(ctx context.Context, s Store) (map[Piece]struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
+	return named(all), nil
+}
+
+// named returns what plans name.
+func named(all []plan) map[Piece]struct{} {
 	doomed := map[Piece]struct{}{}
 	for _, p := range all {
 		for _, o := range p.Objects {
 			doomed[o] = struct{}{}
 		}
 	}
-	return doomed, nil
+	return doomed
 }

@@ -51,19 +51,19 @@ func Prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
 // A pruner deletes what no backup needs. What makes that safe stands at writer; its part
 // is the order of things:
 //
-//  1. It puts pruning/ID.json, with an empty plan, which tells the time of the store, and
-//     reads the plans of others.
-//  2. It lists backups/, then objects/, and reads all manifests; so what a backup needs is
-//     in the list of objects, or is missing.
+//  1. It puts an empty plan, pruning/ID.json, which tells the time of the store.
+//  2. It lists and reads the manifests in backups/; then the plans; then lists objects. So
+//     what a backup needs is in the list of objects, or is missing.
 //  3. It deletes the manifests of backups that are not to be kept. One that lacks something,
-//     or has not been completed yet, takes the place of none.
+//     or of which a plan names something, takes the place of none.
 //  4. Garbage is the objects of the list that no manifest names, neither of a backup nor of
 //     one that is being made; without those that were stored by one that is being made.
-//  5. It puts garbage into its plan; then lists backups/ and running/ once more, reads
-//     what it has not read yet, and all of running/; and deletes of the plan what none of
-//     them names. It is done again while there is more garbage than goes into a plan.
-//  6. It removes its plan, unless it has failed, as then its last deletions may still be
-//     under way; and of others those of which nothing was left in step 2.
+//  5. It puts garbage as a plan; then lists running/ and backups/ once more, reads all of
+//     the former and what it has not read yet of the latter; and deletes of the plan what
+//     none of them names. It removes the plan, unless it has failed, as then its last
+//     deletions may still be under way. That is done again while there is more garbage
+//     than goes into a plan.
+//  6. It removes those plans of others of which no object was found in step 2.
 //
 // A manifest in backups/ never changes, so none needs to be read twice.
 type pruner struct {
@@ -71,12 +71,17 @@ type pruner struct {
 	opt   PruneOptions
 	id    string
 	done  *Pruning
-	plans []plan // of others
+	plans []other
 
 	sizes map[Piece]int64    // objects that are there
 	named map[Piece]struct{} // by manifests
 	known map[string]bool    // backups whose manifests have been read
-	dead  bool               // deletions may be under way
+}
+
+// other is a plan of another prune, and when it was put.
+type other struct {
+	plan
+	put time.Time
 }
 
 func prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
@@ -91,32 +96,17 @@ func prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
 		sizes: map[Piece]int64{}, named: map[Piece]struct{}{}, known: map[string]bool{},
 	}
 	if !opt.DryRun {
-		if err := p.plan(ctx, nil); err != nil {
+		if err := p.plan(ctx, p.id, nil); err != nil {
 			return nil, err
 		}
-		defer func() {
-			if !p.dead {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-				defer cancel()
-				_ = in.Delete(ctx, jsonName(pruning, p.id)) // a later prune removes it
-			}
-		}()
+		defer p.remove(ctx, p.id)
 	}
 	return p.done, p.run(ctx)
 }
 
 func (p *pruner) run(ctx context.Context) error {
-	others, put, err := plans(ctx, p.store)
+	now, err := p.backups(ctx)
 	if err != nil {
-		return err
-	}
-	now, ok := put[p.id] // by the clock of the store
-	if !ok && !p.opt.DryRun {
-		return fmt.Errorf("fddhdb: prune: the store does not list what was put: %s", jsonName(pruning, p.id))
-	}
-	p.plans = slices.DeleteFunc(others, func(o plan) bool { return o.ID == p.id || now.Sub(put[o.ID]) < stale })
-
-	if err := p.backups(ctx); err != nil {
 		return err
 	}
 	living, err := p.running(ctx, now)
@@ -143,32 +133,19 @@ func (p *pruner) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.removePlans(ctx)
+	return p.removePlans(ctx, now)
 }
 
-// backups reads the manifests of all backups and deletes those that are not to be kept.
-func (p *pruner) backups(ctx context.Context) error {
+// backups reads the manifests of all backups, plans, and what there is, and deletes the
+// manifests of backups that are not to be kept. It returns the time of the store.
+func (p *pruner) backups(ctx context.Context) (now time.Time, err error) {
 	found, err := ids(ctx, p.store, backups)
 	if err != nil {
-		return err
-	}
-	err = p.store.List(ctx, objects, func(o Object) error {
-		if piece, ok := pieceOf(o.Name); ok {
-			p.sizes[piece] = o.Size
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	ending, err := ids(ctx, p.store, running) // not complete yet, though they have put their manifests
-	if err != nil {
-		return err
+		return now, err
 	}
 	type manifest struct {
 		*Manifest
 		names []Piece
-		whole bool
 	}
 	var all []manifest
 	for _, id := range sorted(found) {
@@ -177,14 +154,13 @@ func (p *pruner) backups(ctx context.Context) error {
 			continue // another prune has deleted it
 		}
 		if err != nil {
-			return err
+			return now, err
 		}
-		names := m.pieces()
-		whole := !slices.ContainsFunc(names, func(o Piece) bool { _, there := p.sizes[o]; return !there })
-		if !whole {
-			p.done.Damaged = append(p.done.Damaged, id)
-		}
-		all = append(all, manifest{m.brief(), names, whole})
+		all = append(all, manifest{m.brief(), m.pieces()})
+	}
+	condemned, now, err := p.look(ctx)
+	if err != nil {
+		return now, err
 	}
 	kept := map[kind]int{}
 	for _, m := range slices.Backward(all) {
@@ -193,26 +169,57 @@ func (p *pruner) backups(ctx context.Context) error {
 			p.done.Deleted = append(p.done.Deleted, m.Manifest)
 			continue
 		}
-		if _, is := ending[m.ID]; m.whole && !is {
+		whole, safe := true, true
+		for _, o := range m.names {
+			_, there := p.sizes[o]
+			_, doomed := condemned[o]
+			whole, safe = whole && there, safe && !doomed
+		}
+		if whole && safe {
 			kept[m.kind()]++
+		}
+		if !whole {
+			p.done.Damaged = append(p.done.Damaged, m.ID)
 		}
 		p.done.Kept = append(p.done.Kept, m.Manifest)
 		p.names(m.names)
 	}
 	slices.Reverse(p.done.Kept)
 	slices.Reverse(p.done.Deleted)
-	p.done.Damaged = slices.DeleteFunc(p.done.Damaged, func(id string) bool {
-		return !slices.ContainsFunc(p.done.Kept, func(m *Manifest) bool { return m.ID == id })
-	})
+	slices.Reverse(p.done.Damaged)
 	for _, m := range p.done.Deleted {
 		if p.opt.DryRun {
 			break
 		}
 		if err := p.store.Delete(ctx, jsonName(backups, m.ID)); err != nil {
-			return err
+			return now, err
 		}
 	}
-	return nil
+	return now, nil
+}
+
+// look reads the plans of others, and what is there. It returns what they name, and the
+// time of the store.
+func (p *pruner) look(ctx context.Context) (map[Piece]struct{}, time.Time, error) {
+	others, put, err := plans(ctx, p.store)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	now, ok := put[p.id]
+	if !ok && !p.opt.DryRun {
+		return nil, now, fmt.Errorf("fddhdb: prune: the store does not list what was put: %s", jsonName(pruning, p.id))
+	}
+	for _, o := range others {
+		if o.ID != p.id {
+			p.plans = append(p.plans, other{o, put[o.ID]})
+		}
+	}
+	return named(others), now, p.store.List(ctx, objects, func(o Object) error {
+		if piece, ok := pieceOf(o.Name); ok {
+			p.sizes[piece] = o.Size
+		}
+		return nil
+	})
 }
 
 // names notes that a manifest names these objects.
@@ -262,7 +269,13 @@ func (p *pruner) running(ctx context.Context, now time.Time) (map[string]bool, e
 
 // collect deletes garbage, unless somebody has come to need it.
 func (p *pruner) collect(ctx context.Context, now time.Time, garbage []Piece, total int64) error {
-	if err := p.plan(ctx, garbage); err != nil {
+	id, deleting := newID(time.Now()), false
+	defer func() {
+		if !deleting {
+			p.remove(ctx, id)
+		}
+	}()
+	if err := p.plan(ctx, id, garbage); err != nil {
 		return err
 	}
 	if _, err := p.running(ctx, now); err != nil { // before backups/: one may be completed in between
@@ -286,7 +299,7 @@ func (p *pruner) collect(ctx context.Context, now time.Time, garbage []Piece, to
 		p.known[id] = true
 		p.names(m.pieces())
 	}
-	p.dead = true
+	deleting = true                 // some may be under way after an error
 	heard := make(chan struct{}, 1) // held by who counts
 	err = parallel(ctx, workers, func(yield func(func(context.Context) error) bool) {
 		for _, o := range garbage {
@@ -309,9 +322,7 @@ func (p *pruner) collect(ctx context.Context, now time.Time, garbage []Piece, to
 			}
 		}
 	})
-	if err == nil {
-		p.dead = false
-	}
+	deleting = err != nil
 	return err
 }
 
@@ -320,17 +331,25 @@ func (p *pruner) freed(o Piece) {
 	p.done.Bytes += p.sizes[o]
 }
 
-func (p *pruner) plan(ctx context.Context, names []Piece) error {
-	return writeJSON(ctx, p.store, jsonName(pruning, p.id), plan{Version, p.id, names})
+func (p *pruner) plan(ctx context.Context, id string, names []Piece) error {
+	return writeJSON(ctx, p.store, jsonName(pruning, id), plan{Version, id, names})
+}
+
+// remove removes a plan of this prune; if that fails, a later prune does.
+func (p *pruner) remove(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	_ = p.store.Delete(ctx, jsonName(pruning, id))
 }
 
 // removePlans removes plans of others, killed ones most likely, that have nothing left to
-// delete: what they name was there when they were put, and had gone when objects were
+// delete: what they name was there before they were put, and had gone when objects were
 // listed. One that names what a backup has come to need stays as long as that, and keeps
-// others from using it.
-func (p *pruner) removePlans(ctx context.Context) error {
+// others from using it. An empty one is left for whoever needs to know the time.
+func (p *pruner) removePlans(ctx context.Context, now time.Time) error {
 	for _, o := range p.plans {
-		if slices.ContainsFunc(o.Objects, func(name Piece) bool { _, there := p.sizes[name]; return there }) {
+		if slices.ContainsFunc(o.Objects, func(name Piece) bool { _, there := p.sizes[name]; return there }) ||
+			len(o.Objects) == 0 && now.Sub(o.put) < stale {
 			continue
 		}
 		if err := p.store.Delete(ctx, jsonName(pruning, o.ID)); err != nil {

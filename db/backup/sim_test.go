@@ -39,7 +39,17 @@ type sim struct {
 
 	complete map[string]*Manifest // backups that have been acknowledged
 	keep     int                  // of every prune
+	trouble  trouble
 }
+
+// trouble is what happens to processes besides that others work at the same time.
+type trouble int
+
+const (
+	calm    trouble = iota // nothing
+	killing                // they are killed and cancelled, and the store fails
+	late                   // they also stand still for hours
+)
 
 type simObject struct {
 	b        []byte
@@ -53,12 +63,20 @@ type simCall struct {
 	goon chan error
 }
 
+// decisive reports whether it matters what else happens just before the call, and
+// whether it happens.
+func (c *simCall) decisive() bool {
+	return strings.HasPrefix(c.what, "put "+backups) || strings.HasPrefix(c.what, "put "+pruning) ||
+		strings.HasPrefix(c.what, "delete "+objects) || c.what == "list "+pruning
+}
+
 // A process calls the store until it is killed.
 type process struct {
 	s      *sim
 	name   string
 	killed bool
-	asleep int // for so many events it does nothing
+	asleep int    // for so many events it does nothing
+	latest string // manifest of a backup that it has put
 	cancel context.CancelFunc
 }
 
@@ -107,6 +125,10 @@ func (p *process) Put(ctx context.Context, name string, r io.ReadSeeker, size in
 			p.s.t.Errorf("%s is put twice", name)
 		}
 		p.s.objects[name] = simObject{b, time.Now().Add(p.s.skew)}
+		if strings.HasPrefix(name, backups) {
+			p.latest = name
+		}
+		p.s.check(p, name)
 	})
 }
 
@@ -161,23 +183,76 @@ func (p *process) List(ctx context.Context, prefix string, f func(Object) error)
 	return nil
 }
 
+// Delete deletes an object; one that has failed may do so later.
 func (p *process) Delete(ctx context.Context, name string) error {
-	return p.s.call(p, ctx, "delete "+name, func() {
-		if id, ok := idOf(backups, name); ok && p.s.objects[name].b != nil {
-			p.s.checkPruned(p, id)
-		}
+	do := func() {
 		delete(p.s.objects, name)
-		if strings.HasPrefix(name, objects) {
-			p.s.checkComplete(p, name)
+		if piece, ok := pieceOf(name); ok && p.s.trouble < late {
+			if _, living := p.s.objects[jsonName(running, piece.owner())]; living {
+				p.s.t.Errorf("%s has deleted %s, which a backup that is being made has stored", p.name, name)
+			}
 		}
-	})
+		p.s.check(p, name)
+	}
+	err := p.s.call(p, ctx, "delete "+name, do)
+	if errors.Is(err, errFails) {
+		later := &process{s: p.s, name: p.name + " later", asleep: p.s.r.IntN(1000)}
+		go func() { _ = p.s.call(later, context.Background(), "delete "+name, do) }()
+	}
+	return err
 }
 
-// checkComplete checks that all backups that are complete have all they need.
-func (s *sim) checkComplete(p *process, gone string) {
-	for id, m := range s.complete {
-		if _, there := s.objects[jsonName(backups, id)]; there && !s.whole(m) {
-			s.t.Errorf("%s has deleted %s, which backup %s needs", p.name, gone, id)
+// check checks that all backups that are complete, and have not been pruned, have all they
+// need; that so many are there as are to be kept, or as were ever completed; and, where
+// nobody stands still for long, that not even a backup that is not complete yet, or
+// never will be, lacks something once it looks like one.
+func (s *sim) check(p *process, name string) {
+	if !strings.HasPrefix(name, objects) && !strings.HasPrefix(name, backups) {
+		return
+	}
+	there := map[kind]int{}
+	for other, o := range s.objects {
+		id, ok := idOf(backups, other)
+		if !ok {
+			continue
+		}
+		m, err := DecodeManifest(o.b)
+		switch {
+		case err != nil:
+			s.t.Errorf("%s: %v", other, err)
+		case s.whole(m):
+			there[m.kind()]++
+		case s.complete[id] != nil:
+			s.t.Errorf("%s has deleted %s, which backup %s needs", p.name, name, id)
+		case s.trouble < late:
+			s.t.Errorf("backup %s lacks something, though nobody stood still", id)
+		}
+	}
+	ever := map[kind]int{}
+	for _, m := range s.complete {
+		ever[m.kind()]++
+	}
+	for k, n := range ever {
+		if want := min(n, s.keep); there[k] < want {
+			s.t.Errorf("%s: with %s gone there are %d backups, not %d", p.name, name, there[k], want)
+		}
+	}
+}
+
+// checkFailed checks that a backup that lacks something when it fails leaves no manifest,
+// unless the store has failed, too, or a prune stands still that may have deleted it since.
+func (s *sim) checkFailed(p *process, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trouble == calm {
+		s.t.Errorf("%s has failed: %v", p.name, err)
+	}
+	if errors.Is(err, errKilled) || errors.Is(err, errFails) || errors.Is(err, context.Canceled) || errors.Is(err, errCondemned) {
+		return
+	}
+	if o, there := s.objects[p.latest]; there {
+		if m, err := DecodeManifest(o.b); err != nil || !s.whole(m) {
+			s.t.Errorf("%s has failed and left %s: %v", p.name, p.latest, err)
 		}
 	}
 }
@@ -191,31 +266,11 @@ func (s *sim) whole(m *Manifest) bool {
 	return true
 }
 
-// checkPruned checks that a backup that goes makes room for newer ones.
-func (s *sim) checkPruned(p *process, id string) {
-	old := s.complete[id]
-	if old == nil {
-		return // it never was
-	}
-	newer := 0
-	for name, o := range s.objects {
-		if other, ok := idOf(backups, name); ok && other > id {
-			m, err := DecodeManifest(o.b)
-			if err == nil && m.kind() == old.kind() && s.whole(m) {
-				newer++
-			}
-		}
-	}
-	if newer < s.keep {
-		s.t.Errorf("%s deletes backup %s, and %d newer ones are kept, not %d", p.name, id, newer, s.keep)
-	}
-}
-
-// run lets calls happen until all processes have ended.
+// run lets calls happen until all processes have ended, and nothing is under way.
 func (s *sim) run(processes []*process, ended func() bool) {
-	for !ended() {
+	for {
 		s.settle()
-		if ended() {
+		if ended() && len(s.waiting) == 0 {
 			return
 		}
 		for _, p := range processes {
@@ -224,16 +279,21 @@ func (s *sim) run(processes []*process, ended func() bool) {
 				p.asleep--
 			case s.r.IntN(150) == 0:
 				p.asleep = s.r.IntN(60 << (2 * s.r.IntN(3)))
-			case s.r.IntN(600) == 0 && !p.killed:
+			case s.trouble > calm && s.r.IntN(600) == 0 && !p.killed:
 				s.note("%s is cancelled", p.name)
 				p.cancel()
 			}
 		}
-		if s.r.IntN(40) == 0 {
+		if s.trouble == late && s.r.IntN(40) == 0 {
 			time.Sleep(time.Duration(s.r.IntN(3600)) * time.Second) // others may seem dead
 			s.settle()
 		}
 		s.mu.Lock()
+		for _, c := range s.waiting {
+			if !slices.Contains(processes, c.p) && c.p.asleep > 0 {
+				c.p.asleep--
+			}
+		}
 		slices.SortStableFunc(s.waiting, func(a, b *simCall) int {
 			return cmp.Or(strings.Compare(a.p.name, b.p.name), strings.Compare(a.what, b.what))
 		})
@@ -244,14 +304,31 @@ func (s *sim) run(processes []*process, ended func() bool) {
 			}
 		}
 		if len(able) == 0 {
+			idle := len(s.waiting) == 0
 			s.mu.Unlock()
-			time.Sleep(time.Second)
+			if idle {
+				time.Sleep(time.Second)
+			}
 			continue
 		}
 		i := able[s.r.IntN(len(able))]
 		c := s.waiting[i]
+		if c.decisive() && s.r.IntN(3) == 0 {
+			c.p.asleep = 1 + s.r.IntN(300)
+			s.mu.Unlock()
+			if s.trouble == late {
+				time.Sleep(time.Duration(s.r.IntN(2)) * time.Hour)
+			}
+			continue
+		}
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 		n := s.r.IntN(1000)
+		switch {
+		case s.trouble == calm:
+			n = 1000
+		case c.decisive():
+			n /= 8
+		}
 		s.mu.Unlock()
 		s.note("%s: %s", c.p.name, c.what)
 		switch {
@@ -343,7 +420,9 @@ func (target) Close() error { return nil }
 func simulate(t *testing.T, seed uint64) (completed int) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]simObject{}, complete: map[string]*Manifest{}}
+		s.trouble = []trouble{calm, killing, late, late}[s.r.IntN(4)]
 		s.keep, s.skew = 1+s.r.IntN(2), time.Duration(s.r.IntN(7200)-3600)*time.Second
+		latest.Time = time.Time{} // of another run
 		var ids uint64
 		fillRandom = func(b []byte) {
 			s.mu.Lock()
@@ -373,6 +452,8 @@ func simulate(t *testing.T, seed uint64) (completed int) {
 						}
 						completed++
 						s.mu.Unlock()
+					} else {
+						s.checkFailed(p, err)
 					}
 					time.Sleep(time.Duration(own.IntN(1000)) * time.Millisecond)
 				}
@@ -383,7 +464,9 @@ func simulate(t *testing.T, seed uint64) (completed int) {
 			start(fmt.Sprintf("prune%d", i), func(ctx context.Context, p *process) {
 				for range 3 {
 					time.Sleep(time.Duration(own.IntN(1000)) * time.Millisecond)
-					_, _ = Prune(ctx, p, PruneOptions{Keep: s.keep})
+					if _, err := Prune(ctx, p, PruneOptions{Keep: s.keep}); err != nil && !errors.Is(err, ErrNotRepository) && s.trouble == calm {
+						t.Errorf("%s has failed: %v", p.name, err)
+					}
 				}
 			})
 		}
@@ -475,7 +558,8 @@ func (s *sim) afterwards(want map[string]map[string][]byte) {
 // cancelled, taken for dead, or met by an error of the store: a backup that was completed
 // has all it needs, gives way to newer ones only, and what nobody needs goes.
 func TestInterleavings(t *testing.T) {
-	defer func(f func([]byte)) { fillRandom = f }(fillRandom)
+	defer func(f func([]byte), n int) { fillRandom, maxPlan = f, n }(fillRandom, maxPlan)
+	maxPlan = 2
 	if *simSeed != 0 {
 		simulate(t, *simSeed)
 		return

@@ -1,0 +1,130 @@
+package backup
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// timed runs a test by a clock that goes on where everybody waits.
+func timed(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+func mustCreate(t *testing.T, s Store, about Manifest, files map[string][]byte) *Manifest {
+	t.Helper()
+	time.Sleep(time.Second)
+	return mustCreateAtOnce(t, s, about, files)
+}
+
+func mustCreateAtOnce(t *testing.T, s Store, about Manifest, files map[string][]byte) *Manifest {
+	t.Helper()
+	m, err := Create(t.Context(), s, about, sourcesOf(files), CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func prunedTo(t *testing.T, s Store, keep int) []string {
+	t.Helper()
+	time.Sleep(time.Second)
+	if _, err := Prune(t.Context(), s, PruneOptions{Keep: keep}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := List(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, m := range all {
+		left = append(left, m.ID)
+	}
+	return left
+}
+
+// Of a backup that is not complete, a prune may be about to delete something. Until that
+// is known not to happen, or it is gone, no other backup makes room for it.
+func TestNoBackupMakesRoomForOneThatIsCondemned(t *testing.T) {
+	timed(t, noBackupMakesRoom)
+}
+
+func noBackupMakesRoom(t *testing.T) {
+	s := newMemStore()
+	old := mustCreate(t, s, Manifest{}, map[string][]byte{"a": {1}})
+	young := mustCreate(t, s, Manifest{}, map[string][]byte{"a": {1}, "b": {2}})
+	other := pruner{store: s}
+	if err := other.plan(t.Context(), newID(young.Time), []Piece{young.Files[1].Pieces[0]}); err != nil {
+		t.Fatal(err)
+	}
+	if left := prunedTo(t, s, 1); !slices.Equal(left, []string{old.ID, young.ID}) {
+		t.Errorf("left are %v of %s and %s", left, old.ID, young.ID)
+	}
+	if err := s.Delete(t.Context(), young.Files[1].Pieces[0].object()); err != nil {
+		t.Fatal(err)
+	}
+	if left := prunedTo(t, s, 1); !slices.Equal(left, []string{old.ID, young.ID}) {
+		t.Errorf("left are %v of %s and %s", left, old.ID, young.ID)
+	}
+	if _, err := Find(t.Context(), s, Choice{ID: old.ID}); err != nil {
+		t.Error(err)
+	}
+	next := mustCreate(t, s, Manifest{}, map[string][]byte{"a": {1}, "b": {2}})
+	if left := prunedTo(t, s, 1); !slices.Equal(left, []string{next.ID}) {
+		t.Errorf("left are %v, not %s", left, next.ID)
+	}
+}
+
+// What a prune that was killed was about to delete is stored again by a backup that needs
+// it, and deleted by the next prune.
+func TestBackupAfterAPruneWasKilled(t *testing.T) {
+	timed(t, backupAfterAPruneWasKilled)
+}
+
+func backupAfterAPruneWasKilled(t *testing.T) {
+	s := newMemStore()
+	files := map[string][]byte{"a": {1}, "b": {2}, "c": {3}}
+	m := mustCreate(t, s, Manifest{}, files)
+	other := pruner{store: s}
+	if err := other.plan(t.Context(), newID(m.Time), m.pieces()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), jsonName(backups, m.ID)); err != nil {
+		t.Fatal(err)
+	}
+	again := mustCreate(t, s, Manifest{}, files)
+	if again.BytesNew != 3 {
+		t.Errorf("%d bytes are new", again.BytesNew)
+	}
+	if left := prunedTo(t, s, 1); !slices.Equal(left, []string{again.ID}) {
+		t.Errorf("left are %v", left)
+	}
+	prunedTo(t, s, 1)
+	want := []string{markerName, jsonName(backups, again.ID)}
+	for _, p := range again.pieces() {
+		want = append(want, p.object())
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(s.objects)); !slices.Equal(got, want) {
+		t.Errorf("the store holds %q", got)
+	}
+	if _, err := Prune(t.Context(), s, PruneOptions{Keep: -1}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Backups made one after the other are in that order, however fast they are.
+func TestBackupsSortByWhenTheyWereMade(t *testing.T) {
+	s := newMemStore()
+	var made []string
+	for i := range 20 {
+		made = append(made, mustCreateAtOnce(t, s, Manifest{}, map[string][]byte{"a": {byte(i)}}).ID)
+	}
+	if !slices.IsSorted(made) {
+		t.Errorf("made in turn: %q", made)
+	}
+}

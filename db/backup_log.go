@@ -1,0 +1,44 @@
+package db
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/wal"
+)
+
+// logBytes returns how many bytes the log of a store has that nobody writes to; 0 where
+// there is more than one whose commits are not all in tables.
+func logBytes(store *pebble.DB) int64 {
+	m := store.Metrics()
+	if m.MemTable.Count != 1 {
+		return 0
+	}
+	return int64(m.WAL.Size)
+}
+
+// trimLog cuts off what is behind the first bytes, which are those in use, in the newest
+// log of a copied store. Pebble writes a new log over an old one, whose rest, as large as
+// the memory for writes, every backup would store.
+func trimLog(fsys vfs.FS, dir string, bytes int64) error {
+	logs, err := wal.Scan(wal.Dir{FS: fsys, Dirname: dir})
+	if err != nil || len(logs) == 0 || bytes == 0 {
+		return err
+	}
+	_, path := logs[len(logs)-1].SegmentLocation(0)
+	info, err := fsys.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.Size() < bytes:
+		return corrupt(fmt.Errorf("%d bytes of %d", info.Size(), bytes), "log %s", path)
+	case info.Size() == bytes:
+		return nil
+	}
+	short := path + ".tmp"
+	if err := vfs.LimitedCopy(fsys, path, short, bytes); err != nil {
+		return err
+	}
+	return fsys.Rename(short, path)
+}
