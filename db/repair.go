@@ -119,6 +119,8 @@ type repairer struct {
 	err    error // of report
 	done   Repairing
 	marked bool // the marker of the database is sound
+
+	identity identity // of what has been made
 }
 
 // found reports something that could not be saved.

@@ -98,7 +98,12 @@ func (m *mender) database(next uint32) error {
 		b = binary.BigEndian.AppendUint64(nil, m.newest)
 		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, more than there can have been", m.newest)}.at(codec.DatabaseKey(codec.RecordSequence)))
 	}
-	i := m.identity()
+	i := m.whoami()
+	i.sequence = binary.BigEndian.Uint64(b)
+	if side, err := readCommits(m.opts.FS, m.dir); err == nil && side.uuid == i.uuid && side.sequence > i.sequence {
+		m.found(Finding{Record: "commits", Problem: fmt.Sprintf("of %d to %d, the latest, some or all is missing", i.sequence+1, side.sequence)})
+	}
+	m.identity = i
 	want := map[byte][]byte{
 		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.format)), codec.RecordSequence: b,
 		codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next),
@@ -120,9 +125,9 @@ func (m *mender) database(next uint32) error {
 	return err
 }
 
-// identity returns format and UUID of the database, or what can be concluded: the side
+// whoami returns format and UUID of the database, or what can be concluded: the side
 // file has the UUID, too, and only databases of its format have either.
-func (m *mender) identity() identity {
+func (m *mender) whoami() identity {
 	i := identity{format: m.format, uuid: m.uuid}
 	side, err := readCommits(m.opts.FS, m.dir)
 	if i.uuid == (identity{}).uuid && err == nil {

@@ -43,7 +43,14 @@ func (r *repairer) replace() error {
 		return err
 	}
 	r.done.DamagedDir = to
-	return finishRepair(fsys, r.dir)
+	if err := finishRepair(fsys, r.dir); err != nil {
+		return err
+	}
+	// What is missing has been reported; if this is not done now, opening reports it again.
+	if i := r.identity; i.format >= FormatIdentity {
+		return makeCommits(fsys, r.dir, commitsRecord{uuid: i.uuid, sequence: i.sequence})
+	}
+	return nil
 }
 
 func (r *repairer) rename(from, to string) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +143,9 @@ func TestMistakesAreFound(t *testing.T) {
 				}
 				if half := int64(len(b) / 2); half > 1000 {
 					_ = m.Memory.Put(ctx, name, bytes.NewReader(b[:half]), half)
+					for range 100 { // so that those who read have their turn
+						runtime.Gosched()
+					}
 				}
 				return m.Memory.Put(ctx, name, bytes.NewReader(b), size)
 			}}
