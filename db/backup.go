@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -46,7 +47,8 @@ type BackupOptions struct {
 //
 // A backup that fails, is cancelled or killed is none: Restore does not know of it. What it
 // has stored, the next one uses, or backup.Prune deletes. Any number may run at a time.
-// Memory is some 150 MiB. The errors are those of the store and of the context, ErrFailed, ErrReadOnly,
+// Memory is some 150 MiB. Close ends it. A database of format 0 has no UUID and has to be
+// upgraded before (ErrFormat). The other errors are those of the store and of the context, ErrFailed, ErrReadOnly,
 // ErrNotFound for the collection, backup.ErrNotRepository and backup.ErrVersion.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
 	if !d.guard.enter() {
@@ -56,9 +58,19 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
+	if d.Format() < FormatIdentity {
+		return nil, fmt.Errorf("%w: backups are told apart by the UUID of their database, which %s has not, being of format %d: upgrade it",
+			ErrFormat, d.dir, d.Format())
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(d.stopping, func() { cancel(ErrClosed) })()
 	m, err := d.backup(ctx, to, opt)
+	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
+		err = ErrClosed
+	}
 	if err != nil {
-		return nil, annotate(err, "backup of %s", d.dir)
+		return nil, annotate(d.fullDisk(err), "backup of %s", d.dir)
 	}
 	return m, nil
 }

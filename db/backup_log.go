@@ -40,5 +40,8 @@ func trimLog(fsys vfs.FS, dir string, bytes int64) error {
 	if err := vfs.LimitedCopy(fsys, path, short, bytes); err != nil {
 		return err
 	}
-	return fsys.Rename(short, path)
+	if err := fsys.Rename(short, path); err != nil {
+		return err
+	}
+	return syncDir(fsys, dir)
 }

@@ -39,7 +39,8 @@ type CheckpointOptions struct {
 // links are made. One that leaves something out is new
 // tables, which share nothing: it takes the time of reading and writing what it holds, on
 // half of GOMAXPROCS, some megabytes of memory for each of these, and while it runs this
-// database keeps what is being replaced. Nothing of what it leaves out is in its files.
+// database keeps what is being replaced. Nothing of what it leaves out is in its files. It
+// has a UUID of its own.
 //
 // A folder that exists gives ErrExists, one that is being made ErrLocked, a collection that
 // does not exist ErrNotFound, damage that is met ErrCorrupt, a database that has failed
@@ -61,7 +62,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
 		err = ErrClosed
 	}
-	return annotate(err, "checkpoint %s", dir)
+	return annotate(d.fullDisk(err), "checkpoint %s", dir)
 }
 
 // checkpoint writes the view, or what is there by now where that is everything.
@@ -69,6 +70,9 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 	x, err := d.newExtract(v, opt)
 	if err != nil {
 		return err
+	}
+	if x != nil && (opt.Collection != "" || opt.IndexOnly) && d.Format() >= FormatIdentity {
+		x.identity.uuid = newUUID() // it is another database: backups of both are not to be taken for one another's
 	}
 	return newFolder(d.opts.FS, dir, func(path string) error {
 		if x != nil {

@@ -18,7 +18,7 @@ func (d *DB) flush() {
 // where it cannot; this does not wait for that.
 func (d *DB) flushed(ctx context.Context) error {
 	select {
-	case <-d.log.trouble: // of earlier
+	case <-d.log.unflushed: // of earlier
 	default:
 	}
 	flushed, err := d.store.AsyncFlush()
@@ -31,7 +31,7 @@ func (d *DB) flushed(ctx context.Context) error {
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-d.log.trouble:
+		case <-d.log.unflushed:
 		}
 		if err := errors.Join(d.log.err(), d.log.flushes.err()); err != nil {
 			return d.fullDisk(err)

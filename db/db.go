@@ -69,7 +69,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	case !creatable:
 		return nil, foreign(fsys, dir)
 	case opts.MustExist || opts.ReadOnly:
-		return nil, fmt.Errorf("%w: %s: there is none yet", ErrNotDatabase, dir)
+		return nil, noneYet(fsys, dir)
 	default:
 		if err := makeDir(fsys, dir); err != nil {
 			return nil, fmt.Errorf("fddhdb: create %s: %w", dir, err)

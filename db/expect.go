@@ -62,6 +62,9 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 			return invalid("the item that is expected under key %q has key %q", key, old.Key)
 		}
 		err := c.read(func(_ *view, cv *collectionView) (err error) {
+			if err := cv.changeable(); err != nil {
+				return err
+			}
 			ch.old, err = cv.check(old, false)
 			return err
 		})

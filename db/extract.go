@@ -23,6 +23,8 @@ type extract struct {
 	v           *view
 	collections []*collectionView // by ascending number
 	indexOnly   bool
+	identity    identity // of what is written
+	room        *reserve // where it is written
 
 	progress    func(stage string, done, total int64)
 	reporting   sync.Mutex
@@ -35,7 +37,8 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 	if opt.Collection == "" && !opt.IndexOnly && !d.opts.ReadOnly {
 		return nil, nil
 	}
-	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress}
+	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: d.identity}
+	x.identity.sequence = v.sequence
 	if opt.Collection == "" {
 		x.collections = slices.SortedFunc(maps.Values(v.collections), func(a, b *collectionView) int { return cmp.Compare(a.ID, b.ID) })
 		return x, nil
@@ -57,6 +60,8 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	if err := fsys.MkdirAll(tables.dir, 0o755); err != nil {
 		return err
 	}
+	// The database itself may be on the same disk.
+	x.room = &reserve{fs: fsys, dir: dir, path: dir, want: x.d.opts.ReserveBytes}
 	var tasks []task
 	for _, group := range x.groups() {
 		tasks = append(tasks, tables.task(func(s *tableStream) error { return x.copy(s, group) }))
@@ -68,12 +73,10 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 		return err
 	}
 	err := create(fsys, dir, func(path string) (identity, error) {
-		i := x.d.identity
-		i.sequence = x.v.sequence
 		if err := x.storeOf(path, tables.paths); err != nil {
-			return i, err
+			return x.identity, err
 		}
-		return i, fsys.RemoveAll(tables.dir)
+		return x.identity, fsys.RemoveAll(tables.dir)
 	}, nil)
 	if err == nil {
 		x.finished()
@@ -149,7 +152,10 @@ func (x *extract) parts(kind byte) []part {
 	var parts []part
 	switch kind {
 	case codec.KindDatabase:
-		return []part{partOf([]byte{kind})}
+		all, uuid := partOf([]byte{kind}), codec.DatabaseKey(codec.RecordUUID)
+		return []part{{lo: all.lo, hi: uuid},
+			{lo: uuid, hi: after(uuid), change: func([]byte) ([]byte, error) { return x.identity.uuid[:], nil }},
+			{lo: after(uuid), hi: all.hi}}
 	case codec.KindName:
 		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *collectionView) int { return cmp.Compare(a.Name, b.Name) }) {
 			key := codec.NameKey(cv.Name)
@@ -246,6 +252,9 @@ func (x *extract) copy(s *tableStream, group []part) error {
 			}
 			if copied += len(key) + len(value); copied < lookEveryBytes {
 				return nil
+			}
+			if err := x.room.admit(int64(copied), false); err != nil {
+				return err
 			}
 			copied = 0
 			if s.w != table {

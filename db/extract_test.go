@@ -586,6 +586,11 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		uuid := string(codec.DatabaseKey(codec.RecordUUID))
+		if same := want[uuid] == got[uuid]; same != (name == "whole") {
+			t.Errorf("%s: the same UUID: %v", name, same)
+		}
+		got[uuid] = want[uuid]
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(name, diff)
 		}

@@ -83,6 +83,14 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 	return false, true, nil
 }
 
+// noneYet says that a folder, in which a database may be created, holds none.
+func noneYet(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(fsys.PathJoin(dir, storeName)); err == nil {
+		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: Repair, or fddhdb repair, writes it again", ErrNotDatabase, dir, MarkerName)
+	}
+	return fmt.Errorf("%w: %s: there is none yet", ErrNotDatabase, dir)
+}
+
 // isStore reports whether a folder looks like one of Pebble.
 func isStore(fsys vfs.FS, path string) (bool, error) {
 	names, err := fsys.List(path)
@@ -123,6 +131,9 @@ func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (id
 	creating := fsys.PathJoin(dir, creatingName)
 	store := fsys.PathJoin(dir, storeName)
 	if err := fsys.RemoveAll(creating); err != nil {
+		return err
+	}
+	if err := finishRepair(fsys, dir); err != nil {
 		return err
 	}
 	if _, err := fsys.Stat(store); err == nil {

@@ -20,7 +20,8 @@ type keeper struct {
 	wake    chan struct{} // holds one
 	durable atomic.Uint64 // the last commit that is
 
-	kept atomic.Uint64 // what the file says
+	kept  atomic.Uint64 // what the file says
+	awake atomic.Bool   // there is something to keep, and it knows
 
 	mu     sync.Mutex
 	file   vfs.File
@@ -58,7 +59,8 @@ func (k *keeper) reached(sequence uint64) {
 		return
 	}
 	k.durable.Store(sequence)
-	if behind := sequence - k.kept.Load(); behind == 1 || behind%keepEvery == 0 {
+	// Most find that it is awake: it looks once in keepDelay, or after keepEvery.
+	if behind := sequence - k.kept.Load(); !k.awake.Swap(true) || behind >= keepEvery {
 		k.nudge()
 	}
 }
@@ -91,6 +93,7 @@ func (k *keeper) run(ctx context.Context) {
 			}
 		}
 		wait.Stop()
+		k.awake.Store(false)
 		k.keep()
 		if k.durable.Load() != k.kept.Load() {
 			k.nudge() // there were more meanwhile, or it has failed

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,13 +39,20 @@ func newFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 		return err
 	}
 	err = recovered(func() error { return make(path) })
-	// Windows renames no folder of which a file is open.
-	err = errors.Join(err, lock.Close())
+	// Windows renames and removes no folder of which a file is open. Elsewhere nobody else
+	// may begin with it in between.
+	if runtime.GOOS == "windows" {
+		err = errors.Join(err, lock.Close())
+		lock = noLock{}
+	}
 	if err == nil {
 		err = fsys.Rename(path, dir)
 	}
 	if err != nil {
 		removeIncomplete(fsys, path)
+		return errors.Join(err, lock.Close())
+	}
+	if err := lock.Close(); err != nil {
 		return err
 	}
 	if err := syncDir(fsys, fsys.PathDir(dir)); err != nil {

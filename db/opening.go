@@ -52,7 +52,10 @@ func openPebble(path string, po *pebble.Options, log *storeLogger) (*pebble.DB, 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		store, err = pebble.Open(path, po)
+		err = recovered(func() (err error) { // a damaged store may make it panic
+			store, err = pebble.Open(path, po)
+			return err
+		})
 	}()
 	select {
 	case <-ended:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -69,12 +70,22 @@ func (readFS) Remove(string) error                { return errReadFS }
 func (readFS) RemoveAll(string) error             { return errReadFS }
 func (readFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
 
+// storePath returns where the store of a database is: where a repair was interrupted in its
+// last step, and nobody has opened the database to write since, not in its place yet.
+func storePath(fsys vfs.FS, dir string) string {
+	path, repaired := fsys.PathJoin(dir, storeName), fsys.PathJoin(dir, repairedName)
+	if _, err := fsys.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return path
+	}
+	if _, err := fsys.Stat(repaired); err != nil {
+		return path
+	}
+	return repaired
+}
+
 // openDatabaseStore opens the store of a database, for reading only where the options say so.
 func openDatabaseStore(dir string, opts *Options, logger *storeLogger) (*pebble.DB, error) {
-	path := opts.FS.PathJoin(dir, storeName)
-	if _, err := opts.FS.Stat(path); opts.ReadOnly && errors.Is(err, fs.ErrNotExist) {
-		path = opts.FS.PathJoin(dir, repairedName) // a repair that was interrupted in the last step
-	}
+	path := storePath(opts.FS, dir)
 	if err := checkStoreFormat(opts.FS, dir, path); err != nil {
 		return nil, err
 	}
@@ -121,6 +132,8 @@ func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 		return l, nil
 	case errors.Is(err, errLockHeld) || lockHeld(err):
 		return nil, fmt.Errorf("%w: %s: close it there first", ErrLocked, dir)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOLCK):
+		return noLock{}, nil
 	}
-	return noLock{}, nil
+	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -147,6 +148,9 @@ func (r *repairer) run() error {
 	if cerr := r.ctx.Err(); cerr != nil {
 		return cerr
 	}
+	if err != nil && !isDamage(err) {
+		return err
+	}
 	r.done.Damaged = err != nil || !r.marked
 	if err == nil { // all but the marker
 		if r.done.Items = v.Items; r.opt.DryRun || r.marked {
@@ -166,6 +170,17 @@ func (r *repairer) run() error {
 	}
 	// What is made is of use only when it is complete.
 	return errors.Join(err, r.opts.FS.RemoveAll(r.path(repairingName)))
+}
+
+// isDamage reports whether an error can be about what is stored: a newer format, a file that
+// may not be read and a machine that has run out of something are not.
+func isDamage(err error) bool {
+	for _, other := range []error{ErrFormat, fs.ErrPermission, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	return !isFullDisk(err)
 }
 
 func (r *repairer) path(name string) string { return r.opts.FS.PathJoin(r.dir, name) }
@@ -195,6 +210,9 @@ func (r *repairer) room() error {
 
 // clear removes what a repair that was interrupted has left.
 func (r *repairer) clear() error {
+	if _, err := r.opts.FS.Stat(r.path(storeName)); err != nil {
+		return err // repaired/ is all there is
+	}
 	for _, name := range []string{repairingName, repairedName} {
 		if err := r.opts.FS.RemoveAll(r.path(name)); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/wal"
@@ -79,11 +78,12 @@ func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStor
 // list opens the store for reading to learn which tables and logs count. With bare it
 // does so without logs: those that the store began to read count, with all later ones.
 func (s *damagedStore) list(opts *Options, all wal.Logs, bare bool) error {
-	fsys := &listingFS{FS: opts.FS, bare: bare}
+	fsys := &listingFS{FS: readFS{opts.FS}, bare: bare}
 	return recovered(func() error {
-		po := storeOptions(opts, newStoreLogger(opts.Logger), false)
+		log := newStoreLogger(opts.Logger)
+		po := storeOptions(opts, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
-		store, err := pebble.Open(s.dir, po)
+		store, err := openPebble(s.dir, po, log)
 		if first := fsys.first(); !bare && first >= 0 { // whether or not it could be read
 			s.logs = slices.DeleteFunc(slices.Clone(all), func(l wal.LogicalLog) bool { return int64(l.Num) < first })
 		}

@@ -242,8 +242,10 @@ func (r *restorer) fetch(from backup.Store) error {
 // verify checks that restoring/ is a sound database, the one that the backup says, and
 // writes the side file, which is not in backups: it tells of what became of a folder.
 func (r *restorer) verify() error {
-	if _, err := readMarker(r.fs, r.within); err != nil {
-		return fmt.Errorf("%w: backup %s: %w", backup.ErrDamaged, r.m.ID, err)
+	if _, err := readMarker(r.fs, r.within); errors.Is(err, ErrNotDatabase) {
+		return fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, MarkerName)
+	} else if err != nil {
+		return err
 	}
 	i, err := r.identity()
 	switch {

@@ -53,12 +53,15 @@ type storeLogger struct {
 
 	flushes, compactions tableTrouble
 
+	// unflushed hears that a flush has failed; holds one.
+	unflushed chan struct{}
+
 	// trouble hears that the store could not do something in the background; holds one.
 	trouble chan struct{}
 }
 
 func newStoreLogger(log *slog.Logger) *storeLogger {
-	return &storeLogger{log: log, trouble: make(chan struct{}, 1)}
+	return &storeLogger{log: log, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1)}
 }
 
 func (l *storeLogger) Infof(format string, args ...any) {
@@ -106,6 +109,14 @@ func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Optio
 		MemTableSize:       32 << 20,
 		ErrorIfNotExists:   !create,
 		EventListener: &pebble.EventListener{
+			FlushEnd: func(info pebble.FlushInfo) {
+				if info.Err != nil {
+					select {
+					case logger.unflushed <- struct{}{}:
+					default: // it is known
+					}
+				}
+			},
 			// Whoever reads what is damaged gets an error; the rest goes on. By
 			// default this would be fatal.
 			DataCorruption: func(info pebble.DataCorruptionInfo) {

@@ -34,7 +34,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
 				return
 			}
 			name := fmt.Sprintf("%06d.sst", number)
-			err := v.table(fsys, fsys.PathJoin(dir, storeName, name), options.MakeReaderOptions())
+			err := v.table(fsys, fsys.PathJoin(storePath(fsys, dir), name), options.MakeReaderOptions())
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // merged into others meanwhile, else found on opening
 				v.found(Finding{Record: "table " + name, Problem: problem(err)}, nil)
 			}

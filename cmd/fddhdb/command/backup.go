@@ -27,8 +27,8 @@ func backupCommand(e *env) *cobra.Command {
 			one uses what has been copied.
 
 			With --collection only that collection is backed up, and with --index-only only
-			what answers queries: models, codes, keys, labels and fields, without the vectors
-			and payloads of the items. Such a backup can be searched when it is restored, but
+			what answers queries: models, codes, keys, labels, fields and payloads, without the
+			vectors of the items. Such a backup can be searched when it is restored, but
 			not trained on. Both are written anew and share nothing with whole backups.
 
 			While another process has the database open, back it up from there: in Go, by
@@ -71,7 +71,7 @@ func backupCommand(e *env) *cobra.Command {
 	o.registerJSON(cmd)
 	f := cmd.Flags()
 	f.StringVar(&opt.Collection, "collection", "", "back up only the collection `NAME`")
-	f.BoolVar(&opt.IndexOnly, "index-only", false, "leave out vectors and payloads")
+	f.BoolVar(&opt.IndexOnly, "index-only", false, "leave out vectors, and what only learning needs")
 	f.BoolVar(&opt.Compress, "compress", false, "compress (zstd) what that makes smaller; slower, and vectors hardly become smaller")
 	return cmd
 }

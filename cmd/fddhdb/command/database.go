@@ -108,6 +108,7 @@ func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		existed = false
 	}
+	empty := isEmpty(dir) // else there may be a store that has only lost its marker
 	if d, err = db.Open(dir, nil); err != nil {
 		// It holds something else, or is not ours to write to.
 		return openError(dir, err)
@@ -115,6 +116,9 @@ func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
 	err = f(d)
 	if closed := d.Close(); closed != nil || err == nil {
 		return errors.Join(err, closed)
+	}
+	if !empty {
+		return err
 	}
 	return errors.Join(err, remove(dir, existed))
 }
