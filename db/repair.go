@@ -185,19 +185,29 @@ func isDamage(err error) bool {
 
 func (r *repairer) path(name string) string { return r.opts.FS.PathJoin(r.dir, name) }
 
+// storeName returns the name of the store that is to be repaired: in a trial, which
+// changes nothing, it may not have got its own yet.
+func (r *repairer) storeName() string {
+	if _, err := r.opts.FS.Stat(r.path(storeName)); r.opt.DryRun && errors.Is(err, fs.ErrNotExist) {
+		return repairedName
+	}
+	return storeName
+}
+
 // room refuses a repair for which there is not enough disk space.
 func (r *repairer) room() error {
 	usage, err := r.opts.FS.GetDiskUsage(r.dir)
 	if err != nil {
 		return nil // who cannot tell has to try
 	}
-	names, err := r.opts.FS.List(r.path(storeName))
+	store := r.path(r.storeName())
+	names, err := r.opts.FS.List(store)
 	if err != nil {
 		return err
 	}
 	size := uint64(64 << 20)
 	for _, name := range names {
-		info, err := r.opts.FS.Stat(r.opts.FS.PathJoin(r.path(storeName), name))
+		info, err := r.opts.FS.Stat(r.opts.FS.PathJoin(store, name))
 		if err == nil && !strings.HasSuffix(name, ".log") {
 			size += uint64(info.Size())
 		}
@@ -214,6 +224,9 @@ func (r *repairer) clear() error {
 		return err // repaired/ is all there is
 	}
 	for _, name := range []string{repairingName, repairedName} {
+		if name == r.storeName() {
+			continue
+		}
 		if err := r.opts.FS.RemoveAll(r.path(name)); err != nil {
 			return err
 		}
@@ -223,7 +236,7 @@ func (r *repairer) clear() error {
 
 // remake makes the new store, in a folder of its own.
 func (r *repairer) remake() (err error) {
-	damaged, why, err := openDamaged(r.ctx, &r.opts, r.path(storeName))
+	damaged, why, err := openDamaged(r.ctx, &r.opts, r.path(r.storeName()))
 	if err != nil {
 		return err
 	}

@@ -93,14 +93,21 @@ func (m *mender) database(next uint32) error {
 	if err != nil {
 		return err
 	}
-	if len(b) != 8 {
-		// Each commit has taken one of the numbers of the storage engine, or more.
-		b = binary.BigEndian.AppendUint64(nil, m.newest)
-		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, more than there can have been", m.newest)}.at(codec.DatabaseKey(codec.RecordSequence)))
-	}
 	i := m.whoami()
+	side, err := readCommits(m.opts.FS, m.dir)
+	sideKnown := err == nil && side.uuid == i.uuid
+	if len(b) != 8 {
+		// Each commit has taken one of the numbers of the storage engine, or more; those
+		// before a database was copied into tables of its own stand in the side file.
+		next := m.newest
+		if sideKnown {
+			next = max(next, side.sequence)
+		}
+		b = binary.BigEndian.AppendUint64(nil, next)
+		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}.at(codec.DatabaseKey(codec.RecordSequence)))
+	}
 	i.sequence = binary.BigEndian.Uint64(b)
-	if side, err := readCommits(m.opts.FS, m.dir); err == nil && side.uuid == i.uuid && side.sequence > i.sequence {
+	if sideKnown && side.sequence > i.sequence {
 		m.found(Finding{Record: "commits", Problem: fmt.Sprintf("of %d to %d, the latest, some or all is missing", i.sequence+1, side.sequence)})
 	}
 	m.identity = i
@@ -185,7 +192,11 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*descriptor, er
 		m.found(Finding{Collection: fmt.Sprintf("number %d", id), Record: "descriptor", Problem: why + ", and nothing tells what items of the collection hold: all of it is lost"}.at(key))
 		return nil, nil
 	}
-	m.found(Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("%s: what it said is concluded from the records of the collection, number %d; names that are lost are made up", why, id)}.at(key))
+	what := fmt.Sprintf("%s: what it said is concluded from the records of the collection, number %d; names that are lost are made up", why, id)
+	if d.IndexOnly {
+		what += "; it is taken for index-only, as there are neither vectors nor anything that learning needs"
+	}
+	m.found(Finding{Collection: d.Name, Record: "descriptor", Problem: what}.at(key))
 	return d, nil
 }
 

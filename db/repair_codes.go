@@ -4,19 +4,20 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
 )
 
 // mendCodes gives all items their codes: those that are stored, where they are what the
 // revision that they name gives, and others by the present revision.
 func (s *spaceMender) mendCodes() error {
-	s.views = nil
-	for _, view := range s.space.views {
-		v, err := s.readCodes(codeKeys{s.ID, s.space, view}, s.n, nil)
-		if err != nil {
-			return err
-		}
-		s.views = append(s.views, v)
+	if err := s.readViews(); err != nil {
+		return err
+	}
+	named, err := s.namedRows()
+	if err != nil {
+		return err
 	}
 	verifier, done := s.verifier(nil)
 	t := newBulkTables(s.d, s.c, 0)
@@ -25,6 +26,7 @@ func (s *spaceMender) mendCodes() error {
 		stream := func() *tableStream { return &tableStream{ctx: first.ctx, tables: t} }
 		projections := newBlockStream(first, s.space.projections(s.ID).block(codec.KindProjection, 0), s.space.projectionBytes(), 0)
 		p := &codePass{spaceMender: s, verifier: verifier, projections: projections}
+		p.named, p.untraced = named, s.known && named.GetCardinality() < s.n.Coded
 		for it := s.items.Iterator(); it.HasNext(); {
 			row := it.Next()
 			if s.n.Building && uint64(row) >= s.n.Built && !s.hasStored(row) {
@@ -39,6 +41,9 @@ func (s *spaceMender) mendCodes() error {
 		}
 		if err := projections.flush(); err != nil {
 			return err
+		}
+		if s.IndexOnly {
+			p.reportKept(s.n.Coded, named.GetCardinality())
 		}
 		coded = p.coded
 		s.n.Sets = nil
@@ -57,7 +62,7 @@ func (s *spaceMender) mendCodes() error {
 			return err
 		}
 	}
-	err := s.flush()
+	err = s.flush()
 	if err == nil {
 		err = t.commit(s.ctx, []task{work})
 	}
@@ -69,6 +74,56 @@ func (s *spaceMender) mendCodes() error {
 		err = cerr
 	}
 	return err
+}
+
+// readViews reads the codes of all views.
+func (s *spaceMender) readViews() error {
+	if s.IndexOnly {
+		return s.readKept()
+	}
+	s.views = nil
+	for _, view := range s.space.views {
+		v, err := s.readCodes(codeKeys{s.ID, s.space, view}, s.n, nil)
+		if err != nil {
+			return err
+		}
+		s.views = append(s.views, v)
+	}
+	return nil
+}
+
+// namedRows returns the rows that name a code in any view, or that a code names, whether
+// or not they have an item.
+func (s *spaceMender) namedRows() (*roaring.Bitmap, error) {
+	named := roaring.New()
+	err := s.blocks(s.prefix(codec.KindRowCodes), func(_ []byte, first uint32, b codec.Block) error {
+		for i := range b.Len() {
+			named.Add(first + uint32(b.Offset(i)))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	code := codec.NewCode(s.space.Bits)
+	err = s.blocks(s.prefix(codec.KindCodes), func(_ []byte, _ uint32, b codec.Block) error {
+		for i := range b.Len() {
+			if row, err := codec.DecodeCodeEntry(code, s.space.Bits, b.Entry(i)); err == nil && row != codec.ManyRows {
+				named.Add(row)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return named, forEach(s.store, s.prefix(codec.KindCodeRows), func(key, value []byte) error {
+		if l, err := codec.DecodeLayer(value); err == nil {
+			_, container := codec.CodeRowsKeyParts(key)
+			addContainer(named, l.Added, container)
+		}
+		return nil
+	})
 }
 
 // hasStored reports whether a row has a code in any view.
@@ -85,6 +140,9 @@ type codePass struct {
 	verifier    *spaceVerifier
 	projections *blockStream // of the store that is made
 	coded       uint64
+	named       *roaring.Bitmap // rows that name a code, or that one names
+	untraced    bool            // there were more items with codes
+	account     keptCodes       // of an index-only collection
 
 	items []*verifiedItem
 	block []byte      // key of the block of projections that was looked at last
@@ -92,6 +150,9 @@ type codePass struct {
 }
 
 func (p *codePass) add(row uint32) error {
+	if p.IndexOnly {
+		return p.keepStored(row)
+	}
 	it, err := p.verifier.item(row)
 	if err != nil {
 		return err
@@ -279,6 +340,9 @@ func (p *codePass) replace(it *verifiedItem, made *recomputedItem) error {
 		}
 		return nil
 	}
+	if p.uncoded(it.row, made) {
+		return nil
+	}
 	if p.unchecked(it.row, made) {
 		entry := p.projection(it.row)
 		if made.enc.projection == nil || entry == nil {
@@ -313,6 +377,43 @@ func (p *codePass) stored(row uint32, projection []byte) error {
 		return nil
 	}
 	return p.projections.set(row, projection)
+}
+
+// uncoded reports whether an item without labels that count has no code because the
+// revision in use when it was written gave none, as one does that has learned from
+// nothing: then it gave no projection either. Where neither can be read any more it is
+// taken to have had a code if more items had than are known.
+func (p *codePass) uncoded(row uint32, made *recomputedItem) bool {
+	if p.named.Contains(row) {
+		return false
+	}
+	told := false
+	for i, v := range p.views {
+		if made.enc.in(i).from == codec.ProvenanceLabels {
+			return false
+		}
+		told = told || p.readable(v.block(codec.KindRowCodes, row))
+	}
+	key := p.verifier.projectionKey(row)
+	if told || p.readable(key) {
+		return p.projection(row) == nil
+	}
+	for _, v := range p.views {
+		if p.lost.has(v.block(codec.KindRowCodes, row)) {
+			return false
+		}
+	}
+	return !p.lost.has(key) && !p.untraced
+}
+
+// readable reports whether a block is there as it was.
+func (p *codePass) readable(key []byte) bool {
+	b, err := get(p.verifier.snap, key)
+	if err != nil || b == nil || p.lost.has(key) {
+		return false
+	}
+	_, err = codec.DecodeBlock(b)
+	return err == nil
 }
 
 // unchecked reports whether the codes of an item are of a revision that is not kept, and

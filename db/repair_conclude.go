@@ -30,6 +30,11 @@ func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
 	if err := m.concludeFields(d); err != nil {
 		return nil, err
 	}
+	if only, err := m.seemsIndexOnly(d); err != nil {
+		return nil, err
+	} else if only {
+		d = d.indexOnly()
+	}
 	schema := d.schema()
 	if schema.check() != nil {
 		return nil, nil
@@ -63,17 +68,31 @@ func (m *mender) concludeModalities(d *descriptor) error {
 	if err != nil {
 		return err
 	}
-	if len(seen) > 0 {
-		d.Modalities = make([]Modality, slices.Max(slices.Collect(maps.Keys(seen)))+1)
+	var models []*model.Model
+	for _, space := range slices.Sorted(maps.Keys(m.collections[d.ID].spaces)) {
+		if trained := m.storedModel(d.ID, space); trained != nil {
+			models = append(models, trained)
+		}
 	}
+	positions := 0
+	if len(seen) > 0 {
+		positions = slices.Max(slices.Collect(maps.Keys(seen))) + 1
+	} else if len(models) > 0 { // no features: sets of rows say how many there are
+		err := forEach(m.store, append(codec.CollectionKey(codec.KindRows, d.ID), codec.SetModality), func(key, _ []byte) error {
+			if _, t, _ := codec.RowsKeyParts(key); t < MaxModalities {
+				positions = max(positions, int(t)+1)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	d.Modalities = make([]Modality, positions)
 	for t, x := range seen {
 		d.Modalities[t] = x
 	}
-	for space := range m.collections[d.ID].spaces {
-		trained := m.storedModel(d.ID, space)
-		if trained == nil {
-			continue
-		}
+	for _, trained := range models {
 		for _, x := range trained.Modalities() { // in the order of the collection
 			d.name(x)
 		}

@@ -29,53 +29,8 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
-	claimed := map[uint32]uint32{} // by row
-	k := codeKeys{c.ID, sp, sharedView}
-	var v *viewMender
-	claim := func(row, number uint32) {
-		if c.items.Contains(row) {
-			claimed[row] = number
-		}
-	}
-	if v, err = c.readCodes(k, n, claim); err != nil {
-		return err
-	}
-	err = forEach(c.store, k.prefix(codec.KindCodeRows), func(key, value []byte) error {
-		number, container := codec.CodeRowsKeyParts(key)
-		if l, err := codec.DecodeLayer(value); err == nil {
-			for it := l.Added.Iterator(); it.HasNext(); {
-				claim(uint32(container)<<16|it.Next(), number)
-			}
-		}
-		return nil
-	})
+	v, err := c.readTwice(codeKeys{c.ID, sp, sharedView}, n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
 	if err != nil {
-		return err
-	}
-	missing := map[uint32][]uint32{} // rows, by number of a code that is to be found
-	for it := c.items.Iterator(); it.HasNext(); {
-		row := it.Next()
-		x := v.rows.get(row)
-		has := x != nil && x.state != carriedNone
-		number, is := claimed[row]
-		if same, twice := v.codes.same[number]; twice {
-			number = same
-		}
-		switch {
-		case has && v.codes.of(x.number) != nil:
-			if is && number != x.number {
-				c.bad(fmt.Sprintf("code of row %d", row), v.block(codec.KindRowCodes, row), "the row has code number %d, and number %d is to be that of the row: the first one counts", x.number, number)
-			}
-		case is && v.codes.of(number) != nil:
-			*v.rows.put(row) = carriedCode{number, 1, codec.ProvenanceGiven, carriedOnce}
-		case has:
-			missing[x.number] = append(missing[x.number], row)
-		case is:
-			*v.rows.put(row) = carriedCode{number, 1, codec.ProvenanceGiven, carriedOnce}
-			missing[number] = append(missing[number], row)
-		}
-	}
-	if err := c.findCodes(v, missing); err != nil {
 		return err
 	}
 	c.given = &givenCodes{v}
@@ -93,6 +48,59 @@ func (c *collectionMender) readGiven() error {
 		}
 	}
 	return nil
+}
+
+// readTwice reads the codes of a view, and finds those of which part is lost where they
+// are stored again. also is what is known of a row that only a code names.
+func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also carriedCode) (*viewMender, error) {
+	claimed := map[uint32]uint32{} // by row
+	claim := func(row, number uint32) {
+		if c.items.Contains(row) {
+			claimed[row] = number
+		}
+	}
+	v, err := c.readCodes(k, n, claim)
+	if err != nil {
+		return nil, err
+	}
+	err = forEach(c.store, k.prefix(codec.KindCodeRows), func(key, value []byte) error {
+		number, container := codec.CodeRowsKeyParts(key)
+		if l, err := codec.DecodeLayer(value); err == nil {
+			for it := l.Added.Iterator(); it.HasNext(); {
+				claim(uint32(container)<<16|it.Next(), number)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	missing := map[uint32][]uint32{} // rows, by number of a code that is to be found
+	for it := c.items.Iterator(); it.HasNext(); {
+		row := it.Next()
+		x := v.rows.get(row)
+		has := x != nil && x.state != carriedNone
+		number, is := claimed[row]
+		if same, twice := v.codes.same[number]; twice {
+			number = same
+		}
+		switch {
+		case has && v.codes.of(x.number) != nil:
+			if is && number != x.number {
+				c.bad(fmt.Sprintf("code of row %d", row), v.block(codec.KindRowCodes, row), "the row has code number %d, and number %d is to be that of the row: the first one counts", x.number, number)
+			}
+		case is && v.codes.of(number) != nil:
+			also.number = number
+			*v.rows.put(row) = also
+		case has:
+			missing[x.number] = append(missing[x.number], row)
+		case is:
+			also.number = number
+			*v.rows.put(row) = also
+			missing[number] = append(missing[number], row)
+		}
+	}
+	return v, c.findCodes(v, missing)
 }
 
 // givenSpace returns the one space of a codes-only collection.
@@ -119,7 +127,8 @@ func (c *collectionMender) findCodes(v *viewMender, missing map[uint32][]uint32)
 		known []bool // by substring
 		twice bool
 	}
-	split := storedSplit(c.Bits)
+	bits := v.space.Bits
+	split := storedSplit(bits)
 	found := map[uint32]*partial{}
 	var numbers []uint32
 	err := forEach(c.store, v.prefix(codec.KindSubstring), func(key, value []byte) (err error) {
@@ -143,7 +152,7 @@ func (c *collectionMender) findCodes(v *viewMender, missing map[uint32][]uint32)
 			}
 			p := found[n]
 			if p == nil {
-				p = &partial{code: codec.NewCode(c.Bits), known: make([]bool, split.Len())}
+				p = &partial{code: codec.NewCode(bits), known: make([]bool, split.Len())}
 				found[n] = p
 			}
 			p.twice = p.twice || p.known[j]
@@ -164,9 +173,9 @@ func (c *collectionMender) findCodes(v *viewMender, missing map[uint32][]uint32)
 		if p.twice || slices.Contains(p.known, false) {
 			continue
 		}
-		number := v.codes.put(n, p.code.AppendBytes(nil, c.Bits))
+		number := v.codes.put(n, p.code.AppendBytes(nil, bits))
 		for _, row := range missing[n] {
-			*v.rows.put(row) = carriedCode{number, 1, codec.ProvenanceGiven, carriedOnce}
+			v.rows.get(row).number = number
 		}
 	}
 	return nil

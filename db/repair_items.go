@@ -195,6 +195,9 @@ func (c *collectionMender) dropItem(row uint32) error {
 // mendFeatures finds the features that can be read.
 func (c *collectionMender) mendFeatures() error {
 	c.stage("features")
+	if c.IndexOnly {
+		return c.keepPresence()
+	}
 	buffers := make([]model.Vector, len(c.Modalities))
 	err := forEach(c.store, codec.CollectionKey(codec.KindFeatures, c.ID), func(key, value []byte) error {
 		row, t := codec.FeatureKeyParts(key)

@@ -42,6 +42,12 @@ func (s *spaceMender) readOnlineRows() error {
 // that are still to teach. Where something of it is lost the statistics are made again of
 // the lessons that there are, and rows without one are to teach again.
 func (s *spaceMender) mendOnline() error {
+	if s.IndexOnly {
+		if err := s.dropLearning(); err != nil {
+			return err
+		}
+		return s.writeOnlineRows()
+	}
 	lostLessons, err := s.mendLessons()
 	if err != nil {
 		return err
@@ -56,17 +62,8 @@ func (s *spaceMender) mendOnline() error {
 	}
 	s.pending.And(learnable)
 	s.pending.AndNot(s.taught)
-	s.recode.And(s.items)
-	if err := s.deleteAll(s.prefix(codec.KindOnlineRows)); err != nil {
+	if err := s.writeOnlineRows(); err != nil {
 		return err
-	}
-	for set, rows := range map[byte]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode} {
-		err := byContainer(rows, func(container uint16, l codec.Layer) error {
-			return s.writeLayer(codec.OnlineRowsKey(s.ID, s.id(), set, container), l)
-		})
-		if err != nil {
-			return err
-		}
 	}
 	s.n.Taught = s.taught.GetCardinality()
 	if err := s.flush(); err != nil {
@@ -82,6 +79,23 @@ func (s *spaceMender) mendOnline() error {
 		s.bad("statistics", s.prefix(codec.KindStatistics), "what some rows had taught is lost: they are made again of what %d rows have taught, and others are to teach again", s.n.Taught)
 	}
 	return s.makeStatistics()
+}
+
+// writeOnlineRows writes the sets of rows of the online step.
+func (s *spaceMender) writeOnlineRows() error {
+	s.recode.And(s.items)
+	if err := s.deleteAll(s.prefix(codec.KindOnlineRows)); err != nil {
+		return err
+	}
+	for set, rows := range map[byte]*roaring.Bitmap{codec.SetPending: s.pending, codec.SetRecode: s.recode} {
+		err := byContainer(rows, func(container uint16, l codec.Layer) error {
+			return s.writeLayer(codec.OnlineRowsKey(s.ID, s.id(), set, container), l)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mendLessons reads what rows have taught. It reports whether something of it is lost.

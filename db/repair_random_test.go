@@ -15,8 +15,7 @@ import (
 
 // Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on for that long.
 func TestRepairOfRandomDamage(t *testing.T) {
-	whole := newPatient(t)
-	keys := slices.Sorted(maps.Keys(whole.before.stored))
+	patients := []*patient{newPatient(t), indexOnlyPatient(t)}
 	until := time.Now().Add(*soak)
 	rounds, refused, silent := 12, 0, 0
 	if testing.Short() {
@@ -30,6 +29,8 @@ func TestRepairOfRandomDamage(t *testing.T) {
 	for ; round < rounds || *soak > 0 && time.Now().Before(until); round++ {
 		random := rand.New(rand.NewPCG(seed, uint64(round)))
 		what := fmt.Sprintf("seed %d, round %d", seed, round)
+		whole := patients[round%len(patients)]
+		keys := slices.Sorted(maps.Keys(whole.before.stored))
 		p := whole.another()
 		for range random.IntN(4) {
 			key := keys[random.IntN(len(keys))]

@@ -144,6 +144,9 @@ func (c *collectionMender) mendSpace(n codec.SpaceCounters, known bool) (_ codec
 		collectionMender: c, n: n, known: known, kept: map[uint32]*space{}, other: map[uint32]bool{},
 		recode: roaring.New(), uncodable: roaring.New(), taught: roaring.New(), pending: roaring.New(),
 	}
+	if c.IndexOnly { // such a space could not be completed
+		s.n.Building, s.n.Built, s.n.Activate = false, 0, false
+	}
 	for _, step := range []func() error{s.readModel, s.mendRevisions, s.readOnlineRows, s.mendCodes, s.mendOnline} {
 		if err := step(); err != nil {
 			if errors.Is(err, errNoModel) {
@@ -364,7 +367,11 @@ func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) e
 		s.bad(record, key, "lost: %s", problem(err))
 		return s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision))
 	}
-	s.bad(record, key, "lost: it has the projections of revision %d now, and codes that it made are made again: %s", before, problem(err))
+	codes := "are made again"
+	if s.IndexOnly {
+		codes = "stay as they are"
+	}
+	s.bad(record, key, "lost: it has the projections of revision %d now, and codes that it made %s: %s", before, codes, problem(err))
 	m = s.kept[before].model
 	projections, err := m.MarshalRevision(s.kept[1].model)
 	if err != nil {

@@ -164,8 +164,8 @@ func TestRepairOfTables(t *testing.T) {
 	}
 }
 
-// repairOrRefuse is repair for a store of which perhaps nothing can be read: nil then,
-// and nothing has changed.
+// repairOrRefuse is repair for a store of which perhaps nothing can be read, or that says
+// that it is of a newer format: nil then, and nothing has changed.
 func (p *patient) repairOrRefuse() ([]Finding, *Repairing) {
 	p.t.Helper()
 	var lost []Finding
@@ -173,7 +173,7 @@ func (p *patient) repairOrRefuse() ([]Finding, *Repairing) {
 		lost = append(lost, f)
 		return nil
 	})
-	if errors.Is(err, ErrNotDatabase) {
+	if errors.Is(err, ErrNotDatabase) || errors.Is(err, ErrFormat) {
 		if _, err := p.fs.Stat(p.fs.PathJoin(p.dir, storeName)); err != nil {
 			p.t.Error(err)
 		}

@@ -105,6 +105,7 @@ func TestVerifyFolder(t *testing.T) {
 // A block of a table that cannot be read is found, and what else is wrong nevertheless,
 // and little is said of what follows from it.
 func TestVerifyGoesOnBehindDamage(t *testing.T) {
+	longTest(t)
 	dir, tables := folderOf(t)
 	d := mustOpen(t, dir, nil)
 	last := codec.NumberKey(codec.KindItem, 1, 2990)

@@ -12,6 +12,9 @@ import (
 // FuzzVerify changes bytes of what a small database has stored, wherever the input says:
 // it is verified without a panic, whatever is found.
 func FuzzVerify(f *testing.F) {
+	if testing.Short() {
+		f.Skip("many damaged stores")
+	}
 	d := verified(f, &Options{FS: vfs.NewMem()})
 	all := records(f, d)
 	f.Add([]byte{0, 0, 0, 0, 1})

@@ -195,7 +195,28 @@ func TestVerifyWhileWriting(t *testing.T) {
 // An item that was written when the projections had learned from nothing has no code, and
 // gets none when they learn again.
 func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
-	d, c := openPairs(t)
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
+	defer mustClose(t, d)
+	c, unlabelled := withoutCode(t, d)
+	checkSound(t, d, "an item without a code")
+	if err := c.Put(ctx, unlabelled); err != nil {
+		t.Fatal(err)
+	}
+	if it, err := c.Get(ctx, unlabelled.Key); err != nil || len(it.Codes) != 2 {
+		t.Errorf("written again: %+v, %v", it, err)
+	}
+	checkSound(t, d, "written again")
+}
+
+// withoutCode puts an item into a collection that has features and no code, as it was
+// written while projections had learned from nothing, and another that has one of its
+// labels; they have learned since.
+func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
+	t.Helper()
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
 	items := pairs(24, synth.Config{Classes: 3, Seed: 5})
 	putAll(t, c, items[:20])
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
@@ -222,12 +243,5 @@ func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 	if err != nil || it.Code != nil || it.Codes != nil {
 		t.Fatalf("%+v, %v", it, err)
 	}
-	checkSound(t, d, "an item without a code")
-	if err := c.Put(ctx, &unlabelled); err != nil {
-		t.Fatal(err)
-	}
-	if it, err = c.Get(ctx, unlabelled.Key); err != nil || len(it.Codes) != 2 {
-		t.Errorf("written again: %+v, %v", it, err)
-	}
-	checkSound(t, d, "written again")
+	return c, &unlabelled
 }

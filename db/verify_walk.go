@@ -29,6 +29,12 @@ func (rs keyRanges) overlapping(lo, hi []byte) (from, to int) {
 	return from, to
 }
 
+// has reports whether a key is in one of the ranges.
+func (rs keyRanges) has(key []byte) bool {
+	from, to := rs.overlapping(key, after(key))
+	return from < to
+}
+
 // add adds a range, made one with those that it overlaps.
 func (rs keyRanges) add(lo, hi []byte) keyRanges {
 	from, to := rs.overlapping(lo, hi)
@@ -46,10 +52,7 @@ func (rs keyRanges) add(lo, hi []byte) keyRanges {
 
 // lost reports whether a key is one of those that could not be read, so that nothing
 // can be said of what stands under it.
-func (v *verifier) lost(key []byte) bool {
-	from, to := v.unread.overlapping(key, after(key))
-	return from < to
-}
+func (v *verifier) lost(key []byte) bool { return v.unread.has(key) }
 
 // lostAny reports whether any key with the prefix could not be read.
 func (v *verifier) lostAny(prefix []byte) bool {

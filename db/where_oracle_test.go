@@ -332,6 +332,7 @@ func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly b
 // Sets of rows are cut into containers of 65,536; this goes over several, some
 // of which lack what others have.
 func TestFiltersOverManyContainers(t *testing.T) {
+	longTest(t)
 	n := 150_000
 	if testing.Short() {
 		n = 70_000

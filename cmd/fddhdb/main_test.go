@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 //	old DIR                        makes a database of the oldest format
 //	cpdir FROM TO                  copies a folder
 func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the commands have tests of their own")
+	}
 	wiki, err := filepath.Abs("../../../shared/data/wiki")
 	if err != nil {
 		t.Fatal(err)

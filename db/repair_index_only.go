@@ -1,0 +1,301 @@
+package db
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// What is different in an index-only collection: without features only the codes of
+// labels can be made again, and which modalities an item has stands in the sets of rows
+// alone. Codes are kept as they are, therefore, and found again by what names them, as
+// those of a collection of given codes are.
+
+// seemsIndexOnly reports whether a collection whose descriptor is lost is index-only, by
+// its records: it has a space, and nothing of what learning needs.
+func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
+	if len(m.collections[d.ID].spaces) == 0 || m.lostAny(codec.CollectionKey(codec.KindFeatures, d.ID)) {
+		return false, nil
+	}
+	for _, kind := range []byte{codec.KindFeatures, codec.KindStatistics, codec.KindLessons, codec.KindOutbox} {
+		some := false
+		err := forEach(m.store, codec.CollectionKey(kind, d.ID), func(_, _ []byte) error {
+			some = true
+			return nil
+		})
+		if some || err != nil {
+			return false, err
+		}
+	}
+	b, err := get(m.store, codec.CollectionKey(codec.KindCounters, d.ID))
+	if err != nil {
+		return false, err
+	}
+	n, err := codec.DecodeCounters(b)
+	return err != nil || !slices.ContainsFunc(n.Spaces, func(s codec.SpaceCounters) bool { return s.Checkpoint != 0 }), nil
+}
+
+// keepPresence is mendFeatures for an index-only collection: the modalities of an item are
+// those that the sets tell, and those that its codes do. Where a set is lost and codes do
+// not tell, items with a projection are taken to have the modality.
+func (c *collectionMender) keepPresence() error {
+	if err := c.deleteAll(codec.CollectionKey(codec.KindFeatures, c.ID)); err != nil {
+		return err
+	}
+	told := make([]*roaring.Bitmap, len(c.Modalities)) // by codes
+	whole := make([]bool, len(c.Modalities))           // there is a view that has all of them
+	for t, rows := range c.had {
+		rows.And(c.items)
+		c.presence[t], told[t] = rows.Clone(), roaring.New()
+	}
+	err := c.blocks(codec.CollectionKey(codec.KindRowCodes, c.ID), func(key []byte, first uint32, b codec.Block) error {
+		t := int(key[9]) - 1
+		target := t >= 0 && t < len(told)
+		if target {
+			whole[t] = true
+		}
+		for i := range b.Len() {
+			row := first + uint32(b.Offset(i))
+			rc, err := codec.DecodeRowCode(b.Entry(i))
+			if err != nil || !c.items.Contains(row) {
+				continue
+			}
+			if target {
+				told[t].Add(row)
+			}
+			if from := int(rc.Provenance) - int(codec.ProvenanceModality); from >= 0 && from < len(told) {
+				told[from].Add(row)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	projected := roaring.New()
+	err = c.blocks(codec.CollectionKey(codec.KindProjection, c.ID), func(_ []byte, first uint32, b codec.Block) error {
+		for i := range b.Len() {
+			projected.Add(first + uint32(b.Offset(i)))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	projected.And(c.items)
+	learned := map[string]bool{}
+	for space := range c.seen.spaces {
+		if m := c.storedModel(c.ID, space); m != nil {
+			for _, x := range m.Modalities() {
+				learned[x.Name] = true
+			}
+		}
+	}
+	lost := make([]bool, len(told))
+	for t, rows := range told {
+		prefix := codec.RowsPrefix(c.ID, codec.SetModality, uint32(t))
+		lost[t] = c.lostAny(prefix) || !roaring.AndNot(rows, c.had[t]).IsEmpty()
+		c.presence[t].Or(rows)
+	}
+	bare := projected.Clone() // rows that must have a modality, and none is known
+	for t := range lost {
+		bare.AndNot(c.presence[t])
+	}
+	for t, m := range c.Modalities {
+		if lost[t] = lost[t] || !bare.IsEmpty() && c.had[t].IsEmpty() && learned[m.Name]; !lost[t] {
+			continue
+		}
+		guess := ""
+		if rows := roaring.AndNot(projected, c.presence[t]); learned[m.Name] && !whole[t] && !rows.IsEmpty() {
+			c.presence[t].Or(rows)
+			guess = fmt.Sprintf(", and %d whose vectors are not known are taken to have it", rows.GetCardinality())
+		}
+		c.bad(fmt.Sprintf("rows with modality %q", m.Name), codec.RowsPrefix(c.ID, codec.SetModality, uint32(t)),
+			"lost, some or all of them: those whose codes tell it have it%s", guess)
+	}
+	return nil
+}
+
+// readKept reads the codes of all views, and gives back codes that are stored elsewhere.
+func (s *spaceMender) readKept() error {
+	s.views = nil
+	for _, view := range s.space.views {
+		v, err := s.readTwice(codeKeys{s.ID, s.space, view}, s.n, carriedCode{state: carriedOnce})
+		if err != nil {
+			return err
+		}
+		s.views = append(s.views, v)
+	}
+	return nil
+}
+
+// keptCodes counts what has become of the codes of an index-only collection.
+type keptCodes struct {
+	lost    uint64 // items that lost a code
+	guessed int    // whose revision or provenance was not known
+	signs   int    // whose projection is that of their code
+}
+
+// keepStored keeps the codes of an item of an index-only collection; those of labels that
+// are lost, or are others, are made again.
+func (p *codePass) keepStored(row uint32) error {
+	it, err := p.verifier.item(row)
+	if err != nil {
+		return err
+	}
+	q := p.space.Bits
+	code, want := codec.NewCode(q), codec.NewCode(q)
+	knownNow := p.space.model.LabelCode(code, it.labels)
+	waits := p.recode.Contains(row)
+	entry := p.projection(row)
+	revision := uint32(0)
+	for _, v := range p.views {
+		if _, x := v.stored(row); x.revision > 0 && uint64(x.revision) <= p.n.Revision {
+			revision = max(revision, x.revision)
+		}
+	}
+	made, guessed := p.kept[revision], revision == 0
+	labelled := made != nil && made.model.LabelCode(want, it.labels)
+	if guessed || knownNow && !labelled && p.breaks(row, made) { // all of one revision
+		revision, made, labelled = p.space.Revision, p.space, knownNow
+		p.space.model.LabelCode(want, it.labels)
+	}
+	anew, lost, standIn := false, false, entry
+	guesses := false
+	for _, v := range p.views {
+		named := v.rows.get(row) != nil && v.rows.get(row).state != carriedNone
+		stored, x := v.stored(row)
+		if named {
+			x = *v.rows.get(row)
+		}
+		switch {
+		case !p.expected(v, row):
+			v.take(row)
+			continue
+		case labelled && (named || !waits):
+			if stored != nil {
+				code.SetBytes(stored)
+			}
+			if stored != nil && x.from == codec.ProvenanceLabels && x.revision == revision && slices.Equal(code, want) {
+				continue
+			}
+			anew = true
+			if stored == nil && named && x.number < maxRows-1 { // it keeps its number
+				v.codes.put(x.number, want.AppendBytes(nil, q))
+			}
+			if err := v.give(row, want.AppendBytes(nil, q), codec.ProvenanceLabels, revision); err != nil {
+				return err
+			}
+			continue
+		case stored == nil, made != nil && x.from == codec.ProvenanceLabels: // which the model does not know
+			lost = lost || named || entry != nil
+			v.take(row)
+			continue
+		}
+		valid := x.from == codec.ProvenanceLabels || x.from == codec.ProvenanceFused ||
+			x.from >= codec.ProvenanceModality && slices.Contains(p.space.modalities, int(x.from-codec.ProvenanceModality))
+		if !valid {
+			x.from = codec.ProvenanceFused
+		}
+		guesses = guesses || !valid || guessed
+		x.revision = revision
+		*v.rows.put(row) = x
+		if x.from != codec.ProvenanceLabels {
+			if standIn == nil {
+				standIn = signProjection(q, stored)
+			}
+			if knownNow {
+				p.recode.Add(row)
+			}
+		}
+	}
+	if anew && made == p.space {
+		p.recode.Remove(row)
+	}
+	switch {
+	case lost:
+		p.account.lost++
+		p.bad(fmt.Sprintf("code of row %d", row), p.views[0].block(codec.KindRowCodes, row), "lost, and without features it cannot be made again: the item is kept")
+	case anew:
+		p.done.CodesMade++
+	case p.hasStored(row):
+		p.done.CodesKept++
+	}
+	if guesses {
+		p.account.guessed++
+	}
+	if entry == nil && standIn != nil {
+		p.account.signs++
+	}
+	return p.stored(row, standIn)
+}
+
+// breaks reports whether a code of an item is lost, or of labels that the revision does
+// not know; nil: it is not kept, and may have known them.
+func (p *codePass) breaks(row uint32, made *space) bool {
+	waits := p.recode.Contains(row)
+	return slices.ContainsFunc(p.views, func(v *viewMender) bool {
+		stored, x := v.stored(row)
+		if stored == nil {
+			named := v.rows.get(row) != nil && v.rows.get(row).state != carriedNone
+			return p.expected(v, row) && (named || !waits)
+		}
+		return made != nil && x.from == codec.ProvenanceLabels
+	})
+}
+
+// expected reports whether an item may have a code in a view.
+func (s *spaceMender) expected(v *viewMender, row uint32) bool {
+	t, target := v.target()
+	return !target || s.presence[t].Contains(row)
+}
+
+// signProjection returns the projection that has the signs of a code, and says no more.
+func signProjection(bits int, stored []byte) []byte {
+	code, z := codec.NewCode(bits), make([]float64, bits)
+	code.SetBytes(stored)
+	for j := range z {
+		if z[j] = -1; code.Bit(j) {
+			z[j] = 1
+		}
+	}
+	return codec.AppendProjection(nil, z)
+}
+
+// reportKept reports what was guessed, and what is lost without a trace. had is how many
+// items had a code, by the counters, named of how many rows it is known.
+func (p *codePass) reportKept(had, named uint64) {
+	codes, projections := p.prefix(codec.KindRowCodes), p.prefix(codec.KindProjection)
+	if n := p.account.guessed; n > 0 {
+		p.bad("codes of rows", codes, "lost for %d rows, whose codes are known: they are taken for codes of features, and of revision %d where nothing tells it", n, p.space.Revision)
+	}
+	if n := p.account.signs; n > 0 {
+		p.bad("projections", projections, "%d are lost, and cannot be made again without features: the signs of the codes stand in for them", n)
+	} else if p.lostAny(projections) {
+		p.bad("projections", projections, "some may be lost of items whose codes are those of their labels: these count as having none")
+	}
+	if p.known && had > max(named, p.coded+p.account.lost) {
+		p.bad("codes of rows", codes, "lost: %d items had codes, by the counters, and %d have", had, p.coded)
+	}
+}
+
+// dropLearning deletes what an index-only collection does not have of a space, and keeps
+// which rows wait for another code.
+func (s *spaceMender) dropLearning() error {
+	for _, kind := range []byte{codec.KindLessons, codec.KindOutbox, codec.KindStatistics} {
+		if err := s.deleteAll(s.prefix(kind)); err != nil {
+			return err
+		}
+	}
+	s.pending.Clear()
+	s.n.Taught, s.n.Checkpoint = 0, 0
+	if s.space.Statistics == (chunked{}) {
+		return nil
+	}
+	d := s.space.spaceDescriptor
+	d.Statistics = chunked{}
+	return s.writeSpace(d, s.report)
+}
