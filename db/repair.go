@@ -220,9 +220,6 @@ func (r *repairer) room() error {
 
 // clear removes what a repair that was interrupted has left.
 func (r *repairer) clear() error {
-	if _, err := r.opts.FS.Stat(r.path(storeName)); err != nil {
-		return err // repaired/ is all there is
-	}
 	for _, name := range []string{repairingName, repairedName} {
 		if name == r.storeName() {
 			continue
