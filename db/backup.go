@@ -103,7 +103,7 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 		about.Sequence = i.sequence
 	} else {
 		about.Sequence = v.sequence
-		err = x.writeFolder(ctx, dir)
+		err = recovered(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on
 	}
 	if err != nil {
 		return nil, err
