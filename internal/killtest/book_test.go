@@ -64,8 +64,10 @@ func (b *book) hear(l line) {
 		b.spaces.going = &begun{l.Op, b.ackedNow()}
 	case l.Who == spaces && l.Done != nil:
 		b.acked++
-		for i, n := range b.spaces.going.after { // each is synced, with what came before
-			b.writers[i].synced = max(b.writers[i].synced, n)
+		if b.spaces.wrote(l.Done) {
+			for i, n := range b.spaces.going.after { // it is synced, with what came before
+				b.writers[i].synced = max(b.writers[i].synced, n)
+			}
 		}
 		b.spaces.done(l.Done)
 	case l.Op != nil:
@@ -78,6 +80,12 @@ func (b *book) hear(l line) {
 			w.synced = w.acked
 		}
 	}
+}
+
+// wrote says whether an acknowledged operation has written something: one that was refused
+// has not, nor has an update that had nothing to learn.
+func (s *spaceHistory) wrote(r *result) bool {
+	return r.Refused == "" && (s.going.Kind != "update" || r.Revision != s.revisions[r.Space])
 }
 
 // done says what an acknowledged operation has made of the spaces.
