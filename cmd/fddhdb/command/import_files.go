@@ -1,8 +1,6 @@
 package command
 
-import (
-	"github.com/fddhdb/fddhdb/db"
-)
+import "github.com/fddhdb/fddhdb/db"
 
 // importFiles are the files of an import.
 type importFiles struct {
