@@ -6,7 +6,7 @@ KILLS ?= 500
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build test race lint fuzz kill faults soak metamorphic backups s3 bench check figures cross vuln integration ci
+.PHONY: all build test race lint fuzz kill faults soak metamorphic backups s3 bench check figures cross vuln release integration ci
 
 all: lint test
 
@@ -90,6 +90,7 @@ figures: build
 # answers, and the other platforms.
 integration:
 	$(GO) test -race -timeout 60m ./...
+	$(GO) test -timeout 0 -run '^TestReleaseIsReproducible$$' ./internal/release -args -long
 	$(MAKE) fuzz kill faults soak metamorphic backups s3 check cross
 
 # The platforms that are supported have to compile without cgo.
@@ -97,6 +98,11 @@ cross:
 	@for os in linux darwin windows; do for arch in amd64 arm64; do \
 	  echo "== $$os/$$arch"; CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build ./... || exit 1; \
 	done; done
+
+# Archives of the shell for every platform, with checksums, into dist: the same bytes
+# wherever the same commit is built by the same version of Go.
+release:
+	$(GO) run ./internal/release -out dist
 
 # Needs the vulnerability database on the network.
 vuln:

@@ -1,0 +1,213 @@
+// Release builds the archives of a release: the shell for every platform, without cgo,
+// with the licence, the README, the man page and the completions beside it, and a file of
+// SHA-256 checksums.
+//
+//	go run ./internal/release -out dist
+//
+// Everything is reproducible: whoever runs it on the same commit with the same version of
+// Go gets the same bytes, wherever. Paths are trimmed, times are those of the commit, and
+// nothing else of the machine is in an archive. The version is the one that Go derives
+// from the tag of the commit; a working tree with changes is refused, because no commit
+// says what was built.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r := release{platforms: platforms}
+	flag.StringVar(&r.out, "out", "dist", "the `folder` for the archives; it must not be there yet")
+	flag.BoolVar(&r.dirty, "dirty", false, "build although the working tree has changes, to try this out")
+	flag.Parse()
+	if err := r.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "release: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+// platforms are those that are supported.
+var platforms = []platform{
+	{"darwin", "amd64"}, {"darwin", "arm64"},
+	{"linux", "amd64"}, {"linux", "arm64"},
+	{"windows", "amd64"}, {"windows", "arm64"},
+}
+
+type platform struct{ os, arch string }
+
+func (p platform) executable() string {
+	if p.os == "windows" {
+		return "fddhdb.exe"
+	}
+	return "fddhdb"
+}
+
+// A release is what is built.
+type release struct {
+	out       string
+	dirty     bool
+	platforms []platform
+
+	version string
+	time    time.Time // of the commit
+}
+
+func (r *release) run(ctx context.Context) error {
+	if err := r.identify(ctx); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "fddhdb-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	host := filepath.Join(tmp, platform{os: runtime.GOOS}.executable())
+	if err := build(ctx, platform{runtime.GOOS, runtime.GOARCH}, host); err != nil {
+		return err
+	}
+	if r.version, err = versionOf(ctx, host); err != nil {
+		return err
+	}
+	beside, err := besides(ctx, host)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(r.out, 0o755); err != nil {
+		return fmt.Errorf("the folder of the archives has to be new: %w", err)
+	}
+	var sums strings.Builder
+	for _, p := range r.platforms {
+		name, err := r.archive(ctx, tmp, p, beside)
+		if err != nil {
+			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
+		}
+		b, err := os.ReadFile(filepath.Join(r.out, name))
+		if err != nil {
+			return err
+		}
+		line := fmt.Sprintf("%x  %s\n", sha256.Sum256(b), name)
+		fmt.Print(line)
+		sums.WriteString(line)
+	}
+	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
+}
+
+// identify finds out what commit is built.
+func (r *release) identify(ctx context.Context) error {
+	changes, err := output(ctx, "git", "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if changes != "" && !r.dirty {
+		return fmt.Errorf("the working tree has changes, which no commit names: commit or stash them\n%s", changes)
+	}
+	seconds, err := output(ctx, "git", "log", "-1", "--format=%cI")
+	if err != nil {
+		return err
+	}
+	t, err := time.Parse(time.RFC3339, seconds)
+	r.time = t.UTC()
+	return err
+}
+
+// build builds the shell.
+func build(ctx context.Context, p platform, path string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/fddhdb")
+	// What a machine may have set for itself does not change the result.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch,
+		"GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, said.Bytes())
+	}
+	return nil
+}
+
+// versionOf asks a built shell for its version.
+func versionOf(ctx context.Context, path string) (string, error) {
+	out, err := output(ctx, path, "version", "--json")
+	if err != nil {
+		return "", err
+	}
+	var v struct{ Version string }
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		return "", fmt.Errorf("version: %w", err)
+	}
+	if v.Version == "" || v.Version == "(devel)" {
+		return "", errors.New("the build does not know its version: is this a clone, with git at hand?")
+	}
+	return v.Version, nil
+}
+
+// besides are the files of an archive besides the shell.
+func besides(ctx context.Context, host string) ([]file, error) {
+	var files []file
+	for name, path := range map[string]string{"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "fddhdb.1": "docs/man/fddhdb.1"} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name, 0o644, b})
+	}
+	for name, shell := range map[string]string{"fddhdb.bash": "bash", "_fddhdb": "zsh", "fddhdb.fish": "fish"} {
+		out, err := output(ctx, host, "completion", shell)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{"completion/" + name, 0o644, []byte(out + "\n")})
+	}
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return files, nil
+}
+
+// archive builds for a platform and packs it. It returns the name of the archive.
+func (r *release) archive(ctx context.Context, tmp string, p platform, beside []file) (string, error) {
+	path := filepath.Join(tmp, p.os+"-"+p.arch)
+	if err := build(ctx, p, path); err != nil {
+		return "", err
+	}
+	executable, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	folder := fmt.Sprintf("fddhdb-%s-%s-%s", strings.TrimPrefix(r.version, "v"), p.os, p.arch)
+	files := append([]file{{p.executable(), 0o755, executable}}, beside...)
+	pack, name := packTar, folder+".tar.gz"
+	if p.os == "windows" {
+		pack, name = packZip, folder+".zip"
+	}
+	var b bytes.Buffer
+	if err := pack(&b, folder, r.time, files); err != nil {
+		return "", err
+	}
+	return name, os.WriteFile(filepath.Join(r.out, name), b.Bytes(), 0o644)
+}
+
+// output returns what a command prints, without the end of the last line.
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w %s", filepath.Base(name), strings.Join(args, " "), err, said.Bytes())
+	}
+	return strings.TrimRight(string(out), "\n"), nil
+}
