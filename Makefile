@@ -1,6 +1,7 @@
 # What is short is in .ci/run; the targets here are for a developer's machine.
 GO ?= go
 FUZZTIME ?= 60s
+FUZZJOBS ?= 2
 SOAKTIME ?= 10m
 KILLS ?= 500
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
@@ -30,14 +31,10 @@ lint:
 	cd examples/emoji && $(GO) run $(STATICCHECK) ./...
 	cd internal/benchmatrix && $(GO) run $(STATICCHECK) ./...
 
-# Every fuzz target of every package in turn, FUZZTIME each; an hour each is the long run.
+# Every fuzz target of every package, FUZZTIME each, FUZZJOBS at a time; an hour each is the
+# long run. What is found interesting is kept where `go test -fuzz` keeps it.
 fuzz:
-	@for pkg in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "== $$pkg $$f"; \
-	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
-	  done; \
-	done
+	bash .ci/fuzz $(FUZZTIME) $(FUZZJOBS) "$$($(GO) env GOCACHE)/fuzz"
 
 # Kills KILLS processes that write, one after another, and looks at what they leave.
 kill:

@@ -3,82 +3,47 @@ package db
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"io"
-	"io/fs"
-	"maps"
-	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/backup/storetest"
 )
 
-// memStore is a store of backups in memory.
-type memStore struct {
-	mu      sync.Mutex
-	objects map[string][]byte
-}
+// memStore is a store of backups in memory, of which a state can be kept.
+type memStore struct{ storetest.Memory }
 
-func newMemStore() *memStore { return &memStore{objects: map[string][]byte{}} }
-
-func (s *memStore) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.objects[name] = b
-	return ctx.Err()
-}
-
-func (s *memStore) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, ok := s.objects[name]
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
-	}
-	return io.NopCloser(bytes.NewReader(b)), ctx.Err()
-}
-
-func (s *memStore) List(ctx context.Context, prefix string, f func(backup.Object) error) error {
-	var all []backup.Object
-	s.mu.Lock()
-	for name, b := range s.objects {
-		if strings.HasPrefix(name, prefix) {
-			all = append(all, backup.Object{Name: name, Size: int64(len(b)), Modified: time.Now()})
-		}
-	}
-	s.mu.Unlock()
-	for _, o := range all {
-		if err := f(o); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-func (s *memStore) Delete(ctx context.Context, name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.objects, name)
-	return ctx.Err()
-}
+func newMemStore() *memStore { return &memStore{} }
 
 // clone returns what is in the store; put puts it back.
 func (s *memStore) clone() map[string][]byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.objects)
+	all := map[string][]byte{}
+	err := s.List(ctx, "", func(o backup.Object) error {
+		r, err := s.Get(ctx, o.Name)
+		if err != nil {
+			return err
+		}
+		all[o.Name], err = io.ReadAll(r)
+		return errors.Join(err, r.Close())
+	})
+	if err != nil {
+		panic(err) // memory does not fail
+	}
+	return all
 }
 
 func (s *memStore) put(objects map[string][]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.objects = maps.Clone(objects)
+	for name := range s.clone() {
+		if objects[name] == nil {
+			_ = s.Delete(ctx, name)
+		}
+	}
+	for name, b := range objects {
+		if err := s.Put(ctx, name, bytes.NewReader(b), int64(len(b))); err != nil {
+			panic(err)
+		}
+	}
 }
 
 // failingStore lets the k-th call fail, or end a context instead.

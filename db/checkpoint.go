@@ -35,8 +35,8 @@ type CheckpointOptions struct {
 // One of everything shares the tables of the store, by hard links where the file system
 // has them: it takes as long as writing
 // what is in memory into a table, and no space at first; as this database goes on, what
-// it replaces stays on disk for as long as the checkpoint is there. Writers wait while the
-// links are made. One that leaves something out is new
+// it replaces stays on disk for as long as the checkpoint is there. Where it has none, or
+// the folder is on another one, tables are copied. Writers wait while either is done. One that leaves something out is new
 // tables, which share nothing: it takes the time of reading and writing what it holds, on
 // half of GOMAXPROCS, some megabytes of memory for each of these, and while it runs this
 // database keeps what is being replaced. Nothing of what it leaves out is in its files. It
@@ -44,7 +44,8 @@ type CheckpointOptions struct {
 //
 // A folder that exists gives ErrExists, one that is being made ErrLocked, a collection that
 // does not exist ErrNotFound, damage that is met ErrCorrupt, a database that has failed
-// ErrFailed. Close ends it with ErrClosed.
+// ErrFailed. Where a copy, or what is newly written, would eat into Options.ReserveBytes of
+// the disk that it is on, that gives ErrDiskFull. Close ends it with ErrClosed.
 func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) error {
 	if !d.guard.enter() {
 		return ErrClosed
@@ -96,6 +97,9 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 		return i, err
 	}
 	var log int64
+	if err := d.roomToCopy(path); err != nil {
+		return i, err
+	}
 	err := d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
 		i.sequence = g.c.sequence
 		err := pebbleCheckpoint(d.store, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
@@ -112,6 +116,19 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 		err = context.Cause(ctx)
 	}
 	return i, err
+}
+
+// roomToCopy refuses a store at path that would take more space than there is: where
+// tables cannot be linked to, they are copied. The folder above path is there.
+func (d *DB) roomToCopy(path string) error {
+	fsys := d.opts.FS
+	link := path + ".link"
+	if err := fsys.Link(fsys.PathJoin(d.dir, MarkerName), link); err == nil {
+		return fsys.Remove(link)
+	}
+	dir := fsys.PathDir(path)
+	room := &reserve{fs: fsys, dir: dir, path: dir, want: d.opts.ReserveBytes}
+	return room.admit(int64(d.store.Metrics().DiskSpaceUsage()), false)
 }
 
 // pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be

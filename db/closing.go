@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // flush writes what is in the log only into tables, so that a database that was closed
@@ -14,14 +16,19 @@ func (d *DB) flush() {
 	}
 }
 
-// flushed writes tables of what is in the log and in memory only. Pebble tries for ever
-// where it cannot; this does not wait for that.
+// flushed writes tables of what is in the log and in memory only.
 func (d *DB) flushed(ctx context.Context) error {
+	return d.fullDisk(flushStore(ctx, d.store, d.log))
+}
+
+// flushStore writes tables of what is in the log and in memory only. Pebble tries for ever
+// where it cannot; this does not wait for that.
+func flushStore(ctx context.Context, store *pebble.DB, log *storeLogger) error {
 	select {
-	case <-d.log.unflushed: // of earlier
+	case <-log.unflushed: // of earlier
 	default:
 	}
-	flushed, err := d.store.AsyncFlush()
+	flushed, err := store.AsyncFlush()
 	if err != nil {
 		return err
 	}
@@ -31,10 +38,10 @@ func (d *DB) flushed(ctx context.Context) error {
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-d.log.unflushed:
+		case <-log.unflushed:
 		}
-		if err := errors.Join(d.log.err(), d.log.flushes.err()); err != nil {
-			return d.fullDisk(err)
+		if err := errors.Join(log.err(), log.flushes.err()); err != nil {
+			return err
 		}
 	}
 	return errors.New("the tables of what is in memory could not be written, which will be tried again")

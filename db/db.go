@@ -85,7 +85,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	d := &DB{dir: dir, opts: opts, lock: lock, log: newStoreLogger(opts.Logger), keys: newKeyCache(opts.KeyCacheBytes)}
 	d.reserve = newReserve(&opts, dir)
 	if err := d.open(exists); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(d.fullToOpen(err), lock.Close())
 	}
 	return d, nil
 }

@@ -21,7 +21,8 @@ type Recovery struct {
 
 	// Problem says, where that is so, why it is not known what was durable: the side
 	// file is missing or damaged, or of another database. It has been made again then,
-	// but not where the database is read-only.
+	// but not where the database is read-only. Or the folder has been upgraded and the
+	// store has not: it was replaced by an older copy, or has lost what came last.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -95,6 +96,10 @@ func (d *DB) takeStock() error {
 	}
 	if i.format < FormatIdentity {
 		d.recovery = Recovery{Found: i.sequence, Promised: i.sequence}
+		if format > i.format {
+			d.recovery.Problem = olderStore(format, i.format)
+			d.opts.Logger.Warn("the latest commits may be missing", "file", MarkerName, "problem", d.recovery.Problem)
+		}
 		return nil
 	}
 	side, err := readCommits(fsys, d.dir)

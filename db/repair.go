@@ -44,7 +44,7 @@ type Repairing struct {
 // store of it, in which everything that follows from something else is made again from
 // that; verifies it, deeply; and only then puts it in the place of the old one, which
 // stays beside it as it is, for the caller to delete. Where VerifyFolder would find
-// nothing, nothing is done.
+// nothing, nothing is done, and after a repair it finds nothing.
 //
 // It calls found with what could not be saved, and with what had to be guessed. What is
 // kept is kept bit for bit: items with row numbers, features, labels, fields and payload,
@@ -55,7 +55,10 @@ type Repairing struct {
 // the form "lost+found/ROW". A space whose model is lost is dropped, and its items stay.
 // Where a block of a table is lost, what was written before under the same keys, and is
 // kept still, stands in for it; and where the store does not say any more which of its
-// tables count, all do: either may bring back what had been replaced or deleted.
+// tables count, all do: either may bring back what had been replaced or deleted. Commits
+// that are missing, by what is known to have been durable, stay missing: a repair names
+// them, also where nothing else is wrong, and acknowledges them with that, as
+// AcknowledgeLosses does.
 //
 // An error, a context that ends, and a process that is killed leave either the old store
 // or the new one in place, and Repair can be called again. It needs disk space for a
@@ -67,7 +70,7 @@ type Repairing struct {
 func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (_ *Repairing, err error) {
 	start := time.Now()
 	opts := options.withDefaults()
-	marked, err := repairable(&opts, dir)
+	marked, marker, err := repairable(&opts, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -84,30 +87,30 @@ func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions
 			return nil, annotate(err, "repair %s", dir)
 		}
 	}
-	r := &repairer{ctx: ctx, opts: opts, dir: dir, opt: opt, report: found, marked: marked}
+	r := &repairer{ctx: ctx, opts: opts, dir: dir, opt: opt, report: found, marked: marked, marker: marker}
 	err = recovered(r.run)
 	r.done.Seconds = time.Since(start).Seconds()
 	return &r.done, annotate(err, "repair %s", dir)
 }
 
 // repairable looks for a store in a folder, and whether the marker is that of a database
-// that this version reads.
-func repairable(opts *Options, dir string) (marked bool, err error) {
+// that this version reads, and of which format.
+func repairable(opts *Options, dir string) (marked bool, format int, err error) {
 	names, err := opts.FS.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("fddhdb: repair %s: %w", dir, err)
+		return false, 0, fmt.Errorf("fddhdb: repair %s: %w", dir, err)
 	}
 	if !slices.Contains(names, storeName) && !slices.Contains(names, repairedName) {
-		return false, fmt.Errorf("%w: %s: there is none", ErrNotDatabase, dir)
+		return false, 0, fmt.Errorf("%w: %s: there is none", ErrNotDatabase, dir)
 	}
 	if !slices.Contains(names, MarkerName) {
-		return false, nil
+		return false, 0, nil
 	}
-	_, err = readMarker(opts.FS, dir)
+	format, err = readMarker(opts.FS, dir)
 	if errors.Is(err, ErrNotDatabase) {
-		return false, nil // its store will tell
+		return false, 0, nil // its store will tell
 	}
-	return err == nil, err
+	return err == nil, format, err
 }
 
 // A repairer is what is known while a database is repaired.
@@ -120,6 +123,7 @@ type repairer struct {
 	err    error // of report
 	done   Repairing
 	marked bool // the marker of the database is sound
+	marker int  // the format that it names then
 
 	identity identity // of what has been made
 }
@@ -152,11 +156,9 @@ func (r *repairer) run() error {
 		return err
 	}
 	r.done.Damaged = err != nil || !r.marked
-	if err == nil { // all but the marker
-		if r.done.Items = v.Items; r.opt.DryRun || r.marked {
-			return nil
-		}
-		return r.mark(storeName)
+	if err == nil {
+		r.done.Items = v.Items
+		return r.beside()
 	}
 	if err := r.room(); err != nil {
 		return err

@@ -107,9 +107,7 @@ func (m *mender) database(next uint32) error {
 		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}.at(codec.DatabaseKey(codec.RecordSequence)))
 	}
 	i.sequence = binary.BigEndian.Uint64(b)
-	if sideKnown && side.sequence > i.sequence {
-		m.found(Finding{Record: "commits", Problem: fmt.Sprintf("of %d to %d, the latest, some or all is missing", i.sequence+1, side.sequence)})
-	}
+	m.missing(i, "of %d to %d, the latest, some or all is missing")
 	m.identity = i
 	want := map[byte][]byte{
 		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.format)), codec.RecordSequence: b,

@@ -31,7 +31,7 @@ func (r *repairer) replace() error {
 		return err
 	}
 	if !r.marked { // before there is a moment without a store
-		if err := r.mark(repairedName); err != nil {
+		if err := r.mark(r.identity.format); err != nil {
 			return err
 		}
 	}
@@ -46,11 +46,7 @@ func (r *repairer) replace() error {
 	if err := finishRepair(fsys, r.dir); err != nil {
 		return err
 	}
-	// What is missing has been reported; if this is not done now, opening reports it again.
-	if i := r.identity; i.format >= FormatIdentity {
-		return makeCommits(fsys, r.dir, commitsRecord{uuid: i.uuid, sequence: i.sequence})
-	}
-	return nil
+	return r.acknowledge(r.identity) // if that is not done now, opening reports it again
 }
 
 func (r *repairer) rename(from, to string) error {
@@ -74,32 +70,6 @@ func (r *repairer) freeName() (string, error) {
 		}
 		name = fmt.Sprintf("%s-%d", base, i)
 	}
-}
-
-// mark writes the marker of the database, by what the store of that name says, and keeps
-// what is there in its place.
-func (r *repairer) mark(store string) (err error) {
-	opened, err := openStoreToRead(r.path(store), &r.opts, newStoreLogger(r.opts.Logger))
-	if err != nil {
-		return err
-	}
-	i, err := readIdentity(opened, r.dir)
-	if err = errors.Join(err, opened.Close()); err != nil {
-		return err
-	}
-	_, err = r.opts.FS.Stat(r.path(MarkerName))
-	if err == nil {
-		name, err := r.freeName()
-		if err != nil {
-			return err
-		}
-		if err := r.rename(r.path(MarkerName), r.path(name+"."+MarkerName)); err != nil {
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return writeMarker(r.opts.FS, r.dir, i.format)
 }
 
 // finishRepair puts a store that has been repaired in its place where an interrupted

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/big"
 	"slices"
 
@@ -55,7 +54,7 @@ func (t *tableSource) open() error {
 		if cerr := t.salvage.ctx.Err(); cerr != nil {
 			return cerr
 		}
-		if errors.Is(err, fs.ErrPermission) {
+		if !isDamage(err) {
 			return annotate(err, "read %s", t.path)
 		}
 		t.lose(t.from, t.to, err)

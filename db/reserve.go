@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -108,6 +109,22 @@ func (d *DB) fullDisk(err error) error {
 		full.Free = int64(min(usage.AvailBytes, math.MaxInt64))
 	}
 	return full
+}
+
+// fullToOpen is fullDisk for an error of opening: there is no database yet that has failed.
+func (d *DB) fullToOpen(err error) error {
+	if err == nil || !isFullDisk(err) {
+		return err
+	}
+	if failed := d.log.failed.Load(); failed != nil {
+		err = *failed
+	}
+	for strings.HasPrefix(err.Error(), "fddhdb: ") {
+		if err = errors.Unwrap(err); err == nil {
+			err = syscall.ENOSPC
+		}
+	}
+	return d.fullDisk(err)
 }
 
 func isFullDisk(err error) bool {

@@ -92,6 +92,11 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 			}
 			to = u.format
 		}
+		if to > from { // damage to the end of the log is not to undo it unnoticed
+			if err := annotate(flushStore(ctx, store, log), "upgrade %s", dir); err != nil {
+				return err
+			}
+		}
 		format, err := readMarker(opts.FS, dir)
 		if err == nil && format != u.format {
 			err = annotate(writeMarker(opts.FS, dir, u.format), "upgrade %s", dir)

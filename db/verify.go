@@ -140,7 +140,7 @@ func verify(ctx context.Context, fsys vfs.FS, dir string, store *pebble.DB, opt 
 		v.tables(fsys, dir, store)
 		v.database()
 		if !opt.storeOnly {
-			v.commits(dir, side, sideErr)
+			v.beside(fsys, dir, side, sideErr)
 		}
 		for _, d := range v.catalogue() {
 			v.collection(d)

@@ -1,21 +1,44 @@
 package db
 
-import "fmt"
+import (
+	"fmt"
 
-// commits compares the side file with the store.
-func (v *verifier) commits(dir string, side commitsRecord, err error) {
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// sideFile names the side file in a Finding.
+const sideFile = "side file " + commitsName
+
+// beside compares the marker and the side file with the store.
+func (v *verifier) beside(fsys vfs.FS, dir string, side commitsRecord, err error) {
 	i, bad := readIdentity(v.snap, dir)
-	if bad != nil || i.format < FormatIdentity {
+	if bad != nil {
 		return // database has said so
 	}
-	r, _ := i.compare(side, err)
-	found := func(format string, args ...any) {
-		v.found(Finding{Record: "side file " + commitsName, Problem: fmt.Sprintf(format, args...)}, nil)
+	if format, err := readMarker(fsys, dir); err == nil && format > i.format {
+		v.found(aheadOfStore(format, i.format), nil)
 	}
+	if i.format < FormatIdentity {
+		return
+	}
+	found := func(format string, args ...any) {
+		v.found(Finding{Record: sideFile, Problem: fmt.Sprintf(format, args...)}, nil)
+	}
+	r, _ := i.compare(side, err)
 	if r.Problem != "" {
 		found("%s; whether commits are missing is not known", r.Problem)
 	}
 	for _, l := range r.Losses {
 		found("%s", l)
 	}
+}
+
+// aheadOfStore is the finding that the marker names a later format than the store. An
+// upgrade writes the store first, and durably.
+func aheadOfStore(marker, store int) Finding {
+	return Finding{Record: "marker " + MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", olderStore(marker, store))}
+}
+
+func olderStore(marker, store int) string {
+	return fmt.Sprintf("is of format %d, and the store of format %d: an older copy, or one that has lost its latest commits", marker, store)
 }

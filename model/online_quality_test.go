@@ -244,6 +244,9 @@ func TestOnlineQuality(t *testing.T) {
 // solving gives, in any order and in any chunks, with a revision after each or one at
 // the end.
 func TestOnlineEqualsBatch(t *testing.T) {
+	if raceEnabled {
+		t.Skip("numbers, ten times as slow: other tests do the same under the race detector")
+	}
 	data := readDataset(t, "wiki")
 	s := newWikiStream(t, data, 0)
 	whole := &synth.Data{Vectors: make([][][]float32, 2)}
@@ -274,9 +277,6 @@ func TestOnlineEqualsBatch(t *testing.T) {
 		{1, true, s.rest}, {1, false, s.rest}, {7, true, s.rest}, {100, true, s.rest}, {100, true, reversed},
 		{1000, true, s.rest}, {len(s.rest), true, s.rest}, {len(s.rest), false, reversed},
 	} {
-		if c.chunk == 1 && c.revise && raceEnabled {
-			continue
-		}
 		what := fmt.Sprintf("chunks of %d", c.chunk)
 		o := s.online(t)
 		for items := range slices.Chunk(c.items, c.chunk) {

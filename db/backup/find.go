@@ -64,7 +64,7 @@ func match(all []string, begin string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%w: %s, of %d that there are", ErrNotFound, begin, len(all))
+		return "", fmt.Errorf("%w: none of the %d in the repository has an id that begins with %s", ErrNotFound, len(all), begin)
 	case 1:
 		return found[0], nil
 	}
@@ -81,7 +81,7 @@ func newest(ctx context.Context, from Store, c Choice) (*Manifest, error) {
 		return c.Database != "" && m.Database != c.Database || !c.Before.IsZero() && m.Time.After(c.Before)
 	})
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: of %d that there are", ErrNotFound, n)
+		return nil, c.noneOf(n)
 	}
 	best := all[len(all)-1]
 	for _, m := range all {
@@ -101,4 +101,19 @@ func newest(ctx context.Context, from Store, c Choice) (*Manifest, error) {
 		err = fmt.Errorf("%w: %s has been pruned", ErrNotFound, best.ID)
 	}
 	return found, err
+}
+
+// noneOf says that none of n backups is one that is meant.
+func (c *Choice) noneOf(n int) error {
+	if n == 0 {
+		return fmt.Errorf("%w: the repository holds none", ErrNotFound)
+	}
+	var want []string
+	if c.Database != "" {
+		want = append(want, "is of the database "+c.Database)
+	}
+	if !c.Before.IsZero() {
+		want = append(want, "began by "+c.Before.UTC().Format(time.RFC3339))
+	}
+	return fmt.Errorf("%w: none of the %d in the repository %s", ErrNotFound, n, strings.Join(want, " and "))
 }

@@ -215,6 +215,12 @@ func (s *folder) Delete(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	info, err := os.Lstat(path)
+	if notThere(err) || err == nil && info.IsDir() { // objects lie under the name
+		return nil
+	} else if err != nil {
+		return err
+	}
 	if err := os.Remove(path); err != nil {
 		if notThere(err) {
 			return nil

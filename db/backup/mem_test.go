@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// memStore is a store in memory.
+// memStore is a store in memory, by the clock of the simulation. Tests elsewhere use that
+// of package storetest, which imports this one.
 type memStore struct {
 	mu      sync.Mutex
 	objects map[string]simObject

@@ -82,6 +82,11 @@ func CheckName(name string) error {
 	if len(name) > 200 || !validObject.MatchString(name) {
 		return fmt.Errorf("%w: name of an object: %.200q", ErrInvalid, name)
 	}
+	for element := range strings.SplitSeq(name, "/") {
+		if element[len(element)-1] == '.' || reserved(element) {
+			return fmt.Errorf("%w: name of an object: %q: Windows has no file of that name", ErrInvalid, name)
+		}
+	}
 	return nil
 }
 

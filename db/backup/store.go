@@ -12,8 +12,11 @@ import (
 // storetest on them.
 //
 // Names are lower-case letters, digits, '-', '.' and '/', at most 200 bytes, and do not
-// begin or end with '/' nor have an element that is empty or begins with '.'. A store may
-// be used by several goroutines, and by several processes on several machines.
+// begin or end with '/' nor have an element that is empty, begins or ends with '.', or is
+// the name of a device of Windows such as nul or com1.txt. No two objects have names of
+// which one goes on from the other with a slash, a and a/b: a store may keep objects as
+// files in folders. It may be used by several goroutines, and by several processes on
+// several machines.
 //
 // What is promised to a repository rests on this:
 //

@@ -51,6 +51,12 @@ func isEmpty(dir string) bool {
 	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
 }
 
+// isDatabase says whether a folder has the marker of a database.
+func isDatabase(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, db.MarkerName))
+	return err == nil
+}
+
 // withCollection opens the database in dir and runs f on the collection that the
 // flags name, as it is seen in the space that they name.
 func (e *env) withCollection(dir string, o *common, f func(d *db.DB, c *db.Collection) error) error {
@@ -108,16 +114,30 @@ func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		existed = false
 	}
-	empty := isEmpty(dir) // else there may be a store that has only lost its marker
-	if d, err = db.Open(dir, nil); err != nil {
+	// In a folder that is not empty there may be a store that has only lost its marker.
+	return e.create(dir, existed, isEmpty(dir), f)
+}
+
+// create is withNew for a folder that was no database when somebody looked: whether it was
+// there, and empty, is known from then.
+func (e *env) create(dir string, existed, empty bool, f func(d *db.DB) error) error {
+	d, err := db.Open(dir, nil)
+	if err != nil {
 		// It holds something else, or is not ours to write to.
 		return openError(dir, err)
 	}
+	// Another process may have created it meanwhile, and had it until now.
+	empty = empty && d.Recovery().Found == 0
 	err = f(d)
+	if err != nil && empty {
+		// Nobody opens a database without a marker, and who creates one in its place gives it
+		// one again.
+		empty = os.Remove(filepath.Join(dir, db.MarkerName)) == nil
+	}
 	if closed := d.Close(); closed != nil || err == nil {
 		return errors.Join(err, closed)
 	}
-	if !empty {
+	if !empty || isDatabase(dir) {
 		return err
 	}
 	return errors.Join(err, remove(dir, existed))

@@ -48,3 +48,15 @@ func TestWithNew(t *testing.T) {
 		t.Errorf("the database that existed: %q", got)
 	}
 }
+
+// What another process has created in the same empty folder meanwhile stays.
+func TestCreateLeavesTheDatabaseOfAnotherProcess(t *testing.T) {
+	e, dir, broken := newTestEnv(), filepath.Join(t.TempDir(), "a.db"), errors.New("broken")
+	must(t, "init", dir, "--modality", "image:2") // since somebody saw that nothing is there
+	if err := e.create(dir, false, true, func(*db.DB) error { return broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if got := must(t, "count", dir); got != "0\n" {
+		t.Errorf("the database of another process: %q", got)
+	}
+}

@@ -1,0 +1,170 @@
+package db
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// noLinks is a file system without hard links, of which so many bytes are free.
+type noLinks struct {
+	vfs.FS
+	free uint64
+}
+
+func (f *noLinks) Link(oldname, newname string) error { return errors.ErrUnsupported }
+
+func (f *noLinks) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: f.free, TotalBytes: 1 << 40}, nil
+}
+
+// Where tables have to be copied, a checkpoint or backup for which there is no room is
+// refused before it has begun, and where there is room it is made.
+func TestCopiesAskForRoom(t *testing.T) {
+	disk := &noLinks{vfs.NewMem(), 1 << 40}
+	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 100 << 20})
+	defer mustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, codeItems(100, 64, 1, nil))
+	store := newMemStore()
+	for what, make := range map[string]func() error{
+		"a checkpoint": func() error { return d.Checkpoint(ctx, "copy", CheckpointOptions{}) },
+		"a backup":     func() error { _, err := d.Backup(ctx, store, BackupOptions{}); return err },
+	} {
+		disk.free = 100<<20 + 100
+		var full *DiskFullError
+		if err := make(); !errors.As(err, &full) || full.Free != 100<<20+100 || full.Needed <= 0 {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := disk.Stat("copy" + incompleteSuffix); err == nil {
+			t.Errorf("%s has left what it was making", what)
+		}
+		disk.free = 1 << 40
+		if err := make(); err != nil {
+			t.Errorf("%s, with room: %v", what, err)
+		}
+	}
+	mustClose(t, mustOpen(t, "copy", &Options{FS: disk, MustExist: true}))
+}
+
+// With hard links a checkpoint takes no room, and asks for none.
+func TestLinksNeedNoRoom(t *testing.T) {
+	disk := &smallDisk{FS: vfs.NewMem(), room: -1, usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
+	defer mustClose(t, d)
+	if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 64}); err != nil {
+		t.Fatal(err)
+	}
+	disk.set(func() { disk.usage.AvailBytes = 0 })
+	if err := d.Checkpoint(ctx, "copy", CheckpointOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A full disk is called one when it keeps a database from being opened, by whichever file
+// it does.
+func TestOpenOnAFullDisk(t *testing.T) {
+	whole := vfs.NewCrashableMem()
+	d := mustOpen(t, "db", &Options{FS: whole})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, codeItems(10, 64, 1, nil))
+	left := whole.CrashClone(vfs.CrashCloneCfg{}) // what is in its log becomes tables
+	mustClose(t, d)
+	for _, sort := range []string{".sst", ".log", "MANIFEST"} {
+		mem := vfs.NewMem()
+		if _, err := vfs.Clone(left, mem, "db", "db"); err != nil {
+			t.Fatal(err)
+		}
+		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && sortOf(op.Path) == sort {
+				return &vfsError{syscall.ENOSPC}
+			}
+			return nil
+		}))
+		d, err := Open("db", &Options{FS: fsys})
+		if err == nil {
+			mustClose(t, d)
+			t.Errorf("%s: it was not needed", sort)
+			continue
+		}
+		var full *DiskFullError
+		if !errors.As(err, &full) || full.Dir != "db" {
+			t.Errorf("%s: %v", sort, err)
+		}
+		if strings.Count(err.Error(), "fddhdb:") != 1 {
+			t.Errorf("prefix: %v", err)
+		}
+		mustClose(t, mustOpen(t, "db", &Options{FS: mem}))
+	}
+}
+
+// A machine that has run out of file descriptors is no damage: a repair ends, and nothing
+// is lost.
+func TestRepairWithoutFileDescriptors(t *testing.T) {
+	p := smallPatient(t)
+	for k := 0; ; k++ {
+		var opened atomic.Int64
+		fsys := errorfs.Wrap(p.fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind != errorfs.OpOpen || sortOf(op.Path) != ".sst" {
+				return nil
+			}
+			if n := int(opened.Add(1)) - 1; n == k || n == k+1 { // twice, as it is tried again
+				return &vfsError{syscall.EMFILE}
+			}
+			return nil
+		}))
+		_, err := Repair(ctx, p.dir, &Options{FS: fsys}, RepairOptions{DryRun: true}, func(f Finding) error {
+			t.Errorf("table %d could not be opened: lost %v", k, f)
+			return nil
+		})
+		if int(opened.Load()) <= k {
+			break
+		}
+		if err != nil && !strings.Contains(err.Error(), syscall.EMFILE.Error()) {
+			t.Errorf("table %d could not be opened: %v", k, err)
+		}
+	}
+	p.whole("with file descriptors")
+}
+
+// What reads on in the background, when opening a store is given up, gets an error: its
+// files are closed.
+func TestNothingIsReadOfAFileThatIsClosed(t *testing.T) {
+	mem := vfs.NewMem()
+	f, err := mem.Create("000001.sst", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("table")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := &opening{FS: mem, open: map[*kept]bool{}}
+	if f, err = o.Open("000001.sst"); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 5)
+	if _, err := f.ReadAt(b, 0); err != nil || string(b) != "table" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	o.close()
+	if _, err := f.ReadAt(b, 0); !errors.Is(err, errGivenUp) {
+		t.Error(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}

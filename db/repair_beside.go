@@ -1,0 +1,90 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// beside mends what stands beside a sound store: the marker, and the side file.
+func (r *repairer) beside() error {
+	store, err := openStoreToRead(r.path(r.storeName()), &r.opts, newStoreLogger(r.opts.Logger))
+	if err != nil {
+		return err
+	}
+	i, err := readIdentity(store, r.dir)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return err
+	}
+	if _, err := readCommits(r.opts.FS, r.dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
+		return err // what it says is not to be forgotten
+	}
+	side := r.missing(i, "%d to %d, the latest, are missing")
+	r.done.Damaged = side || !r.marked
+	if r.err != nil || r.opt.DryRun {
+		return r.err
+	}
+	if !r.marked {
+		if err := r.mark(i.format); err != nil {
+			return err
+		}
+	}
+	if side {
+		return r.acknowledge(i)
+	}
+	return nil
+}
+
+// missing reports what the marker and the side file say that has gone from the store.
+// Either is to be made again then: it says whether the side file is. The format is for
+// commits that have gone since the store was opened last.
+func (r *repairer) missing(i identity, format string) (side bool) {
+	if r.marked && r.marker > i.format {
+		r.found(aheadOfStore(r.marker, i.format))
+		r.marked = false
+	}
+	if i.format < FormatIdentity {
+		return false
+	}
+	before := r.done.Findings
+	record, err := readCommits(r.opts.FS, r.dir)
+	told, _ := i.compare(record, err)
+	if told.Problem != "" {
+		r.found(Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
+		return true
+	}
+	for _, l := range record.losses {
+		r.found(Finding{Record: sideFile, Problem: l.String()})
+	}
+	if told.Missing() > 0 {
+		r.found(Finding{Record: "commits", Problem: fmt.Sprintf(format, told.Found+1, told.Promised)})
+	}
+	return r.done.Findings > before
+}
+
+// acknowledge makes the side file again, by which nothing is missing from the store.
+func (r *repairer) acknowledge(i identity) error {
+	if i.format < FormatIdentity {
+		return nil
+	}
+	return makeCommits(r.opts.FS, r.dir, commitsRecord{uuid: i.uuid, sequence: i.sequence})
+}
+
+// mark writes the marker of the database, and keeps what is there in its place.
+func (r *repairer) mark(format int) error {
+	_, err := r.opts.FS.Stat(r.path(MarkerName))
+	if err == nil {
+		name, err := r.freeName()
+		if err != nil {
+			return err
+		}
+		if err := r.rename(r.path(MarkerName), r.path(name+"."+MarkerName)); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return writeMarker(r.opts.FS, r.dir, format)
+}

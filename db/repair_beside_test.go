@@ -1,0 +1,150 @@
+package db
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// What stands beside a sound store is mended, too: a repair names the commits that are
+// known to be missing, once, and then nothing is wrong any more.
+func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
+	whole := smallPatient(t)
+	whole.repair(RepairOptions{}) // else the store is damaged, too
+	whole.before = whole.sound("repaired", nil)
+	record := func(p *patient) commitsRecord {
+		r, err := readCommits(p.fs, p.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, c := range []struct {
+		what   string
+		damage func(p *patient)
+		says   []string // a finding each
+	}{
+		{"nothing", func(*patient) {}, nil},
+		{"commits are missing", func(p *patient) {
+			r := record(p)
+			r.sequence += 3
+			r.losses = []Loss{{Found: now(), First: 2, Last: 5}}
+			if err := makeCommits(p.fs, p.dir, r); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"commits 2 to 5", "the latest, are missing"}},
+		{"no side file", func(p *patient) {
+			if err := p.fs.Remove(p.fs.PathJoin(p.dir, commitsName)); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"missing; whether"}},
+		{"that of another database", func(p *patient) {
+			if err := makeCommits(p.fs, p.dir, commitsRecord{uuid: newUUID(), sequence: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"of another database"}},
+		{"a store from before the upgrade", func(p *patient) {
+			p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, FormatFirst})
+			p.put(codec.DatabaseKey(codec.RecordUUID), nil)
+		}, []string{"marker FDDHDB: it is of format 1, and the store of format 0"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			p := whole.another()
+			p.t = t
+			c.damage(p)
+			check := func(who string, found []Finding) {
+				t.Helper()
+				if len(found) != len(c.says) {
+					t.Fatalf("%s: %v, want %q", who, found, c.says)
+				}
+				for i, says := range c.says {
+					if !strings.Contains(found[i].String(), says) {
+						t.Errorf("%s: %v, want %q", who, found[i], says)
+					}
+				}
+			}
+			var seen []Finding
+			find := func(f Finding) error { seen = append(seen, f); return nil }
+			if _, err := VerifyFolder(ctx, p.dir, p.options(), VerifyOptions{}, find); err != nil {
+				t.Fatal(err)
+			}
+			// What Verify tells of one run of commits, or of several.
+			if (len(seen) > 0) != (len(c.says) > 0) {
+				t.Errorf("Verify: %v", seen)
+			}
+			dry, r := p.repair(RepairOptions{DryRun: true})
+			check("a trial", dry)
+			lost, r2 := p.repair(RepairOptions{})
+			check("the repair", lost)
+			if want := len(c.says) > 0; r.Damaged != want || r2.Damaged != want || r2.DamagedDir != "" || r2.Items != r.Items {
+				t.Errorf("%+v, %+v", r, r2)
+			}
+			seen = nil
+			if _, err := VerifyFolder(ctx, p.dir, p.options(), VerifyOptions{}, find); err != nil || len(seen) > 0 {
+				t.Errorf("after the repair: %v, %v", seen, err)
+			}
+			if again, r := p.repair(RepairOptions{}); len(again) > 0 || r.Damaged {
+				t.Errorf("repaired again: %v, %+v", again, r)
+			}
+			p.sound(c.what, nil)
+		})
+	}
+}
+
+// A store that is replaced says of earlier losses, too, what will not be known any more.
+func TestRepairTellsOfEarlierLosses(t *testing.T) {
+	p := smallPatient(t)
+	r, err := readCommits(p.fs, p.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.losses = []Loss{{Found: now(), First: 2, Last: 5}}
+	if err := makeCommits(p.fs, p.dir, r); err != nil {
+		t.Fatal(err)
+	}
+	lost, done := p.repair(RepairOptions{})
+	if len(lost) != 1 || !strings.Contains(lost[0].Problem, "commits 2 to 5") || done.DamagedDir == "" {
+		t.Errorf("%v, %+v", lost, done)
+	}
+	p.sound("repaired", nil)
+}
+
+// An open database tells that its store is from before the upgrade of its folder.
+func TestOpenTellsOfAMarkerThatIsAhead(t *testing.T) {
+	p := smallPatient(t)
+	p.repair(RepairOptions{})
+	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, FormatFirst})
+	p.put(codec.DatabaseKey(codec.RecordUUID), nil)
+	d := mustOpen(t, p.dir, p.options())
+	if r := d.Recovery(); !strings.Contains(r.Problem, "of format 1, and the store of format 0") {
+		t.Errorf("%+v", r)
+	}
+	mustClose(t, d)
+	if _, _, err := Upgrade(ctx, p.dir, p.options(), nil); err != nil {
+		t.Fatal(err)
+	}
+	d = mustOpen(t, p.dir, p.options())
+	if r := d.Recovery(); r.Problem != "" || d.Format() != NewestFormat {
+		t.Errorf("after the upgrade: %+v", r)
+	}
+	mustClose(t, d)
+}
+
+// Damage to the end of the log does not undo an upgrade: it is not in the log only.
+func TestUpgradeIsNotInTheLogOnly(t *testing.T) {
+	p := smallPatient(t)
+	p.repair(RepairOptions{})
+	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, FormatFirst})
+	if _, to, err := Upgrade(ctx, p.dir, p.options(), nil); err != nil || to != NewestFormat {
+		t.Fatal(to, err)
+	}
+	for _, name := range p.files(func(name string) bool { return strings.HasSuffix(name, ".log") }) {
+		p.rewrite(p.file(name), func([]byte) []byte { return nil })
+	}
+	d := mustOpen(t, p.dir, p.options())
+	if d.Format() != NewestFormat {
+		t.Errorf("format %d", d.Format())
+	}
+	mustClose(t, d)
+}
