@@ -36,7 +36,8 @@ lint:
 fuzz:
 	bash .ci/fuzz $(FUZZTIME) $(FUZZJOBS) "$$($(GO) env GOCACHE)/fuzz"
 
-# Kills KILLS processes that write, one after another, and looks at what they leave.
+# Kills KILLS processes that write, back up, prune, restore and make checkpoints, one after
+# another, and looks at what they leave.
 kill:
 	$(GO) test -v -timeout 0 -run '^TestKill' ./internal/killtest -args -kills $(KILLS)
 
@@ -46,8 +47,8 @@ SWEEP ?= 40
 faults:
 	$(GO) test -v -timeout 0 -run '^(TestEveryFailed|TestDamageTo)' ./db -args -everyfault -sweep $(SWEEP)
 
-# For SOAKTIME each: everything at once, with what memory, goroutines and the folder come
-# to; crashes of that; and random histories of spaces, of which a failure names its seed,
+# For SOAKTIME each: everything at once, with what memory, goroutines, open files, the folder
+# and the backups come to; crashes of that; and random histories of spaces, of which a failure names its seed,
 # and random damage that is repaired. And every change to a file that fails in a repair.
 soak:
 	$(GO) test -v -timeout 0 -run '^TestSoak$$' ./db -args -soak $(SOAKTIME)

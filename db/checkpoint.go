@@ -132,7 +132,8 @@ func (d *DB) roomToCopy(path string) error {
 }
 
 // pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be
-// synced. It holds no lock there, and lets go of what it does hold.
+// synced. It holds no lock there, and lets go of what it does hold, but for a handle of
+// that folder, which the garbage collector closes.
 func pebbleCheckpoint(store *pebble.DB, path string, options []pebble.CheckpointOption) (err error) {
 	defer func() {
 		switch p := recover().(type) {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -161,7 +162,7 @@ func TestNothingIsReadOfAFileThatIsClosed(t *testing.T) {
 		t.Fatalf("%q, %v", b, err)
 	}
 	o.close()
-	if _, err := f.ReadAt(b, 0); !errors.Is(err, errGivenUp) {
+	if _, err := f.ReadAt(b, 0); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)
 	}
 	if err := f.Close(); err != nil {

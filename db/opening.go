@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -24,12 +23,6 @@ type opening struct {
 	stuck chan error // what it fails by all the time; holds one
 
 	log *storeLogger
-
-	// Who reads a file while the store is being opened holds it, and who closes all of them
-	// holds it alone: compactions read on in the background, and a file that is closed under
-	// them makes some file systems panic.
-	reading sync.RWMutex
-	settled atomic.Bool // opening has succeeded: nothing will be closed
 
 	mu     sync.Mutex
 	open   map[*kept]bool
@@ -76,7 +69,6 @@ func openPebble(path string, po *pebble.Options, log *storeLogger) (*pebble.DB, 
 	}
 	o.done = err == nil
 	o.mu.Unlock()
-	o.settled.Store(err == nil)
 	if err != nil {
 		o.close()
 		return nil, err
@@ -111,8 +103,6 @@ func (o *opening) trouble(err error) {
 
 // close closes all files.
 func (o *opening) close() {
-	o.reading.Lock()
-	defer o.reading.Unlock()
 	o.mu.Lock()
 	open := o.open
 	o.over, o.open = true, nil
@@ -175,29 +165,11 @@ func (o *opening) file(f vfs.File, err error) (vfs.File, error) {
 	if done {
 		return f, nil
 	}
-	k, err := o.keep(f)
-	if err != nil {
+	own := &openingFile{file: f}
+	if own.k, err = o.keep(closer(own.shut)); err != nil {
 		return nil, err
 	}
-	return &openingFile{f, k}, nil
-}
-
-type openingFile struct {
-	vfs.File
-	k *kept
-}
-
-func (f *openingFile) Close() error { return f.k.Close() }
-
-func (f *openingFile) ReadAt(p []byte, at int64) (int, error) {
-	if o := f.k.o; !o.settled.Load() {
-		o.reading.RLock()
-		defer o.reading.RUnlock()
-		if err := o.may(); err != nil {
-			return 0, err
-		}
-	}
-	return f.File.ReadAt(p, at)
+	return own, nil
 }
 
 func (o *opening) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {

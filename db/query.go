@@ -271,6 +271,9 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	case q.Plan > PlanBlockScan:
 		return nil, invalid("unknown plan %d", q.Plan)
 	}
+	if err := ctx.Err(); err != nil { // where there is little to find nobody else looks
+		return nil, err
+	}
 	cv, err := cv.inSpace(q.Space)
 	if err != nil {
 		return nil, err

@@ -62,6 +62,19 @@ func TestSearchRefuses(t *testing.T) {
 	if _, err := c.Search(cctx, Query{Key: "k1"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
+	empty, err := d.CreateCollection(ctx, "empty", Schema{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := Query{Code: []byte{1}}
+	for what, err := range map[string]error{
+		"search": second(empty.Search(cctx, q)), "radius": second(empty.SearchRadius(cctx, q, 1)), "count": second(empty.CountRadius(cctx, q, 1)),
+		"all": second(empty.SearchAll(cctx, []Query{q})), "explain": third(empty.Explain(cctx, q, -1)),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled, where nothing is to be found: %s: %v", what, err)
+		}
+	}
 	if err := c.Put(cctx, &Item{Key: "late"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled put: %v", err)
 	}

@@ -247,7 +247,11 @@ func (r *repairer) remake() (err error) {
 	if err := m.open(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
+	defer func() {
+		if cerr := m.close(); err == nil { // else it is what that has led to
+			err = cerr
+		}
+	}()
 	r.at(0, "reading tables")
 	if err := m.salvage(s); err != nil {
 		return err
@@ -257,7 +261,7 @@ func (r *repairer) remake() (err error) {
 	}
 	// So that nothing waits to be deleted that is in the way of the next repair.
 	r.at(0, "compacting")
-	if err := m.store.Compact(r.ctx, []byte{0}, []byte{0xff}, true); err != nil {
+	if err := m.compact(); err != nil {
 		return err
 	}
 	opt := VerifyOptions{Deep: true, Progress: r.opt.Progress, storeOnly: true}
@@ -308,9 +312,18 @@ func (m *mender) open() error {
 	if m.store, err = openStore(path, &m.opts, m.d.log, false); err != nil {
 		return err
 	}
+	m.d.store = m.store
 	m.c = &committer{store: m.store, log: m.d.log, admit: func(int64, bool) error { return nil }} // there is room
 	m.batch = m.store.NewBatch()
 	return nil
+}
+
+// compact rewrites the store. Where no tables can be written, Pebble would try for ever.
+func (m *mender) compact() error {
+	if err := m.d.flushed(m.ctx); err != nil {
+		return err
+	}
+	return m.d.rewrite(m.ctx, []byte{0}, []byte{0xff})
 }
 
 // close closes the store, which makes all of it durable.
@@ -425,6 +438,9 @@ func (m *mender) flush() error {
 	err := m.batch.Commit(pebble.NoSync)
 	if err == nil {
 		err = m.d.log.err()
+	}
+	if err == nil {
+		err = m.d.log.flushes.err() // before Pebble makes this wait
 	}
 	if err == nil {
 		err = m.batch.Close()

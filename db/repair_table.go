@@ -64,19 +64,8 @@ func (t *tableSource) open() error {
 }
 
 func (t *tableSource) openReader() error {
-	return recovered(func() error {
-		f, err := t.salvage.store.fs.Open(t.path)
-		if err != nil {
-			return err
-		}
-		readable, err := sstable.NewSimpleReadable(f)
-		if err != nil {
-			return errors.Join(err, f.Close())
-		}
-		r, err := sstable.NewReader(t.salvage.ctx, readable, t.salvage.store.reader)
-		if err == nil { // else it has closed the file
-			t.r = r
-		}
+	return recovered(func() (err error) {
+		t.r, err = openTable(t.salvage.ctx, t.salvage.store.fs, t.path, t.salvage.store.reader)
 		return err
 	})
 }

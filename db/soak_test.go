@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -24,18 +25,22 @@ type soakSample struct {
 	at         time.Duration
 	heap       uint64 // bytes in use after a garbage collection
 	goroutines int
+	files      int // open, where that can be told
 	disk       int64
+	repository int64
 	operations int64
 }
 
-// Writers, searches, trainings, updates, reindexings, loads, snapshots and compactions go
-// on all at once, for as long as it is told to: nothing fails, memory, goroutines and the
-// folder do not grow, and in the end everything is in order.
+// Writers, searches, trainings, updates, reindexings, loads, snapshots, compactions,
+// backups, prunes, restores and checkpoints go on all at once, for as long as it is told
+// to: nothing fails; memory, goroutines, open files, the folder and the repository do not
+// grow; what is restored is what was there; and in the end everything is in order.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("give it -soak TIME")
 	}
-	dir := filepath.Join(t.TempDir(), "db")
+	root := t.TempDir()
+	dir := filepath.Join(root, "db")
 	d := mustOpen(t, dir, &Options{UpdateItems: 300, CacheBytes: 16 << 20})
 	c, err := d.CreateCollection(ctx, "main", pairsSchema)
 	if err != nil {
@@ -160,6 +165,17 @@ func TestSoak(t *testing.T) {
 		return nil
 	})
 	each("compactions", 10*time.Second, func(*rand.Rand) error { return d.Compact(stopping) })
+	a := newSoakedArchive(t, d, root)
+	each("transfers", 0, func(r *rand.Rand) error { return a.transfer(stopping, r) })
+	each("backups", 300*time.Millisecond, func(r *rand.Rand) error { return a.backUp(stopping, r) })
+	each("prunes", time.Second, func(*rand.Rand) error {
+		a.going.RLock()
+		defer a.going.RUnlock()
+		_, err := backup.Prune(stopping, a.store, backup.PruneOptions{Keep: 2})
+		return err
+	})
+	each("restores", 3*time.Second, func(r *rand.Rand) error { return a.restore(stopping, r) })
+	each("checkpoints", 4*time.Second, func(r *rand.Rand) error { return a.checkpoint(stopping, r) })
 
 	start := time.Now()
 	var samples []soakSample
@@ -170,17 +186,17 @@ func TestSoak(t *testing.T) {
 			ticker.Stop()
 			continue
 		}
-		runtime.GC()
 		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
+		a.atRest(&m)
 		s, err := d.Stats()
 		if err != nil {
 			t.Error(err)
 			break
 		}
-		now := soakSample{time.Since(start).Round(time.Second), m.HeapAlloc, runtime.NumGoroutine(), s.DiskBytes, operations.Load()}
+		now := soakSample{time.Since(start).Round(time.Second), m.HeapAlloc, runtime.NumGoroutine(), filesOpen(), s.DiskBytes, a.size(), operations.Load()}
 		samples = append(samples, now)
-		t.Logf("%8s  heap %4d MiB  goroutines %3d  folder %4d MiB  operations %d", now.at, now.heap>>20, now.goroutines, now.disk>>20, now.operations)
+		t.Logf("%8s  heap %4d MiB  goroutines %3d  files %3d  folder %4d MiB  repository %4d MiB  operations %d",
+			now.at, now.heap>>20, now.goroutines, now.files, now.disk>>20, now.repository>>20, now.operations)
 	}
 	all.Wait()
 	if n := len(samples); n >= 10 { // compared with what was when everything had been there once
@@ -197,7 +213,9 @@ func TestSoak(t *testing.T) {
 		}{
 			"bytes of heap":       {func(s soakSample) int64 { return int64(s.heap) }, 64 << 20},
 			"goroutines":          {func(s soakSample) int64 { return int64(s.goroutines) }, 20},
+			"open files":          {func(s soakSample) int64 { return int64(s.files) }, 40},
 			"bytes of the folder": {func(s soakSample) int64 { return s.disk }, 64 << 20},
+			"bytes of backups":    {func(s soakSample) int64 { return s.repository }, 64 << 20},
 		} {
 			if was, is := largest(early, c.f), largest(late, c.f); is > was+was/4+c.slack {
 				t.Errorf("%s have grown from %d to %d", what, was, is)
@@ -205,6 +223,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	checkSound(t, d, "in the end")
+	a.close()
 	mustClose(t, d)
 	d = mustOpen(t, dir, nil)
 	checkSound(t, d, "opened again")

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,17 +45,28 @@ func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
 
 // table looks at one table.
 func (v *verifier) table(fsys vfs.FS, path string, options sstable.ReaderOptions) (err error) {
-	f, err := fsys.Open(path)
+	r, err := openTable(v.ctx, fsys, path, options)
 	if err != nil {
 		return err
 	}
+	return errors.Join(r.ValidateBlockChecksums(), r.Close())
+}
+
+// openTable opens a table, to be closed by the caller. Pebble closes no file of one that
+// it refuses, be it by a panic.
+func openTable(ctx context.Context, fsys vfs.FS, path string, options sstable.ReaderOptions) (r *sstable.Reader, err error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r == nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
 	readable, err := sstable.NewSimpleReadable(f)
 	if err != nil {
-		return errors.Join(err, f.Close())
+		return nil, err
 	}
-	r, err := sstable.NewReader(v.ctx, readable, options)
-	if err != nil {
-		return err // it has closed the file
-	}
-	return errors.Join(r.ValidateBlockChecksums(), r.Close())
+	return sstable.NewReader(ctx, readable, options)
 }

@@ -33,7 +33,7 @@ type Manifest struct {
 	Format     int       `json:"format"`               // of the database
 	Sequence   uint64    `json:"sequence"`             // commits that the database had seen
 	Collection string    `json:"collection,omitempty"` // the only one in the backup; "" for all
-	IndexOnly  bool      `json:"index_only,omitempty"` // without features and payloads
+	IndexOnly  bool      `json:"index_only,omitempty"` // without vectors, and what only learning needs
 	BytesTotal int64     `json:"bytes_total"`          // of all files
 	BytesNew   int64     `json:"bytes_new"`            // that this backup has added to the repository, as stored
 	Files      []File    `json:"files,omitempty"`

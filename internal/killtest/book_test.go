@@ -15,6 +15,7 @@ type book struct {
 	noSync  bool
 	writers []history
 	spaces  spaceHistory
+	copies  copies
 	acked   int // operations, of everybody
 }
 
@@ -42,7 +43,7 @@ type spaceHistory struct {
 }
 
 func newBook(writers int, noSync bool) *book {
-	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[uint32]uint32{}, loads: map[int]bool{}}}
+	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[uint32]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
 	for i := range b.writers {
 		b.writers[i].before = contents{}
 	}
@@ -60,8 +61,14 @@ func (b *book) ackedNow() []int {
 // hear takes a line down.
 func (b *book) hear(l line) {
 	switch {
+	case l.Who == archivist && l.Op != nil:
+		b.copies.begin(l.Op, b)
+	case l.Who == archivist && l.Done != nil:
+		b.acked++
+		b.copies.done(l.Done, b)
 	case l.Who == spaces && l.Op != nil:
 		b.spaces.going = &begun{l.Op, b.ackedNow()}
+		b.copies.meanwhile(b)
 	case l.Who == spaces && l.Done != nil:
 		b.acked++
 		if b.spaces.wrote(l.Done) {
@@ -70,6 +77,7 @@ func (b *book) hear(l line) {
 			}
 		}
 		b.spaces.done(l.Done)
+		b.copies.meanwhile(b)
 	case l.Op != nil:
 		w := &b.writers[l.Who]
 		w.ops = append(w.ops, begun{l.Op, b.ackedNow()})
@@ -132,43 +140,55 @@ func (b *book) next() int {
 // how many acknowledged operations the end of the process has cost, which may be only
 // where writes are not synced.
 func (b *book) look(ctx context.Context, d *db.DB) (lost int, err error) {
-	all, err := read(ctx, d)
+	all, err := read(ctx, d, true)
 	if err != nil {
 		return 0, err
 	}
-	least, most := make([]int, len(b.writers)), make([]int, len(b.writers)) // operations that are there
-	for i := range b.writers {
-		w := &b.writers[i]
-		now := contents{}
-		for key, v := range all {
-			if ownerOf(key) == i {
-				now[key] = v
-			}
-		}
-		if least[i], most[i] = w.states(now); most[i] < 0 {
-			return 0, fmt.Errorf("writer %d: %d operations begun, %d acknowledged, %d synced, and what is there is what none of them has left: %v, before it was %v, then came %s",
-				i, len(w.ops), w.acked, w.synced, now, w.before, w.story())
-		}
-		lost += max(0, w.acked-most[i])
+	most, err := agree(b.writers, all)
+	if err != nil {
+		return 0, err
 	}
-	for i, w := range b.writers { // what is there needs what was acknowledged before it began
-		for j, n := range w.ops[:least[i]] {
-			for k, before := range n.after {
-				if before > most[k] {
-					return 0, fmt.Errorf("operation %d of writer %d is there, and operation %d of writer %d, which came before, is lost", j, i, before-1, k)
-				}
-			}
-		}
+	for i, w := range b.writers {
+		lost += max(0, w.acked-most[i])
 	}
 	if err := b.spaces.look(ctx, d); err != nil {
 		return 0, err
 	}
 	for i := range b.writers {
-		now := maps.Clone(all)
-		maps.DeleteFunc(now, func(key string, _ version) bool { return ownerOf(key) != i })
-		b.writers[i] = history{before: now}
+		b.writers[i] = history{before: all.of(i)}
 	}
 	return lost, nil
+}
+
+// of returns what is of one writer.
+func (c contents) of(writer int) contents {
+	own := maps.Clone(c)
+	maps.DeleteFunc(own, func(key string, _ version) bool { return ownerOf(key) != writer })
+	return own
+}
+
+// agree compares what is there with what all have done, and returns how many operations of
+// each are there at most.
+func agree(writers []history, all contents) (most []int, err error) {
+	least := make([]int, len(writers))
+	most = make([]int, len(writers))
+	for i := range writers {
+		w, now := &writers[i], all.of(i)
+		if least[i], most[i] = w.states(now); most[i] < 0 {
+			return nil, fmt.Errorf("writer %d: %d operations begun, %d acknowledged, %d synced, and what is there is what none of them has left: %v, before it was %v, then came %s",
+				i, len(w.ops), w.acked, w.synced, now, w.before, w.story())
+		}
+	}
+	for i, w := range writers { // what is there needs what was acknowledged before it began
+		for j, n := range w.ops[:least[i]] {
+			for k, before := range n.after {
+				if before > most[k] {
+					return nil, fmt.Errorf("operation %d of writer %d is there, and operation %d of writer %d, which came before, is lost", j, i, before-1, k)
+				}
+			}
+		}
+	}
+	return most, nil
 }
 
 // states returns the least and the largest number of operations after which what is there
@@ -197,29 +217,44 @@ func (w *history) story() (s string) {
 	return s
 }
 
+func (s *spaceHistory) clone() spaceHistory {
+	own := *s
+	own.revisions, own.loads = maps.Clone(s.revisions), maps.Clone(s.loads)
+	return own
+}
+
 // look compares the spaces and loads that are there with what was told, where an
 // operation that was not acknowledged may have happened, and takes them for granted.
 func (s *spaceHistory) look(ctx context.Context, d *db.DB) error {
-	going := operation{}
-	if s.going != nil {
-		going = *s.going.operation
-	}
 	whole, err := loaded(ctx, d)
 	if err != nil {
 		return err
 	}
-	for load := range 4 {
-		if whole[load] != s.loads[load] && !(going.Load == load && (going.Kind == "load") == whole[load]) {
-			return fmt.Errorf("load %d is there: %v, and was: %v; %+v was going on", load, whole[load], s.loads[load], going)
-		}
+	infos, err := spacesOf(ctx, d)
+	if err != nil {
+		return err
 	}
+	return s.accept(whole, infos)
+}
+
+func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
 	c, err := d.Collection(features)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	infos, err := c.Spaces(ctx)
-	if err != nil {
-		return err
+	return c.Spaces(ctx)
+}
+
+// accept is look. Without loads, the database has not that collection.
+func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo) error {
+	going := operation{}
+	if s.going != nil {
+		going = *s.going.operation
+	}
+	for load := range 4 {
+		if whole != nil && whole[load] != s.loads[load] && !(going.Load == load && (going.Kind == "load") == whole[load]) {
+			return fmt.Errorf("load %d is there: %v, and was: %v; %+v was going on", load, whole[load], s.loads[load], going)
+		}
 	}
 	found, active, last := map[uint32]uint32{}, uint32(0), s.last
 	for _, info := range infos {

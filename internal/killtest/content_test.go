@@ -104,29 +104,12 @@ type contents map[string]version
 
 // read returns what is in a database, or the first thing that is no item of ours, or
 // that is half of a pair.
-func read(ctx context.Context, d *db.DB) (contents, error) {
-	of := map[string]contents{features: {}, codes: {}}
-	for name, found := range of {
-		c, err := d.Collection(name)
-		if err != nil {
+func read(ctx context.Context, d *db.DB, vectors bool) (contents, error) {
+	of := map[string]contents{}
+	for _, name := range []string{features, codes} {
+		var err error
+		if of[name], err = readCollection(ctx, d, name, vectors); err != nil {
 			return nil, err
-		}
-		for it, err := range c.Items(ctx) {
-			if err != nil {
-				return nil, err
-			}
-			v, err := versionOf(it)
-			if err != nil {
-				return nil, fmt.Errorf("%s of %q: payload %.40q: %w", name, it.Key, it.Payload, err)
-			}
-			want := featureItem(it.Key, v)
-			if name == codes {
-				want = codeItem(it.Key, v)
-			}
-			if diff := differs(want, it); diff != "" {
-				return nil, fmt.Errorf("%s of %q: %s", name, it.Key, diff)
-			}
-			found[it.Key] = v
 		}
 	}
 	for key, v := range of[features] {
@@ -140,6 +123,36 @@ func read(ctx context.Context, d *db.DB) (contents, error) {
 		}
 	}
 	return of[features], nil
+}
+
+// readCollection returns what is in one collection, of which vectors may have been left out.
+func readCollection(ctx context.Context, d *db.DB, name string, vectors bool) (contents, error) {
+	c, err := d.Collection(name)
+	if err != nil {
+		return nil, err
+	}
+	found := contents{}
+	for it, err := range c.Items(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		v, err := versionOf(it)
+		if err != nil {
+			return nil, fmt.Errorf("%s of %q: payload %.40q: %w", name, it.Key, it.Payload, err)
+		}
+		want := featureItem(it.Key, v)
+		if name == codes {
+			want = codeItem(it.Key, v)
+		}
+		if !vectors {
+			want.Vectors = nil
+		}
+		if diff := differs(want, it); diff != "" {
+			return nil, fmt.Errorf("%s of %q: %s", name, it.Key, diff)
+		}
+		found[it.Key] = v
+	}
+	return found, nil
 }
 
 // loaded returns the loads that are there, whole.

@@ -1,5 +1,6 @@
-// Package killtest kills processes that write to a database, again and again, and looks
-// at what they leave behind. Its tests run their own binary as the process to kill, which
+// Package killtest kills processes that write to a database, and back it up, prune its
+// backups, restore them and make checkpoints of it, again and again, and looks at what they
+// leave behind. Its tests run their own binary as the process to kill, which
 // tells through a pipe what it is about to do and, before it goes on, what has been
 // acknowledged.
 //

@@ -53,25 +53,32 @@ func testKills(t *testing.T, few int, noSync bool) {
 	const writers = 3
 	b := newBook(writers, noSync)
 	random := rand.New(rand.NewPCG(*seed, uint64(few)))
-	lost, wanted := 0, map[string]int{}
+	lost, during := 0, map[string]int{}
 	start := time.Now()
 	for i := range n {
 		in, err := json.Marshal(order{Dir: dir, Seed: random.Uint64(), NoSync: noSync, Writers: writers, Next: b.next()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		during, err := killOne(string(in), random, b.hear)
+		going, err := killOne(string(in), random, noSync, b.hear)
 		if err != nil {
 			t.Fatalf("process %d (-seed %d): %v", i, *seed, err)
 		}
-		wanted[during]++
+		for _, what := range going {
+			during[what]++
+		}
+		b.copies.end(b)
 		missing, err := lookAt(ctx, dir, b, random, i%10 == 9)
+		if err == nil {
+			err = b.copies.look(ctx, dir, random, i%7 == 3)
+		}
 		if err != nil {
-			t.Fatalf("after kill %d (-seed %d), %s was going on: %v", i, *seed, during, err)
+			t.Fatalf("after kill %d (-seed %d), %v was going on: %v", i, *seed, going, err)
 		}
 		lost += missing
 		if i%50 == 49 {
-			t.Logf("%d kills, %d operations acknowledged, %d lost, %d KiB, %s", i+1, b.acked, lost, size(t, dir)>>10, time.Since(start).Round(time.Second))
+			t.Logf("%d kills, %d operations acknowledged, %d lost, %d KiB, backups %d KiB, %s",
+				i+1, b.acked, lost, size(t, dir)>>10, size(t, repositoryOf(dir))>>10, time.Since(start).Round(time.Second))
 		}
 	}
 	if lost > 0 && !noSync {
@@ -80,33 +87,48 @@ func testKills(t *testing.T, few int, noSync bool) {
 	if n > 50 && size(t, dir) > 256<<20 {
 		t.Errorf("the folder has grown to %d MiB", size(t, dir)>>20)
 	}
-	t.Logf("%d kills (%v), %d operations acknowledged, %d of them lost, %d KiB", n, wanted, b.acked, lost, size(t, dir)>>10)
+	left, err := leftovers(ctx, repositoryOf(dir))
+	if err != nil || len(left) > 0 {
+		t.Errorf("after a prune, left of killed backups and prunes is %.5q, %v", left, err)
+	}
+	if n > 50 && size(t, repositoryOf(dir)) > 64<<20 {
+		t.Errorf("%d backups take %d MiB", len(b.copies.backups), size(t, repositoryOf(dir))>>20)
+	}
+	t.Logf("%d kills (%v), %d operations acknowledged, %d of them lost, %d KiB", n, during, b.acked, lost, size(t, dir)>>10)
+	t.Logf("%d backups completed, %d of them restored, %d checkpoints and restored folders checked, %d KiB",
+		b.copies.backedUp, b.copies.restored, b.copies.checked, size(t, repositoryOf(dir))>>10)
 }
 
 // killOne starts a process, listens to it and kills it some time. It returns what else
 // than writing was going on.
-func killOne(in string, random *rand.Rand, hear func(line)) (during string, err error) {
+func killOne(in string, random *rand.Rand, noSync bool, hear func(line)) (during []string, err error) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), orderVariable+"="+in)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", err
+		return nil, err
 	}
 	// After so many lines and a moment, the process is killed, wherever it is by then.
 	after, moment := 2+random.IntN(160), time.Duration(random.IntN(4000))*time.Microsecond
-	if random.IntN(8) == 0 {
+	switch random.IntN(8) {
+	case 0:
 		after = random.IntN(2) // while it opens the database
+	case 1:
+		after *= 4 // when it has made some backups
+	}
+	if noSync && after > 2 {
+		after *= 6 // which are so many more lines there
 	}
 	kill := func() { time.AfterFunc(moment, func() { _ = cmd.Process.Kill() }) }
 	if after == 0 {
 		kill()
 	}
-	during = "opening"
+	going, copying := "opening", ""
 	var gaveUp string
 	err = lines(bufio.NewReader(out), func(l line) {
 		if after--; after == 0 {
@@ -116,9 +138,13 @@ func killOne(in string, random *rand.Rand, hear func(line)) (during string, err 
 		case l.Err != "":
 			gaveUp = l.Err
 		case l.Who == spaces && l.Op != nil:
-			during = l.Op.Kind
+			going = l.Op.Kind
 		case l.Who == spaces:
-			during = "nothing"
+			going = ""
+		case l.Who == archivist && l.Op != nil:
+			copying = l.Op.Kind
+		case l.Who == archivist:
+			copying = ""
 		}
 		if l.Err == "" {
 			hear(l)
@@ -126,6 +152,7 @@ func killOne(in string, random *rand.Rand, hear func(line)) (during string, err 
 	})
 	_ = cmd.Process.Kill() // where it has closed the pipe itself
 	_ = cmd.Wait()         // says that it was killed
+	during = slices.DeleteFunc([]string{going, copying}, func(s string) bool { return s == "" })
 	switch {
 	case gaveUp != "":
 		return during, fmt.Errorf("it gave up: %s", gaveUp)

@@ -30,7 +30,7 @@ const orderVariable = "FDDHDB_KILLTEST_ORDER"
 
 // A line is what that process tells.
 type line struct {
-	Who  int // a writer, or the one that changes spaces
+	Who  int // a writer, the one that changes spaces, or the one that makes copies
 	Op   *operation
 	Done *result // of the operation that this one began last
 	Err  string  // it gives up
@@ -39,11 +39,15 @@ type line struct {
 // An operation is told before it begins.
 type operation struct {
 	N    int    // numbers of a writer ascend
-	Kind string // of changes: "batch", "put", "merge" or "delete"; or of spaces
+	Kind string // of changes: "batch", "put", "merge" or "delete"; or of spaces, or of copies
 
 	Changes []change `json:",omitempty"`
 	Space   uint32   `json:",omitempty"`
 	Load    int      `json:",omitempty"`
+
+	Dir        string `json:",omitempty"` // of a copy, beside the database
+	Collection string `json:",omitempty"` // the only one of a copy
+	IndexOnly  bool   `json:",omitempty"`
 }
 
 type change struct {
@@ -57,9 +61,13 @@ type result struct {
 	Space    uint32 // that is new, or active now
 	Active   bool
 	Revision uint32
+	ID       string // of a backup
 }
 
-const spaces = -1 // Who changes spaces
+const (
+	spaces    = -1 // Who changes spaces
+	archivist = -2 // Who makes copies
+)
 
 // A worker works until it is killed.
 type worker struct {
@@ -103,7 +111,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if w.there, err = read(ctx, w.d); err != nil {
+	if w.there, err = read(ctx, w.d, true); err != nil {
 		return err
 	}
 	w.tell(line{Who: spaces, Done: &result{}})
@@ -112,6 +120,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 		go func() { failed <- w.write(ctx, i) }()
 	}
 	go func() { failed <- w.changeSpaces(ctx) }()
+	go func() { failed <- w.makeCopies(ctx) }()
 	return <-failed
 }
 

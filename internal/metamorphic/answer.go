@@ -68,7 +68,7 @@ func (c *collection) find(q *Query, encode func(space uint32, from string, x []f
 			a.hits = append(a.hits, ranked{key, row, code, distance(code, a.code), score(a.z, code), sp.ages[code]})
 		}
 	}
-	if q.Rerank == "features" && (a.vector == nil || having == 0 && (matching > 0 || q.Where == nil && len(c.order) == 0)) {
+	if q.Rerank == "features" && (c.indexOnly || a.vector == nil || having == 0 && (matching > 0 || q.Where == nil && len(c.order) == 0)) {
 		return nil, db.ErrInvalid
 	}
 	a.exact = a.z == nil && sp.ages != nil && !c.loose
@@ -95,7 +95,7 @@ func (c *collection) start(a *answer, q *Query, encode func(space uint32, from s
 		return db.ErrInvalid
 	case q.Vector != nil:
 		x = vectorOf(c.modality(q.From), *q.Vector)
-	default:
+	case !c.indexOnly:
 		x = c.items[q.Key].vectors[q.From]
 	}
 	if x == nil {

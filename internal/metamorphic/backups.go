@@ -10,12 +10,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// A kept is a backup, and what was in the database when it was made.
+// A kept is a backup, and what must be in it.
 type kept struct {
-	id        string
-	w         *world
-	only      string // collection; all where empty
-	indexOnly bool
+	duplicate
+	id   string
+	kind backupKind
+}
+
+// A backupKind is that of the backups among which a prune keeps the newest.
+type backupKind struct {
+	database, only string
+	indexOnly      bool
 }
 
 // repository returns the store of the backups.
@@ -31,23 +36,20 @@ func (h *history) backup(op *Op) error {
 	if err != nil {
 		return err
 	}
-	m, err := h.d.Backup(h.ctx, store, db.BackupOptions{Collection: op.In, IndexOnly: op.IndexOnly, Compress: op.Seed%2 == 1})
-	if op.In != "" && h.now.collections[op.In] == nil {
-		return expect(err, db.ErrNotFound)
-	}
+	made, err := h.duplicate(op)
 	if err != nil {
 		return err
 	}
-	b := &kept{id: m.ID, w: h.now.fork(), only: op.In, indexOnly: op.IndexOnly}
-	if h.learns() { // as for a snapshot
-		for name := range h.now.collections {
-			b.w.edit(name)
-		}
+	m, err := h.d.Backup(h.ctx, store, db.BackupOptions{Collection: op.In, IndexOnly: op.IndexOnly, Compress: op.Seed%2 == 1})
+	switch {
+	case h.now.format < db.FormatIdentity:
+		return expect(err, db.ErrFormat)
+	case op.In != "" && h.now.collections[op.In] == nil:
+		return expect(err, db.ErrNotFound)
+	case err != nil:
+		return err
 	}
-	if op.In != "" {
-		b.w.collections = map[string]*collection{op.In: b.w.collections[op.In]}
-	}
-	h.backups[op.Name] = b
+	h.backups[op.Name] = &kept{*made, m.ID, backupKind{m.Database, op.In, op.IndexOnly}}
 	h.backupOrder = append(h.backupOrder, op.Name)
 	return h.listed(store)
 }
@@ -83,16 +85,11 @@ func (h *history) prune(op *Op) error {
 	if _, err := backup.Prune(h.ctx, store, backup.PruneOptions{Keep: op.N}); err != nil {
 		return err
 	}
-	type kind struct {
-		only      string
-		indexOnly bool
-	}
-	seen := map[kind]int{}
+	seen := map[backupKind]int{}
 	var left []string
 	for _, name := range slices.Backward(h.backupOrder) {
-		b := h.backups[name]
-		k := kind{only: b.only, indexOnly: b.indexOnly}
-		if seen[k]++; op.N > 0 && seen[k] > op.N {
+		kind := h.backups[name].kind
+		if seen[kind]++; op.N > 0 && seen[kind] > op.N {
 			delete(h.backups, name)
 			continue
 		}
@@ -115,7 +112,7 @@ func (h *history) prune(op *Op) error {
 }
 
 // restore makes a database of a backup and compares it. With Pinned the history goes on
-// with that one.
+// with that one; with Keep the present one stays, as a copy.
 func (h *history) restore(op *Op) error {
 	b := h.backups[op.Name]
 	if b == nil {
@@ -125,91 +122,24 @@ func (h *history) restore(op *Op) error {
 	if err != nil {
 		return err
 	}
-	h.restored++
-	name := fmt.Sprint("restored", h.restored)
+	name := h.newFolder()
 	dir, o := h.dbOptions(name)
 	if _, err := db.Restore(h.ctx, store, dir, o, db.RestoreOptions{ID: b.id, SkipVerify: op.Seed%2 == 1}); err != nil {
 		return err
 	}
-	if op.Pinned && b.only == "" && !b.indexOnly {
-		return h.adopt(name, b.w)
+	made := b.duplicate
+	made.folder = name
+	if op.Pinned {
+		return h.adopt(&made, op.Keep)
 	}
-	return errors.Join(h.checkCopy(name, b), h.remove(name))
-}
-
-// adopt goes on with the database in another folder, which has to be a world.
-func (h *history) adopt(name string, w *world) error {
-	old := h.name
-	if err := h.close(); err != nil {
-		return err
-	}
-	if err := h.remove(old); err != nil {
-		return err
-	}
-	h.name, h.now, h.past = name, w.fork(), nil
-	for _, c := range h.now.collections {
-		for _, sp := range c.spaces {
-			sp.free = true
-		}
-	}
-	h.cursors = map[string]*place{}
-	if err := h.open(nil); err != nil {
-		return err
-	}
-	if err := h.checkAll(nil); err != nil {
-		return err
-	}
-	var err error
-	h.now.sequence, err = h.sequence()
-	return err
-}
-
-// checkCopy opens the database in a folder and compares it with what it has to be.
-func (h *history) checkCopy(name string, b *kept) error {
-	dir, o := h.dbOptions(name)
-	o.UpdateItems, o.MustExist = 0, true
-	d, err := db.Open(dir, o)
-	if err != nil {
-		return err
-	}
-	other := &history{ctx: h.ctx, options: h.options, d: d, now: b.w}
-	other.options.UpdateItems = 0
-	if b.indexOnly {
-		err = other.checkIndexOnly()
-	} else {
-		err = other.checkAll(nil)
-	}
-	if err == nil {
-		err = other.verify(nil)
-	}
-	return errors.Join(err, d.Close())
-}
-
-// checkIndexOnly compares what is left without features and payloads.
-func (h *history) checkIndexOnly() error {
-	for name, c := range h.now.collections {
-		handle, err := h.d.Collection(name)
-		if err != nil {
-			return err
-		}
-		if n, err := handle.Count(); err != nil || n != len(c.items) {
-			return fmt.Errorf("%d items of collection %q, want %d: %w", n, name, len(c.items), err)
-		}
-		for _, sp := range c.spaces {
-			in, err := handle.InSpace(sp.number)
-			if err == nil {
-				err = h.checkCodes(c, sp, in)
-			}
-			if err != nil {
-				return fmt.Errorf("collection %q, space %d: %w", name, sp.number, err)
-			}
-		}
-	}
-	return nil
+	return errors.Join(h.checkCopy(&made, op.Seed), h.remove(name))
 }
 
 // laneBackup is a backup while others write; what is in it is looked at afterwards.
 func (h *history) laneBackup(lanes [][]laneStep, progress []progress) (func() error, error) {
+	if h.now.format < db.FormatIdentity {
+		return nil, nil
+	}
 	store, err := backup.Folder(filepath.Join(h.dir, "lanes"))
 	if err != nil {
 		return nil, err
@@ -224,8 +154,7 @@ func (h *history) laneBackup(lanes [][]laneStep, progress []progress) (func() er
 	}
 	before := h.now
 	return func() error {
-		h.restored++
-		name := fmt.Sprint("restored", h.restored)
+		name := h.newFolder()
 		dir, o := h.dbOptions(name)
 		_, err := db.Restore(h.ctx, store, dir, o, db.RestoreOptions{ID: m.ID, SkipVerify: true})
 		if err == nil {

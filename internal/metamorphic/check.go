@@ -37,6 +37,9 @@ func (h *history) checkCollection(c *collection, handle *db.Collection) error {
 	if n, err := handle.Count(); err != nil || n != len(c.items) {
 		return wrong(err, "%d items counted, want %d", n, len(c.items))
 	}
+	if s, err := handle.Schema(); err != nil || s.IndexOnly != c.indexOnly {
+		return wrong(err, "index-only: %v, want %v", s.IndexOnly, c.indexOnly)
+	}
 	labels, err := handle.Labels()
 	if err != nil {
 		return err

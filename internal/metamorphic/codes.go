@@ -125,6 +125,12 @@ func (c *collection) sameContent(it *item, got *db.Item) error {
 	if a, b := slices.Sorted(slices.Values(got.Labels)), slices.Sorted(slices.Values(it.labels)); !slices.Equal(a, b) {
 		return fmt.Errorf("labels %q, want %q", a, b)
 	}
+	if c.indexOnly {
+		if has := slices.Sorted(maps.Keys(it.vectors)); len(got.Vectors)+len(got.Sparse) != 0 || !slices.Equal(slices.Sorted(slices.Values(got.Modalities)), has) {
+			return fmt.Errorf("vectors %v, %v, and modalities %q of an index-only collection, want %q", got.Vectors, got.Sparse, got.Modalities, has)
+		}
+		return nil
+	}
 	if len(got.Vectors)+len(got.Sparse) != len(it.vectors) {
 		return fmt.Errorf("%d and %d vectors, want %d", len(got.Vectors), len(got.Sparse), len(it.vectors))
 	}

@@ -13,6 +13,13 @@
 // the model knows with which error the operation ends, or it is passed over. So every
 // part of a program is a program, and a history that fails can be shrunk.
 //
+// A history may go on with another database than the one that it began with: what has been
+// restored of a backup, a checkpoint, what a repair has made after damage that takes
+// nothing away which nothing else says, and what has been upgraded from the first format.
+// The present one is left beside it, and may be gone back to. A copy may be of one
+// collection, or index-only; it must answer as the original did. What is opened for reading
+// only, or index-only, must refuse every change and show everything.
+//
 // What is known of the codes of a learned collection without trusting what stores them:
 // items with the same known labels have the same code, for good; an item without has the
 // one that Encode made of its vectors when it was written. With the codes that items

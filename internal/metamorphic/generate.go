@@ -24,7 +24,9 @@ type generator struct {
 	spaces  map[string][]string // names, by collection
 	open    []string            // snapshots
 	backups []string
+	copies  []string
 	cursors []string
+	due     []dueOp
 	made    int    // names
 	keys    int    // how many different ones
 	prefix  string // of the keys of a lane
@@ -54,7 +56,7 @@ func Generate(seed uint64, profile Profile) *Program {
 		}
 	}
 	for len(g.p.Ops) < profile.Ops {
-		g.add(g.one())
+		g.add(g.next())
 	}
 	return g.p
 }
@@ -119,9 +121,9 @@ func (g *generator) options() Options {
 
 // life returns an operation on the whole database.
 func (g *generator) life() Op {
-	switch n := g.IntN(68); {
+	switch n := g.IntN(80); {
 	case n >= 60:
-		return g.backup()
+		return g.another()
 	case n < 6:
 		g.open = nil
 		op := Op{Do: "reopen"}
@@ -168,23 +170,6 @@ func (g *generator) life() Op {
 		return Op{Do: "deletewhere", In: g.collection(), Where: g.expr(g.collection(), 2)}
 	}
 	return g.together()
-}
-
-// backup returns an operation on backups.
-func (g *generator) backup() Op {
-	switch n := g.IntN(10); {
-	case n < 5 || len(g.backups) == 0:
-		op := Op{Do: "backup", Name: g.name("b"), Seed: g.Uint64N(2)}
-		g.backups = append(g.backups, op.Name)
-		return op
-	case n < 8:
-		op := Op{Do: "restore", Name: pick(g, g.backups), Pinned: g.chance(2), Seed: g.Uint64N(2)}
-		if op.Pinned {
-			g.open = nil
-		}
-		return op
-	}
-	return Op{Do: "prune", N: g.IntN(4)}
 }
 
 func (g *generator) release() Op {
@@ -236,8 +221,12 @@ func (g *generator) together() Op {
 		case 3:
 			lane = append(lane, g.reindex(name))
 		}
-		lane = append(lane, Op{Do: pick(g, []string{"compact", "verify", "backup"})})
-		op.Lanes = append(op.Lanes, lane)
+		last := Op{Do: pick(g, []string{"compact", "verify", "backup", "checkpoint"})}
+		if last.Do == "checkpoint" {
+			last.Name = g.name("c")
+			last.In, last.IndexOnly = g.part()
+		}
+		op.Lanes = append(op.Lanes, append(lane, last))
 	}
 	return op
 }

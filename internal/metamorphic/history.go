@@ -78,7 +78,9 @@ type history struct {
 
 	backups     map[string]*kept
 	backupOrder []string // the oldest first
-	restored    int      // databases so far
+	copies      map[string]*duplicate
+	folders     int               // that have been given names so far
+	untouched   map[string]string // footprint of a database that is open for reading only
 }
 
 // opTime is how long one operation may take; one that takes longer hangs.
@@ -97,8 +99,9 @@ func Run(p *Program) (counts Counts, err error) {
 	}
 	defer os.RemoveAll(dir)
 	h := &history{
-		options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}},
-		snapshots: map[string]*moment{}, cursors: map[string]*place{}, counts: Counts{}, backups: map[string]*kept{},
+		options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}, format: db.NewestFormat},
+		snapshots: map[string]*moment{}, cursors: map[string]*place{}, counts: Counts{},
+		backups: map[string]*kept{}, copies: map[string]*duplicate{},
 	}
 	if !p.Options.Disk {
 		h.mem = vfs.NewCrashableMem()
@@ -134,7 +137,7 @@ func (h *history) step(op *Op) (err error) {
 	}()
 	n := h.counts[op.Do]
 	n[0]++
-	if err = do(h, op); err == nil {
+	if err = h.refused(op, do(h, op)); err == nil {
 		n[1]++
 	}
 	if err = passed(err); err == nil {
@@ -163,6 +166,8 @@ func init() {
 		"compact": (*history).compact, "index": (*history).index, "verify": (*history).verify,
 		"cancelled": (*history).cancelled,
 		"backup":    (*history).backup, "prune": (*history).prune, "restore": (*history).restore,
+		"checkpoint": (*history).checkpoint, "switch": (*history).switchTo, "discard": (*history).discard,
+		"repair": (*history).repair, "age": (*history).age, "upgrade": (*history).upgrade,
 		"reopen": (*history).reopen, "crash": (*history).crash,
 	}
 }
@@ -173,7 +178,7 @@ func expect(got, want error) error {
 	case want == nil && got != nil:
 		return got
 	case want != nil && !errors.Is(got, want):
-		return fmt.Errorf("the error is %v, not %v", got, want)
+		return fmt.Errorf("the error is %w, not %v", got, want)
 	case want != nil:
 		return errPassed
 	}
@@ -193,7 +198,7 @@ func wrong(err error, format string, args ...any) error {
 func (h *history) dbOptions(name string) (dir string, o *db.Options) {
 	o = &db.Options{
 		NoSync: h.options.NoSync, CacheBytes: h.options.CacheBytes, IndexCacheBytes: h.options.IndexCacheBytes,
-		KeyCacheBytes: h.options.KeyCacheBytes, UpdateItems: h.options.UpdateItems,
+		KeyCacheBytes: h.options.KeyCacheBytes, UpdateItems: h.options.UpdateItems, ReadOnly: h.options.ReadOnly,
 	}
 	if h.mem == nil {
 		return filepath.Join(h.dir, name), o
@@ -202,19 +207,45 @@ func (h *history) dbOptions(name string) (dir string, o *db.Options) {
 	return name, o
 }
 
-// remove deletes a folder that held a database.
-func (h *history) remove(name string) error {
+// folder returns where the files of a database are.
+func (h *history) folder(name string) (vfs.FS, string) {
 	dir, o := h.dbOptions(name)
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	return o.FS.RemoveAll(dir)
+	return o.FS, dir
+}
+
+// newFolder returns the name of a folder that there is not yet, nor ever was.
+func (h *history) newFolder() string {
+	h.folders++
+	return fmt.Sprint("db", h.folders)
+}
+
+// remove deletes a folder that held a database.
+func (h *history) remove(name string) error {
+	fsys, dir := h.folder(name)
+	return fsys.RemoveAll(dir)
 }
 
 func (h *history) open(*Op) (err error) {
 	dir, o := h.dbOptions(h.name)
-	h.d, err = db.Open(dir, o)
-	return err
+	h.untouched = nil
+	if o.ReadOnly {
+		if h.untouched, err = h.footprint(); err != nil {
+			return err
+		}
+	}
+	if h.d, err = db.Open(dir, o); err != nil {
+		return err
+	}
+	if format := h.d.Format(); format != h.now.format {
+		return fmt.Errorf("it has format %d, want %d", format, h.now.format)
+	}
+	if r := h.d.Recovery(); r.Missing() > 0 || len(r.Losses) > 0 || r.Problem != "" {
+		return fmt.Errorf("recovery: %+v", r)
+	}
+	return nil
 }
 
 // sequence returns the number of the last commit.
@@ -244,7 +275,7 @@ func (h *history) close() error {
 	}
 	d := h.d
 	h.d = nil
-	return d.Close()
+	return errors.Join(d.Close(), h.stayed())
 }
 
 // end checks everything, once more after opening again.
@@ -262,7 +293,7 @@ func (h *history) end(*Op) error {
 }
 
 // learns reports whether projections change in the background.
-func (h *history) learns() bool { return h.options.UpdateItems > 0 }
+func (h *history) learns() bool { return h.options.UpdateItems > 0 && !h.options.ReadOnly }
 
 // commit makes a world the present one. With synced it cannot be lost any more.
 func (h *history) commit(next *world, synced bool) error {

@@ -109,7 +109,7 @@ func (c *cut) compare(h *history, d *db.DB, lanes [][]laneStep) error {
 		}
 		var last error
 		possible := func(w *world) bool {
-			last = keys.same(w, got)
+			last = keys.same(h.now, w, got)
 			return last == nil
 		}
 		if !slices.ContainsFunc(worlds[c.least[l]:c.most[l]+1], possible) {
@@ -123,24 +123,27 @@ func (c *cut) compare(h *history, d *db.DB, lanes [][]laneStep) error {
 				others.add(name, key)
 			}
 		}
-		if err := others.same(h.now, got); err != nil {
+		if err := others.same(h.now, h.now, got); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// same compares items with those of a world.
-func (t touched) same(w *world, got map[string]map[string]*db.Item) error {
+// same compares items with those of a world, as far as the collections of seen have them.
+func (t touched) same(seen, w *world, got map[string]map[string]*db.Item) error {
 	for name, keys := range t {
-		c := w.collections[name]
+		as, c := seen.collections[name], w.collections[name]
+		if as == nil {
+			continue // it is no part of the copy
+		}
 		for _, key := range keys {
 			want, is := c.items[key], got[name][key]
 			if (want == nil) != (is == nil) {
 				return fmt.Errorf("collection %q: item %q is there: %v, want %v", name, key, is != nil, want != nil)
 			}
 			if want != nil {
-				if err := c.sameContent(want, is); err != nil {
+				if err := as.sameContent(want, is); err != nil {
 					return fmt.Errorf("collection %q: item %q: %w", name, key, err)
 				}
 			}

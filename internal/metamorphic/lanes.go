@@ -25,6 +25,9 @@ type laneStep struct {
 
 // together carries out the lanes, each in a goroutine.
 func (h *history) together(op *Op) error {
+	if !h.writable() {
+		return errPassed
+	}
 	next, t := h.now.fork(), touched{}
 	lanes := make([][]laneStep, len(op.Lanes))
 	for i, ops := range op.Lanes {
@@ -163,6 +166,8 @@ func (h *history) lane(s laneStep, lanes [][]laneStep, progress []progress) (the
 		return h.laneLearns(s.op)
 	case "backup":
 		return h.laneBackup(lanes, progress)
+	case "checkpoint":
+		return h.laneCheckpoint(s.op, lanes, progress)
 	case "compact":
 		return nil, h.d.Compact(h.ctx)
 	case "verify":

@@ -99,6 +99,9 @@ func (h *history) cancelled(op *Op) error {
 	if err != nil {
 		return err
 	}
+	if !h.writable() {
+		return errPassed
+	}
 	ctx, cancel := context.WithCancel(h.ctx)
 	cancel()
 	second := func(_ any, err error) error { return err }
@@ -131,13 +134,21 @@ func (h *history) cancelled(op *Op) error {
 }
 
 func (h *history) verify(*Op) error {
+	return nothingFound(func(found func(db.Finding) error) error {
+		_, err := h.d.Verify(h.ctx, db.VerifyOptions{Deep: true}, found)
+		return err
+	})
+}
+
+// nothingFound makes an error of what is found.
+func nothingFound(look func(found func(db.Finding) error) error) error {
 	var findings []string
-	_, err := h.d.Verify(h.ctx, db.VerifyOptions{Deep: true}, func(f db.Finding) error {
+	err := look(func(f db.Finding) error {
 		findings = append(findings, f.String())
 		return nil
 	})
 	if err == nil && len(findings) > 0 {
-		err = fmt.Errorf("verify finds %d: %s", len(findings), findings[:min(3, len(findings))])
+		err = fmt.Errorf("%d findings: %s", len(findings), findings[:min(3, len(findings))])
 	}
 	return err
 }

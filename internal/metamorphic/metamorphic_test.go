@@ -92,8 +92,8 @@ func most(a, b int) int {
 // Whatever is done, in any order and with any options, the database is what the model
 // says.
 func TestHistories(t *testing.T) {
-	counts := carryOut(t, most(6000, 250), false)
-	if counts.All() < 6000 {
+	counts := carryOut(t, most(5400, 250), false)
+	if counts.All() < 5400 {
 		return
 	}
 	for do := range verbs {

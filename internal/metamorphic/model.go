@@ -14,6 +14,7 @@ import (
 type world struct {
 	collections map[string]*collection
 	sequence    uint64 // of the commit that made it, where writes are not synced
+	format      int    // of the database
 }
 
 // fork returns a copy that may be changed.
@@ -21,7 +22,7 @@ func (w *world) fork() *world {
 	for _, c := range w.collections {
 		c.shared = true
 	}
-	return &world{collections: maps.Clone(w.collections)}
+	return &world{collections: maps.Clone(w.collections), format: w.format}
 }
 
 // edit returns the collection of that name to be changed, nil where there is none.
@@ -53,6 +54,7 @@ type collection struct {
 	// labels, may be others than counted here; fresh: and have not been looked up yet.
 	loose, fresh bool
 	shared       bool // by several worlds
+	indexOnly    bool // the database has not the vectors of its items
 }
 
 // An item is what is kept under a key. It does not change.

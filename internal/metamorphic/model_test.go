@@ -139,3 +139,37 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		}
 	}
 }
+
+// A part of a world is a world of its own: of one collection, and without vectors where it is
+// index-only, but not of collections of given codes, which have none.
+func TestPartsOfWorlds(t *testing.T) {
+	code := uint64(3)
+	w := &world{format: 1, collections: map[string]*collection{
+		"a": newCollection("a", &Schema{Bits: 16}), "b": newCollection("b", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}}),
+	}}
+	w.edit("a").put("k", &Item{Code: &code}, false)
+	w.edit("b").put("k", &Item{Vectors: map[string]uint64{"image": 1}}, false)
+	only, without := w.part("b", false), w.part("", true)
+	if !slices.Equal(names(only), []string{"b"}) || only.collections["b"].indexOnly || only.format != 1 {
+		t.Errorf("%+v", only)
+	}
+	if !slices.Equal(names(without), []string{"a", "b"}) || without.collections["a"].indexOnly || !without.collections["b"].indexOnly {
+		t.Errorf("%+v", without)
+	}
+	without.edit("b").delete("k")
+	if w.collections["b"].indexOnly || w.collections["b"].items["k"] == nil || only.collections["b"].items["k"] == nil {
+		t.Error("a part changes the whole")
+	}
+
+	h := &history{now: without}
+	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false, "create": false, "get": false} {
+		if got := h.refuses(&Op{Do: do, In: "b"}); got != want || h.refuses(&Op{Do: do, In: "a"}) {
+			t.Errorf("%s of an index-only collection is refused: %v", do, got)
+		}
+		h.options.ReadOnly = true
+		if got := h.refuses(&Op{Do: do, In: "a"}); got != (do != "get") {
+			t.Errorf("%s, opened for reading only, is refused: %v", do, got)
+		}
+		h.options.ReadOnly = false
+	}
+}

@@ -24,6 +24,7 @@ type Options struct {
 	IndexCacheBytes int64 `json:"index_cache_bytes,omitempty"`
 	KeyCacheBytes   int64 `json:"key_cache_bytes,omitempty"`
 	UpdateItems     int   `json:"update_items,omitempty"`
+	ReadOnly        bool  `json:"read_only,omitempty"`
 }
 
 // An Op is one operation. Do says which, and with that which other fields matter.
@@ -55,7 +56,9 @@ type Op struct {
 	Percent int       `json:"percent,omitempty"` // of what is not synced that survives a crash
 	Options *Options  `json:"options,omitempty"` // to open with
 
-	IndexOnly bool `json:"index_only,omitempty"` // of backup: without features and payloads
+	IndexOnly bool   `json:"index_only,omitempty"` // of backup and checkpoint: without vectors
+	Keep      string `json:"keep,omitempty"`       // of restore: the name of the copy that the present database becomes
+	Damage    string `json:"damage,omitempty"`     // of repair; see damages
 }
 
 // An Item is what is put or merged.

@@ -55,6 +55,7 @@ func (s *shrinker) options() {
 		func(o *Options) { o.IndexCacheBytes = 0 },
 		func(o *Options) { o.KeyCacheBytes = 0 },
 		func(o *Options) { o.UpdateItems = 0 },
+		func(o *Options) { o.ReadOnly = false },
 	} {
 		o := s.best.Options
 		if simpler(&o); o != s.best.Options {
@@ -139,6 +140,14 @@ func (s *shrinker) simpler(now func() Op, with func(Op) *Program) {
 		func(op *Op) { op.At = "" },
 		func(op *Op) { op.Where = nil },
 		func(op *Op) { op.Options = nil },
+		func(op *Op) { op.IndexOnly = false },
+		func(op *Op) { op.Damage = "" },
+		func(op *Op) { op.Crash = false },
+		func(op *Op) {
+			if op.Do == "backup" || op.Do == "checkpoint" {
+				op.In = ""
+			}
+		},
 		func(op *Op) { op.Keys = op.Keys[:min(1, len(op.Keys))] },
 		func(op *Op) { op.Queries = op.Queries[:min(1, len(op.Queries))] },
 		func(op *Op) { op.N = min(op.N, 1) },

@@ -1,0 +1,191 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+// faultyRepository is where the backups are, beside the database.
+const faultyRepository = "backups"
+
+func (l *spacesLife) backups() backup.Store { return vfsStore{l.fs, faultyRepository} }
+
+// copyingCases are of what makes a database of another, and of what makes a damaged one
+// sound and an old one new.
+func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
+	backedUp := closed.CrashClone(vfs.CrashCloneCfg{})
+	l := &spacesLife{fs: backedUp}
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	state, err := stateOf(l.d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []string
+	for _, opt := range []BackupOptions{{Collection: "main"}, {}, {}} {
+		made = append(made, mustBackup(t, l.d, l.backups(), opt).ID)
+	}
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	indexOnly := lifeState{items: state.items, active: state.active, revisions: state.revisions}
+	backsUp := func(opt BackupOptions) func(l *spacesLife) error {
+		return func(l *spacesLife) error {
+			if err := l.c.Put(ctx, &Item{Key: "k1"}); err != nil { // which was there
+				return err
+			}
+			_, err := l.d.Backup(ctx, l.backups(), opt)
+			return err
+		}
+	}
+	checkpoints := func(opt CheckpointOptions) func(l *spacesLife) error {
+		return func(l *spacesLife) error { return l.d.Checkpoint(ctx, "copy", opt) }
+	}
+	p := smallPatient(t)
+	damaged := p.fs.(*vfs.MemFS)
+	old := vfs.NewCrashableMem()
+	unpackFolder(t, old, "db", goldens(t)[MinFormat])
+	listing := func(t *testing.T, fsys vfs.FS) string {
+		d := mustOpen(t, "db", &Options{FS: fsys, ReadOnly: true})
+		defer mustClose(t, d)
+		return goldenListing(t, d)
+	}
+	inOld := listing(t, old)
+	return []faultyCase{
+		{name: "back up", base: backedUp, arm: true, do: backsUp(BackupOptions{}), left: backupsLeft(made, "", state)},
+		{name: "back up the index", base: backedUp, arm: true, do: backsUp(BackupOptions{IndexOnly: true}), left: backupsLeft(made, "", indexOnly)},
+		{name: "prune", base: backedUp, do: func(l *spacesLife) error {
+			_, err := backup.Prune(ctx, l.backups(), backup.PruneOptions{Keep: 1})
+			return err
+		}, left: backupsLeft(made, made[1], state)},
+		{name: "restore", base: backedUp, do: func(l *spacesLife) error {
+			_, err := Restore(ctx, l.backups(), "copy", &Options{FS: l.fs, CacheBytes: 1}, RestoreOptions{ID: made[2]})
+			return err
+		}, left: copyLeft(state, func(fsys vfs.FS) error {
+			_, err := Restore(ctx, vfsStore{fsys, faultyRepository}, "copy", &Options{FS: fsys}, RestoreOptions{ID: made[2]})
+			return err
+		})},
+		{name: "checkpoint", base: closed, arm: true, do: checkpoints(CheckpointOptions{}),
+			left: copyLeft(state, func(fsys vfs.FS) error { return checkpointOf(fsys, CheckpointOptions{}) })},
+		{name: "checkpoint of the index", base: closed, arm: true, do: checkpoints(CheckpointOptions{IndexOnly: true}),
+			left: copyLeft(indexOnly, func(fsys vfs.FS) error { return checkpointOf(fsys, CheckpointOptions{IndexOnly: true}) })},
+		{name: "repair", base: damaged, do: func(l *spacesLife) error { return repairLosingNothing(l.fs) },
+			left: func(t *testing.T, label string, fsys vfs.FS, _ error) {
+				if err := repairLosingNothing(fsys); err != nil {
+					t.Fatal(label, ": and again: ", err)
+				}
+				q := *p
+				q.t, q.fs = t, fsys
+				q.sameStored(label, q.sound(label, nil))
+			}},
+		{name: "upgrade", base: old, do: func(l *spacesLife) error {
+			_, _, err := Upgrade(ctx, "db", &Options{FS: l.fs, CacheBytes: 1}, nil)
+			return err
+		}, left: func(t *testing.T, label string, fsys vfs.FS, err error) {
+			format, _, perr := PendingMigrations("db", &Options{FS: fsys})
+			if perr != nil || format != MinFormat && format != NewestFormat || err == nil && format != NewestFormat {
+				t.Fatalf("%s: %v: format %d, %v", label, err, format, perr)
+			}
+			if _, to, err := Upgrade(ctx, "db", &Options{FS: fsys}, nil); err != nil || to != NewestFormat {
+				t.Fatalf("%s: and again: format %d, %v", label, to, err)
+			}
+			if got := listing(t, fsys); got != inOld {
+				t.Fatalf("%s: there is\n%s, and was\n%s", label, got, inOld)
+			}
+		}},
+	}
+}
+
+func checkpointOf(fsys vfs.FS, opt CheckpointOptions) error {
+	d, err := Open("db", &Options{FS: fsys, MustExist: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Checkpoint(ctx, "copy", opt), d.Close())
+}
+
+func repairLosingNothing(fsys vfs.FS) error {
+	_, err := Repair(ctx, "db", &Options{FS: fsys, CacheBytes: 1}, RepairOptions{}, func(f Finding) error { return errors.New(f.String()) })
+	return err
+}
+
+// copyLeft returns a function that checks that a folder "copy" is the whole or none, and
+// that making it again gives it.
+func copyLeft(want lifeState, again func(vfs.FS) error) func(*testing.T, string, vfs.FS, error) {
+	return func(t *testing.T, label string, fsys vfs.FS, err error) {
+		t.Helper()
+		opts := &Options{FS: fsys, MustExist: true}
+		d, oerr := Open("copy", opts)
+		if errors.Is(oerr, ErrNotDatabase) && err != nil {
+			if err := again(fsys); err != nil {
+				t.Fatal(label, ": and again: ", err)
+			}
+			d, oerr = Open("copy", opts)
+		}
+		if oerr != nil {
+			t.Fatalf("%s: %v; and the copy: %v", label, err, oerr)
+		}
+		checkWhole(t, label, d, want)
+	}
+}
+
+// checkWhole checks a copy, and closes it.
+func checkWhole(t *testing.T, label string, d *DB, want lifeState) {
+	t.Helper()
+	defer mustClose(t, d)
+	s, err := stateOf(d)
+	if err == nil && !s.between(want, want) {
+		err = fmt.Errorf("%+v, and it is to be %+v", s, want)
+	}
+	if err == nil {
+		_, err = d.Verify(ctx, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })
+	}
+	if err != nil {
+		t.Fatal(label, ": the copy: ", err)
+	}
+}
+
+// backupsLeft returns a function that checks that those that were completed are there, but
+// for one that may have been deleted, or has to be if nothing has failed; that none of them
+// is damaged; and that the newest, which may have come, is whole.
+func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T, string, vfs.FS, error) {
+	return func(t *testing.T, label string, fsys vfs.FS, err error) {
+		t.Helper()
+		store := vfsStore{fsys, faultyRepository}
+		all, lerr := backup.List(ctx, store)
+		if lerr != nil {
+			t.Fatal(label, ": ", lerr)
+		}
+		var ids []string
+		for _, m := range all {
+			ids = append(ids, m.ID)
+		}
+		for _, id := range made {
+			if is := slices.Contains(ids, id); !is && id != deleted || is && id == deleted && err == nil {
+				t.Fatalf("%s: %v; there are %q, and were %q", label, err, ids, made)
+			}
+		}
+		newest := ids[len(ids)-1]
+		if come := !slices.Contains(made, newest); come && deleted != "" || !come && deleted == "" && err == nil || len(ids) > len(made)+1 {
+			t.Fatalf("%s: %v; there are %q, and were %q", label, err, ids, made)
+		}
+		if _, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
+			t.Fatal(label, ": ", err)
+		}
+		if _, err := Restore(ctx, store, "copy", &Options{FS: fsys}, RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
+			t.Fatal(label, ": ", err)
+		}
+		d, oerr := Open("copy", &Options{FS: fsys, MustExist: true})
+		if oerr != nil {
+			t.Fatal(label, ": ", oerr)
+		}
+		checkWhole(t, label, d, want)
+	}
+}

@@ -1,0 +1,132 @@
+package metamorphic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// refused takes over that a database which is open for reading only, or a collection that is
+// index-only, refuses what an operation would change. err is what the operation has come
+// to by the model, which knows nothing of that.
+func (h *history) refused(op *Op, err error) error {
+	if h.d == nil || !h.refuses(op) {
+		return err
+	}
+	switch {
+	case errors.Is(err, db.ErrReadOnly):
+		return errPassed
+	case err == nil:
+		return fmt.Errorf("it is done, and should be refused: %w", db.ErrReadOnly)
+	}
+	return err // something else is wrong with it
+}
+
+// refuses reports whether a change cannot be made, whatever it is.
+func (h *history) refuses(op *Op) bool {
+	changesItems := slices.Contains([]string{"put", "merge", "putif", "fill", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision"}, op.Do)
+	switch {
+	case op.Do == "batch":
+		return slices.ContainsFunc(op.Ops, func(change Op) bool { return h.refuses(&change) })
+	case changesItems:
+		c := h.now.collections[op.In]
+		return c != nil && (h.options.ReadOnly || c.indexOnly)
+	case op.Do == "expect":
+		c := h.now.collections[op.In]
+		return c != nil && (h.options.ReadOnly || c.indexOnly && !op.Absent && c.items[op.Key] != nil)
+	}
+	return h.options.ReadOnly && slices.Contains([]string{"create", "drop", "compact", "activate", "rollback", "dropspace", "pin", "backup"}, op.Do)
+}
+
+// footprint returns what is in the folder of the database, by path.
+func (h *history) footprint() (map[string]string, error) {
+	fsys, dir := h.folder(h.name)
+	out := map[string]string{}
+	var walk func(path string) error
+	walk = func(path string) error {
+		names, err := fsys.List(path)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			full := fsys.PathJoin(path, name)
+			info, err := fsys.Stat(full)
+			if err == nil && info.IsDir() {
+				out[full] = "a folder"
+				err = walk(full)
+			} else if err == nil {
+				out[full], err = contents(fsys, full)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return out, walk(dir)
+}
+
+func contents(fsys vfs.FS, path string) (string, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(f)
+	return string(b), errors.Join(err, f.Close())
+}
+
+// stayed checks that nothing has changed in a folder that was open for reading only.
+func (h *history) stayed() error {
+	if h.untouched == nil {
+		return nil
+	}
+	now, err := h.footprint()
+	if err != nil {
+		return err
+	}
+	for path, was := range h.untouched {
+		if is, ok := now[path]; !ok || is != was {
+			return fmt.Errorf("opened for reading only, %s has changed; it is still there: %v", path, ok)
+		}
+	}
+	if len(now) != len(h.untouched) {
+		return fmt.Errorf("opened for reading only, the folder has %d files, before %d", len(now), len(h.untouched))
+	}
+	return nil
+}
+
+// writable reports whether all collections can be written to.
+func (h *history) writable() bool {
+	for _, c := range h.now.collections {
+		if c.indexOnly {
+			return false
+		}
+	}
+	return !h.options.ReadOnly
+}
+
+// checkRefusals tries to write to what refuses it.
+func (h *history) checkRefusals() error {
+	for name, c := range h.now.collections {
+		if !h.options.ReadOnly && !c.indexOnly {
+			continue
+		}
+		handle, err := h.d.Collection(name)
+		if err != nil {
+			return err
+		}
+		code := uint64(1)
+		if err := handle.Put(h.ctx, c.given("refused", &Item{Code: &code})); !errors.Is(err, db.ErrReadOnly) {
+			return fmt.Errorf("collection %q: a put: %v, want %v", name, err, db.ErrReadOnly)
+		}
+		if n, err := handle.Delete(h.ctx, "refused"); !errors.Is(err, db.ErrReadOnly) {
+			return fmt.Errorf("collection %q: a deletion: %d, %v, want %v", name, n, err, db.ErrReadOnly)
+		}
+	}
+	return nil
+}

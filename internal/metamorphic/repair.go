@@ -1,0 +1,217 @@
+package metamorphic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A damage is done to the files of a database that is closed. None takes anything away that
+// nothing else says: so a repair must bring everything back.
+type damage struct {
+	kind byte // of records that are deleted
+	do   func(h *history) error
+
+	// first: of which revision a code is goes with it, so that nothing is lost only where
+	// there is no second one.
+	first bool
+}
+
+var damages = map[string]damage{
+	"":            {do: func(*history) error { return nil }},
+	"marker":      {do: func(h *history) error { return h.writeFile(db.MarkerName, "not a marker") }},
+	"no marker":   {do: (*history).removeMarker},
+	"manifest":    {do: (*history).spoilManifest},
+	"keys":        {kind: codec.KindKey},
+	"row keys":    {kind: codec.KindRowKeys},
+	"rows":        {kind: codec.KindRows},
+	"field rows":  {kind: codec.KindFieldRows},
+	"codes":       {kind: codec.KindCodes},
+	"code rows":   {kind: codec.KindCodeRows},
+	"substrings":  {kind: codec.KindSubstring},
+	"names":       {kind: codec.KindName},
+	"row codes":   {kind: codec.KindRowCodes, first: true},
+	"projections": {kind: codec.KindProjection},
+	"statistics":  {kind: codec.KindStatistics},
+	"outbox":      {kind: codec.KindOutbox},
+	"pending":     {kind: codec.KindOnlineRows},
+}
+
+// repair damages the database, or with Crash what a crash would leave of it, and has it
+// repaired: nothing may be missing then.
+func (h *history) repair(op *Op) error {
+	wound, ok := damages[op.Damage]
+	if !ok {
+		return fmt.Errorf("there is no damage %q", op.Damage)
+	}
+	if wound.first && h.revised() {
+		return errPassed
+	}
+	before, err := h.probe()
+	if err != nil {
+		return err
+	}
+	if err := h.hurt(op, &wound); err != nil {
+		return err
+	}
+	damaged, err := h.repaired(op)
+	if err != nil {
+		return err
+	}
+	if err := h.changed(h.now.format); err != nil {
+		return err
+	}
+	after, err := h.probe()
+	if err != nil {
+		return err
+	}
+	if err := sameAnswers(before, after); err != nil {
+		return err
+	}
+	if !damaged {
+		return errPassed
+	}
+	return nil
+}
+
+// hurt closes the database and damages it.
+func (h *history) hurt(op *Op, wound *damage) error {
+	crash := op.Crash && h.mem != nil && !h.options.NoSync
+	if op.Damage == "manifest" { // without one, all tables in the folder count
+		if h.options.ReadOnly || crash {
+			return errPassed
+		}
+		if err := h.d.Compact(h.ctx); err != nil {
+			return err
+		}
+	}
+	left := h.mem
+	if crash {
+		left = h.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent, RNG: newRand(op.Seed)})
+	}
+	if err := h.close(); err != nil {
+		return err
+	}
+	h.mem = left
+	if wound.do != nil {
+		return wound.do(h)
+	}
+	return h.deleteRecords(wound.kind, op.Seed, op.Percent)
+}
+
+// revised reports whether there may be a second revision of a space.
+func (h *history) revised() bool {
+	for _, c := range h.now.collections {
+		for _, sp := range c.spaces {
+			if h.learns() || sp.free || sp.revision > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// repaired has the database repaired, sometimes after a trial, and reports whether anything
+// was wrong with it.
+func (h *history) repaired(op *Op) (damaged bool, err error) {
+	dir, o := h.dbOptions(h.name)
+	o.ReadOnly = false
+	run := func(dry bool) (*db.Repairing, error) {
+		var lost []string
+		r, err := db.Repair(h.ctx, dir, o, db.RepairOptions{DryRun: dry}, func(f db.Finding) error {
+			if op.Damage != "manifest" || f.Record != "store" { // which says that nobody knows
+				lost = append(lost, f.String())
+			}
+			return nil
+		})
+		if err != nil || len(lost) > 0 {
+			return nil, wrong(err, "dry run: %v; lost are %d: %s", dry, len(lost), lost[:min(3, len(lost))])
+		}
+		return r, nil
+	}
+	var trial *db.Repairing
+	if op.Pinned {
+		if trial, err = run(true); err != nil {
+			return false, err
+		}
+	}
+	r, err := run(false)
+	if err != nil {
+		return false, err
+	}
+	if op.Damage == "" && r.Damaged || op.Damage != "" && damages[op.Damage].do != nil && !r.Damaged {
+		return false, fmt.Errorf("damaged: %v", r.Damaged)
+	}
+	items := 0
+	for _, c := range h.now.collections {
+		items += len(c.items)
+	}
+	if r.Items != items {
+		return false, fmt.Errorf("%d items after the repair, want %d", r.Items, items)
+	}
+	if trial != nil && (trial.Damaged != r.Damaged || trial.Items != r.Items || trial.CodesKept != r.CodesKept || trial.CodesMade != r.CodesMade) {
+		return false, fmt.Errorf("%+v, the trial said %+v", r, trial)
+	}
+	if r.DamagedDir != "" {
+		fsys, dir := h.folder(h.name)
+		err = fsys.RemoveAll(fsys.PathJoin(dir, r.DamagedDir))
+	}
+	return r.Damaged, err
+}
+
+// deleteRecords deletes records of a kind, so many of a hundred.
+func (h *history) deleteRecords(kind byte, seed uint64, percent int) error {
+	return h.store(func(s *pebble.DB) error {
+		it, err := s.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
+		if err != nil {
+			return err
+		}
+		random := newRand(seed)
+		b := s.NewBatch()
+		defer b.Close()
+		for ok := it.First(); ok; ok = it.Next() {
+			if random.IntN(100) < percent {
+				err = errors.Join(err, b.Delete(it.Key(), nil))
+			}
+		}
+		if err = errors.Join(err, it.Close()); err != nil {
+			return err
+		}
+		return b.Commit(pebble.Sync)
+	})
+}
+
+func (h *history) removeMarker() error {
+	fsys, dir := h.folder(h.name)
+	if err := fsys.Remove(fsys.PathJoin(dir, db.MarkerName)); err != nil {
+		return err
+	}
+	return syncFolder(fsys, dir)
+}
+
+// spoilManifest makes a store forget which tables it has.
+func (h *history) spoilManifest() error {
+	fsys, dir := h.folder(h.name)
+	store := fsys.PathJoin(dir, "store")
+	names, err := fsys.List(store)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "MANIFEST-") })
+	if len(names) == 0 {
+		return errors.New("there is no manifest")
+	}
+	f, err := fsys.Create(fsys.PathJoin(store, slices.Max(names)), vfs.WriteCategoryUnspecified) // earlier ones may be left
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte("spoilt"))
+	return errors.Join(err, f.Sync(), f.Close())
+}
