@@ -14,15 +14,24 @@ import (
 // maxStored bounds an object: a compressed one is stored only where it is smaller.
 const maxStored = pieceBytes
 
+// Coders take tens of megabytes each, which the garbage collector gets back when no backup
+// is being made or read: a program that embeds the database makes one a day.
 var (
-	encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
-		return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithWindowSize(8<<20))
-	})
+	encoders = sync.Pool{New: func() any {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
+		return coder[*zstd.Encoder]{e, err}
+	}}
 	// What a stranger has compressed cannot take more memory than a piece has bytes.
-	decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(pieceBytes), zstd.WithDecoderMaxWindow(pieceBytes))
-	})
+	decoders = sync.Pool{New: func() any {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(pieceBytes), zstd.WithDecoderMaxWindow(pieceBytes))
+		return coder[*zstd.Decoder]{d, err}
+	}}
 )
+
+type coder[T any] struct {
+	c   T
+	err error
+}
 
 // errMissing is about an object that is not there. It is an ErrDamaged.
 var errMissing = fmt.Errorf("%w: an object is missing", ErrDamaged)
@@ -32,11 +41,12 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, pieceBytes); retu
 
 // compress returns b compressed in dst; nil where that is not worth it.
 func compress(dst, b []byte) ([]byte, error) {
-	e, err := encoder()
-	if err != nil {
-		return nil, err
+	e := encoders.Get().(coder[*zstd.Encoder])
+	if e.err != nil {
+		return nil, e.err
 	}
-	dst = e.EncodeAll(b, dst[:0])
+	defer encoders.Put(e)
+	dst = e.c.EncodeAll(b, dst[:0])
 	if len(dst) > len(b)-len(b)/16 {
 		return nil, nil
 	}
@@ -77,13 +87,14 @@ func readPiece(ctx context.Context, s Store, p Piece, size int, use func([]byte)
 	}
 	b, stored = b[:n], int64(n)
 	if p.compressed() {
-		d, err := decoder()
-		if err != nil {
-			return stored, err
+		d := decoders.Get().(coder[*zstd.Decoder])
+		if d.err != nil {
+			return stored, d.err
 		}
+		defer decoders.Put(d)
 		plain := buffers.Get().(*[]byte)
 		defer buffers.Put(plain)
-		if b, err = d.DecodeAll(b, (*plain)[:0]); err != nil {
+		if b, err = d.c.DecodeAll(b, (*plain)[:0]); err != nil {
 			return stored, damaged("%s: %w", p.object(), err)
 		}
 	}
