@@ -174,7 +174,7 @@ func commitsProblem(err error) string {
 	case err == nil:
 		return ""
 	case errors.Is(err, fs.ErrNotExist):
-		return "missing"
+		return "the file " + commitsName + " is missing"
 	}
-	return "cannot be read: " + problem(err)
+	return "the file " + commitsName + " cannot be read: " + problem(err)
 }

@@ -97,8 +97,8 @@ func (d *DB) takeStock() error {
 	if i.format < FormatIdentity {
 		d.recovery = Recovery{Found: i.sequence, Promised: i.sequence}
 		if format > i.format {
-			d.recovery.Problem = olderStore(format, i.format)
-			d.opts.Logger.Warn("the latest commits may be missing", "file", MarkerName, "problem", d.recovery.Problem)
+			d.recovery.Problem = "the file " + MarkerName + " " + olderStore(format, i.format)
+			d.opts.Logger.Warn("the latest commits may be missing", "problem", d.recovery.Problem)
 		}
 		return nil
 	}
@@ -110,7 +110,7 @@ func (d *DB) takeStock() error {
 		log.Warn("the latest commits are missing", "missing", n, "found", d.recovery.Found, "promised", d.recovery.Promised)
 	}
 	if d.recovery.Problem != "" {
-		log.Warn("it is not known whether commits are missing", "file", commitsName, "problem", d.recovery.Problem)
+		log.Warn("it is not known whether commits are missing", "problem", d.recovery.Problem)
 	}
 	// A file that could not be read just now is left alone.
 	known := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrCorrupt)
@@ -130,7 +130,7 @@ func (i *identity) compare(side commitsRecord, err error) (r Recovery, next comm
 		r.Problem = commitsProblem(err)
 		return r, next
 	case side.uuid != i.uuid:
-		r.Problem = fmt.Sprintf("of another database: its UUID is %x, that of the store %x", side.uuid, i.uuid)
+		r.Problem = fmt.Sprintf("the file %s is of another database: its UUID is %x, that of the store %x", commitsName, side.uuid, i.uuid)
 		return r, next
 	}
 	r.Promised = side.sequence

@@ -18,10 +18,10 @@ func (r *repairer) beside() error {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	if _, err := readCommits(r.opts.FS, r.dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
-		return err // what it says is not to be forgotten
+	side, err := r.missing(i, "%d to %d, the latest, are missing")
+	if err != nil {
+		return err
 	}
-	side := r.missing(i, "%d to %d, the latest, are missing")
 	r.done.Damaged = side || !r.marked
 	if r.err != nil || r.opt.DryRun {
 		return r.err
@@ -40,20 +40,24 @@ func (r *repairer) beside() error {
 // missing reports what the marker and the side file say that has gone from the store.
 // Either is to be made again then: it says whether the side file is. The format is for
 // commits that have gone since the store was opened last.
-func (r *repairer) missing(i identity, format string) (side bool) {
+// An error is that of reading the side file, what it says being not to be forgotten.
+func (r *repairer) missing(i identity, format string) (side bool, err error) {
 	if r.marked && r.marker > i.format {
 		r.found(aheadOfStore(r.marker, i.format))
 		r.marked = false
 	}
 	if i.format < FormatIdentity {
-		return false
+		return false, nil
 	}
 	before := r.done.Findings
 	record, err := readCommits(r.opts.FS, r.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
+		return false, err
+	}
 	told, _ := i.compare(record, err)
 	if told.Problem != "" {
 		r.found(Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
-		return true
+		return true, nil
 	}
 	for _, l := range record.losses {
 		r.found(Finding{Record: sideFile, Problem: l.String()})
@@ -61,7 +65,7 @@ func (r *repairer) missing(i identity, format string) (side bool) {
 	if told.Missing() > 0 {
 		r.found(Finding{Record: "commits", Problem: fmt.Sprintf(format, told.Found+1, told.Promised)})
 	}
-	return r.done.Findings > before
+	return r.done.Findings > before, nil
 }
 
 // acknowledge makes the side file again, by which nothing is missing from the store.

@@ -107,7 +107,9 @@ func (m *mender) database(next uint32) error {
 		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}.at(codec.DatabaseKey(codec.RecordSequence)))
 	}
 	i.sequence = binary.BigEndian.Uint64(b)
-	m.missing(i, "of %d to %d, the latest, some or all is missing")
+	if _, err := m.missing(i, "of %d to %d, the latest, some or all is missing"); err != nil {
+		return err
+	}
 	m.identity = i
 	want := map[byte][]byte{
 		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.format)), codec.RecordSequence: b,
