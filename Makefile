@@ -79,6 +79,11 @@ check: build
 	cd internal/benchmatrix && $(GO) run . run -fddhdb ../../bin/fddhdb -out ../../bin/check.jsonl -check \
 	  -n 10000,300000 -kinds both -queries 100 -k 1,10,100 -radius 0,4,8,16 -tiers auto,scan,memory,disk,blockscan
 
+# Writes what the commands in README.md and docs print now into them.
+.PHONY: docs
+docs:
+	$(GO) test ./internal/doctest -args -update
+
 # Figures and tables of docs/EVALUATION.md, of the sets in ../shared/data: half an hour.
 figures: build
 	sh docs/eval/figures.sh bin/fddhdb ../shared/data bin/eval

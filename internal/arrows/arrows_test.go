@@ -28,6 +28,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/arrows":     {nil, nil},
 	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
 	"internal/dense":      {nil, []string{sys}},
+	"internal/doctest":    {nil, nil},
 	"internal/killtest":   {nil, nil},
 	"internal/makeset":    {[]string{"codec", "codec/vecfile", "internal/synth"}, []string{roaring}},
 	"internal/orders":     {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
@@ -36,6 +37,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/traintime":  {[]string{"codec", "codec/vecfile", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
 	"examples/stream":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense", "internal/synth"}, anything},
 	"examples/backup":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
+	"examples/photos":     {[]string{"codec", "codec/vecfile"}, []string{roaring}},
 	"examples/quickstart": {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 
 	"internal/metamorphic": {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},

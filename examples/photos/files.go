@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+)
+
+// writeRoll writes the files of some photos, whose names begin with path.
+func writeRoll(path string, photos []photo) error {
+	var image, text [][]float32
+	var labels, keys []string
+	fields := []string{"year:int:index,caption:string"}
+	for _, p := range photos {
+		image, text = append(image, p.image), append(text, p.text)
+		labels, keys = append(labels, strings.Join(p.labels, ",")), append(keys, p.key)
+		fields = append(fields, fmt.Sprintf("%d,%s", p.year, p.caption))
+	}
+	return errors.Join(
+		writeMatrix(path+"_image.npy", image),
+		writeMatrix(path+"_text.npy", text),
+		writeLines(path+"_labels.txt", labels),
+		writeLines(path+"_keys.txt", keys),
+		writeLines(path+"_fields.csv", fields))
+}
+
+func writeLines(path string, lines []string) error {
+	return os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666)
+}
+
+func writeMatrix(path string, rows [][]float32) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w, err := vecfile.NewWriter[float32](f, len(rows), len(rows[0]))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}

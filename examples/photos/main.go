@@ -1,0 +1,76 @@
+// Photos makes the files that the documents of fddhdb work with: photographs of a
+// holiday, drawn rather than taken, and what somebody has written under them.
+//
+//	go run github.com/fddhdb/fddhdb/examples/photos@latest DIR
+//	go run github.com/fddhdb/fddhdb/examples/photos@latest -ask "a dog at dusk" FILE.npy
+//
+// The first form writes to the folder DIR, each file with a row or a line a photo:
+//
+//	photos_image.npy   1,000 photos: the mean red, green and blue of a grid of 4 x 4
+//	photos_text.npy    which of the words of words.txt the caption has
+//	photos_labels.txt  where it is, the time of day, and who is in it, if anybody
+//	photos_keys.txt    the names of the files
+//	photos_fields.csv  the year, and the caption
+//
+// and the same of 200 further photos to ask with, test_*, of 300 that come later, later_*,
+// and of 100 to ask with then, latertest_*. These another camera has taken: its colours are
+// warmer and darker. The second form writes the vector of a question, as that of a caption.
+// The same files are written every time.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	err := command(os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "photos:", err)
+		os.Exit(1)
+	}
+}
+
+// command runs a command line without the name of the program.
+func command(args []string, stdout, stderr io.Writer) error {
+	f := flag.NewFlagSet("photos", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	ask := f.String("ask", "", "question: write its vector to a .npy file")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() != 1 {
+		return errors.New(`a folder is expected, photos DIR, or with -ask a file, photos -ask "a dog at dusk" FILE.npy`)
+	}
+	if *ask != "" {
+		x, unknown := textVector(*ask)
+		if len(unknown) > 0 {
+			fmt.Fprintf(stderr, "photos: no caption has these words, so they say nothing: %q\n", unknown)
+		}
+		return writeMatrix(f.Arg(0), [][]float32{x})
+	}
+	dir := f.Arg(0)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if err := writeLines(filepath.Join(dir, "words.txt"), vocabulary()); err != nil {
+		return err
+	}
+	camera := newCamera()
+	for _, roll := range []struct {
+		name   string
+		photos int
+		tint   [3]float64
+	}{{"photos", 1000, daylight}, {"test", 200, daylight}, {"later", 300, warm}, {"latertest", 100, warm}} {
+		camera.tint = roll.tint
+		if err := writeRoll(filepath.Join(dir, roll.name), camera.take(roll.photos)); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%d photos in %s\n", roll.photos, filepath.ToSlash(filepath.Join(dir, roll.name+"_*")))
+	}
+	return nil
+}
