@@ -22,7 +22,9 @@
 // each can have what finds it best.
 //
 // Labels, modalities and indexed fields filter what a search may find
-// (Query.Where); ItemsWhere, CountWhere and DeleteWhere do without a search.
+// (Query.Where); ItemsWhere, CountWhere, CountUpTo and DeleteWhere do without a search.
+//
+// Modalities and fields can be added later (Collection.Alter).
 //
 // A codes-only collection (Schema.Bits) has no model: its items bring their own
 // codes, perceptual hashes or binarised embeddings, and are searched in the

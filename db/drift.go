@@ -44,6 +44,31 @@ type ModalityDrift struct {
 	*Balance
 }
 
+// A RevisionDrift is the drift that was measured when a revision was made.
+type RevisionDrift struct {
+	Revision uint32 `json:"revision"`
+	Drift
+}
+
+// comparedDrift returns the drift of the revision that has the latest, and before it that
+// with which it is to be compared.
+func comparedDrift(revisions []*revisionDescriptor) []RevisionDrift {
+	var measured []RevisionDrift
+	for _, r := range revisions {
+		if r.Drift != nil {
+			measured = append(measured, RevisionDrift{r.Revision, *r.Drift})
+		}
+	}
+	if n := len(measured); n > 2 {
+		first := measured[0]
+		if first.Trained {
+			first = measured[1]
+		}
+		measured = []RevisionDrift{first, measured[n-1]}
+	}
+	return measured
+}
+
 const (
 	driftItems = 256 // a sample of so many is measured
 	// Of larger collections it is less, so that no more than driftCompared codes are

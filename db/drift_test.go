@@ -360,3 +360,32 @@ func TestEvenly(t *testing.T) {
 		}
 	})
 }
+
+// Stats compare the latest items that were measured with the first that came, if any did
+// before, and else with those of the training.
+func TestComparedDrift(t *testing.T) {
+	revision := func(n uint32, d *Drift) *revisionDescriptor {
+		return &revisionDescriptor{RevisionInfo: RevisionInfo{Revision: n, Drift: d}}
+	}
+	trained, came := &Drift{Trained: true}, &Drift{Items: 1}
+	for _, c := range []struct {
+		revisions []*revisionDescriptor
+		want      []uint32
+	}{
+		{nil, nil},
+		{[]*revisionDescriptor{revision(1, nil), revision(2, nil)}, nil},
+		{[]*revisionDescriptor{revision(1, trained)}, []uint32{1}},
+		{[]*revisionDescriptor{revision(1, nil), revision(2, came)}, []uint32{2}},
+		{[]*revisionDescriptor{revision(1, trained), revision(2, nil), revision(3, came)}, []uint32{1, 3}},
+		{[]*revisionDescriptor{revision(1, trained), revision(2, came), revision(3, came), revision(4, came), revision(5, nil)}, []uint32{2, 4}},
+		{[]*revisionDescriptor{revision(4, came), revision(5, came), revision(6, came)}, []uint32{4, 6}},
+	} {
+		var got []uint32
+		for _, d := range comparedDrift(c.revisions) {
+			got = append(got, d.Revision)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%d revisions: %d, want %d", len(c.revisions), got, c.want)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 // Errors to test for with errors.Is. Many come wrapped with what was being done.
 var (
 	ErrNotFound    = errors.New("fddhdb: not found")                 // no such item, space or collection
-	ErrExists      = errors.New("fddhdb: exists already")            // the collection to create, or the folder of a checkpoint
+	ErrExists      = errors.New("fddhdb: exists already")            // the collection, modality or field to add, or the folder of a checkpoint
 	ErrNotDatabase = errors.New("fddhdb: not a database")            // the folder is missing or holds something else
 	ErrClosed      = errors.New("fddhdb: database is closed")        // Close was called
 	ErrLocked      = errors.New("fddhdb: database is in use")        // by another process, or opened twice in this one

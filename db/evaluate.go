@@ -48,8 +48,8 @@ type Retrieval struct {
 // Evaluate measures every ordered pair of modalities, from those that have
 // queries to the others, over the items that have a code and the target
 // modality, by the codes that are searched for that target. A target that the
-// model knows nothing of is left out where each has codes of its own. In a
-// collection of one modality the pair is that with itself. The
+// model knows nothing of is left out where each has codes of its own. Where the model
+// knows one modality only, the pair of that with itself is measured, too. The
 // time is that of a full ranking of the collection a query; the curves of the metrics
 // add nothing that can be measured.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
@@ -141,7 +141,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 				return err
 			}
 			for to, target := range cv.Modalities {
-				if from == to && len(cv.Modalities) > 1 {
+				if from == to && len(cv.space.modalities) > 1 {
 					continue
 				}
 				r := Retrieval{From: m.Name, To: target.Name}

@@ -123,7 +123,8 @@ func (it *checked) equal(other *checked) bool {
 		slices.EqualFunc(it.fields, other.fields, sameField) && bytes.Equal(it.payload, other.payload)
 }
 
-// vector returns the vector of a modality, which may be absent.
+// vector returns the vector of a modality, the zero Vector where it is absent, or was
+// added to the collection after the item was checked.
 func (it *checked) vector(t int) model.Vector {
 	if t < len(it.vectors) {
 		return it.vectors[t]

@@ -388,7 +388,7 @@ func (g *group) put(s *collectionState, ch *change) error {
 	if ch.kind == mergeItem {
 		encs = nil
 		if st.found {
-			it = it.over(g.items[itemRow{s.ID, st.row}], len(s.Modalities))
+			it = it.over(g.items[itemRow{s.ID, st.row}])
 		}
 	}
 	row := st.row
@@ -410,10 +410,7 @@ func (g *group) put(s *collectionState, ch *change) error {
 	s.touched(row)
 
 	for t := range s.presence {
-		var x model.Vector
-		if it.vectors != nil {
-			x = it.vectors[t]
-		}
+		x := it.vector(t)
 		key := codec.FeatureKey(s.ID, row, uint16(t))
 		if x.Present() {
 			err = g.batch.Set(key, appendVector(nil, x), nil)

@@ -309,6 +309,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"delete where":     second(c.DeleteWhere(ctx, "year = 1")),
 		"get":              second(c.Get(ctx, "k1")),
 		"create":           second(d.CreateCollection(ctx, "x", pairsSchema)),
+		"alter":            c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":             d.DropCollection(ctx, "codes"),
 		"drop space":       c.Drop(ctx, 1),
 		"activate":         c.Activate(ctx, 1),

@@ -48,6 +48,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		"where":    second(c.DeleteWhere(ctx, "label = 'class1'")),
 		"batch":    b.Put(c, full[0]),
 		"labels":   is.NewBatch().RegisterLabels(c, []string{"new"}),
+		"alter":    c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"train":    second(c.Train(ctx, TrainOptions{})),
 		"update":   second(c.Update(ctx, UpdateOptions{})),
 		"reindex":  second(c.Reindex(ctx, ReindexOptions{})),
@@ -70,9 +71,13 @@ func TestIndexOnlyCollection(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	schema, err := c.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, it := range items {
 		var has []string
-		for _, m := range pairsSchema.Modalities {
+		for _, m := range schema.Modalities {
 			if full[i].Vectors[m.Name] != nil {
 				has = append(has, m.Name)
 			}

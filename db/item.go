@@ -63,7 +63,7 @@ type TargetCode struct {
 // own, safe to keep.
 type checked struct {
 	key     string
-	vectors []model.Vector // by modality, in its form; the zero Vector where absent
+	vectors []model.Vector // by modality, in its form, see vector; nil: none
 	code    codec.Code     // codes-only; nil where absent
 	labels  []string       // distinct
 	fields  []codec.Field
@@ -89,15 +89,14 @@ func (it *checked) bytes() int {
 	return n
 }
 
-// over returns the item old with what is given in it replaced.
-func (it *checked) over(old *checked, modalities int) *checked {
+// over returns the item old with what is given in it replaced. Either may have been
+// checked before modalities were added.
+func (it *checked) over(old *checked) *checked {
 	out := *old
 	out.key = it.key
 	if it.vectors != nil {
-		out.vectors = slices.Clone(old.vectors)
-		if out.vectors == nil {
-			out.vectors = make([]model.Vector, modalities)
-		}
+		out.vectors = make([]model.Vector, max(len(old.vectors), len(it.vectors)))
+		copy(out.vectors, old.vectors)
 		for t, x := range it.vectors {
 			if x.Present() {
 				out.vectors[t] = x

@@ -76,7 +76,7 @@ const loadAtOnce = 10_000
 const loadAfter = 10 * time.Millisecond
 
 // load loads the codes of all collections that have some, one after the other.
-// It works on the first view, as nothing changes in a collection before its codes
+// It works on the first view, as no item of a collection changes before its codes
 // are there.
 func (d *DB) load(ctx context.Context, v *view) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)

@@ -45,7 +45,7 @@ type Options struct {
 
 	// NoSync lets writes of items return before they are on stable storage: a
 	// crash, of the process too, may lose the latest ones, in reverse order, and
-	// never part of one. Close makes all durable. New collections, trainings,
+	// never part of one. Close makes all durable. New collections, alterations, trainings,
 	// DeleteWhere and batches of many thousand new items are synced, and with them
 	// what was written before.
 	NoSync bool

@@ -80,6 +80,7 @@ func TestFailedDatabase(t *testing.T) {
 		"delete where":     second(c.DeleteWhere(ctx, "year = 3")),
 		"bulk":             bulk(),
 		"create":           second(d.CreateCollection(ctx, "third", schema)),
+		"alter":            c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":             d.DropCollection(ctx, "other"),
 		"drop space":       c.Drop(ctx, second2),
 		"activate":         c.Activate(ctx, second2),

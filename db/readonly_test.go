@@ -130,6 +130,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"deleteWhere": second(c.DeleteWhere(ctx, "year > 0")),
 		"batch":       b.Put(c, items[1]),
 		"create":      second(d.CreateCollection(ctx, "other", pairsSchema)),
+		"alter":       c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":        d.DropCollection(ctx, "main"),
 		"drop space":  c.Drop(ctx, 2),
 		"train":       second(c.Train(ctx, TrainOptions{})),

@@ -75,6 +75,7 @@ func TestReserveIsKept(t *testing.T) {
 		"merge":   func() error { return c.Merge(ctx, items[51]) },
 		"create":  func() error { return second(d.CreateCollection(ctx, "third", pairsSchema)) },
 		"bulk":    bulk,
+		"alter":   func() error { return c.Alter(ctx, Alteration{AddFields: []Field{place}}) },
 		"train":   func() error { return second(c.Train(ctx, TrainOptions{})) },
 		"reindex": func() error { return second(c.Reindex(ctx, ReindexOptions{})) },
 		"update":  func() error { return second(c.Update(ctx, UpdateOptions{})) },

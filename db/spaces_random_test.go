@@ -30,6 +30,7 @@ type history struct {
 	bulk  bool // thousands of items come once
 	items []*Item
 
+	schema           Schema // pairsSchema, and what has been added
 	o                oracle
 	spaces           []uint32 // complete ones, ascending
 	last             uint32   // the largest number of a space that was ever seen
@@ -42,6 +43,7 @@ type history struct {
 type pastState struct {
 	snap   *Snapshot
 	o      oracle
+	schema Schema
 	active uint32
 	codes  map[string][]byte // of the active space, by key and target
 }
@@ -67,7 +69,7 @@ func (h *history) must(err error) {
 func newHistory(t testing.TB, seed uint64, bulk bool) *history {
 	h := &history{
 		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 7)), opts: &Options{FS: vfs.NewMem()}, bulk: bulk,
-		o: oracle{items: map[string]*Item{}}, items: viewItems(300, seed),
+		schema: pairsSchema, o: oracle{items: map[string]*Item{}}, items: viewItems(300, seed),
 	}
 	if seed%4 == 3 {
 		h.opts.UpdateItems = 10
@@ -103,6 +105,7 @@ func (h *history) item() *Item {
 	case 3:
 		it.Fields = map[string]any{"year": h.r.IntN(5)}
 	}
+	h.addTo(&it)
 	return &it
 }
 
@@ -122,6 +125,7 @@ func (h *history) partial() *Item {
 	default:
 		it.Vectors, it.Labels = full.Vectors, full.Labels
 	}
+	h.addTo(it)
 	return it
 }
 
@@ -143,6 +147,9 @@ func (h *history) write(changes int) {
 			h.must(b.Put(h.c, it))
 			h.o.put(it)
 		}
+		if h.r.IntN(200) == 0 { // what is in the batch was checked before
+			h.alter()
+		}
 	}
 	h.must(b.Commit(ctx))
 }
@@ -155,6 +162,9 @@ func (h *history) load() {
 		it.Key = fmt.Sprintf("b%d-%d", len(h.log), i)
 		h.must(b.Put(h.c, it))
 		h.o.put(it)
+		if i%3000 == 2999 {
+			h.alter()
+		}
 	}
 	h.must(b.Commit(ctx))
 	if b.bulk == nil {
@@ -164,7 +174,7 @@ func (h *history) load() {
 
 // train trains, while others write, or until it is told to stop.
 func (h *history) train() string {
-	opt := tinyTraining(uint64(h.r.IntN(4)), []model.Views{model.ViewsShared, model.ViewsTarget}[h.r.IntN(2)])
+	opt := h.training([]model.Views{model.ViewsShared, model.ViewsTarget}[h.r.IntN(2)])
 	opt.Activate = h.r.IntN(2) == 0
 	if h.r.IntN(4) == 0 {
 		opt.Rows = 20 + h.r.IntN(20)
@@ -310,7 +320,7 @@ func (h *history) one() string {
 		}
 		return fmt.Sprintf(what, args...)
 	}
-	switch op := h.r.IntN(48); {
+	switch op := h.r.IntN(50); {
 	case op < 14:
 		n := 1 + h.r.IntN(12)
 		h.write(n)
@@ -379,6 +389,8 @@ func (h *history) one() string {
 		h.bulk = false
 		h.load()
 		return "load"
+	case op < 48:
+		return h.alter()
 	default:
 		h.snapshot()
 		return "snapshot"
@@ -402,7 +414,7 @@ func (h *history) reopen() {
 func (h *history) snapshot() {
 	snap, err := h.d.Snapshot()
 	h.must(err)
-	s := &pastState{snap: snap, o: oracle{maps.Clone(h.o.items), slices.Clone(h.o.order)}, active: h.active}
+	s := &pastState{snap: snap, o: oracle{maps.Clone(h.o.items), slices.Clone(h.o.order)}, schema: h.schema, active: h.active}
 	s.codes = h.codes(h.c)
 	h.snapshots = append(h.snapshots, s)
 	if len(h.snapshots) > 2 {
@@ -429,6 +441,7 @@ func (h *history) checkPast(s *pastState) {
 	c, err := s.snap.Collection("main")
 	h.must(err)
 	h.checkItems(c, &s.o)
+	h.checkSchema(c, s.schema, &s.o)
 	if diff := gocmp.Diff(s.codes, h.codes(c)); diff != "" {
 		h.Fatal("codes of a snapshot: ", diff)
 	}
@@ -460,10 +473,10 @@ func (h *history) checkItems(c *Collection, o *oracle) {
 // sameItem is what cmp.Diff says, sooner, where thousands of items are compared; ints
 // come back as int64.
 func sameItem(a, b *Item) bool {
-	year := func(it *Item) string { return fmt.Sprint(it.Fields["year"]) }
+	fields := func(it *Item) string { return fmt.Sprint(it.Fields) }
 	sorted := func(x []string) []string { return slices.Compact(slices.Sorted(slices.Values(x))) }
 	return a.Key == b.Key && maps.EqualFunc(a.Vectors, b.Vectors, slices.Equal[[]float32]) && string(a.Payload) == string(b.Payload) &&
-		year(a) == year(b) && slices.Equal(sorted(a.Labels), sorted(b.Labels))
+		fields(a) == fields(b) && slices.Equal(sorted(a.Labels), sorted(b.Labels))
 }
 
 // checkSearch compares the answers in a space with a linear scan over its codes.
@@ -510,6 +523,7 @@ func (h *history) checkSearch(c *Collection, space uint32) {
 func (h *history) check() {
 	checkSpaces(h, h.d)
 	h.checkItems(h.c, &h.o)
+	h.checkSchema(h.c, h.schema, &h.o)
 	h.must(h.c.read(func(_ *view, cv *collectionView) error {
 		var ids []uint32
 		for _, sp := range cv.spaces {

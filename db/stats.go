@@ -43,6 +43,12 @@ type CollectionStats struct {
 	// there were none.
 	QueryDistances *Distances `json:"query_distances,omitempty"`
 
+	// Drift says how far the items that came last are from what the model had learned, in
+	// its last element, and in the one before it, if any, how far the first ones were that
+	// came, or else those of the training, to which any model is nearer. Nil where nothing
+	// has been measured. Collection.Spaces has that of all revisions.
+	Drift []RevisionDrift `json:"drift,omitempty"`
+
 	Spaces  int         `json:"spaces"`          // see Collection.Spaces
 	Taught  int         `json:"taught"`          // items that the projections have learned from
 	Pending int         `json:"pending"`         // items that they have not seen yet
@@ -61,7 +67,8 @@ type ViewStats struct {
 // ModalityStats says how many items have a modality.
 type ModalityStats struct {
 	Modality
-	Items int `json:"items"`
+	Items   int  `json:"items"`
+	Learned bool `json:"learned"` // the model of the space knows it
 }
 
 // Stats returns figures about the database and all its collections. The time is
@@ -109,7 +116,8 @@ func (cv *collectionView) stats() CollectionStats {
 		Spaces: len(cv.spaces), MemoryBytes: int64(cv.live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
-		s.Modalities = append(s.Modalities, ModalityStats{m, int(cv.presence[t].GetCardinality())})
+		learned := cv.space != nil && slices.Contains(cv.space.modalities, t)
+		s.Modalities = append(s.Modalities, ModalityStats{m, int(cv.presence[t].GetCardinality()), learned})
 		s.MemoryBytes += int64(cv.presence[t].GetSizeInBytes())
 	}
 	if cv.space != nil {
@@ -117,6 +125,7 @@ func (cv *collectionView) stats() CollectionStats {
 		s.CodedItems = cv.coded
 		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
 		s.Balance, s.QueryDistances = cv.balance(maxBalanced), cv.space.distances.distances()
+		s.Drift = comparedDrift(cv.revisions)
 	}
 	for i := range cv.sets {
 		set := &cv.sets[i]

@@ -75,6 +75,23 @@ func verified(t testing.TB, opts *Options) *DB {
 		t.Fatal(err)
 	}
 	checkSound(t, d, "updated, and items have come and gone")
+	// The first model does not know what has been added, the second one does.
+	err = c.Alter(ctx, Alteration{AddModalities: []Modality{{Name: "audio", Dim: 3}}, AddFields: []Field{{"place", String, true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	for i := range 40 {
+		added := &Item{Key: fmt.Sprint("k", 14+2*i), Fields: map[string]any{"place": fmt.Sprint("place ", i%3)}}
+		if i%4 > 0 {
+			added.Vectors = map[string][]float32{"audio": {float32(i % 5), float32(i), 1}}
+		}
+		b.Merge(c, added)
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	checkSound(t, d, "altered")
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 24, Anchors: 15, Views: model.ViewsTarget}})
 	putAll(t, c, items[20:30])
 	if _, err := c.Delete(ctx, "k33"); err != nil {

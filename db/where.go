@@ -65,20 +65,30 @@ func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*It
 // CountWhere returns the number of items that match the expression, see
 // Query.Where; the empty one matches all. It reads no item.
 func (c *Collection) CountWhere(ctx context.Context, where string) (int, error) {
+	return c.CountUpTo(ctx, where, math.MaxInt)
+}
+
+// CountUpTo is CountWhere that stops when it has found so many items, 1 or more; where it
+// returns as many there may be more. It looks at 65,536 rows at a time.
+func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (int, error) {
+	if limit < 1 {
+		return 0, invalid("count up to %d items: 1 or more are possible", limit)
+	}
 	n := 0
 	err := c.read(func(v *view, cv *collectionView) error {
-		rows, err := cv.matching(ctx, v.snap, where)
-		switch {
-		case err != nil:
-			return err
-		case rows == nil:
+		if where == "" {
 			n = cv.items
-		default:
-			n = int(rows.GetCardinality())
+			return nil
 		}
-		return nil
+		return cv.eachMatching(ctx, v.snap, where, func(_ uint16, found *roaring.Bitmap) bool {
+			n += int(found.GetCardinality())
+			return n < limit
+		})
 	})
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return min(n, limit), nil
 }
 
 // DeleteWhere deletes the items that match the expression, see Query.Where, all in
@@ -190,30 +200,44 @@ func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f fu
 
 // matching returns the rows that match an expression, in a bitmap of the caller's
 // own; nil for the empty one, which all match.
-//
-// It goes through the containers of live rows one by one, so that it needs no more
-// memory than one container of what the expression names, however many rows there
-// are, and what one part of an AND rules out is not looked up for the others.
 func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr string) (*roaring.Bitmap, error) {
 	if expr == "" {
 		return nil, nil
 	}
+	out := roaring.New()
+	err := cv.eachMatching(ctx, r, expr, func(container uint16, found *roaring.Bitmap) bool {
+		out.Or(roaring.AddOffset64(found, int64(container)<<16))
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// eachMatching calls f with the rows that match an expression, container by container in
+// ascending order, the low 16 bits of each; f returns false when it has had enough.
+//
+// It goes through the containers of live rows one by one, so that it needs no more
+// memory than one container of what the expression names, however many rows there
+// are, and what one part of an AND rules out is not looked up for the others.
+func (cv *collectionView) eachMatching(ctx context.Context, r pebble.Reader, expr string, f func(container uint16, found *roaring.Bitmap) bool) error {
 	parsed, err := where.Parse(expr)
 	if err != nil {
-		return nil, whereError(err)
+		return whereError(err)
 	}
 	filter, err := parsed.Check(cv)
 	if err != nil {
-		return nil, whereError(err)
+		return whereError(err)
 	}
 	rows := &whereRows{ctx: ctx, r: r, cv: cv, slices: map[int]*sliceReader{}}
-	out, err := rows.eval(filter)
+	err = rows.eval(filter, f)
 	for _, s := range rows.slices {
 		if cerr := s.it.Close(); err == nil {
 			err = readError(cerr, "rows of a field")
 		}
 	}
-	return out, err
+	return err
 }
 
 // whereError brings an error about an expression into the terms of this package.
@@ -274,23 +298,18 @@ type whereRows struct {
 	slices    map[int]*sliceReader // by field
 }
 
-// eval evaluates the filter container by container.
-func (w *whereRows) eval(filter *where.Filter) (*roaring.Bitmap, error) {
-	out := roaring.New()
+// eval evaluates the filter container by container, until f returns false.
+func (w *whereRows) eval(filter *where.Filter, f func(container uint16, found *roaring.Bitmap) bool) error {
 	for it := w.cv.live.Iterator(); it.HasNext(); {
 		w.container = uint16(it.PeekNext() >> 16)
 		w.live = w.part(w.cv.live)
 		found, err := filter.Eval(w)
-		if err != nil {
-			return nil, err
-		}
-		out.Or(roaring.AddOffset64(found, int64(w.container)<<16))
-		if w.container == math.MaxUint16 {
-			break
+		if err != nil || !f(w.container, found) || w.container == math.MaxUint16 {
+			return err
 		}
 		it.AdvanceIfNeeded((uint32(w.container) + 1) << 16)
 	}
-	return out, nil
+	return nil
 }
 
 // part returns the container of a set of rows.

@@ -65,6 +65,13 @@ func BenchmarkWhere(b *testing.B) {
 			b.ReportMetric(float64(n), "rows")
 		})
 	}
+	b.Run("up to 10", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := c.CountUpTo(ctx, "label = 'label 3' AND year >= 2010 AND price < 100", 10); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("search", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := c.Search(ctx, Query{Code: make([]byte, 8), Where: "label = 'label 3' AND year >= 2010"}); err != nil {

@@ -22,6 +22,10 @@ type damage struct {
 	// first: of which revision a code is goes with it, so that nothing is lost only where
 	// there is no second one.
 	first bool
+
+	// features: which modalities an item has goes with it, so that nothing is lost only where
+	// its vectors are stored, too.
+	features bool
 }
 
 var damages = map[string]damage{
@@ -31,7 +35,7 @@ var damages = map[string]damage{
 	"manifest":    {do: (*history).spoilManifest},
 	"keys":        {kind: codec.KindKey},
 	"row keys":    {kind: codec.KindRowKeys},
-	"rows":        {kind: codec.KindRows},
+	"rows":        {kind: codec.KindRows, features: true},
 	"field rows":  {kind: codec.KindFieldRows},
 	"codes":       {kind: codec.KindCodes},
 	"code rows":   {kind: codec.KindCodeRows},
@@ -51,7 +55,7 @@ func (h *history) repair(op *Op) error {
 	if !ok {
 		return fmt.Errorf("there is no damage %q", op.Damage)
 	}
-	if wound.first && h.revised() {
+	if wound.first && h.revised() || wound.features && h.withoutFeatures() {
 		return errPassed
 	}
 	before, err := h.probe()
@@ -113,6 +117,16 @@ func (h *history) revised() bool {
 			if h.learns() || sp.free || sp.revision > 1 {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// withoutFeatures reports whether there is an index-only collection.
+func (h *history) withoutFeatures() bool {
+	for _, c := range h.now.collections {
+		if c.indexOnly {
+			return true
 		}
 	}
 	return false

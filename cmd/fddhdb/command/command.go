@@ -117,7 +117,7 @@ func rootCommand(e *env) *cobra.Command {
 		&cobra.Group{ID: groupFuture, Title: "Not built yet:"},
 	)
 	root.AddCommand(
-		initCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
+		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
 		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e),
 		updateCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, newBenchTarget), compactCommand(e),

@@ -136,7 +136,7 @@ func TestContract(t *testing.T) {
 		"backups":     "json",
 		"restore":     "json id before database skip-verify",
 		"prune":       "json keep dry-run",
-		"alter":       "",
+		"alter":       "collection json add-modality add-field",
 		"repair":      "json dry-run",
 		"upgrade":     "json dry-run",
 		"explore":     "",

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -8,20 +10,31 @@ import (
 
 func countCommand(e *env) *cobra.Command {
 	var o common
+	var limit int
 	var where whereFlag
 	cmd := &cobra.Command{
 		Use:     "count DIR",
 		Short:   "Count the items",
 		GroupID: groupLook,
-		Long:    "Count prints how many items a collection has, or how many match --where.",
+		Long: prose(`
+			Count prints how many items a collection has, or how many match --where. With
+			--limit N it stops when it has found N, where that saves time, and prints N at
+			most: whether there are so many is known sooner than how many there are.`),
 		Example: example(`
 			fddhdb count wiki.db
 			fddhdb count wiki.db --where "label = 'art' AND has(image)"
+			fddhdb count wiki.db --where "year >= 2020" --limit 1
 			fddhdb count wiki.db --collection hashes --json`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			most := math.MaxInt
+			if cmd.Flags().Changed("limit") {
+				if most = limit; limit < 1 {
+					return usageErrorf("--limit %d: 1 or more items are possible", limit)
+				}
+			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				n, err := c.CountWhere(cmd.Context(), where.expr)
+				n, err := c.CountUpTo(cmd.Context(), where.expr, most)
 				if err != nil {
 					return where.wrap(err)
 				}
@@ -35,6 +48,6 @@ func countCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	where.register(cmd)
-	futureFlag(cmd, "limit", "N", "stop counting at so many", "")
+	cmd.Flags().IntVar(&limit, "limit", 0, "stop counting at `N` items (default: all)")
 	return cmd
 }

@@ -10,7 +10,7 @@ func deleteCommand(e *env) *cobra.Command {
 	var o common
 	var where whereFlag
 	cmd := &cobra.Command{
-		Use:     "delete DIR KEY...",
+		Use:     "delete DIR (KEY... | --where EXPR)",
 		Short:   "Delete items by their keys or by what they are",
 		GroupID: groupItems,
 		Long: prose(`

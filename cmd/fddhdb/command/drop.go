@@ -10,7 +10,7 @@ func dropCommand(e *env) *cobra.Command {
 	var o common
 	var space spaceFlag
 	cmd := &cobra.Command{
-		Use:     "drop DIR --space N | --collection NAME",
+		Use:     "drop DIR (--space N | --collection NAME)",
 		Short:   "Delete a space of codes, or a collection",
 		GroupID: groupSpaces,
 		Long: prose(`

@@ -105,10 +105,6 @@ func flagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		flag, cause := invalid.GetFlag(), errors.Unwrap(invalid)
-		var future *notBuiltError
-		if errors.As(cause, &future) {
-			return usageErrorf("%s: %w", dashed(flag), future)
-		}
 		var number *strconv.NumError
 		if errors.As(cause, &number) {
 			cause = fmt.Errorf("not %s", valueKinds[flag.Value.Type()])

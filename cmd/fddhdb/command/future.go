@@ -1,42 +1,16 @@
 package command
 
-import (
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-)
+import "github.com/spf13/cobra"
 
 // A notBuiltError is about a part of the contract that later releases will have.
 type notBuiltError struct{ instead string }
 
-func (e *notBuiltError) Error() string {
-	if e.instead == "" {
-		return "not built yet"
-	}
-	return "not built yet: " + e.instead
-}
-
-// futureFlag registers a flag of the contract that is not built yet. instead, if
-// not empty, says what to do meanwhile.
-func futureFlag(cmd *cobra.Command, name, value, what, instead string) {
-	f := cmd.Flags().VarPF(&futureValue{value, instead}, name, "", what+" (not built yet)")
-	if value == "bool" {
-		f.NoOptDefVal = "true"
-	}
-}
-
-type futureValue struct{ kind, instead string }
-
-func (v *futureValue) String() string   { return "" }
-func (v *futureValue) Type() string     { return v.kind }
-func (v *futureValue) Set(string) error { return &notBuiltError{v.instead} }
-
-var _ pflag.Value = (*futureValue)(nil)
+func (e *notBuiltError) Error() string { return "not built yet: " + e.instead }
 
 // futureCommands are the verbs of the contract that are not built yet.
 func futureCommands() []*cobra.Command {
 	var cmds []*cobra.Command
 	for _, verb := range []struct{ use, short string }{
-		{"alter DIR", "Add modalities and fields to a collection"},
 		{"explore DIR", "Look at a database in the browser"},
 	} {
 		cmds = append(cmds, &cobra.Command{

@@ -32,7 +32,7 @@ func initCommand(e *env) *cobra.Command {
 			multiple of 8 from 8 to 4096, and there is nothing to train.
 
 			Fields are typed values beside the vectors. Those marked :index are the ones
-			that filters will be able to use.`),
+			that filters can use. Alter adds modalities and fields later.`),
 		Example: example(`
 			fddhdb init wiki.db --modality image:128 --modality text:10
 			fddhdb init news.db --modality image:512 --modality text:30000:sparse
@@ -85,7 +85,7 @@ func createCollection(cmd *cobra.Command, d *db.DB, name string, schema db.Schem
 	return c, err
 }
 
-// schemaJSON is what init prints.
+// schemaJSON is what init and alter print.
 type schemaJSON struct {
 	Collection string        `json:"collection"`
 	Modalities []db.Modality `json:"modalities"`

@@ -117,8 +117,11 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		pairs = append(pairs, [2]string{"index-only", "a copy without vectors: it can be searched, and not written to"})
 	}
 	for _, m := range s.Modalities {
-		pairs = append(pairs, [2]string{"modality", fmt.Sprintf("%s, %s, in %s", m.Name,
-			plural(m.Dim, "dimension", "dimensions"), plural(m.Items, "item", "items"))})
+		text := fmt.Sprintf("%s, %s, in %s", m.Name, plural(m.Dim, "dimension", "dimensions"), plural(m.Items, "item", "items"))
+		if s.Trained && !m.Learned {
+			text += ", unknown to the model"
+		}
+		pairs = append(pairs, [2]string{"modality", text})
 	}
 	for _, f := range s.Fields {
 		text := fmt.Sprintf("%s, %s", f.Name, f.Type)

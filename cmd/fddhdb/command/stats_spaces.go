@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
@@ -21,7 +20,7 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) [][2]string {
 		}
 		pairs = append(pairs, [2]string{"space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)})
 		pairs = append(pairs, [2]string{"learned", fmt.Sprintf("from %s, %s pending", plural(sp.Taught, "item", "items"), thousands(sp.Pending))})
-		pairs = append(pairs, driftPairs(s.Modalities, sp.Revisions)...)
+		pairs = append(pairs, driftPairs(s)...)
 	}
 	if len(others) > 0 {
 		pairs = append(pairs, [2]string{"other spaces", strings.Join(others, "; ")})
@@ -29,38 +28,32 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) [][2]string {
 	return pairs
 }
 
-// driftPairs compares the items that came last with the first ones that came, or where
-// these are the same with those of the training, to which any model is nearer.
-func driftPairs(modalities []db.ModalityStats, revisions []db.RevisionInfo) [][2]string {
-	measured := slices.DeleteFunc(slices.Clone(revisions), func(r db.RevisionInfo) bool { return r.Drift == nil })
-	if len(measured) == 0 {
+// driftPairs compares the items that came last with the first ones.
+func driftPairs(s *db.CollectionStats) [][2]string {
+	if len(s.Drift) == 0 {
 		return nil
 	}
-	last := measured[len(measured)-1]
-	first := measured[0]
-	if len(measured) > 2 && first.Drift.Trained {
-		first = measured[1]
-	}
+	first, last := &s.Drift[0], &s.Drift[len(s.Drift)-1]
 	var pairs [][2]string
-	for _, m := range modalities {
-		d, known := last.Drift.Modalities[m.Name]
+	for _, m := range s.Modalities {
+		d, known := last.Modalities[m.Name]
 		if !known {
 			continue
 		}
-		text := revisionName(&last) + ": " + driftText(d)
-		if before, known := first.Drift.Modalities[m.Name]; known && first.Revision != last.Revision {
-			text += "; " + revisionName(&first) + ": " + driftText(before)
+		text := revisionName(last) + ": " + driftText(d)
+		if before, known := first.Modalities[m.Name]; known && first != last {
+			text += "; " + revisionName(first) + ": " + driftText(before)
 		}
 		pairs = append(pairs, [2]string{"drift of " + m.Name, text})
 	}
 	return pairs
 }
 
-func revisionName(r *db.RevisionInfo) string {
-	if r.Drift.Trained {
+func revisionName(d *db.RevisionDrift) string {
+	if d.Trained {
 		return "training"
 	}
-	return fmt.Sprintf("revision %d", r.Revision)
+	return fmt.Sprintf("revision %d", d.Revision)
 }
 
 func driftText(d db.ModalityDrift) string {

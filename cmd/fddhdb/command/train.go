@@ -133,7 +133,7 @@ func (o *trainOptions) registerSettings(cmd *cobra.Command) {
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
 	f.IntVar(&o.Start, "start", 0, "random start `N` of the codes, from 1 (default: chosen)")
 	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
-	f.StringVar(&o.method, "method", "auto", "`HOW` those are learned: auto, labels, joint or paper; auto is labels")
+	f.StringVar(&o.method, "method", "auto", "`HOW` the codes of labels are learned: auto, labels, joint or paper; auto is labels")
 	f.Var(&o.features, "features", "features of a modality: raw, zscore, hellinger, log, l2 or hellinger-l2 (default: chosen)")
 	f.Var(&o.kinds, "map", "map of a modality (default: chosen)")
 	f.Var(&o.gamma, "gamma", "ridge of a modality (default: chosen); repeat it for each")

@@ -33,7 +33,6 @@ func verifyCommand(e *env) *cobra.Command {
 			damaged or an older copy took the place of the store, are a finding, and a
 			warning of every verb, until --acknowledge says that this is known.
 
-
 			Given where backups are kept, a URL or a folder, it reads everything that backups
 			need from there, compares it with its checksums, and says what is missing or
 			damaged. Whether what is in a backup is sound is checked when it is restored.

@@ -1,0 +1,76 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func alterCommand(e *env) *cobra.Command {
+	var o common
+	var modalities modalityList
+	var fields fieldList
+	cmd := &cobra.Command{
+		Use:     "alter DIR (--add-modality NAME:DIM... | --add-field NAME:TYPE...)",
+		Short:   "Add modalities and fields to a collection",
+		GroupID: groupItems,
+		Long: prose(`
+			Alter adds to what the items of a collection may hold: modalities, in a learned
+			collection, and fields. All are added in one commit, or none. What is there
+			stays as it is: nothing can be taken away, and dimensions and types do not
+			change.
+
+			Items that are there lack what has been added: import --merge gives it to them
+			(put replaces an item whole). Fields with :index can be filtered by at once. A
+			new modality counts for codes, and can be searched from, when a training has
+			seen labelled items that have it; until then searches go on with the modalities
+			that the model knows, and stats says which it does not.`),
+		Example: example(`
+			fddhdb alter wiki.db --add-field year:int:index --add-field title:string
+			fddhdb alter wiki.db --add-modality audio:512
+			fddhdb import wiki.db --merge --vectors audio=audio.npy --ids ids.txt
+			fddhdb train wiki.db --activate`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(modalities.list)+len(fields.list) == 0 {
+				return usageErrorf("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added")
+			}
+			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				err := c.Alter(cmd.Context(), db.Alteration{AddModalities: modalities.list, AddFields: fields.list})
+				if err != nil {
+					return err
+				}
+				schema, err := c.Schema()
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return e.printJSON(newSchemaJSON(c.Name(), schema))
+				}
+				e.printf("altered collection %s in %s: %s\n", c.Name(), args[0], describeSchema(schema))
+				return e.noteUnlearned(args[0], c, modalities.list)
+			})
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().Var(&modalities, "add-modality", "a kind of vectors to add and its number of dimensions; repeat it for each")
+	cmd.Flags().Var(&fields, "add-field", "a field to add and its type: string, int, float or bool; repeat it for each")
+	return cmd
+}
+
+// noteUnlearned says that the model of a collection that is trained does not know what has
+// been added.
+func (e *env) noteUnlearned(dir string, c *db.Collection, added []db.Modality) error {
+	s, err := c.Stats()
+	if err != nil || !s.Trained || len(added) == 0 {
+		return err
+	}
+	var names []string
+	for _, m := range added {
+		names = append(names, m.Name)
+	}
+	e.printf("the model does not know %s: when labelled items have it, fddhdb train %s learns it\n", strings.Join(names, ", "), dir)
+	return nil
+}

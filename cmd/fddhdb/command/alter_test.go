@@ -1,0 +1,30 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+func TestAlter(t *testing.T) {
+	f := newFixture(t, 30, true)
+	out := must(t, "alter", f.db, "--add-modality", "audio:3", "--add-field", "year:int:index")
+	if !strings.Contains(out, "audio (3 dimensions), field year (int, indexed)") || !strings.Contains(out, "the model does not know audio: ") {
+		t.Error(out)
+	}
+	if out = must(t, "alter", f.db, "--add-field", "note:string"); strings.Contains(out, "model") {
+		t.Error(out)
+	}
+	var s schemaJSON
+	mustJSON(t, &s, "alter", f.db, "--add-field", "seen:bool", "--json")
+	if n := len(s.Modalities); s.Collection != "main" || s.Modalities[n-1] != (db.Modality{Name: "audio", Dim: 3}) || len(s.Fields) != 3 || s.Bits != nil {
+		t.Errorf("%+v", s)
+	}
+	if code, _, stderr := do(t, "alter", f.db, "--add-field", "year:int"); code != exitFailed || !strings.Contains(stderr, `exists already: field "year"`) {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+	if code, _, stderr := do(t, "alter", f.db); code != exitUsage || !strings.Contains(stderr, "alter needs --add-modality") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+}

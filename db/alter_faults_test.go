@@ -1,0 +1,184 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// An alteredState is what tells how far the steps below have come.
+type alteredState struct {
+	modalities, fields int
+	heard              int // items with a vector of audio
+}
+
+func alteredStateOf(t testing.TB, c *Collection) alteredState {
+	t.Helper()
+	schema := mustSchema(t, c)
+	s := alteredState{modalities: len(schema.Modalities), fields: len(schema.Fields)}
+	if s.modalities > len(pairsSchema.Modalities) {
+		var err error
+		if s.heard, err = c.CountWhere(ctx, "has(audio)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// alterSteps alter a collection, use what has been added, and alter it again.
+var alterSteps = []func(c *Collection) error{
+	func(c *Collection) error {
+		return c.Alter(ctx, Alteration{AddModalities: []Modality{audio}, AddFields: []Field{place}})
+	},
+	func(c *Collection) error {
+		return c.Merge(ctx, &Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}})
+	},
+	func(c *Collection) error {
+		return c.Alter(ctx, Alteration{AddFields: []Field{{Name: "note", Type: String}, {Name: "rank", Type: Int, Indexed: true}}})
+	},
+	func(c *Collection) error { return c.db.Close() },
+}
+
+// alterBase fills and trains a collection.
+func alterBase(t testing.TB, opts *Options) (*DB, *Collection) {
+	t.Helper()
+	d := mustOpen(t, "db", opts)
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, viewItems(40, 4))
+	mustTrain(t, c, tinyTraining(1, model.ViewsTarget))
+	if err := d.WaitForIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return d, c
+}
+
+// checkAltered opens what is left, and checks that it is one of two states and that it
+// can be worked with.
+func checkAltered(t testing.TB, what string, fsys vfs.FS, before, after alteredState) {
+	t.Helper()
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	defer mustClose(t, d)
+	c := mustCollection(t, d, "main")
+	got := alteredStateOf(t, c)
+	if got != before && got != after {
+		t.Fatalf("%s: %+v, before it was %+v, and is to be %+v", what, got, before, after)
+	}
+	for _, step := range alterSteps[:3] {
+		if err := step(c); err != nil && !errors.Is(err, ErrExists) {
+			t.Fatalf("%s: afterwards: %v", what, err)
+		}
+	}
+	if n, err := c.CountWhere(ctx, "place = 'Bern'"); n != 1 || err != nil {
+		t.Fatalf("%s: %d items, %v", what, n, err)
+	}
+	if err := inconsistency(d); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Whichever write to a file fails, once or from then on for ever, a collection has been
+// altered whole or not at all, and has where that was acknowledged.
+func TestEveryFailedWriteOfAlter(t *testing.T) {
+	base := vfs.NewCrashableMem()
+	d, _ := alterBase(t, &Options{FS: base})
+	mustClose(t, d)
+	for _, forever := range []bool{false, true} {
+		for k := 0; ; k++ {
+			mem := vfs.NewMem()
+			if _, err := vfs.Clone(base, mem, "db", "db"); err != nil {
+				t.Fatal(err)
+			}
+			fail := &failOnce{k: k, forever: forever}
+			fail.off.Store(true)
+			d := mustOpen(t, "db", &Options{FS: errorfs.Wrap(mem, fail)})
+			c := mustCollection(t, d, "main")
+			if err := d.WaitForIndex(ctx); err != nil {
+				t.Fatal(err)
+			}
+			before := alteredStateOf(t, c)
+			after := before
+			fail.off.Store(false)
+			var err error
+			for i, step := range alterSteps {
+				what := fmt.Sprintf("write %d fails, and those after it: %v, step %d", k, forever, i)
+				if err = step(c); err == nil && i < len(alterSteps)-1 {
+					before = alteredStateOf(t, c)
+				}
+				after = before
+				if err == nil {
+					continue
+				}
+				if !errors.Is(err, ErrFailed) && !errors.Is(err, errInjected) {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if i < len(alterSteps)-1 {
+					if now := alteredStateOf(t, c); now != before {
+						t.Fatalf("%s: %v, and readers see %+v, not %+v", what, err, now, before)
+					}
+					after = afterStep(before, i)
+					_ = d.Close()
+				}
+				break
+			}
+			hit := fail.hit()
+			fail.off.Store(true)
+			checkAltered(t, fmt.Sprintf("write %d fails, and those after it: %v: %v", k, forever, err), mem, before, after)
+			if !hit {
+				if err != nil || k < 8 {
+					t.Errorf("%d writes, %v", k, err)
+				}
+				t.Logf("%d writes failed in turn, and those after them: %v", k, forever)
+				break
+			}
+		}
+	}
+}
+
+// afterStep returns the state after a step.
+func afterStep(s alteredState, step int) alteredState {
+	switch step {
+	case 0:
+		s.modalities, s.fields = s.modalities+1, s.fields+1
+	case 1:
+		s.heard++
+	case 2:
+		s.fields += 2
+	}
+	return s
+}
+
+// A machine that stops while a collection is altered leaves it as it was or altered.
+func TestCrashesAroundAlter(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		cr := newCrasher()
+		_, c := alterBase(t, &Options{FS: errorfs.Wrap(cr.mem, cr), NoSync: noSync})
+		states := []alteredState{alteredStateOf(t, c)}
+		for i, step := range alterSteps {
+			cr.begin(i, fmt.Sprintf("NoSync %v, step %d", noSync, i), 1)
+			if err := step(c); err != nil {
+				t.Fatal(err)
+			}
+			cr.begin(i, "", 0)
+			states = append(states, afterStep(states[i], i))
+		}
+		for _, crash := range cr.crashes {
+			before := states[crash.step]
+			if noSync && crash.step == 2 {
+				before.heard = 0 // that was not synced; the second alteration makes it durable
+			}
+			checkAltered(t, crash.what, crash.fs, before, states[crash.step+1])
+		}
+		if len(cr.crashes) < 8 {
+			t.Errorf("%d crashes", len(cr.crashes))
+		}
+		t.Logf("NoSync %v: %d crashes", noSync, len(cr.crashes))
+	}
+}

@@ -1,0 +1,63 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// A count that has a limit ends there: what comes after is not even read.
+func TestCountUpTo(t *testing.T) {
+	longTest(t)
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
+	defer mustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 1<<16 + 10
+	b := d.NewBatch()
+	for i := range n {
+		it := &Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}}
+		if i%2 == 1 {
+			it.Labels = []string{"odd"}
+		}
+		b.Put(c, it)
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int{1, 7, n/2 - 1, n / 2, n/2 + 1, n, 2 * n} {
+		for where, matches := range map[string]int{"": n, "label = 'odd'": n / 2, "label = 'even'": 0} {
+			if got, err := c.CountUpTo(ctx, where, limit); err != nil || got != min(matches, limit) {
+				t.Errorf("%q up to %d: %d, %v", where, limit, got, err)
+			}
+		}
+	}
+	for _, limit := range []int{0, -1} {
+		if _, err := c.CountUpTo(ctx, "", limit); !errors.Is(err, ErrInvalid) {
+			t.Errorf("up to %d: %v", limit, err)
+		}
+	}
+	if _, err := c.CountUpTo(ctx, "year = 1", 1); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+	if err := d.store.Set(codec.RowsKey(c.id, codec.SetLabel, 0, 1), []byte("damage"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
+		t.Fatal(err)
+	}
+	if got, err := c.CountUpTo(ctx, "label = 'odd'", 1<<15); err != nil || got != 1<<15 {
+		t.Errorf("%d, %v", got, err)
+	}
+	for _, limit := range []int{1<<15 + 1, n} {
+		if got, err := c.CountUpTo(ctx, "label = 'odd'", limit); !errors.Is(err, ErrCorrupt) || got != 0 {
+			t.Errorf("%d, %v", got, err)
+		}
+	}
+}
