@@ -11,9 +11,15 @@ import (
 // sums of A and B know, or make A singular, and then nothing could be learned for as
 // long as its item is there. Kernels have no such trouble: they see it as far away.
 
-// maxLengthening is how many times as long as those of the items that have taught
-// features may be for their item to teach.
-const maxLengthening = 1e4
+const (
+	// maxLengthening is how many times as long as those of the items that have taught
+	// features may be for their item to teach.
+	maxLengthening = 1e4
+	// maxGammas bounds their squared length where nobody has taught, as when everything
+	// that was trained on has been deleted: gamma is what keeps A invertible, and of sums of
+	// so many times as much the rounding is still less than a thousandth of it.
+	maxGammas = 1e12
+)
 
 // outliers tells the items that must not teach.
 type outliers struct {
@@ -27,8 +33,11 @@ func newOutliers(m *model.Model, s *model.Statistics) *outliers {
 	for t := range m.Modalities() {
 		var phi []float32
 		limit := 0.0
-		if n := s.Items(t); n > 0 && m.Map(t) != model.MapRBF {
-			phi, limit = make([]float32, m.Features(t)), maxLengthening*maxLengthening*s.Trace(t)/float64(n)
+		if m.Map(t) != model.MapRBF {
+			phi, limit = make([]float32, m.Features(t)), maxGammas*m.Gamma(t)
+			if n := s.Items(t); n > 0 {
+				limit = maxLengthening * maxLengthening * s.Trace(t) / float64(n)
+			}
 		}
 		o.phi, o.limits = append(o.phi, phi), append(o.limits, limit)
 	}
@@ -58,5 +67,5 @@ func (o *outliers) has(item model.Example) (bool, error) {
 
 // tooLong says that items have been left out.
 func tooLong(n int) string {
-	return fmt.Sprintf("left out as their vectors are more than %g times as long as others: %d", maxLengthening, n)
+	return fmt.Sprintf("left out as their vectors are more than %g times as long as others, or far too long for gamma: %d", maxLengthening, n)
 }

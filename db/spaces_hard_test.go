@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,4 +141,42 @@ func TestVectorsThatAreFarTooLong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A vector that is far longer than all others comes first, after all that was trained on
+// has been deleted: it is left out, or at least does not keep the others from teaching,
+// though without it rounding is all that remains of the sums.
+func TestAFirstVectorThatIsFarTooLong(t *testing.T) {
+	for name, x := range map[string][]float32{
+		"all": slices.Repeat([]float32{1e9}, 8), "one": {1e9, 0, 0, 0, 0, 0, 0, 0}, "less": slices.Repeat([]float32{3e4}, 8),
+	} {
+		t.Run(name, func(t *testing.T) { firstVector(t, x) })
+	}
+}
+
+func firstVector(t *testing.T, x []float32) {
+	w := newWorld(t, pairsSchema, true)
+	items := pairs(8, synth.Config{Seed: 1})
+	w.put(items[:4])
+	opt := tinyTraining(1, model.ViewsShared)
+	opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapLinear}
+	mustTrain(t, w.c, opt)
+	if _, err := w.c.DeleteWhere(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	items[4].Labels, items[5].Labels = items[0].Labels, items[0].Labels
+	items[4].Vectors["image"] = x
+	items[6].Labels = nil
+	delete(items[6].Vectors, "image")
+	w.put(items[4:7])
+	for _, teacher := range []Teacher{TeacherAuto, TeacherModality} {
+		mustUpdate(t, w.c, UpdateOptions{Teacher: teacher})
+		checkSpaces(t, w.d)
+	}
+	if n, err := w.c.Delete(ctx, items[4].Key); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	w.put(items[7:])
+	mustUpdate(t, w.c, UpdateOptions{})
+	checkSpaces(t, w.d)
 }

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -259,7 +260,7 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 	if err != nil {
 		return nil, err
 	}
-	lessons := make([]model.Lesson, len(held))
+	came, lessons := len(held), make([]model.Lesson, len(held))
 	// At most half of those that have taught, as they are taken out to judge by: what
 	// has nothing left to go by judges nothing.
 	taught := int(u.cv.numbers.Taught)
@@ -275,6 +276,11 @@ func (u *updater) guard(ctx context.Context, pending *roaring.Bitmap) (*model.Gu
 		}
 	}
 	g, err := u.l.online.Guard(ctx, held, lessons)
+	var singular *model.SingularError
+	if errors.As(err, &singular) && len(held) > came {
+		// Without a vector that was far longer than all others, rounding is what remains.
+		g, err = u.l.online.Guard(ctx, held[:came], lessons[:came])
+	}
 	return g, u.learning(err)
 }
 

@@ -85,7 +85,8 @@ func (e *ModalityError) Error() string { return fmt.Sprintf("modality %q %s", e.
 
 // A SingularError is a ridge regression without a stable solution: the Gram
 // matrix plus Gamma I is not positive definite in 53 bits. With Enough, a millionth
-// of the mean of its diagonal, it is.
+// of the mean of its diagonal, it is; or it is not one any more, for rounding, and then
+// Enough is only more than Gamma.
 type SingularError struct {
 	Modality      string
 	Gamma, Enough float64

@@ -236,5 +236,5 @@ func (p *part) singular(gamma float64) error {
 	for i := range p.k {
 		trace += p.a[i*p.k+i] / float64(p.k)
 	}
-	return &SingularError{Modality: p.name, Gamma: gamma, Enough: 1e-6 * trace}
+	return &SingularError{Modality: p.name, Gamma: gamma, Enough: max(1e-6*trace, 10*gamma)}
 }
