@@ -73,6 +73,11 @@ s3:
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+# The manual page, from what fddhdb help says.
+.PHONY: man
+man:
+	$(GO) run ./internal/manpage
+
 # Every answer of every plan on the sets of docs/BENCHMARKS.md against a linear scan.
 check: build
 	rm -f bin/check.jsonl

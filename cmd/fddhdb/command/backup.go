@@ -85,14 +85,14 @@ func (e *env) backUp(ctx context.Context, dir, name string, opt db.BackupOptions
 	if err != nil {
 		return nil, err
 	}
-	d, err := db.Open(dir, &db.Options{MustExist: true})
+	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
 	if errors.Is(err, db.ErrLocked) {
 		return nil, wrap(err, "end the process that has it open, or back it up from there, by DB.Backup")
 	}
 	if err != nil {
 		return nil, openError(dir, err)
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
+	defer func() { err = errors.Join(err, closeDB()) }()
 	if opt.Collection != "" {
 		if _, err := collection(d, opt.Collection); err != nil {
 			return nil, err

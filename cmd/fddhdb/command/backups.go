@@ -45,6 +45,7 @@ func backupsCommand(e *env) *cobra.Command {
 		},
 	}
 	o.registerJSON(cmd)
+	printsObjects(cmd)
 	return cmd
 }
 
@@ -55,7 +56,7 @@ func (e *env) printBackups(list []*backup.Manifest) {
 	}
 	var rows [][]any
 	for _, m := range list {
-		rows = append(rows, []any{m.ID, when(m.Time), shortUUID(m), content(m), size(m.BytesTotal), size(m.BytesNew)})
+		rows = append(rows, []any{m.ID, timeCell(m.Time), shortUUID(m), content(m), bytesCell(m.BytesTotal), bytesCell(m.BytesNew)})
 	}
 	e.printTable([]column{{"id", false}, {"made", false}, {"database", false}, {"of", false}, {"size", true}, {"new", true}}, rows)
 }

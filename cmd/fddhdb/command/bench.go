@@ -111,6 +111,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
+	printsObjects(cmd)
 	o.target.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy, .npz or .csv")
@@ -320,10 +321,10 @@ func (e *env) printBench(lines []*benchLine, o *benchOptions) error {
 	for _, l := range lines {
 		j := l.json(o.check)
 		row := []any{l.benchOp.String(), j.Tier, j.Queries, microseconds(j.P50), microseconds(j.P99), microseconds(j.Mean),
-			strconv.FormatFloat(j.AvgHits, 'f', 1, 64), "-"}
+			numberCell(j.AvgHits, 1), noCell}
 		for _, yard := range lines {
 			if yard.tier == fullScanTier && yard.benchOp == l.benchOp && j.P50 > 0 {
-				row[len(row)-1] = strconv.FormatFloat(yard.json(false).P50/j.P50, 'f', 2, 64)
+				row[len(row)-1] = numberCell(yard.json(false).P50/j.P50, 2)
 			}
 		}
 		if o.check {

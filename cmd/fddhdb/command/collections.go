@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,16 +39,16 @@ func collectionsCommand(e *env) *cobra.Command {
 					for _, m := range c.Modalities {
 						names = append(names, m.Name)
 					}
-					bits := "-"
+					var bits any = noCell
 					if c.Trained {
-						bits = fmt.Sprint(c.Bits)
+						bits = c.Bits
 					}
-					modalities := orDash(strings.Join(names, ", "))
+					modalities := textCell(strings.Join(names, ", "))
 					if c.IndexOnly {
-						modalities += " (index-only)"
+						modalities.text += " (index-only)"
 					}
-					rows = append(rows, []any{c.Name, thousands(c.Items), thousands(c.Labels), bits,
-						thousands(c.DistinctCodes), modalities})
+					rows = append(rows, []any{textCell(c.Name), countCell(c.Items), countCell(c.Labels), bits,
+						countCell(c.DistinctCodes), modalities})
 				}
 				if !o.json {
 					e.printTable([]column{{"collection", false}, {"items", true}, {"labels", true},
@@ -60,5 +59,6 @@ func collectionsCommand(e *env) *cobra.Command {
 		},
 	}
 	o.registerJSON(cmd)
+	printsObjects(cmd)
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,11 @@ type env struct {
 	stdin  io.Reader
 	stdout *bufio.Writer // flushed at the end, and before stderr is written to
 	stderr io.Writer
+	colour bool // stdout is a terminal that shows colours
+
+	layout  layout      // of the verb that runs
+	session *session    // of the shell that it runs in, or nil
+	paging  atomic.Bool // a pager has the terminal
 }
 
 // Main runs the command line without the name of the program, and returns the
@@ -39,21 +45,39 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	return run(ctx, args, &env{stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr})
+	return run(ctx, args, &env{stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr, colour: inColour(stdout)})
 }
 
 func run(ctx context.Context, args []string, e *env) int {
 	root := rootCommand(e)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	// What was found before an error is of use too.
-	if flushed := e.stdout.Flush(); err == nil && flushed != nil {
-		err = fmt.Errorf("write the output: %w", flushed)
-	}
+	registerCompletions(e, root)
+	err := e.execute(ctx, root, args)
 	if err != nil {
-		fmt.Fprintln(e.stderr, "fddhdb: "+message(err))
+		e.printError(err)
 	}
 	return exitCode(err)
+}
+
+// execute runs one command line, and ends what it prints.
+func (e *env) execute(ctx context.Context, root *cobra.Command, args []string) error {
+	outer := e.layout
+	defer func() { e.layout = outer }()
+	e.layout = layout{}
+	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
+	err := root.ExecuteContext(ctx)
+	// What was found before an error is of use too.
+	if ended := e.endOutput(err == nil); err == nil && ended != nil {
+		err = fmt.Errorf("write the output: %w", ended)
+	}
+	return err
+}
+
+func (e *env) printError(err error) {
+	prefix := "fddhdb:"
+	if inColour(e.stderr) {
+		prefix = red(prefix)
+	}
+	fmt.Fprintln(e.stderr, prefix, message(err))
 }
 
 // The groups in which help lists the verbs.
@@ -67,8 +91,11 @@ const (
 	groupFuture = "future"
 )
 
-func rootCommand(e *env) *cobra.Command {
-	var lines []string
+// rootCommand returns the command line; every run takes a new one, as flags keep their
+// values.
+func rootCommand(e *env) *cobra.Command { return newRoot(e, &shellOptions{}) }
+
+func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fddhdb VERB DIR [flags]",
 		Short: "A database that finds items of one kind from items of another",
@@ -82,9 +109,15 @@ func rootCommand(e *env) *cobra.Command {
 			only look.
 
 			Every verb explains itself: fddhdb help VERB. With --json it prints one JSON
-			object, or one a line where there are several. The exit code is 0 when it is
-			done, 1 when it failed, 2 when the command line was wrong, and 3 when stored
-			data is corrupt.`),
+			object, or one a line where there are several; --mode, with every verb, prints
+			tables as csv, markdown or line by line, and JSON as one array. The exit code is
+			0 when it is done, 1 when it failed, 2 when the command line was wrong, and 3
+			when stored data is corrupt.
+
+			Without a verb, fddhdb DIR opens a shell on a database: the same verbs without
+			DIR, with history and completion, and commands that begin with a dot, .help
+			among them. -c runs lines of it; what is piped in runs as a script, which stops
+			at the first error and names its line.`),
 		Example: example(`
 			Make a database from two files of vectors and their labels, learn from it,
 			and find pictures for the first text of a file of queries:
@@ -92,15 +125,24 @@ func rootCommand(e *env) *cobra.Command {
 			fddhdb import wiki.db --init --vectors image=train_image.npy \
 			    --vectors text=train_text.npy --labels train_labels.npy
 			fddhdb train wiki.db
-			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0`),
+			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
+
+			The same search in the shell, and from a script:
+
+			fddhdb wiki.db
+			fddhdb wiki.db -c "search --from text --to image --vectors query_text.npy --row 0"
+			fddhdb wiki.db < script`),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs, // the first is a folder or a mistyped verb
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return e.beginOutput(cmd, o.mode)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return noVerb(e, cmd, args)
+			return e.noVerb(cmd, args, o)
 		},
 	}
-	root.Flags().StringArrayVarP(&lines, "command", "c", nil, "run the `line` in the shell (not built yet)")
+	o.register(root)
 	root.SetIn(e.stdin)
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
@@ -132,11 +174,12 @@ func rootCommand(e *env) *cobra.Command {
 	return root
 }
 
-// noVerb answers a command line whose first word is no verb.
-func noVerb(e *env, root *cobra.Command, args []string) error {
+// noVerb answers a command line whose first word is no verb: it is a database, for the
+// shell, or a mistake.
+func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error {
 	if len(args) == 0 {
-		if root.Flags().Changed("command") {
-			return usageErrorf("the shell is not built yet")
+		if o.given(root) {
+			return usageErrorf("the folder of a database is missing: fddhdb DIR")
 		}
 		root.SetOut(e.stderr)
 		if err := root.Help(); err != nil {
@@ -145,12 +188,20 @@ func noVerb(e *env, root *cobra.Command, args []string) error {
 		return usageErrorf("a verb is missing")
 	}
 	first := args[0]
-	err := e.lookAt(first, func(*db.DB) error {
-		if len(args) > 1 && verbNamed(root, args[1]) {
-			return usageErrorf("the verb comes first: fddhdb %s %s", args[1], first)
+	if e.session != nil {
+		return usageErrorf("%q is no verb, and this is a shell already: .quit leaves it", first)
+	}
+	err := e.openSession(first, o.readOnly)
+	if err == nil {
+		if len(args) == 1 {
+			err = newShell(e, o).start(root.Context())
+		} else if verbNamed(root, args[1]) {
+			err = usageErrorf("the verb comes first: fddhdb %s %s", args[1], first)
+		} else {
+			err = usageErrorf("fddhdb DIR opens the shell, which does not know what to do with %q: -c 'LINE' runs a line of it", args[1])
 		}
-		return usageErrorf("the shell is not built yet: run a verb on the database, such as fddhdb stats %s", first)
-	})
+		return errors.Join(err, e.closeSession())
+	}
 	if !errors.Is(err, db.ErrNotDatabase) && !isFile(first) {
 		return err
 	}
@@ -220,13 +271,13 @@ Examples:
 
 {{.Title}}
 {{- range $cmds}}{{if and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
 {{- end}}
 {{- if not .Groups}}
 
 Available:
 {{- range $cmds}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+  {{rpad .Name .NamePadding}}  {{.Short}}{{end}}{{end}}
 {{- end}}
 {{- end}}
 {{- if .HasAvailableLocalFlags}}

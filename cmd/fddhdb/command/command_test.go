@@ -152,6 +152,9 @@ func TestContract(t *testing.T) {
 			}
 		}
 	}
+	if root.Flags().Lookup("command") == nil || root.Flags().Lookup("readonly") == nil || root.PersistentFlags().Lookup("mode") == nil {
+		t.Error("the shell lacks one of -c, --readonly and --mode")
+	}
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion", "bash"}); err != nil || cmd.Name() != "bash" {
 		t.Error("there is no verb completion")
@@ -183,9 +186,11 @@ func TestHelp(t *testing.T) {
 }
 
 func checkExample(t *testing.T, line string) {
-	words, _, _ := strings.Cut(line, " > ")
-	cmd, args, err := rootCommand(newTestEnv()).Find(shellWords(words)[1:])
-	if err != nil || !cmd.HasParent() {
+	line, _, _ = strings.Cut(line, " > ")
+	line, _, _ = strings.Cut(line, " < ")
+	words, _ := splitWords(line)
+	cmd, args, err := rootCommand(newTestEnv()).Find(unquoted(words)[1:])
+	if inShell := len(args) > 0 && strings.HasSuffix(args[0], ".db"); err != nil || !cmd.HasParent() && !inShell {
 		t.Errorf("%s: no verb: %v", line, err)
 		return
 	}
@@ -196,20 +201,6 @@ func checkExample(t *testing.T, line string) {
 	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
 		t.Errorf("%s: %v", line, err)
 	}
-}
-
-// shellWords cuts a line into words as a shell does, for what stands in double
-// quotes and between blanks.
-func shellWords(line string) []string {
-	var words []string
-	for i, part := range strings.Split(line, `"`) {
-		if i%2 == 1 {
-			words = append(words, part)
-		} else {
-			words = append(words, strings.Fields(part)...)
-		}
-	}
-	return words
 }
 
 func TestProse(t *testing.T) {

@@ -24,12 +24,14 @@ func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) e
 	if isFile(dir) {
 		return usageErrorf("not a database: %s is a file; a database is a folder", dir)
 	}
-	d, err := db.Open(dir, options)
+	d, closeDB, err := e.open(dir, options)
 	if err != nil {
 		return openError(dir, err)
 	}
-	e.warnOfLosses(dir, d)
-	return errors.Join(f(d), d.Close())
+	if !e.session.has(dir) {
+		e.warnOfLosses(dir, d)
+	}
+	return errors.Join(f(d), closeDB())
 }
 
 // openError says what to do about a database that cannot be opened.
@@ -103,9 +105,9 @@ func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
 	if isFile(dir) {
 		return usageErrorf("%s is a file; a database is a folder", dir)
 	}
-	d, err := db.Open(dir, &db.Options{MustExist: true})
+	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
 	if err == nil {
-		return errors.Join(f(d), d.Close())
+		return errors.Join(f(d), closeDB())
 	}
 	if !errors.Is(err, db.ErrNotDatabase) {
 		return openError(dir, err)

@@ -64,6 +64,14 @@ func exitCode(err error) int {
 // message is the text of an error without the prefix, which is put before it
 // once.
 func message(err error) string {
+	var at *lineError
+	var inShell *shellError
+	switch { // they are worded already
+	case errors.As(err, &at):
+		return at.Error()
+	case errors.As(err, &inShell):
+		return inShell.text
+	}
 	var parts []string
 	for _, line := range strings.Split(err.Error(), "\n") { // of errors.Join
 		if line = reason(line); line != "" {

@@ -373,14 +373,14 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 		} {
 			row := []any{r.From + "->" + r.To, by.order}
 			for _, x := range by.m {
-				row = append(row, fmt.Sprintf("%.4f", x))
+				row = append(row, numberCell(x, 4))
 			}
-			rows = append(rows, append(row, thousands(r.Hamming.Queries), thousands(r.Hamming.Database)))
+			rows = append(rows, append(row, countCell(r.Hamming.Queries), countCell(r.Hamming.Database)))
 		}
 	}
 	at := func(s string) string { return fmt.Sprintf("%s@%d", s, top) }
 	e.printTable([]column{
-		{"", false}, {"ranked by", false}, {"map", true}, {"map tie", true}, {at("map"), true},
+		{"direction", false}, {"ranked by", false}, {"map", true}, {"map tie", true}, {at("map"), true},
 		{at("precision"), true}, {at("recall"), true}, {"queries", true}, {"items", true},
 	}, rows)
 }

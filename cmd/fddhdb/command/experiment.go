@@ -128,6 +128,7 @@ func experimentCommand(e *env) *cobra.Command {
 		},
 	}
 	o.common.register(cmd)
+	printsObjects(cmd)
 	o.queryOptions.register(cmd)
 	o.registerSettings(cmd)
 	f := cmd.Flags()
@@ -311,9 +312,9 @@ func (e *env) printMeasurements(l *lab) {
 }
 
 // figure spells a mean and, if there are several seeds, its standard deviation.
-func (l *lab) figure(mean, std float64) string {
+func (l *lab) figure(mean, std float64) any {
 	if l.seeds == 1 {
-		return fmt.Sprintf("%.4f", mean)
+		return numberCell(mean, 4)
 	}
 	return fmt.Sprintf("%.4f +- %.4f", mean, std)
 }

@@ -16,7 +16,7 @@ func trainingSizes() *experiment {
 		run:  runSizes,
 		lead: []column{{"labelled items", true}, {"seconds", true}, {"distinct codes", true}},
 		cells: func(_ *lab, m *measurement) []any {
-			return []any{thousands(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), number(m.Distinct)}
+			return []any{countCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), number(m.Distinct)}
 		},
 		draw: drawSizes,
 	}

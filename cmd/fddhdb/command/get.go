@@ -29,6 +29,11 @@ func getCommand(e *env) *cobra.Command {
 		Args: dirAndKeys(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				show, end, err := e.itemPrinter(c, o.json, e.printItem)
+				if err != nil {
+					return err
+				}
+				defer end()
 				var missing []string
 				for _, key := range args[1:] {
 					it, err := c.Get(cmd.Context(), key)
@@ -37,7 +42,7 @@ func getCommand(e *env) *cobra.Command {
 						continue
 					}
 					if err == nil {
-						err = e.showItem(it, o.json)
+						err = show(it)
 					}
 					if err != nil {
 						return err
@@ -52,5 +57,6 @@ func getCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
+	printsObjects(cmd)
 	return cmd
 }

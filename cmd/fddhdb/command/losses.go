@@ -20,10 +20,10 @@ func (e *env) warnOfLosses(dir string, d *db.DB) {
 
 // acknowledge makes a database forget which commits were missing.
 func (e *env) acknowledge(dir string) error {
-	d, err := db.Open(dir, &db.Options{MustExist: true})
+	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
 	if err != nil {
 		return openError(dir, err)
 	}
 	_, err = d.AcknowledgeLosses()
-	return errors.Join(err, d.Close())
+	return errors.Join(err, closeDB())
 }

@@ -100,6 +100,7 @@ func modelsCommand(e *env) *cobra.Command {
 		},
 	}
 	o.register(cmd)
+	printsObjects(cmd)
 	space.register(cmd, "only space `N`; with --pin and --unpin the space (default: the active one)")
 	cmd.Flags().Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
 	cmd.Flags().Uint32Var(&unpin, "unpin", 0, "keep revision `R` no longer than others; it goes when the next one comes")

@@ -20,8 +20,8 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 	for i := range spaces {
 		s := &spaces[i]
 		rows = append(rows, []any{
-			s.Space, spaceState(s, items), s.Revision, orNone(s.Parent), when(s.Created), s.Bits,
-			thousands(s.Items), thousands(s.Codes), thousands(s.Taught), thousands(s.Pending), size(s.ModelBytes),
+			s.Space, spaceState(s, items), s.Revision, orNoCell(s.Parent), timeCell(s.Created), s.Bits,
+			countCell(s.Items), countCell(s.Codes), countCell(s.Taught), countCell(s.Pending), bytesCell(s.ModelBytes),
 		})
 	}
 	e.printTable([]column{{"space", true}, {"state", false}, {"revision", true}, {"parent", true}, {"created", false}, {"bits", true},
@@ -62,8 +62,8 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 	var rows [][]any
 	for i := range s.Revisions {
 		r := &s.Revisions[i]
-		of := []any{r.Revision, orNone(r.Parent), when(r.Created), revisionTeacher(s, r),
-			thousands(r.Items), thousands(r.Unlabelled), thousands(r.Forgotten)}
+		of := []any{r.Revision, orNoCell(r.Parent), timeCell(r.Created), revisionTeacher(s, r),
+			countCell(r.Items), countCell(r.Unlabelled), countCell(r.Forgotten)}
 		note := ""
 		if r.Pinned {
 			note = "pinned"
@@ -73,7 +73,9 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 		}
 		for _, name := range revisionModalities(r) {
 			rows = append(rows, slices.Concat(of, driftCells(r, name), []any{note}))
-			of, note = []any{"", "", "", "", "", "", ""}, ""
+			if note = ""; !e.layout.flat() {
+				of = []any{"", "", "", "", "", "", ""}
+			}
 		}
 	}
 	e.printTable([]column{{"revision", true}, {"parent", true}, {"created", false}, {"teacher", false},
@@ -100,23 +102,23 @@ func revisionModalities(r *db.RevisionInfo) []string {
 
 // driftCells are the figures of one modality of a revision.
 func driftCells(r *db.RevisionInfo, modality string) []any {
-	p50, p90, residual, overall, balance := "-", "-", "-", "-", "-"
+	cells := []any{textCell(modality), noCell, noCell, noCell, noCell, noCell}
 	if x, has := r.Residual[modality]; has {
-		overall = fmt.Sprintf("%.3f", x)
+		cells[4] = numberCell(x, 3)
 	}
 	if r.Drift != nil {
 		d := r.Drift.Modalities[modality]
 		if d.Nearest != nil {
-			p50, p90 = fmt.Sprint(d.Nearest.P50), fmt.Sprint(d.Nearest.P90)
+			cells[1], cells[2] = d.Nearest.P50, d.Nearest.P90
 		}
 		if d.Residual != nil {
-			residual = fmt.Sprintf("%.3f", *d.Residual)
+			cells[3] = numberCell(*d.Residual, 3)
 		}
 		if d.Balance != nil {
-			balance = fmt.Sprintf("%.3f", d.BitBalance)
+			cells[5] = numberCell(d.BitBalance, 3)
 		}
 	}
-	return []any{orDash(modality), p50, p90, residual, overall, balance}
+	return cells
 }
 
 // revisionTeacher says who taught items without labels.

@@ -72,7 +72,7 @@ revision  parent  created           teacher            taught  unlabelled  forgo
 
 func TestSpacesInStats(t *testing.T) {
 	s := &db.CollectionStats{Items: 2200, Modalities: []db.ModalityStats{{Modality: db.Modality{Name: "image"}}, {Modality: db.Modality{Name: "text"}}}}
-	want := [][2]string{
+	want := []pair{
 		{"space", "1, revision 3"},
 		{"learned", "from 2,173 items, 12 pending"},
 		{"drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"},
@@ -81,12 +81,12 @@ func TestSpacesInStats(t *testing.T) {
 	spaces := someSpaces()
 	trained, came := *spaces[0].Revisions[0].Drift, *spaces[0].Revisions[2].Drift
 	s.Drift = []db.RevisionDrift{{Revision: 1, Drift: trained}, {Revision: 3, Drift: came}}
-	if diff := cmp.Diff(want, spacePairs(s, spaces)); diff != "" {
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{})); diff != "" {
 		t.Error(diff)
 	}
 	s.Drift = s.Drift[1:]
-	want[2][1] = "revision 3: nearest 9/14, residual 0.700, balance 0.300"
-	if diff := cmp.Diff(want, spacePairs(s, spaces)); diff != "" {
+	want[2].value = "revision 3: nearest 9/14, residual 0.700, balance 0.300"
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -26,18 +26,13 @@ type outFile struct {
 
 // create starts a file. It must not be closed by who writes to it.
 func (o *outFiles) create(path string) (*outFile, error) {
-	real, err := realPath(path)
+	real, err := outputPath(path)
 	if err != nil {
-		return nil, writeError(path, err)
+		return nil, err
 	}
 	for _, other := range o.files {
 		if other.real == real {
 			return nil, usageErrorf("%s is to be written twice: give each file a name of its own", path)
-		}
-	}
-	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, db.MarkerName)); err == nil {
-			return nil, usageErrorf("%s is inside the database %s: write to another folder", path, dir)
 		}
 	}
 	out := &outFile{path: path, real: real}
@@ -59,6 +54,20 @@ func (o *outFiles) create(path string) (*outFile, error) {
 	out.Writer = bufio.NewWriterSize(out.f, 64<<10)
 	o.files = append(o.files, out)
 	return out, nil
+}
+
+// outputPath is realPath of a file that is to be written, which no database may hold.
+func outputPath(path string) (string, error) {
+	real, err := realPath(path)
+	if err != nil {
+		return "", writeError(path, err)
+	}
+	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, db.MarkerName)); err == nil {
+			return "", usageErrorf("%s is inside the database %s: write to another folder", path, dir)
+		}
+	}
+	return real, nil
 }
 
 // realPath follows links, of the file and of the folders above it, as far as they

@@ -6,13 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// printf writes to the output.
+// printf writes sentences to the output. In csv they are left out where there is a table.
 func (e *env) printf(format string, args ...any) {
+	if e.layout.mode == modeCSV {
+		fmt.Fprintf(&e.layout.prose, format, args...)
+		return
+	}
 	fmt.Fprintf(e.stdout, format, args...)
 }
 
@@ -23,45 +24,14 @@ func (e *env) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
+// notef writes what is no result, nor wrong, to stderr.
+func (e *env) notef(format string, args ...any) {
+	fmt.Fprintf(e.stderr, format+"\n", args...)
+}
+
 // warnf writes a remark that is no result to stderr.
 func (e *env) warnf(format string, args ...any) {
 	fmt.Fprintf(e.stderr, "fddhdb: "+format+"\n", args...)
-}
-
-// A column is the head of a column of a table; numbers are aligned right.
-type column struct {
-	name   string
-	number bool
-}
-
-// printTable writes rows under their heads, without lines around: it can be
-// copied, and cut by columns.
-func (e *env) printTable(columns []column, rows [][]any) {
-	t := table.NewWriter()
-	t.SetOutputMirror(nil)
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatDefault
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	t.SetStyle(style)
-	var head table.Row
-	var configs []table.ColumnConfig
-	for i, c := range columns {
-		head = append(head, c.name)
-		config := table.ColumnConfig{Number: i + 1, Align: text.AlignLeft, AlignHeader: text.AlignLeft}
-		if c.number {
-			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
-		}
-		configs = append(configs, config)
-	}
-	t.AppendHeader(head)
-	t.SetColumnConfigs(configs)
-	for _, r := range rows {
-		t.AppendRow(r)
-	}
-	for line := range strings.Lines(t.Render()) {
-		fmt.Fprintln(e.stdout, strings.TrimRight(line, " \n"))
-	}
 }
 
 // plain spells text from the database so that it cannot move the cursor or begin a
@@ -110,14 +80,3 @@ func seconds(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) + " s
 
 // number spells a setting: short, and as it would be typed.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
-
-// printPairs writes names and values under each other.
-func (e *env) printPairs(pairs [][2]string) {
-	width := 0
-	for _, p := range pairs {
-		width = max(width, len(p[0]))
-	}
-	for _, p := range pairs {
-		e.printf("%-*s  %s\n", width, p[0], p[1])
-	}
-}

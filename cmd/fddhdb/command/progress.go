@@ -2,28 +2,28 @@ package command
 
 import (
 	"io"
-	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // progress shows how far a long verb is, on one line of a terminal, which is gone
 // when the verb is done. A nil *progress shows nothing.
 type progress struct {
-	out   io.Writer
-	bar   *progressbar.ProgressBar
-	phase string
+	paging *atomic.Bool // it has the terminal
+	out    io.Writer
+	bar    *progressbar.ProgressBar
+	phase  string
 }
 
 // newProgress returns nil where stderr is no terminal: a log wants no bars.
 func (e *env) newProgress() *progress {
-	f, ok := e.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	f := terminal(e.stderr)
+	if f == nil {
 		return nil
 	}
-	return &progress{out: f}
+	return &progress{paging: &e.paging, out: f}
 }
 
 // report shows that done of total steps of a phase are done; a total of 0 means
@@ -38,7 +38,7 @@ func (p *progress) bytes(phase string, done, total int64) {
 }
 
 func (p *progress) show(phase string, done, total int64, bytes bool) {
-	if p == nil {
+	if p == nil || p.paging != nil && p.paging.Load() {
 		return
 	}
 	if p.bar == nil || p.phase != phase {

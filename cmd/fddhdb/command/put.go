@@ -75,7 +75,12 @@ func putCommand(e *env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return e.showItem(stored, o.json)
+				show, end, err := e.itemPrinter(c, o.json, e.printItem)
+				if err != nil {
+					return err
+				}
+				defer end()
+				return show(stored)
 			})
 		},
 	}
@@ -126,14 +131,10 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 	return values, nil
 }
 
-// showItem prints an item as the user wants it.
-func (e *env) showItem(it *db.Item, asJSON bool) error {
-	if asJSON {
-		if err := e.printJSON(newItemJSON(it)); err != nil {
-			return fmt.Errorf("item %q: %w", it.Key, err)
-		}
-		return nil
+// printItemJSON prints an item with all that it has.
+func (e *env) printItemJSON(it *db.Item) error {
+	if err := e.printJSON(newItemJSON(it)); err != nil {
+		return fmt.Errorf("item %q: %w", it.Key, err)
 	}
-	e.printItem(it)
 	return nil
 }

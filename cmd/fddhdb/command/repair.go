@@ -42,7 +42,11 @@ func repairCommand(e *env) *cobra.Command {
 				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
 			}
 			list := findingList{env: e, json: o.json}
-			r, err := db.Repair(cmd.Context(), args[0], nil, opt, list.print)
+			var r *db.Repairing
+			err := e.whileClosed(args[0], func() (err error) {
+				r, err = db.Repair(cmd.Context(), args[0], nil, opt, list.print)
+				return err
+			})
 			if err != nil {
 				list.abort()
 				return openError(args[0], err)

@@ -44,16 +44,19 @@ func scanCommand(e *env) *cobra.Command {
 				return usageErrorf("--limit %d: 1 or more items are possible", limit)
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
+				show, end, err := e.itemPrinter(c, o.json, func(it *db.Item) {
+					e.printf("%-15s %-24s %s\n", plain(it.Key), orDash(plain(strings.Join(it.Labels, ","))), orDash(hex.EncodeToString(it.Code)))
+				})
+				if err != nil {
+					return err
+				}
+				defer end()
 				n := 0
 				for it, err := range c.ItemsWhere(cmd.Context(), where.expr) {
 					if err != nil {
 						return where.wrap(err)
 					}
-					if o.json {
-						err = e.printJSON(newItemJSON(it))
-					} else {
-						e.printf("%-15s %-24s %s\n", plain(it.Key), orDash(plain(strings.Join(it.Labels, ","))), orDash(hex.EncodeToString(it.Code)))
-					}
+					err = show(it)
 					if n++; err != nil || n == limit {
 						return err
 					}
@@ -64,6 +67,7 @@ func scanCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
+	printsObjects(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "stop after `N` items (default: all)")
 	where.register(cmd)
 	return cmd

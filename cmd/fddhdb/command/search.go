@@ -88,6 +88,7 @@ func searchCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
+	printsObjects(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
@@ -181,6 +182,16 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err := checkTarget(c, schema, stats, o.to); err != nil {
 		return err
 	}
+	var table *printedTable // of the hits of all queries, in modes that have one
+	var explains []*db.Explain
+	defer func() {
+		if table != nil {
+			table.end()
+		}
+		for _, x := range explains {
+			e.printExplain(x)
+		}
+	}()
 	first := true
 	answer := func(name queryName, q db.Query) error {
 		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
@@ -195,6 +206,16 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		}
 		if o.json {
 			return e.printJSON(newSearchJSON(name, r, o.hasRadius, explain))
+		}
+		if e.layout.flat() {
+			if table == nil {
+				table = e.newTable(append([]column{{"query", o.hasRows()}}, hitColumns...))
+			}
+			for _, cells := range hitRows(r) {
+				table.add(append([]any{name}, cells...)...)
+			}
+			explains = append(explains, explain)
+			return nil
 		}
 		if !first {
 			e.printf("\n")
@@ -373,16 +394,25 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
 	if len(r.Hits) == 0 {
 		return
 	}
+	e.printTable(hitColumns, hitRows(r))
+}
+
+var hitColumns = []column{{"rank", true}, {"id", false}, {"distance", true}, {"score", true}}
+
+func hitRows(r *db.Result) [][]any {
 	var rows [][]any
 	for i, h := range r.Hits {
-		score := "-"
+		score := noCell
 		if !math.IsNaN(h.Score) {
-			score = fmt.Sprintf("%.3f", h.Score)
+			score = numberCell(h.Score, 3)
 		}
-		rows = append(rows, []any{i + 1, h.Key, h.Distance, score})
+		rows = append(rows, []any{i + 1, textCell(h.Key), h.Distance, score})
 	}
-	e.printTable([]column{{"rank", true}, {"id", false}, {"distance", true}, {"score", true}}, rows)
+	return rows
 }
+
+// hasRows says whether queries are rows of a file.
+func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != "" }
 
 // printExplain says how a search was done, if that was asked for.
 func (e *env) printExplain(x *db.Explain) {

@@ -51,13 +51,13 @@ func statsCommand(e *env) *cobra.Command {
 				if uuid == "" {
 					uuid = "none: it comes with an upgrade"
 				}
-				e.printPairs([][2]string{
-					{"items", thousands(s.Items)},
-					{"on disk", size(s.DiskBytes)},
-					{"in memory", size(s.MemoryBytes)},
+				e.printPairs([]pair{
+					{"items", countCell(s.Items)},
+					{"on disk", bytesCell(s.DiskBytes)},
+					{"in memory", bytesCell(s.MemoryBytes)},
 					{"format", fmt.Sprint(s.Format)},
 					{"UUID", uuid},
-					{"commits", thousands(s.Sequence)},
+					{"commits", countCell(s.Sequence)},
 					{"kernel", s.Kernel},
 				})
 				for i := range s.Collections {
@@ -109,35 +109,35 @@ func viewText(v db.ViewStats) string {
 }
 
 func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.CollectionStats) error {
-	pairs := [][2]string{
+	pairs := []pair{
 		{"collection", s.Name},
-		{"items", thousands(s.Items)},
+		{"items", countCell(s.Items)},
 	}
 	if s.IndexOnly {
-		pairs = append(pairs, [2]string{"index-only", "a copy without vectors: it can be searched, and not written to"})
+		pairs = append(pairs, pair{"index-only", "a copy without vectors: it can be searched, and not written to"})
 	}
 	for _, m := range s.Modalities {
 		text := fmt.Sprintf("%s, %s, in %s", m.Name, plural(m.Dim, "dimension", "dimensions"), plural(m.Items, "item", "items"))
 		if s.Trained && !m.Learned {
 			text += ", unknown to the model"
 		}
-		pairs = append(pairs, [2]string{"modality", text})
+		pairs = append(pairs, pair{"modality", text})
 	}
 	for _, f := range s.Fields {
 		text := fmt.Sprintf("%s, %s", f.Name, f.Type)
 		if f.Indexed {
 			text += ", indexed"
 		}
-		pairs = append(pairs, [2]string{"field", text})
+		pairs = append(pairs, pair{"field", text})
 	}
-	pairs = append(pairs, [2]string{"labels", thousands(s.Labels)})
+	pairs = append(pairs, pair{"labels", countCell(s.Labels)})
 	codes := "none: not trained"
 	if s.Trained {
 		codes = fmt.Sprintf("%d bits, %s distinct%s, of %s", s.Bits, thousands(s.DistinctCodes), overTargets(s), plural(s.CodedItems, "item", "items"))
 	}
-	pairs = append(pairs, [2]string{"codes", codes})
+	pairs = append(pairs, pair{"codes", codes})
 	for _, v := range s.Views {
-		pairs = append(pairs, [2]string{"for " + v.Target, viewText(v) + ", " + size(v.MemoryBytes) + " in memory"})
+		pairs = append(pairs, pair{"for " + v.Target, viewText(v) + ", " + size(v.MemoryBytes) + " in memory"})
 	}
 	if len(s.Modalities) > 0 {
 		spaces, err := c.Spaces(ctx)
@@ -146,7 +146,7 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		}
 		pairs = append(pairs, spacePairs(s, spaces)...)
 	}
-	pairs = append(pairs, [2]string{"in memory", size(s.MemoryBytes)})
+	pairs = append(pairs, pair{"in memory", bytesCell(s.MemoryBytes)})
 	e.printPairs(pairs)
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 
 // spacePairs says in short what models has at length: the active space, the others,
 // what waits to be learned from, and drift.
-func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) [][2]string {
-	var pairs [][2]string
+func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []pair {
+	var pairs []pair
 	var others []string
 	for i := range spaces {
 		sp := &spaces[i]
@@ -18,23 +18,23 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) [][2]string {
 			others = append(others, fmt.Sprintf("%d, %s", sp.Space, spaceState(sp, s.Items)))
 			continue
 		}
-		pairs = append(pairs, [2]string{"space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)})
-		pairs = append(pairs, [2]string{"learned", fmt.Sprintf("from %s, %s pending", plural(sp.Taught, "item", "items"), thousands(sp.Pending))})
+		pairs = append(pairs, pair{"space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)})
+		pairs = append(pairs, pair{"learned", fmt.Sprintf("from %s, %s pending", plural(sp.Taught, "item", "items"), thousands(sp.Pending))})
 		pairs = append(pairs, driftPairs(s)...)
 	}
 	if len(others) > 0 {
-		pairs = append(pairs, [2]string{"other spaces", strings.Join(others, "; ")})
+		pairs = append(pairs, pair{"other spaces", strings.Join(others, "; ")})
 	}
 	return pairs
 }
 
 // driftPairs compares the items that came last with the first ones.
-func driftPairs(s *db.CollectionStats) [][2]string {
+func driftPairs(s *db.CollectionStats) []pair {
 	if len(s.Drift) == 0 {
 		return nil
 	}
 	first, last := &s.Drift[0], &s.Drift[len(s.Drift)-1]
-	var pairs [][2]string
+	var pairs []pair
 	for _, m := range s.Modalities {
 		d, known := last.Modalities[m.Name]
 		if !known {
@@ -44,7 +44,7 @@ func driftPairs(s *db.CollectionStats) [][2]string {
 		if before, known := first.Modalities[m.Name]; known && first != last {
 			text += "; " + revisionName(first) + ": " + driftText(before)
 		}
-		pairs = append(pairs, [2]string{"drift of " + m.Name, text})
+		pairs = append(pairs, pair{"drift of " + m.Name, text})
 	}
 	return pairs
 }

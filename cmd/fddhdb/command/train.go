@@ -220,18 +220,18 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		if !learned {
 			continue
 		}
-		anchors, sigma := "-", "-"
+		var anchors, sigma any = noCell, noCell
 		if ch.Map != model.MapLinear {
-			anchors, sigma = thousands(ch.Anchors), number(ch.Sigma)
+			anchors, sigma = countCell(ch.Anchors), number(ch.Sigma)
 		}
-		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, number(ch.Gamma), sigma, fmt.Sprintf("%.1g", ch.Condition), thousands(ch.Items)})
+		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, number(ch.Gamma), sigma, fmt.Sprintf("%.1g", ch.Condition), countCell(ch.Items)})
 	}
 	e.printTable([]column{{"modality", false}, {"features", false}, {"map", false}, {"anchors", true}, {"gamma", true}, {"sigma", true}, {"condition", true}, {"items", true}}, rows)
 	e.printf("\n")
 	e.printChoices(t, s)
 	e.printEmbedding(t)
 	e.printFusion(t, s)
-	pairs := [][2]string{
+	pairs := []pair{
 		{"bits", fmt.Sprint(t.Bits)},
 		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},
 		{"bit balance", fmt.Sprintf("%.3f", t.BitBalance)},
@@ -240,9 +240,9 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		{"items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))},
 	}
 	for _, v := range s.Views {
-		pairs = append(pairs, [2]string{"codes for " + v.Target, viewText(v)})
+		pairs = append(pairs, pair{"codes for " + v.Target, viewText(v)})
 	}
-	e.printPairs(append(pairs, [2]string{"seconds", phases(t.Seconds)}))
+	e.printPairs(append(pairs, pair{"seconds", phases(t.Seconds)}))
 }
 
 // printChoices shows what was tried: for each pair of features and map the best
@@ -265,7 +265,7 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 			}
 			rows = append(rows, []any{
 				m.Name, best.FeatureMap.String(), best.Map.String(), number(best.Gamma),
-				fmt.Sprintf("%.4f", best.MAP), fmt.Sprintf("%.4f", best.StdErr), note,
+				numberCell(best.MAP, 4), numberCell(best.StdErr, 4), note,
 			})
 		}
 	}

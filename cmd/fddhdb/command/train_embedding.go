@@ -17,7 +17,7 @@ func (e *env) printEmbedding(t *db.Training) {
 		of = fmt.Sprintf(", measured of %s", plural(m.Judged, "label", "labels"))
 	}
 	e.printf("%s embedded in %s%s\n\n", plural(t.Labels, "label", "labels"), plural(m.Dims, "dimension", "dimensions"), of)
-	e.printPairs([][2]string{
+	e.printPairs([]pair{
 		{"label mAP", fmt.Sprintf("%.4f, least %.4f; 1 if nothing were lost", m.MAP, m.MAPLeast)},
 		{"least distance", fmt.Sprintf("%d bits between the codes of two labels", m.LeastDistance)},
 		{"coherence", fmt.Sprintf("%.3f", m.Coherence)},

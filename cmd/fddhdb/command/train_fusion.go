@@ -62,10 +62,10 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 			row := []any{fusionName(tried.Name, modalities), number(tried.Centre)}
 			if len(directions) <= maxDirections {
 				for _, d := range directions {
-					row = append(row, fmt.Sprintf("%.4f", tried.Directions[d]))
+					row = append(row, numberCell(tried.Directions[d], 4))
 				}
 			}
-			rows = append(rows, append(row, fmt.Sprintf("%.4f", tried.MAP), fmt.Sprintf("%.4f", tried.StdErr), note))
+			rows = append(rows, append(row, numberCell(tried.MAP, 4), numberCell(tried.StdErr, 4), note))
 		}
 		e.printTable(append(columns, column{"mAP", true}, column{"+-", true}, column{"", false}), rows)
 		e.printf("\n%+.4f +- %.4f against the sum", v.OverSum.MAP, v.OverSum.StdErr)

@@ -35,8 +35,11 @@ func upgradeCommand(e *env) *cobra.Command {
 					e.printf("format %d: %s\n", m.To, m.What)
 				}
 			}
-			var err error
-			if dry {
+			err := e.whileClosed(dir, func() (err error) {
+				if !dry {
+					out.From, out.To, err = db.Upgrade(cmd.Context(), dir, nil, step)
+					return err
+				}
 				var pending []db.Migration
 				out.From, pending, err = db.PendingMigrations(dir, nil)
 				out.To = out.From
@@ -44,9 +47,8 @@ func upgradeCommand(e *env) *cobra.Command {
 					step(m)
 					out.To = m.To
 				}
-			} else {
-				out.From, out.To, err = db.Upgrade(cmd.Context(), dir, nil, step)
-			}
+				return err
+			})
 			switch {
 			case err != nil:
 				return openError(dir, err)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func verifyCommand(e *env) *cobra.Command {
 				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
 			}
 			list := findingList{env: e, json: o.json, damage: db.ErrCorrupt}
-			v, err := db.VerifyFolder(cmd.Context(), args[0], nil, opt, list.print)
+			v, err := e.verifyDatabase(cmd.Context(), args[0], opt, list.print)
 			if err != nil {
 				list.abort()
 				return openError(args[0], err)
@@ -72,6 +73,18 @@ func verifyCommand(e *env) *cobra.Command {
 	cmd.Flags().BoolVar(&acknowledge, "acknowledge", false, "stop telling of the commits that are missing, after this time")
 	cmd.Flags().BoolVar(&deep, "deep", false, "make codes, projections and statistics again, and compare")
 	return cmd
+}
+
+// verifyDatabase verifies the database in dir, which need not be sound enough to be opened.
+func (e *env) verifyDatabase(ctx context.Context, dir string, opt db.VerifyOptions, found func(db.Finding) error) (*db.Verification, error) {
+	d, err := e.held(dir)
+	if err != nil {
+		return nil, err
+	}
+	if d != nil {
+		return d.Verify(ctx, opt, found)
+	}
+	return db.VerifyFolder(ctx, dir, nil, opt, found)
 }
 
 // findingList prints findings as they come.

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"io"
+	"os"
+	"runtime"
+
+	"golang.org/x/term"
+)
+
+// terminal returns the terminal that f is, nil if it is none.
+func terminal(f any) *os.File {
+	file, ok := f.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil
+	}
+	return file
+}
+
+// inColour says whether what is written to f may be set off by colours: on terminals that
+// can do it, and nowhere if NO_COLOR is set (https://no-color.org).
+func inColour(f io.Writer) bool {
+	if terminal(f) == nil || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	switch os.Getenv("TERM") {
+	case "dumb":
+		return false
+	case "":
+		return runtime.GOOS == "windows" && os.Getenv("WT_SESSION") != "" // its own terminal
+	}
+	return true
+}
+
+func bold(s string) string { return "\x1b[1m" + s + "\x1b[0m" }
+func red(s string) string  { return "\x1b[31m" + s + "\x1b[0m" }

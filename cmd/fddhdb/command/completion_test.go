@@ -1,0 +1,136 @@
+package command
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// newTestShell returns a shell on a database.
+func newTestShell(t *testing.T, dir string) *shell {
+	t.Helper()
+	e := newTestEnv()
+	if err := e.openSession(dir, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.closeSession(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newShell(e, &shellOptions{mode: modeTable})
+}
+
+// TestCompletion: the shell and the scripts of bash, zsh and fish complete alike.
+func TestCompletion(t *testing.T) {
+	f := newFixture(t, 40, false)
+	must(t, "init", f.db, "--collection", "hashes", "--codes", "8", "--field", "year:int:index")
+	must(t, "put", f.db, "x", "--collection", "hashes", "--code", "00", "--labels", "a b,it's")
+	writeFile(t, f.path("with blank.npy"), "")
+	t.Chdir(f.dir)
+	s := newTestShell(t, f.db)
+	for _, c := range []struct{ line, want string }{
+		{"cou", "count "},
+		{".co", ".collections "},
+		{"he", "help "},
+		{"help sea", "search "},
+		{".help .q", ".quit "},
+		{".timer ", "off |on "},
+		{".mode j", "json |jsonl "},
+		{".use ", "hashes |main "},
+		{".quit ", ""},
+		{".nosuch ", ""},
+		{"nosuch ", ""},
+		{"count --js", "--json "},
+		{"count --json --js", ""},
+		{"count --mode c", "csv "},
+		{"count --mode=c", "--mode=csv "},
+		{"search --from ", "image |text "},
+		{"search --to=", "--to=image |--to=text "},
+		{"search --from image --rerank a", "asymmetric "},
+		{"search --vectors te", "text.npy "},
+		{"search --vectors w", `"with blank.npy" `},
+		{"eval --vectors ", "image=|text="},
+		{"eval --vectors image=l", "image=labels.txt "},
+		{"eval --vectors image=with", `"image=with blank.npy" `},
+		{"train --map text=l", "text=linear "},
+		{"train --map image=rbf --ma", "--map "},
+		{"export --codes a", "a.db/"},
+		{"scan --limit ", ""},
+		{"get ", ""},
+		{"put k --labels label0,lab", "label0,label1 |label0,label2 |label0,label3 "},
+		{"put k --collection hashes --field ", "year="},
+		{"put k --collection hashes --labels ", `"a b" |"it's" `},
+		{`scan --where "label = 'label1`, `"label = 'label1'`},
+		{`scan --where "label IN ('label0', 'label1`, `"label IN ('label0', 'label1'`},
+		{`scan --where "NOT has(i`, `"NOT has(image) `},
+		{`scan --collection hashes --where "label = 'i`, `"label = 'it''s'`},
+		{`scan --collection hashes --where y`, `"year `},
+		{"experiment co", "convergence "},
+		{"backup a", "a.db/"},
+		{"restore x a", "a.db/"},
+		{"completion f", "fish "},
+		{".read l", "labels.txt "},
+		{"count \\", ""},
+		{"", strings.Join(func() (all []string) {
+			for _, n := range s.names() {
+				all = append(all, n+" ")
+			}
+			slices.Sort(all)
+			return all
+		}(), "|")},
+	} {
+		head, words, tail := s.complete(c.line+"END", len([]rune(c.line)))
+		got := strings.Join(words, "|")
+		if got != c.want || tail != "END" || !strings.HasPrefix(c.line, head) {
+			t.Errorf("%s: %q behind %q, want %q", c.line, got, head, c.want)
+		}
+	}
+	for _, c := range []struct{ line, want string }{
+		{"search a.db --from", "image text :4"},
+		{"eval a.db --vectors", "image= text= :6"},
+		{"put a.db k --collection hashes --field", "year= :6"},
+		{"count a.db --collection", "hashes main :4"},
+		{"count nosuch.db --collection", ":4"},
+		{"update a.db --teacher", "auto labels modality self :4"},
+		{"experiment a.db", "ablation convergence sensitivity bits size :4"},
+		{"count", ":16"},
+		{"search a.db --vectors", ":0"},
+	} {
+		args := strings.Fields("__complete " + c.line)
+		code, out, _ := do(t, append(args, "")...)
+		if got := strings.Join(strings.Split(strings.TrimSpace(out), "\n"), " "); code != 0 || strings.ReplaceAll(got, "hashes", "hashes") != c.want {
+			t.Errorf("%s: %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// FuzzComplete: no line is too odd, and what is put in stands where the word began.
+func FuzzComplete(f *testing.F) {
+	dir := f.TempDir() + "/a.db"
+	if code := Main([]string{"init", dir, "--modality", "image:2", "--field", "year:int"}, strings.NewReader(""), &strings.Builder{}, os.Stderr); code != 0 {
+		f.Fatal("no database")
+	}
+	e := newTestEnv()
+	if err := e.openSession(dir, true); err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = e.closeSession() })
+	s := newShell(e, &shellOptions{mode: modeTable})
+	for _, line := range []string{"", "scan --where \"label = 'x", "put k --field ", "--", "-c", "help help", "eval --vectors=image=", "search -k", ".read '"} {
+		f.Add(line, len(line))
+	}
+	f.Fuzz(func(t *testing.T, line string, pos int) {
+		runes := []rune(line)
+		if len(runes) == 0 {
+			pos = 0
+		} else {
+			pos = max(0, pos%len(runes))
+		}
+		head, _, tail := s.complete(line, pos)
+		if !strings.HasPrefix(string(runes[:pos]), head) || string(runes[pos:]) != tail {
+			t.Fatalf("%q at %d: head %q, tail %q", line, pos, head, tail)
+		}
+	})
+}

@@ -1,0 +1,238 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// shellOptions are the flags of the command line without a verb; mode is one of all verbs.
+type shellOptions struct {
+	lines    []string
+	readOnly bool
+	mode     outputMode
+}
+
+func (o *shellOptions) register(root *cobra.Command) {
+	o.mode = modeTable
+	root.Flags().StringArrayVarP(&o.lines, "command", "c", nil, "run the `LINE` in the shell and leave; repeat it for more")
+	root.Flags().BoolVar(&o.readOnly, "readonly", false, "the shell only looks at the database")
+	root.PersistentFlags().Var(&o.mode, "mode", "print results as table, csv, json, jsonl, markdown or line; with any verb")
+}
+
+func (o *shellOptions) given(root *cobra.Command) bool {
+	return root.Flags().Changed("command") || o.readOnly
+}
+
+// A shell runs lines on the database of the session: verbs, which are those of the command
+// line without DIR, and commands that begin with a dot.
+type shell struct {
+	env   *env
+	lines []string // of -c
+
+	mode       outputMode
+	collection string // the default of --collection
+	timer      bool
+	echo       bool
+	pager      []string // the words of the command; none: no pager
+
+	output *redirection // of .output
+	once   *outFiles    // of .once: one file
+	files  []string     // that .read is in
+	quit   bool
+
+	terminal      *dialogue // of an interactive shell
+	historyWarned bool
+	commandLines  *regexp.Regexp
+}
+
+func newShell(e *env, o *shellOptions) *shell {
+	root := rootCommand(e)
+	addDefaultVerbs(root)
+	return &shell{
+		env: e, lines: o.lines, mode: o.mode, collection: "main",
+		commandLines: commandLines(verbNames(root), e.session.dir),
+	}
+}
+
+// start runs the lines of -c, else a script or a dialogue from standard input.
+func (s *shell) start(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, s.endOutput()) }()
+	if s.lines != nil {
+		for _, line := range s.lines {
+			if err := s.runScript(ctx, "", strings.NewReader(line)); err != nil {
+				var at *lineError
+				if errors.As(err, &at) && !strings.Contains(line, "\n") {
+					return at.err // there is but one line
+				}
+				return err
+			}
+			if s.quit {
+				break
+			}
+		}
+		return nil
+	}
+	if terminal(s.env.stdin) == nil {
+		return s.runScript(ctx, "", s.env.stdin)
+	}
+	return s.interact(ctx)
+}
+
+// A lineError says which line of a script an error is about.
+type lineError struct {
+	file string // "" for standard input
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string {
+	at := fmt.Sprintf("line %d: ", e.line)
+	if e.file != "" {
+		at = e.file + ": " + at
+	}
+	return at + message(e.err)
+}
+
+func (e *lineError) Unwrap() error { return e.err }
+
+// maxStatement bounds what a line of the shell may grow to.
+const maxStatement = 64 << 20
+
+// runScript runs lines up to the first error.
+func (s *shell) runScript(ctx context.Context, file string, script io.Reader) error {
+	r := bufio.NewReader(script)
+	var statement strings.Builder
+	first := 1
+	for n := 1; !s.quit; n++ {
+		line, err := readLine(r)
+		if err != nil && err != io.EOF {
+			return &lineError{file, n, err}
+		}
+		if n == 1 {
+			line = strings.TrimPrefix(line, "\uFEFF") // editors of Windows begin files so
+		}
+		if statement.Len()+len(line) > maxStatement {
+			return &lineError{file, first, failuref("longer than %s", size(maxStatement))}
+		}
+		atEnd := err == io.EOF
+		if statement.Len() == 0 {
+			first = n
+		} else if !atEnd || line != "" {
+			statement.WriteByte('\n')
+		}
+		statement.WriteString(line)
+		if _, open := splitWords(statement.String()); open != 0 && !atEnd {
+			continue
+		}
+		err = ctx.Err()
+		if err == nil {
+			err = s.run(ctx, statement.String())
+		}
+		if err != nil {
+			return &lineError{file, first, err}
+		}
+		if atEnd {
+			return nil
+		}
+		statement.Reset()
+	}
+	return nil
+}
+
+// readLine reads up to the end of a line, which it takes off; with io.EOF comes what is
+// left.
+func readLine(r *bufio.Reader) (string, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case err == bufio.ErrBufferFull && len(line) > maxStatement:
+			return string(line), nil // the caller refuses it
+		case err == bufio.ErrBufferFull:
+			continue
+		case err != nil:
+			return strings.TrimSuffix(string(line), "\r"), err
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r"), nil
+	}
+}
+
+// run runs a line, or several where a quote goes over their ends.
+func (s *shell) run(ctx context.Context, line string) error {
+	if err := s.runLine(ctx, line); err != nil {
+		return &shellError{err, s.inShell(message(err))}
+	}
+	return nil
+}
+
+// A shellError is an error that says in words of the shell what to do.
+type shellError struct {
+	err  error
+	text string
+}
+
+func (e *shellError) Error() string { return e.text }
+func (e *shellError) Unwrap() error { return e.err }
+
+func (s *shell) runLine(ctx context.Context, line string) error {
+	words, open := splitWords(line)
+	switch open {
+	case '\\':
+		return usageErrorf("a line follows the backslash at the end, and there is none")
+	case '\'', '"':
+		return usageErrorf("the quote %c is not closed", open)
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	if s.echo {
+		if err := s.echoed(line); err != nil {
+			return err
+		}
+	}
+	args := unquoted(words)
+	if strings.HasPrefix(args[0], ".") {
+		return s.runDot(ctx, args)
+	}
+	if (args[0] == "quit" || args[0] == "exit") && len(args) == 1 {
+		s.quit = true
+		return nil
+	}
+	return s.runVerb(ctx, args)
+}
+
+// echoed prints a line before it runs. What .once writes to is for results alone.
+func (s *shell) echoed(line string) error {
+	if s.output != nil {
+		_, err := fmt.Fprintln(s.output.f, line)
+		return err
+	}
+	fmt.Fprintln(s.env.stdout, line)
+	return s.env.stdout.Flush()
+}
+
+// runVerb runs a verb. A line that begins with fddhdb is one of the command line, with DIR.
+func (s *shell) runVerb(ctx context.Context, args []string) error {
+	var took time.Duration // without that of whoever reads it in a pager
+	err := s.withOutput(ctx, func(ctx context.Context) error {
+		start := time.Now()
+		defer func() { took = time.Since(start) }()
+		if args[0] == "fddhdb" {
+			return s.env.execute(ctx, rootCommand(s.env), args[1:])
+		}
+		return s.env.execute(ctx, s.root(), args)
+	})
+	if s.timer && err == nil {
+		s.env.notef("took %s", took.Round(time.Microsecond))
+	}
+	return err
+}

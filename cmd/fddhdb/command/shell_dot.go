@@ -1,0 +1,338 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A dotCommand is a command of the shell itself.
+type dotCommand struct {
+	name  string // with the dot
+	args  string // as help shows them; those in brackets may be left out
+	most  int    // arguments
+	short string
+	run   func(s *shell, ctx context.Context, args []string) error
+	words func(s *shell) []string // that complete the first argument; nil: see file
+	file  bool                    // the first argument is a file
+}
+
+// least is how many arguments have to be there.
+func (d *dotCommand) least() int {
+	if d.args == "" || strings.HasPrefix(d.args, "[") {
+		return 0
+	}
+	return 1
+}
+
+var onOff = []string{"on", "off"}
+
+// dotCommands returns the commands in the order of help.
+func dotCommands() []dotCommand {
+	return []dotCommand{
+		{name: ".collections", short: "list the collections, as the verb does", run: verbOf("collections", false)},
+		{name: ".echo", args: "on|off", most: 1, short: "print each line before it runs",
+			run: setOnOff(func(s *shell) *bool { return &s.echo }), words: oneOf(onOff...)},
+		{name: ".exit", short: "leave the shell", run: quit},
+		{name: ".help", args: "[NAME]", most: 1, short: "explain a verb or a command; list them", run: dotHelpOn, words: (*shell).names},
+		{name: ".mode", args: "[MODE]", most: 1, short: "print results as " + strings.Join(outputModes, ", "),
+			run: setMode, words: oneOf(outputModes...)},
+		{name: ".models", args: "[COLLECTION]", most: 1, short: "list the spaces of codes and their models",
+			run: verbOf("models", true), words: (*shell).collections},
+		{name: ".once", args: "FILE", most: 1, short: "write the results of the next line to a file", run: setOnce, file: true},
+		{name: ".output", args: "[FILE]", most: 1, short: "write the results of all lines to a file, or no longer", run: setOutput, file: true},
+		{name: ".pager", args: "[on|off|COMMAND]", most: 1, short: "show long results by a command, such as 'less -S'",
+			run: setPager, words: oneOf(onOff...)},
+		{name: ".quit", short: "leave the shell", run: quit},
+		{name: ".read", args: "FILE", most: 1, short: "run the lines of a file, up to the first error", run: readScript, file: true},
+		{name: ".schema", args: "[COLLECTION]", most: 1, short: "print what would create the collections again",
+			run: printSchemas, words: (*shell).collections},
+		{name: ".show", short: "print the settings", run: showSettings},
+		{name: ".stats", args: "[COLLECTION]", most: 1, short: "print figures about the database",
+			run: verbOf("stats", true), words: (*shell).collections},
+		{name: ".timer", args: "on|off", most: 1, short: "print how long each verb takes",
+			run: setOnOff(func(s *shell) *bool { return &s.timer }), words: oneOf(onOff...)},
+		{name: ".use", args: "[COLLECTION]", most: 1, short: "make a collection the default of --collection, or main again",
+			run: useCollection, words: (*shell).collections},
+	}
+}
+
+func dotNames() []string {
+	var names []string
+	for _, d := range dotCommands() {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+// runDot runs a line that begins with a dot.
+func (s *shell) runDot(ctx context.Context, args []string) error {
+	all := dotCommands()
+	i := slices.IndexFunc(all, func(d dotCommand) bool { return d.name == args[0] })
+	if i < 0 {
+		if name := nearest(args[0], dotNames()); name != "" {
+			return usageErrorf("there is no command %q: did you mean %s?", args[0], name)
+		}
+		return usageErrorf("there is no command %q: .help lists them", args[0])
+	}
+	d, args := &all[i], args[1:]
+	usage := strings.TrimSpace(d.name + " " + d.args)
+	switch {
+	case len(args) < d.least():
+		return usageErrorf("%s needs an argument: %s", d.name, usage)
+	case len(args) > d.most:
+		return usageErrorf("%s does not know what to do with %q: %s", d.name, args[d.most], usage)
+	case len(args) > 0 && args[0] == "" && d.least() > 0:
+		return usageErrorf("%s needs an argument that is not empty: %s", d.name, usage)
+	}
+	return d.run(s, ctx, args)
+}
+
+const shellHelp = `
+			A line is a verb with its flags, or a command that begins with a dot. Verbs work
+			on the database that is open and are those of the command line without fddhdb
+			and DIR; verify without an argument verifies it, and a line that begins with
+			fddhdb is a command line as it is.
+
+			Words are quoted as in other shells: '...', "..." and \; # begins a comment. A
+			line with an open quote, or a backslash at its end, goes on. Tab completes.
+			Ctrl-C drops the line, or stops the verb that runs; Ctrl-D leaves.`
+
+// dotHelp lists the commands.
+func dotHelp() string {
+	var b strings.Builder
+	b.WriteString("Commands:")
+	for _, d := range dotCommands() {
+		fmt.Fprintf(&b, "\n  %-24s %s", strings.TrimSpace(d.name+" "+d.args), d.short)
+	}
+	return b.String()
+}
+
+func dotHelpOn(s *shell, ctx context.Context, args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], ".") {
+		for _, d := range dotCommands() {
+			if d.name == args[0] {
+				return s.print(func() {
+					fmt.Fprintf(s.env.stdout, "%s\n  %s\n", strings.TrimSpace(d.name+" "+d.args), d.short)
+				})
+			}
+		}
+		if name := nearest(args[0], dotNames()); name != "" {
+			return usageErrorf("there is no command %q: did you mean %s?", args[0], name)
+		}
+		return usageErrorf("there is no command %q: .help lists them", args[0])
+	}
+	return s.withOutput(ctx, func(ctx context.Context) error {
+		return s.env.execute(ctx, s.root(), append([]string{"help"}, args...))
+	})
+}
+
+// verbOf runs a verb; an argument is the collection.
+func verbOf(verb string, collection bool) func(*shell, context.Context, []string) error {
+	return func(s *shell, ctx context.Context, args []string) error {
+		line := []string{verb}
+		if collection && len(args) > 0 {
+			line = append(line, "--collection", args[0])
+		}
+		return s.runVerb(ctx, line)
+	}
+}
+
+func oneOf(words ...string) func(*shell) []string {
+	return func(*shell) []string { return words }
+}
+
+func setOnOff(of func(*shell) *bool) func(*shell, context.Context, []string) error {
+	return func(s *shell, _ context.Context, args []string) error {
+		if !slices.Contains(onOff, args[0]) {
+			return usageErrorf("%q: on or off is expected", args[0])
+		}
+		*of(s) = args[0] == "on"
+		return nil
+	}
+}
+
+func quit(s *shell, _ context.Context, _ []string) error {
+	s.quit = true
+	return nil
+}
+
+func setMode(s *shell, _ context.Context, args []string) error {
+	if len(args) == 0 {
+		return s.print(func() { fmt.Fprintln(s.env.stdout, s.mode) })
+	}
+	if err := s.mode.Set(args[0]); err != nil {
+		return usageErrorf(".mode %s: %w", args[0], err)
+	}
+	return nil
+}
+
+func setOnce(s *shell, _ context.Context, args []string) error { return s.redirectOnce(args[0]) }
+
+func setOutput(s *shell, _ context.Context, args []string) error {
+	return s.redirect(strings.Join(args, ""))
+}
+
+func setPager(s *shell, _ context.Context, args []string) error {
+	switch {
+	case len(args) == 0:
+		name := "off"
+		if len(s.pager) > 0 {
+			name = strings.Join(s.pager, " ")
+		}
+		return s.print(func() { fmt.Fprintln(s.env.stdout, name) })
+	case args[0] == "off":
+		s.pager = nil
+	case args[0] == "on":
+		if s.pager = pagerCommand(); len(s.pager) == 0 {
+			return usageErrorf("there is no less, nor does PAGER name another command: .pager COMMAND does")
+		}
+	default:
+		s.pager = pagerWords(args[0])
+	}
+	return nil
+}
+
+// maxNested is how deep .read may go: files that read each other would never end.
+const maxNested = 20
+
+func readScript(s *shell, ctx context.Context, args []string) error {
+	path := args[0]
+	if len(s.files) == maxNested {
+		return usageErrorf("%s: .read within .read, %d deep: do the files read each other?", path, maxNested)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s.files = append(s.files, path)
+	defer func() { s.files = s.files[:len(s.files)-1] }()
+	return s.runScript(ctx, path, f)
+}
+
+func useCollection(s *shell, _ context.Context, args []string) error {
+	name := "main"
+	if len(args) > 0 {
+		name = args[0]
+		d, err := s.env.session.database(s.env, false)
+		if err != nil {
+			return err
+		}
+		if _, err := collection(d, name); err != nil {
+			return err
+		}
+	}
+	s.collection = name
+	return nil
+}
+
+func showSettings(s *shell, _ context.Context, _ []string) error {
+	output, pager := "standard output", "off"
+	if s.output != nil {
+		output = s.output.path
+	}
+	if len(s.pager) > 0 {
+		pager = strings.Join(s.pager, " ")
+	}
+	name := map[bool]string{true: "on", false: "off"}
+	database := s.env.session.dir
+	if s.env.session.readOnly {
+		database += ", only to look at"
+	}
+	return s.print(func() {
+		for _, p := range [][2]string{
+			{"database", database}, {"collection", s.collection}, {"mode", string(s.mode)}, {"output", output},
+			{"timer", name[s.timer]}, {"echo", name[s.echo]}, {"pager", pager}, {"history", orDash(s.historyPath())},
+		} {
+			fmt.Fprintf(s.env.stdout, "%-10s  %s\n", p[0], p[1])
+		}
+	})
+}
+
+// printSchemas prints the lines that create the collections, or as JSON what init does.
+func printSchemas(s *shell, ctx context.Context, args []string) error {
+	d, err := s.env.session.database(s.env, false)
+	if err != nil {
+		return err
+	}
+	names, err := d.Collections()
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		names = args
+	}
+	cmd := &cobra.Command{} // so that it prints as a verb would
+	var o common
+	o.registerJSON(cmd)
+	printsObjects(cmd)
+	return s.withOutput(ctx, func(context.Context) error {
+		outer := s.env.layout
+		defer func() { s.env.layout = outer }()
+		if err := s.env.beginOutput(cmd, s.mode); err != nil {
+			return err
+		}
+		err := s.env.printSchemas(d, names, o.json)
+		if ended := s.env.endOutput(err == nil); err == nil {
+			err = ended
+		}
+		return err
+	})
+}
+
+func (e *env) printSchemas(d *db.DB, names []string, json bool) error {
+	for _, name := range names {
+		c, err := collection(d, name)
+		if err != nil {
+			return err
+		}
+		schema, err := c.Schema()
+		if err != nil {
+			return err
+		}
+		if json {
+			if err := e.printJSON(newSchemaJSON(name, schema)); err != nil {
+				return err
+			}
+			continue
+		}
+		e.printf("%s\n", initLine(name, schema))
+	}
+	return nil
+}
+
+// initLine is the line of the shell that makes a collection.
+func initLine(name string, schema db.Schema) string {
+	words := []string{"init"}
+	if name != "main" {
+		words = append(words, "--collection", name)
+	}
+	for _, m := range schema.Modalities {
+		value := fmt.Sprintf("%s:%d", m.Name, m.Dim)
+		if m.Sparse {
+			value += ":sparse"
+		}
+		words = append(words, "--modality", value)
+	}
+	if schema.Bits > 0 {
+		words = append(words, "--codes", fmt.Sprint(schema.Bits))
+	}
+	for _, f := range schema.Fields {
+		value := fmt.Sprintf("%s:%s", f.Name, f.Type)
+		if f.Indexed {
+			value += ":index"
+		}
+		words = append(words, "--field", value)
+	}
+	for i, w := range words {
+		words[i] = plain(quoteWord(w))
+	}
+	return strings.Join(words, " ")
+}

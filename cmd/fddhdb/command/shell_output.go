@@ -1,0 +1,108 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// A redirection is a file that .output sends results to, line by line of the shell.
+type redirection struct {
+	path string
+	f    *os.File
+}
+
+// redirect sends the results of the lines that follow to a file, or with "" to where they
+// went at first.
+func (s *shell) redirect(path string) error {
+	if err := s.endOutput(); err != nil || path == "" {
+		return err
+	}
+	if _, err := outputPath(path); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return writeError(path, err)
+	}
+	s.output = &redirection{path, f}
+	return nil
+}
+
+// redirectOnce sends the results of the next line that has any to a file, which gets its
+// name when they are complete.
+func (s *shell) redirectOnce(path string) error {
+	var files outFiles
+	if _, err := files.create(path); err != nil {
+		return err
+	}
+	s.dropOnce()
+	s.once = &files
+	return nil
+}
+
+func (s *shell) dropOnce() {
+	if s.once != nil {
+		s.once.discard()
+		s.once = nil
+	}
+}
+
+// endOutput closes the files of .output and .once.
+func (s *shell) endOutput() error {
+	s.dropOnce()
+	if s.output == nil {
+		return nil
+	}
+	o := s.output
+	s.output = nil
+	if err := o.f.Close(); err != nil {
+		return writeError(o.path, err)
+	}
+	return nil
+}
+
+// withOutput runs f with the output where the user wants it.
+func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
+	e := s.env
+	before, colour := e.stdout, e.colour
+	defer func() { e.stdout, e.colour = before, colour }()
+	switch {
+	case s.once != nil:
+		files := s.once
+		s.once = nil
+		defer files.discard()
+		e.stdout, e.colour = files.files[0].Writer, false
+		if err := f(ctx); err != nil {
+			return err
+		}
+		return files.commit()
+	case s.output != nil:
+		e.stdout, e.colour = bufio.NewWriter(s.output.f), false
+		return f(ctx)
+	case s.terminal == nil || len(s.pager) == 0:
+		return f(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	p := s.newPager(stop)
+	e.stdout = bufio.NewWriter(p)
+	err = f(ctx)
+	if ended := p.end(); err == nil && ended != nil && !p.left {
+		err = fmt.Errorf("%s: %w", s.pager[0], ended)
+	}
+	if p.left && errors.Is(err, context.Canceled) {
+		err = nil // who leaves the pager has seen enough
+	}
+	return err
+}
+
+// print runs f, which writes to the output of the env, where results go.
+func (s *shell) print(f func()) error {
+	return s.withOutput(context.Background(), func(context.Context) error {
+		f()
+		return s.env.stdout.Flush()
+	})
+}

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// root returns the verbs as they are in the shell: DIR is the database of the session.
+func (s *shell) root() *cobra.Command {
+	var o shellOptions
+	root := newRoot(s.env, &o)
+	o.mode = s.mode
+	for _, name := range []string{"command", "readonly"} {
+		root.Flags().Lookup(name).Hidden = true
+	}
+	root.Long = prose(shellHelp) + "\n\n" + dotHelp()
+	root.Example = ""
+	root.SetUsageTemplate(strings.Replace(usageTemplate, "{{.UseLine}}",
+		"{{if .HasParent}}{{.Use}}{{else}}VERB [ARGUMENTS]{{end}} [flags]", 1))
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		c.Long, c.Example = s.inShell(c.Long), s.inShell(c.Example)
+		c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = s.inShell(f.Usage) })
+		help(c, args)
+	})
+	root.RunE = func(_ *cobra.Command, args []string) error { return unknownVerb(root, args) }
+	addDefaultVerbs(root)
+	for _, c := range root.Commands() {
+		s.adapt(c)
+	}
+	return root
+}
+
+// addDefaultVerbs adds those that cobra adds by itself, later.
+func addDefaultVerbs(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+}
+
+func unknownVerb(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageErrorf("a verb is missing: .help lists them")
+	}
+	if verb := nearest(args[0], append(verbNames(root), dotNames()...)); verb != "" {
+		return usageErrorf("there is no verb %q: did you mean %s?", args[0], verb)
+	}
+	return usageErrorf("there is no verb %q: .help lists them", args[0])
+}
+
+// adapt makes a verb of the command line one of the shell.
+func (s *shell) adapt(c *cobra.Command) {
+	if f := c.Flags().Lookup("collection"); f != nil && f.Value.String() == "main" {
+		// Unchanged, as verbs want to know whether it is given.
+		_ = f.Value.Set(s.collection)
+		if f.DefValue != "" {
+			f.DefValue = s.collection
+		}
+	}
+	verb, rest, _ := strings.Cut(c.Use, " ")
+	dir := s.env.session.dir
+	var withDir func(args []string) []string
+	switch first, rest, _ := strings.Cut(rest, " "); first {
+	case "DIR":
+		c.Use = strings.TrimSpace(verb + " " + rest)
+		withDir = func(args []string) []string { return append([]string{dir}, args...) }
+	case "DIR|URL":
+		c.Use = verb + " [URL]"
+		withDir = func(args []string) []string {
+			if len(args) > 0 {
+				return args
+			}
+			return []string{dir}
+		}
+	default:
+		return
+	}
+	valid, run := c.Args, c.RunE
+	c.Args = func(c *cobra.Command, args []string) error { return valid(c, withDir(args)) }
+	c.RunE = func(c *cobra.Command, args []string) error { return run(c, withDir(args)) }
+}
+
+// commandLines returns what finds command lines on the database in dir, or on one of an
+// example, in texts.
+func commandLines(verbs []string, dir string) *regexp.Regexp {
+	return regexp.MustCompile(`\bfddhdb (` + strings.Join(verbs, "|") + `)\b(?: DIR\b| ` + regexp.QuoteMeta(dir) + `| [\w./-]+\.db\b)?`)
+}
+
+// inShell spells the command lines in a text as they are in the shell: without fddhdb and
+// the folder of the database.
+func (s *shell) inShell(text string) string { return s.commandLines.ReplaceAllString(text, "$1") }

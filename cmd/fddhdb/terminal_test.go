@@ -1,0 +1,274 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// A screen is a terminal with a shell in it.
+type screen struct {
+	t    *testing.T
+	tty  *os.File
+	cmd  *exec.Cmd
+	mu   sync.Mutex
+	more *sync.Cond
+	text []byte
+	end  bool
+	seen int // of text, by what was expected
+}
+
+// openScreen runs fddhdb in a terminal.
+func openScreen(t *testing.T, env []string, args ...string) *screen {
+	t.Helper()
+	s := &screen{t: t, cmd: exec.Command("fddhdb", args...)}
+	s.more = sync.NewCond(&s.mu)
+	s.cmd.Env = append(os.Environ(), append([]string{"TERM=xterm", "NO_COLOR="}, env...)...)
+	var err error
+	if s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 100}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := s.tty.Read(buf)
+			s.mu.Lock()
+			s.text = append(s.text, buf[:n]...)
+			s.end = err != nil
+			s.more.Broadcast()
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		_ = s.tty.Close()
+	})
+	return s
+}
+
+// sends types text, and waits until the terminal has shown what is expected.
+func (s *screen) sends(text string, expected ...string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.tty, text); err != nil {
+		s.t.Fatal(err)
+	}
+	s.shows(expected...)
+}
+
+// shows waits for texts, in this order.
+func (s *screen) shows(expected ...string) {
+	s.t.Helper()
+	late := false
+	timer := time.AfterFunc(time.Minute, func() {
+		s.mu.Lock()
+		late = true
+		s.more.Broadcast()
+		s.mu.Unlock()
+	})
+	defer timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, want := range expected {
+		for {
+			if i := bytes.Index(s.text[s.seen:], []byte(want)); i >= 0 {
+				s.seen += i + len(want)
+				break
+			}
+			if s.end || late {
+				s.t.Fatalf("%q is not shown after %q", want, s.text[s.seen:])
+			}
+			s.more.Wait()
+		}
+	}
+}
+
+// leaves waits for the exit code.
+func (s *screen) leaves(code int) {
+	s.t.Helper()
+	_ = s.cmd.Wait()
+	if got := s.cmd.ProcessState.ExitCode(); got != code {
+		s.t.Fatalf("exit code %d, want %d: %q", got, code, s.all())
+	}
+}
+
+// all returns what has been shown.
+func (s *screen) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.text)
+}
+
+const (
+	enter = "\r"
+	tab   = "\t"
+	ctrlA = "\x01"
+	ctrlC = "\x03"
+	ctrlD = "\x04"
+	up    = "\x1b[A"
+)
+
+func makeDatabase(t *testing.T, dir string, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(dir, "a.db")
+	for _, args := range [][]string{
+		{"init", path, "--modality", "image:2", "--modality", "text:2"},
+		{path, "-c", strings.Join(lines, "\n")},
+	} {
+		if out, err := exec.Command("fddhdb", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	return path
+}
+
+// TestTerminal drives the shell as somebody at a terminal does.
+func TestTerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for processes and their terminals")
+	}
+	dir := t.TempDir()
+	var lines []string
+	for i := range 30 {
+		x := []string{"0,1", "1,0"}[i%2]
+		lines = append(lines, fmt.Sprintf("put item%02d --vector image=%s --vector text=%[2]s --labels %s", i, x, []string{"cat", "dog"}[i%2]))
+	}
+	lines = append(lines, "init --collection hashes --codes 8",
+		"train --bits 8 --features image=raw --features text=raw --map image=linear --map text=linear --gamma image=1 --gamma text=1 --fusion sum --start 1")
+	path := makeDatabase(t, dir, lines...)
+	history := filepath.Join(dir, "state", "fddhdb", "history")
+	env := []string{"XDG_STATE_HOME=" + filepath.Join(dir, "state"), "FDDHDB_PAGER="}
+	if err := os.Unsetenv("FDDHDB_HISTORY"); err != nil {
+		t.Fatal(err)
+	}
+
+	s := openScreen(t, env, path)
+	s.shows("a.db> ")
+	// Editing and completion.
+	s.sends("cou"+tab, "count ")
+	s.sends(enter, "\n30\r\n", "a.db> ")
+	s.sends("ount"+ctrlA+"c"+enter, "\n30\r\n", "a.db> ")
+	s.sends("search --fr"+tab+"te"+tab+"--to i"+tab, "--from text --to image ")
+	s.sends("--id item00 -k 1"+enter, "rank", "item00", "a.db> ")
+	s.sends("count --where \"label = 'c"+tab, "label = 'cat'")
+	s.sends("\""+enter, "\n15\r\n", "a.db> ")
+	s.sends(".use ha"+tab+enter, "a.db/hashes> ")
+	s.sends(".use"+enter, "a.db> ")
+	s.sends(".tim"+tab+tab+tab, "off", "on")
+	// Ctrl-C drops the line; what stands on two is one.
+	s.sends(ctrlC, "^C", "a.db> ")
+	s.sends("count \\"+enter, "...> ")
+	s.sends("--where \"label = 'dog'"+enter, "...> ")
+	s.sends("\""+enter, "\n15\r\n", "a.db> ")
+	s.sends("count 'x"+enter, "...> ")
+	s.sends(ctrlC, "a.db> ")
+	s.sends("count 'x"+enter, "...> ")
+	s.sends(ctrlD, "a.db> ")
+	// An error does not end it.
+	s.sends("cuont"+enter, "fddhdb:", "did you mean count?", "a.db> ")
+	// Ctrl-C ends the verb that runs, not the shell.
+	s.sends("reindex --rate 1"+enter, "encode")
+	s.sends(ctrlC, "interrupted", "a.db> ")
+	s.sends("count"+enter, "\n30\r\n", "a.db> ")
+	// A line that is longer than the terminal, which changes its size meanwhile.
+	s.sends("count --where \"label = 'cat' OR label = 'dog' OR label", "OR label")
+	if err := pty.Setsize(s.tty, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
+		t.Fatal(err)
+	}
+	s.sends(" = 'x'\""+enter, "\n30\r\n", "a.db> ")
+	s.sends(ctrlD)
+	s.leaves(0)
+
+	// The lines of that shell are there in the next one, for nobody else to read.
+	info, err := os.Stat(history)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the history: %v, %v", info, err)
+	}
+	s = openScreen(t, env, path)
+	s.shows("a.db> ")
+	s.sends(up+enter, "OR label = 'x'", "\n30\r\n", "a.db> ")
+	s.sends("\x12cuo", "cuont") // Ctrl-R
+	s.sends(ctrlC, "a.db> ")
+	s.sends(" count"+enter, "\n30\r\n", "a.db> ") // is not remembered
+	s.sends(".quit" + enter)
+	s.leaves(0)
+	text, err := os.ReadFile(history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := strings.Split(strings.TrimSpace(string(text)), "\n"); kept[0] != "count " || kept[len(kept)-1] != ".quit" || strings.Contains(string(text), "\n count") {
+		t.Errorf("the history is %q", kept)
+	}
+}
+
+// TestTerminalKinds: the pager, and terminals that cannot edit, or that are closed.
+func TestTerminalKinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for processes and their terminals")
+	}
+	dir := t.TempDir()
+	var lines []string
+	for i := range 30 {
+		lines = append(lines, fmt.Sprintf("put k%02d", i))
+	}
+	path := makeDatabase(t, dir, lines...)
+
+	t.Run("pager", func(t *testing.T) {
+		t.Parallel()
+		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=sed s/^/paged:/", "NO_COLOR=1"}, "--readonly", path)
+		s.shows("only to look at", "a.db> ")
+		s.sends("scan"+enter, "paged:k00", "paged:k29", "a.db> ")
+		s.sends("scan --limit 3"+enter, "\nk00", "a.db> ")
+		s.sends(".pager off"+enter, "a.db> ")
+		s.sends("scan"+enter, "\nk00", "a.db> ")
+		s.sends(".pager 'head -2'"+enter, "a.db> ") // it leaves before all is written
+		s.sends("scan"+enter, "\nk01", "a.db> ")
+		s.sends(".pager /nosuch/pager"+enter, "a.db> ")
+		s.sends("scan"+enter, "the pager does not start", "k29", "a.db> ")
+		s.sends("collections"+enter, "\ncollection", "a.db> ")
+		s.sends("exit" + enter)
+		s.leaves(0)
+		if all := s.all(); strings.Contains(all, "\x1b[1m") || strings.Contains(all, "\x1b[31m") {
+			t.Errorf("colours, with NO_COLOR: %q", all)
+		}
+	})
+	t.Run("colours", func(t *testing.T) {
+		t.Parallel()
+		s := openScreen(t, []string{"FDDHDB_HISTORY="}, "--readonly", path)
+		s.shows("a.db> ")
+		s.sends("collections"+enter, "\x1b[1mcollection", "a.db> ")
+		s.sends("nosuch"+enter, "\x1b[31mfddhdb:", "a.db> ")
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		s.shows("ended by a signal")
+		s.leaves(1)
+	})
+	t.Run("dumb", func(t *testing.T) {
+		t.Parallel()
+		s := openScreen(t, []string{"FDDHDB_HISTORY=", "TERM=dumb"}, "--readonly", path)
+		s.shows("a.db> ")
+		s.sends("count\n", "\n30\r\n", "a.db> ")
+		s.sends("nosuch "+ctrlC, "a.db> ")
+		s.sends("count\n", "\n30\r\n", "a.db> ")
+		s.sends(ctrlD)
+		s.leaves(0)
+		if all := s.all(); strings.Contains(all, "\x1b[") {
+			t.Errorf("escapes on a dumb terminal: %q", all)
+		}
+	})
+}
