@@ -98,7 +98,7 @@ func openCSV(src source) (Reader, error) {
 			break
 		}
 		if err != nil {
-			return nil, csvLine(err)
+			return nil, textLine(err)
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			if blank == 0 {
@@ -157,8 +157,8 @@ func (r *csvReader) fail(line, row, col int, err error) error {
 	return &Error{File: r.src.name, Line: line, Row: row, Col: col, Err: err}
 }
 
-// csvLine takes the row out of an error of lines: a header may come before it.
-func csvLine(err error) error {
+// textLine takes the row out of an error of lines: a header may come before it.
+func textLine(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
 		e.Row = -1
@@ -213,7 +213,7 @@ func (r *csvReader) line() ([]byte, error) {
 	case err == io.EOF:
 		return nil, readError(r.src.name, err)
 	case err != nil:
-		return nil, csvLine(err)
+		return nil, textLine(err)
 	}
 	return line, nil
 }

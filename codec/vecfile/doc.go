@@ -30,13 +30,21 @@
 //	                sparse matrix of scipy.sparse.save_npz in csr form, compressed
 //	                or not: see SparseReader
 //	         .csv   numbers separated by commas, with or without a header line
+//	         .jsonl an array of numbers a line, or a sparse vector
+//	                {"i":[3,17],"v":[1.5,2]}, of columns and their numbers; or
+//	                objects with such a member: FILE.jsonl:NAME
+//	         .mat   MATLAB version 5, which save -v6 and -v7 write, not HDF5 (-v7.3):
+//	                a matrix of any class of numbers, or a sparse one, compressed or
+//	                not, in either byte order: FILE.mat:NAME
 //	codes    .npy   uint8, n x bits/8, bit j of a code being bit j mod 8 of byte j/8
 //	labels   .npy   a 0/1 matrix, or a vector of class numbers
 //	         text   one line an item, labels separated by commas
 //	keys     text   one line each
 //
 // Text is UTF-8; a byte order mark at its start and CRLF line ends are
-// tolerated. A Writer writes .npy version 1.0, a CSRWriter a sparse .npz.
+// tolerated. A Writer writes .npy version 1.0, a CSRWriter a sparse .npz, a MATWriter
+// and a MATSparseWriter .mat, AppendCSV and AppendJSON rows of text. Package parquetfile
+// does the same for .parquet, package itemfile for files of whole items.
 //
 // # Untrusted bytes
 //
@@ -56,7 +64,7 @@
 // # Caveats
 //
 // A file must not change while it is read. A reader of vectors needs a regular
-// file, not a pipe, because the size is checked first and .csv is read twice.
+// file, not a pipe, because the size is checked first and text is read twice.
 // The first line of a .csv is a header as soon as one of its fields is not a
 // number, so a typing error there costs that row; compare Rows.
 package vecfile

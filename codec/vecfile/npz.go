@@ -17,14 +17,6 @@ import (
 // directory entry says of its length is held against its header, and what it really
 // holds against both, with its checksum, when the last row is read.
 
-// splitMember cuts FILE.npz:NAME.
-func splitMember(path string) (file, member string) {
-	if i := strings.LastIndex(strings.ToLower(path), ".npz:"); i >= 0 {
-		return path[:i+4], path[i+5:]
-	}
-	return path, ""
-}
-
 // maxInflation is how many bytes one of deflate can stand for, and more than one of what
 // is not compressed: 258 of a match, in two bits.
 const maxInflation = 1032

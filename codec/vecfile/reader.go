@@ -68,16 +68,16 @@ var vectorFormats = []struct {
 	{".npy", openNPY},
 	{".npz", openNPZ},
 	{".csv", openCSV},
-	{".mat", nil},
-	{".jsonl", nil},
-	{".parquet", nil},
+	{".jsonl", openJSONL},
+	{".mat", openMAT},
+	{".parquet", nil}, // in package parquetfile, as it takes a library
 }
 
 // source is the bytes of a file. Decoders take it rather than a path, so that
 // tests and fuzzers need no file.
 type source struct {
 	name   string // for errors
-	member string // of a .npz, "" where none is named
+	member string // of a file with several matrices, "" where none is named
 	io.ReaderAt
 	size      int64
 	io.Closer // nil: nothing to close
@@ -139,7 +139,7 @@ func unsupported(path, what, formats string) error {
 	switch {
 	case ext == "":
 		err = fmt.Errorf("the name has no extension to tell the format: %s are read from %s", what, formats)
-	case ext == ".npz" || ext == ".mat":
+	case ext == ".npz" || ext == ".mat" || ext == ".parquet":
 		err = fmt.Errorf("%s files are not supported: %s are read from %s; convert it with numpy.save", ext, what, formats)
 	case knownFormat(ext):
 		err = fmt.Errorf("%s files are not supported: %s are read from %s", ext, what, formats)
@@ -161,14 +161,20 @@ func knownFormat(ext string) bool {
 // Open opens a file of vectors; the extension, in upper or lower case, tells the
 // format. Rows are items; a .npy of one dimension is n rows of one column. Of a .npz,
 // FILE.npz:NAME is a member; FILE.npz is a sparse matrix of scipy, whose Reader is a
-// SparseReader, or the only member.
+// SparseReader, or the only member. FILE.jsonl:NAME is a member of the object on each
+// line, FILE.mat:NAME a variable; FILE.mat is the only matrix.
 //
-// The header of a .npy is held against the size of the file; a .csv is read once
-// as a whole to count its rows and to see that all have the same number of
+// The header of a .npy is held against the size of the file; a .csv or .jsonl is read
+// once as a whole to count its rows and to see that all have the same number of
 // columns. Either way a truncated or foreign file is an *Error here and not in
 // the middle of an import. The Reader keeps at most a row, or 1 MiB of rows, in
-// memory; of a .npy in Fortran order at most 64 rows if those are more. The
-// caller closes it.
+// memory; of a .npy in Fortran order or a .mat at most 64 rows if those are more. A
+// compressed variable of a .mat is held in memory up to 64 MiB, and in a temporary file
+// beyond; a sparse one takes 12 bytes a number. The caller closes it.
+//
+// The Reader of a .jsonl of sparse vectors has a method ColsAtLeast, which returns true:
+// its lines do not say of how many dimensions they are, so Cols is one more than the last
+// column that has a number.
 func Open(path string) (Reader, error) {
 	file, member := splitMember(path)
 	ext := extension(file)
@@ -192,7 +198,10 @@ func Open(path string) (Reader, error) {
 		}
 		supported = append(supported, f.ext)
 	}
-	return nil, unsupported(path, "vectors", strings.Join(supported, ", ")+" files")
+	if ext == ".parquet" {
+		return nil, fileError(path, errors.New("package parquetfile reads vectors from .parquet files"))
+	}
+	return nil, unsupported(path, "vectors", strings.Join(supported, ", ")+" and .parquet files")
 }
 
 // ReadAll reads a file of vectors as a whole, as Open and Next do: data holds

@@ -38,12 +38,11 @@ func TestOpenRejects(t *testing.T) {
 	for path, want := range map[string]string{
 		"x.npz":       "x.npz: no such file",
 		"x.NPZ:train": "x.NPZ: no such file",
-		"x.mat:train": "x.mat:train: .mat files are not supported: vectors are read from .npy, .npz, .csv files; convert it with numpy.save",
-		"x.mat:X":     "x.mat:X: .mat files are not supported",
-		"x.jsonl":     "x.jsonl: .jsonl files are not supported: vectors are read from .npy, .npz, .csv files",
-		"x.parquet":   "x.parquet: .parquet files are not supported",
-		"x.txt":       `x.txt: ".txt" is not an extension that tells the format: vectors are read from .npy, .npz, .csv files`,
-		"x":           "x: the name has no extension to tell the format: vectors are read from .npy, .npz, .csv files",
+		"x.mat:train": "x.mat: no such file",
+		"x.jsonl:a.b": "x.jsonl: no such file",
+		"x.parquet":   "x.parquet: package parquetfile reads vectors from .parquet files",
+		"x.txt":       `x.txt: ".txt" is not an extension that tells the format: vectors are read from .npy, .npz, .csv, .jsonl, .mat and .parquet files`,
+		"x":           "x: the name has no extension to tell the format: vectors are read from .npy, .npz, .csv, .jsonl, .mat and .parquet files",
 	} {
 		_, err := Open(path)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -15,7 +15,9 @@ const module = "github.com/fddhdb/fddhdb"
 // that is missing here fails the test: decide where it belongs first.
 var allowed = map[string]struct{ ours, others []string }{
 	"codec":               {nil, []string{roaring, sys}},
-	"codec/vecfile":       {[]string{"codec"}, []string{roaring}},
+	"codec/vecfile":       {[]string{"codec", "codec/internal/jsontext"}, []string{roaring}},
+	"codec/itemfile":      {[]string{"codec", "codec/internal/jsontext", "codec/vecfile"}, []string{roaring}},
+	"codec/parquetfile":   {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "codec/itemfile"}, []string{roaring, parquet, compress}},
 	"mih":                 {[]string{"codec"}, []string{roaring}},
 	"model":               {[]string{"codec", "internal/dense"}, []string{roaring, gonum, sys}},
 	"db":                  {[]string{"db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
@@ -23,23 +25,26 @@ var allowed = map[string]struct{ ours, others []string }{
 	"db/backup":           {nil, []string{compress}},
 	"db/backup/storetest": {[]string{"db/backup"}, []string{compress}},
 	"db/s3":               {[]string{"db/backup"}, []string{compress, minio}},
-	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "db/backup", "db/s3", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
-	"cmd/fddhdb/command":  {[]string{"db", "db/internal/where", "db/backup", "db/s3", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
+	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "db/backup", "db/s3", "codec", "codec/vecfile", "codec/internal/jsontext", "codec/itemfile", "codec/parquetfile", "mih", "model", "internal/dense"}, anything},
+	"cmd/fddhdb/command":  {[]string{"db", "db/internal/where", "db/backup", "db/s3", "codec", "codec/vecfile", "codec/internal/jsontext", "codec/itemfile", "codec/parquetfile", "mih", "model", "internal/dense"}, anything},
 	"internal/arrows":     {nil, nil},
+
+	"codec/internal/jsontext": {nil, nil},
+
 	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
 	"internal/dense":      {nil, []string{sys}},
 	"internal/doctest":    {nil, nil},
 	"internal/killtest":   {nil, nil},
-	"internal/manpage":    {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "db/backup", "db/s3", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
-	"internal/makeset":    {[]string{"codec", "codec/vecfile", "internal/synth"}, []string{roaring}},
-	"internal/orders":     {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
+	"internal/manpage":    {[]string{"cmd/fddhdb/command", "db", "db/internal/where", "db/backup", "db/s3", "codec", "codec/internal/jsontext", "codec/itemfile", "codec/parquetfile", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
+	"internal/makeset":    {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "internal/synth"}, []string{roaring}},
+	"internal/orders":     {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/internal/jsontext", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"internal/release":    {nil, nil},
 	"internal/synth":      {nil, nil},
 	"internal/versity":    {nil, []string{minio}},
-	"internal/traintime":  {[]string{"codec", "codec/vecfile", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
+	"internal/traintime":  {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "model", "internal/dense", "internal/synth"}, []string{roaring, gonum, sys}},
 	"examples/stream":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense", "internal/synth"}, anything},
 	"examples/backup":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
-	"examples/photos":     {[]string{"codec", "codec/vecfile"}, []string{roaring}},
+	"examples/photos":     {[]string{"codec", "codec/internal/jsontext", "codec/vecfile"}, []string{roaring}},
 	"examples/quickstart": {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 
 	"internal/metamorphic": {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
@@ -53,6 +58,7 @@ const (
 	minio   = "github.com/minio/minio-go/v7"
 
 	compress = "github.com/klauspost/compress"
+	parquet  = "github.com/parquet-go/parquet-go"
 )
 
 var anything = []string{"*"}
@@ -62,6 +68,7 @@ var brought = map[string][]string{
 	roaring: {"github.com/bits-and-blooms/bitset", "golang.org/x/sys"},
 	pebble:  anything,
 	minio:   anything,
+	parquet: anything,
 }
 
 func TestImportsFollowTheArrows(t *testing.T) {

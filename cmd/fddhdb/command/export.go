@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -38,9 +37,11 @@ func exportCommand(e *env) *cobra.Command {
 			  --ids FILE               keys, one a line
 			  --labels FILE.npy        a 0/1 matrix, a column a label
 			  --label-names FILE       the names of those columns, one a line
-			  --vectors NAME=FILE      vectors of a modality, float32: .npy, or .npz, a
-			                           sparse matrix that scipy.sparse.load_npz reads
-			  --items FILE.jsonl       everything, an object a line
+			  --vectors NAME=FILE      vectors of a modality, float32: .npy, .csv, .jsonl,
+			                           .parquet, .mat (MATLAB v5), or .npz, a sparse matrix
+			                           that scipy.sparse.load_npz reads
+			  --items FILE             everything, .jsonl, an object a line, or .parquet, a
+			                           column a thing
 
 			An item without a code, or without a vector of a modality that is asked for,
 			is an error, as rows would not match any more; use --items then. Files get
@@ -49,7 +50,7 @@ func exportCommand(e *env) *cobra.Command {
 			fddhdb export wiki.db --codes codes.npy --ids keys.txt
 			fddhdb export wiki.db --labels labels.npy --label-names labels.txt
 			fddhdb export news.db --vectors text=text.npz --ids keys.txt
-			fddhdb export wiki.db --items wiki.jsonl
+			fddhdb export wiki.db --items wiki.parquet
 			fddhdb export wiki.db --where "label = 'art'" --ids art.txt`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -81,7 +82,7 @@ func exportCommand(e *env) *cobra.Command {
 	f.StringVar(&o.labels, "labels", "", "labels, to `FILE`.npy")
 	f.StringVar(&o.names, "label-names", "", "names of the labels, to a text `FILE`")
 	f.Var(&o.vectors, "vectors", "vectors of a modality; repeat it for each")
-	f.StringVar(&o.items, "items", "", "everything, to `FILE`.jsonl (.parquet is not built yet)")
+	f.StringVar(&o.items, "items", "", "everything, to `FILE`.jsonl or .parquet")
 	o.where.register(cmd)
 	return cmd
 }
@@ -92,8 +93,8 @@ func (o *exportOptions) check() error {
 	}
 	matrices := []named{{"--codes", o.codes}, {"--labels", o.labels}}
 	for _, v := range o.vectors.list {
-		if !isNPZ(v.value) {
-			matrices = append(matrices, named{"--vectors", v.value})
+		if err := checkVectorFile(v.value); err != nil {
+			return err
 		}
 	}
 	for _, m := range matrices {
@@ -108,12 +109,10 @@ func (o *exportOptions) check() error {
 		return usageErrorf("--to names the target of --codes, which is not given")
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.items)); ext {
-	case ".jsonl", "": // without an extension, /dev/stdout too
+	case ".jsonl", ".parquet", "": // without an extension, /dev/stdout too
 		return nil
-	case ".parquet":
-		return usageErrorf("--items %s: .parquet is %w", o.items, &notBuiltError{"use .jsonl"})
 	default:
-		return usageErrorf("--items %s: a .jsonl file is written, not %s", o.items, ext)
+		return usageErrorf("--items %s: a .jsonl or .parquet file is written, not %s", o.items, ext)
 	}
 }
 
@@ -207,7 +206,7 @@ func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]s
 			return nil, err
 		}
 	}
-	return sinks, add(o.items, func(f *outFile) (sink, error) { return itemSink(f), nil })
+	return sinks, add(o.items, func(f *outFile) (sink, error) { return itemSink(f, o.items, c, schema) })
 }
 
 func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items int) (sink, error) {
@@ -247,65 +246,6 @@ func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items i
 func hasModality(it *db.Item, name string) bool {
 	_, sparse := it.Sparse[name]
 	return sparse || it.Vectors[name] != nil || slices.Contains(it.Modalities, name)
-}
-
-func isNPZ(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npz") }
-
-// maxExpanded bounds the .npy of a sparse modality, most of which are zeros.
-const maxExpanded = 4 << 30
-
-// vectorSink writes vectors dense to a .npy, and sparse to a .npz, whichever form they
-// are stored in.
-func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error) {
-	lacks := func(it *db.Item) error {
-		return failuref("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
-	}
-	if isNPZ(path) {
-		w, err := vecfile.NewCSRWriter(f, m.Dim)
-		if err != nil {
-			return sink{}, err
-		}
-		var row db.Sparse
-		return sink{func(it *db.Item) error {
-			if x, ok := it.Sparse[m.Name]; ok {
-				return w.Write(x.Index, x.Value)
-			}
-			x, ok := it.Vectors[m.Name]
-			if !ok {
-				return lacks(it)
-			}
-			row.Index, row.Value = row.Index[:0], row.Value[:0]
-			for j, v := range x {
-				if v != 0 {
-					row.Index, row.Value = append(row.Index, uint32(j)), append(row.Value, v)
-				}
-			}
-			return w.Write(row.Index, row.Value)
-		}, w.Close}, nil
-	}
-	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
-		return sink{}, failuref("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
-			m.Name, path, size(bytes), size(maxExpanded))
-	}
-	w, err := vecfile.NewWriter[float32](f, items, m.Dim)
-	if err != nil {
-		return sink{}, err
-	}
-	expanded := make([]float32, m.Dim)
-	return sink{func(it *db.Item) error {
-		if x, ok := it.Vectors[m.Name]; ok {
-			return w.Write(x)
-		}
-		x, ok := it.Sparse[m.Name]
-		if !ok {
-			return lacks(it)
-		}
-		clear(expanded)
-		for e, j := range x.Index {
-			expanded[j] = x.Value[e]
-		}
-		return w.Write(expanded)
-	}, w.Close}, nil
 }
 
 func labelSink(f *outFile, c *db.Collection, items int) (sink, error) {
@@ -349,12 +289,6 @@ func nameSink(f *outFile, c *db.Collection) (sink, error) {
 
 func keySink(f *outFile) sink {
 	return sink{put: func(it *db.Item) error { return writeLine(f, "--ids: the key", it.Key) }}
-}
-
-func itemSink(f *outFile) sink {
-	enc := json.NewEncoder(f)
-	enc.SetEscapeHTML(false)
-	return sink{put: func(it *db.Item) error { return enc.Encode(newItemJSON(it)) }}
 }
 
 // writeLine writes a string to a file of one a line, where it must come back as

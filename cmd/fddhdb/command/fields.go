@@ -44,7 +44,7 @@ func openFields(file string) (*fieldSource, error) {
 		s.splitJSON(b)
 		return s, nil
 	case ".parquet":
-		return nil, usageErrorf("--fields %s: .parquet is %w", file, &notBuiltError{"use .csv or .jsonl"})
+		return nil, usageErrorf("--fields %s: fields are read from .csv or .jsonl; --items takes them from a .parquet, and --merge adds them to items that are there", file)
 	}
 	return s, s.readCSV(b)
 }

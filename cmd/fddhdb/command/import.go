@@ -17,7 +17,9 @@ type importOptions struct {
 	common
 	vectors                          namedList
 	codes, labels, names, ids, field string
+	items                            string
 	merge, skip, dryRun, init        bool
+	ignore                           bool // what the collection has no place for
 }
 
 func importCommand(e *env) *cobra.Command {
@@ -28,13 +30,23 @@ func importCommand(e *env) *cobra.Command {
 		Short:   "Bring items in from files",
 		GroupID: groupItems,
 		Long: prose(`
-			Import stores items from files. Row i of every file belongs to item i, so all
-			files have as many rows.
+			Import stores items from files: whole ones from one file, or parts from a file
+			each, row i of every file belonging to item i.
 
+			  --items FILE         whole items. .jsonl has an object a line, as export
+			                       --items and scan --json write it: {"key":...,
+			                       "vectors":{NAME:[...]},"labels":[...],"fields":{...},
+			                       "payload":"base64"}. .parquet has the columns key,
+			                       labels, payload, one a modality, lists of numbers,
+			                       and one a field. What the collection has no place for
+			                       is an error, or left aside with --ignore-unknown
 			  --vectors NAME=FILE  vectors of a modality: .npy, .npz (FILE.npz:NAME is a
-			                       member) or .csv; a .npz of scipy.sparse.save_npz, in
-			                       csr form, holds sparse ones. Either goes where the
-			                       modality is of the other form
+			                       member), .csv, .jsonl (an array a line, or NAME of an
+			                       object), .parquet (FILE.parquet:COLUMN), or .mat of
+			                       MATLAB v5 to v7 (FILE.mat:VARIABLE). A .npz of
+			                       scipy.sparse.save_npz, in csr form, {"i":[...],
+			                       "v":[...]} and a sparse .mat are sparse vectors.
+			                       Either form goes where the modality is of the other
 			  --codes FILE         packed codes, for a collection that is given its codes:
 			                       .npy of uint8, bits/8 columns
 			  --labels FILE        labels: .npy, a 0/1 matrix or a vector of class numbers;
@@ -56,11 +68,16 @@ func importCommand(e *env) *cobra.Command {
 
 			With --init the database and the collection are created first, modalities,
 			code length and fields being those of the files. A sparse file makes a sparse
-			modality.`),
+			modality. From --items, lists of numbers become modalities of their length,
+			sparse vectors sparse ones up to their last dimension, and values fields of
+			their type, without an index; what was made is printed. Init first for other
+			dimensions or for fields with an index.`),
 		Example: example(`
 			fddhdb import wiki.db --init --vectors image=train_image.npy \
 			    --vectors text=train_text.npy --labels train_labels.npy
 			fddhdb import news.db --init --vectors text=tfidf.npz --labels topics.txt
+			fddhdb import shop.db --init --items products.parquet
+			fddhdb import shop.db --items changes.jsonl --merge
 			fddhdb import wiki.db --vectors image=new_image.npy --ids new_keys.txt \
 			    --on-error skip
 			fddhdb import wiki.db --ids keys.txt --labels better_labels.txt --merge`),
@@ -77,6 +94,8 @@ func importCommand(e *env) *cobra.Command {
 	f.StringVar(&o.names, "label-names", "", "names of the labels, a text `FILE`")
 	f.StringVar(&o.ids, "ids", "", "keys of the items, a text `FILE`")
 	f.StringVar(&o.field, "fields", "", "fields, a `FILE`.csv or .jsonl")
+	f.StringVar(&o.items, "items", "", "whole items, a `FILE`.jsonl or .parquet")
+	f.BoolVar(&o.ignore, "ignore-unknown", false, "leave aside what the items have and the collection has not")
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(onError, "on-error", "what a bad row does: stop, and nothing is stored, or skip")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
@@ -182,19 +201,28 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *pr
 
 // check finds flags that do not go together.
 func (o *importOptions) check() error {
+	parts := len(o.vectors.list) > 0 || o.codes != "" || o.labels != "" || o.field != ""
 	switch {
-	case len(o.vectors.list) == 0 && o.codes == "" && o.labels == "" && o.field == "":
-		return usageErrorf("import needs a file: --vectors NAME=FILE, --codes FILE, --labels FILE or --fields FILE")
+	case o.items != "" && (parts || o.ids != "" || o.names != ""):
+		return usageErrorf("--items has whole items: the other files do not go with it; --merge adds to items that are there")
+	case o.ignore && o.items == "":
+		return usageErrorf("--ignore-unknown is about --items, which is missing")
+	case o.items != "" && o.merge && o.init:
+		return usageErrorf("--merge and --init: a new collection has no items to merge with")
+	case o.items != "":
+		return nil
+	case !parts:
+		return usageErrorf("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE or --fields FILE")
 	case o.names != "" && o.labels == "":
 		return usageErrorf("--label-names names the labels of --labels, which is missing")
 	case o.merge && o.ids == "":
-		return usageErrorf("--merge needs --ids FILE, which says what items to merge with")
+		return usageErrorf("--merge needs --ids FILE, which says what items to merge with, or --items")
 	case o.merge && o.init:
 		return usageErrorf("--merge and --init: a new collection has no items to merge with")
 	case o.init && o.codes != "" && len(o.vectors.list) > 0:
 		return usageErrorf("--vectors and --codes: a collection either learns its codes or is given them")
 	case o.init && o.codes == "" && len(o.vectors.list) == 0:
-		return usageErrorf("--init needs --vectors or --codes, whose shapes say what collection to create")
+		return usageErrorf("--init needs --vectors or --codes, whose shapes say what collection to create, or --items")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ type importFiles struct {
 	codes   *codeSource
 	labels  *labelSource
 	fields  *fieldSource
+	whole   *itemSource
 
 	leastRow int64 // bytes that the vectors of a row take, known by check
 }
@@ -55,6 +56,12 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		}
 		in.sources = append(in.sources, keys)
 	}
+	if o.items != "" {
+		if in.whole, err = openItems(o.items, o.ignore); err != nil {
+			return err
+		}
+		in.sources = append(in.sources, in.whole)
+	}
 	if o.init && in.fields != nil && in.fields.declared == nil {
 		return usageErrorf("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", o.field)
 	}
@@ -70,7 +77,10 @@ func (in *importFiles) close() {
 func (in *importFiles) rows() int { return in.sources[0].rows() }
 
 // schema returns that of a collection for the files.
-func (in *importFiles) schema() db.Schema {
+func (in *importFiles) schema() (db.Schema, error) {
+	if in.whole != nil {
+		return in.whole.schema()
+	}
 	var s db.Schema
 	for _, v := range in.vectors {
 		s.Modalities = append(s.Modalities, db.Modality{Name: v.modality, Dim: v.r.Cols(), Sparse: v.sparse != nil})
@@ -81,7 +91,7 @@ func (in *importFiles) schema() db.Schema {
 	if in.fields != nil {
 		s.Fields = in.fields.declared
 	}
-	return s
+	return s, nil
 }
 
 // check holds the shapes of the files against the collection.
@@ -89,6 +99,9 @@ func (in *importFiles) check(c *db.Collection, o *importOptions) error {
 	s, err := c.Schema()
 	if err != nil {
 		return err
+	}
+	if in.whole != nil {
+		return in.whole.check(c, s)
 	}
 	for _, v := range in.vectors {
 		m, err := modality(c, s, "--vectors", v.modality)

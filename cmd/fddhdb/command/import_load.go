@@ -21,7 +21,8 @@ type loader struct {
 	bar     *progress
 	items   int // stored, or found good
 	skipped int
-	reasons []error // the first few
+	reasons []error    // the first few
+	created *db.Schema // with --init
 }
 
 // shownReasons is how many skipped rows are explained.
@@ -29,10 +30,15 @@ const shownReasons = 5
 
 // loadNew creates the collection for the files and loads them.
 func (l *loader) loadNew(cmd *cobra.Command, d *db.DB) error {
-	c, err := createCollection(cmd, d, l.o.collection, l.schema())
+	schema, err := l.schema()
 	if err != nil {
 		return err
 	}
+	c, err := createCollection(cmd, d, l.o.collection, schema)
+	if err != nil {
+		return err
+	}
+	l.created = &schema
 	return l.load(cmd.Context(), d, c)
 }
 
@@ -209,6 +215,10 @@ func (e *env) reportImport(l *loader, took float64) error {
 			Rate    float64 `json:"items_per_second"`
 			DryRun  bool    `json:"dry_run,omitempty"`
 		}{l.items, l.skipped, took, rate, l.o.dryRun})
+	}
+	if l.created != nil && l.whole != nil {
+		// What was found in the data is not what the user has written down.
+		e.printf("collection %s, from %s: %s\n", l.o.collection, l.o.items, describeSchema(*l.created))
 	}
 	skipped := ""
 	if l.skipped > 0 {

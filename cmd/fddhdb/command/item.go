@@ -1,7 +1,9 @@
 package command
 
 import (
+	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,11 +38,20 @@ func newItemJSON(it *db.Item) itemJSON {
 		Payload: it.Payload, Code: hex.EncodeToString(it.Code), CodeFrom: it.CodeFrom,
 		Modalities: it.Modalities,
 	}
+	cloned := false
 	for name, x := range it.Vectors {
 		out.Vectors[name] = x
 	}
 	for name, x := range it.Sparse {
 		out.Vectors[name] = x
+	}
+	for name, v := range it.Fields {
+		if x, ok := v.(float64); ok {
+			if !cloned {
+				out.Fields, cloned = maps.Clone(out.Fields), true
+			}
+			out.Fields[name] = floatJSON(x)
+		}
 	}
 	for to, c := range it.Codes {
 		if out.Codes == nil {
@@ -52,6 +63,18 @@ func newItemJSON(it *db.Item) itemJSON {
 		out.Labels = []string{}
 	}
 	return out
+}
+
+// floatJSON is a float that is one in JSON, too: 5.0 and not 5, which whoever reads it
+// would take for an int.
+type floatJSON float64
+
+func (x floatJSON) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(float64(x))
+	if err == nil && !bytes.ContainsAny(b, ".e") {
+		b = append(b, ".0"...)
+	}
+	return b, err
 }
 
 // printItem writes an item for a person to look at.

@@ -3,11 +3,11 @@ package command
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -37,13 +37,10 @@ func openVectors(modality, file string) (*vectorSource, error) {
 	return s, nil
 }
 
-// openMatrix opens a file of vectors. Formats that are still to come are a matter
-// of the command line.
+// openMatrix opens a file of vectors.
 func openMatrix(file string) (vecfile.Reader, error) {
-	ext, _, _ := strings.Cut(strings.ToLower(filepath.Ext(file)), ":")
-	switch ext {
-	case ".mat", ".jsonl", ".parquet":
-		return nil, usageErrorf("%s: %s files of vectors are %w", file, ext, &notBuiltError{"use .npy, .npz or .csv"})
+	if lower := strings.ToLower(file); strings.HasSuffix(lower, ".parquet") || strings.Contains(lower, ".parquet:") {
+		return parquetfile.OpenVectors(file)
 	}
 	return vecfile.Open(file)
 }
@@ -93,6 +90,9 @@ func (s *vectorSource) next(item *db.Item) error {
 
 // checkDim holds the columns of the file against the dimensions of a modality.
 func (s *vectorSource) checkDim(m db.Modality) error {
+	if r, ok := s.r.(interface{ ColsAtLeast() bool }); ok && r.ColsAtLeast() && s.r.Cols() <= m.Dim {
+		return nil
+	}
 	if s.r.Cols() != m.Dim {
 		return failuref("%s has %s, modality %q has %s",
 			s.file, plural(s.r.Cols(), "column", "columns"), m.Name, plural(m.Dim, "dimension", "dimensions"))

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+	"github.com/fddhdb/fddhdb/codec/parquetfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// itemSink writes whole items.
+func itemSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink, error) {
+	if strings.EqualFold(filepath.Ext(path), ".parquet") {
+		return parquetSink(f, path, c, schema)
+	}
+	enc := json.NewEncoder(f)
+	enc.SetEscapeHTML(false)
+	return sink{put: func(it *db.Item) error { return enc.Encode(newItemJSON(it)) }}, nil
+}
+
+// parquetSink writes what an import takes: of the codes those that items bring.
+func parquetSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink, error) {
+	if schema.IndexOnly {
+		return sink{}, failuref("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
+	}
+	shape := &itemfile.Shape{Code: schema.Bits / 8}
+	for _, m := range schema.Modalities {
+		shape.Vectors = append(shape.Vectors, itemfile.Vector{Name: m.Name, Dim: m.Dim, Sparse: m.Sparse})
+	}
+	for _, d := range schema.Fields {
+		shape.Fields = append(shape.Fields, itemfile.Field{Name: d.Name, Type: string(d.Type)})
+	}
+	w, err := parquetfile.NewItemWriter(f, shape)
+	if err != nil {
+		return sink{}, failuref("--items %s: %w; a .jsonl takes any names", path, err)
+	}
+	var out itemfile.Item
+	return sink{func(it *db.Item) error {
+		out.Reset()
+		out.Key, out.Labels, out.Payload, out.Code = it.Key, it.Labels, it.Payload, it.Code
+		for name, x := range it.Vectors {
+			out.Vectors[name] = x
+		}
+		for name, x := range it.Sparse {
+			out.Sparse[name] = itemfile.Sparse{Index: x.Index, Value: x.Value}
+		}
+		for name, v := range it.Fields {
+			out.Fields[name] = v
+		}
+		return w.Write(&out)
+	}, w.Close}, nil
+}

@@ -1,0 +1,175 @@
+package command
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/codec/parquetfile"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// vectorFiles are the extensions of files of vectors that are written.
+var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
+
+func checkVectorFile(path string) error {
+	ext := strings.ToLower(filepath.Ext(path))
+	if !slices.Contains(vectorFiles, ext) {
+		if ext == "" {
+			ext = "one without an extension"
+		}
+		return usageErrorf("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), ext)
+	}
+	return nil
+}
+
+// maxExpanded bounds a dense file of a sparse modality, most of which are zeros.
+const maxExpanded = 4 << 30
+
+// vectorSink writes vectors dense or sparse, whichever form they are stored in. A format
+// that has both takes that of the modality.
+func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error) {
+	ext := strings.ToLower(filepath.Ext(path))
+	if ext == ".npz" || m.Sparse && (ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {
+		return sparseSink(f, ext, m)
+	}
+	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
+		return sink{}, failuref("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
+			m.Name, path, size(bytes), size(maxExpanded))
+	}
+	write, end, err := denseWriter(f, path, ext, m, items)
+	if err != nil {
+		return sink{}, err
+	}
+	expanded := make([]float32, m.Dim)
+	return sink{func(it *db.Item) error {
+		if x, ok := it.Vectors[m.Name]; ok {
+			return write(x)
+		}
+		x, ok := it.Sparse[m.Name]
+		if !ok {
+			return lacks(it, m)
+		}
+		clear(expanded)
+		for e, j := range x.Index {
+			expanded[j] = x.Value[e]
+		}
+		return write(expanded)
+	}, end}, nil
+}
+
+func lacks(it *db.Item, m db.Modality) error {
+	return failuref("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
+}
+
+// denseWriter starts a file of dense vectors.
+func denseWriter(f *outFile, path, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
+	var line []byte
+	none := func() error { return nil }
+	switch ext {
+	case ".csv":
+		return func(x []float32) error {
+			line = vecfile.AppendCSV(line[:0], x)
+			_, err := f.Write(line)
+			return err
+		}, none, nil
+	case ".jsonl":
+		return func(x []float32) error {
+			line = append(vecfile.AppendJSON(line[:0], x), '\n')
+			_, err := f.Write(line)
+			return err
+		}, none, nil
+	case ".parquet":
+		w, err := parquetfile.NewVectorWriter(f, m.Name, m.Dim, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		return w.Write, w.Close, nil
+	case ".mat":
+		if f.tmp == "" {
+			return nil, nil, failuref("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
+		}
+		// Past the buffer, which stays empty.
+		w, err := vecfile.NewMATWriter(f.f, variable(m.Name), items, m.Dim)
+		if err != nil {
+			return nil, nil, failuref("--vectors %s=%s: %w", m.Name, path, err)
+		}
+		return w.Write, w.Close, nil
+	}
+	w, err := vecfile.NewWriter[float32](f, items, m.Dim)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.Write, w.Close, nil
+}
+
+// variable makes the name of a variable of MATLAB of that of a modality: itself, with
+// underscores for what cannot be in one.
+func variable(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		if !(c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9') {
+			b[i] = '_'
+		}
+	}
+	if len(b) == 0 || !(b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z') {
+		b = append([]byte("x"), b...)
+	}
+	return string(b[:min(len(b), 63)])
+}
+
+// sparseSink writes vectors as the numbers that are not 0.
+func sparseSink(f *outFile, ext string, m db.Modality) (sink, error) {
+	write, end, err := sparseWriter(f, ext, m)
+	if err != nil {
+		return sink{}, err
+	}
+	var row db.Sparse
+	return sink{func(it *db.Item) error {
+		if x, ok := it.Sparse[m.Name]; ok {
+			return write(x.Index, x.Value)
+		}
+		x, ok := it.Vectors[m.Name]
+		if !ok {
+			return lacks(it, m)
+		}
+		row.Index, row.Value = row.Index[:0], row.Value[:0]
+		for j, v := range x {
+			if v != 0 {
+				row.Index, row.Value = append(row.Index, uint32(j)), append(row.Value, v)
+			}
+		}
+		return write(row.Index, row.Value)
+	}, end}, nil
+}
+
+// sparseWriter starts a file of sparse vectors.
+func sparseWriter(f *outFile, ext string, m db.Modality) (write func([]uint32, []float32) error, end func() error, err error) {
+	switch ext {
+	case ".jsonl":
+		var line []byte
+		return func(index []uint32, value []float32) error {
+			line = append(vecfile.AppendSparseJSON(line[:0], index, value), '\n')
+			_, err := f.Write(line)
+			return err
+		}, func() error { return nil }, nil
+	case ".parquet":
+		w, err := parquetfile.NewVectorWriter(f, m.Name, m.Dim, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		return w.WriteSparse, w.Close, nil
+	case ".mat":
+		w, err := vecfile.NewMATSparseWriter(f, variable(m.Name), m.Dim)
+		if err != nil {
+			return nil, nil, err
+		}
+		return w.Write, w.Close, nil
+	}
+	w, err := vecfile.NewCSRWriter(f, m.Dim)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.Write, w.Close, nil
+}

@@ -1,0 +1,251 @@
+package jsontext
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// A NumberError is about a number of an array that is one for JSON, or for Python, but
+// not for a vector. The array is read to its end all the same.
+type NumberError struct {
+	At  int // number of the element, from 0
+	Err error
+}
+
+func (e *NumberError) Error() string { return fmt.Sprintf("number %d: %v", e.At, e.Err) }
+func (e *NumberError) Unwrap() error { return e.Err }
+
+// decimal is a number as it is read: the digits of its mantissa, as far as they fit, and
+// its power of ten.
+type decimal struct {
+	mantissa uint64
+	exponent int
+	negative bool
+	whole    bool // no digit was left out
+}
+
+// number reads a number and returns its text, too.
+func (s *Scanner) number() (d decimal, text []byte, err error) {
+	s.peek()
+	b, i := s.b, s.at
+	if i < len(b) && b[i] == '-' {
+		d.negative = true
+		i++
+	}
+	// In registers, as this is where most of the time goes.
+	mantissa, exponent, whole := uint64(0), 0, true
+	first := i
+	for ; i < len(b) && b[i]-'0' <= 9; i++ {
+		if mantissa < 1e18 { // so that another digit fits
+			mantissa = 10*mantissa + uint64(b[i]-'0')
+		} else {
+			whole = false
+		}
+	}
+	digits := i - first
+	if digits == 0 || digits > 1 && b[first] == '0' {
+		return d, nil, s.expected("a number")
+	}
+	if i < len(b) && b[i] == '.' {
+		i++
+		start := i
+		for ; i < len(b) && b[i]-'0' <= 9 && mantissa < 1e18; i++ {
+			mantissa = 10*mantissa + uint64(b[i]-'0')
+		}
+		exponent = start - i
+		for ; i < len(b) && b[i]-'0' <= 9; i++ {
+			whole = whole && b[i] == '0'
+		}
+		if i == start {
+			return d, nil, s.expected("a number")
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		negative := false
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			negative = b[i] == '-'
+			i++
+		}
+		start, e := i, 0
+		for ; i < len(b) && b[i]-'0' <= 9; i++ {
+			e = min(10*e+int(b[i]-'0'), 1<<20)
+		}
+		if i == start {
+			return d, nil, s.expected("a number")
+		}
+		if negative {
+			e = -e
+		}
+		exponent += e
+	}
+	d.mantissa, d.exponent, d.whole = mantissa, exponent, whole
+	text = b[s.at:i]
+	s.at = i
+	return d, text, nil
+}
+
+// Number reads a number and returns its text, a part of what is scanned.
+func (s *Scanner) Number() ([]byte, error) {
+	_, text, err := s.number()
+	return text, err
+}
+
+// powers are the powers of ten that float64 has exactly.
+var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// float32 returns the nearest float32, and false where it takes more work to find out.
+//
+// In float64 the mantissa is rounded once and the product or quotient once more, so that
+// the result is within two units of its last place of the number. Of the 29 bits that
+// float32 does not have, all that matters is on which side of the middle they are: if
+// they are farther from it than that, they are on the side of the number itself.
+func (d *decimal) float32() (float32, bool) {
+	if !d.whole {
+		return 0, false
+	}
+	x := float64(d.mantissa)
+	switch {
+	case d.mantissa == 0:
+	case d.exponent < -22 || d.exponent > 22:
+		return 0, false
+	case d.exponent < 0:
+		x /= powers[-d.exponent]
+	default:
+		x *= powers[d.exponent]
+	}
+	const middle = 1 << 28
+	if low := math.Float64bits(x) & (1<<29 - 1); low-(middle-4) <= 8 {
+		return 0, false
+	}
+	// Below them, float32 has fewer bits; above, none.
+	if x != 0 && (x < 0x1p-125 || x > math.MaxFloat32) {
+		return 0, false
+	}
+	if d.negative {
+		x = -x
+	}
+	return float32(x), true
+}
+
+// Float32 reads a number as the nearest float32. A *NumberError says that it is none
+// that is finite, and costs only this value.
+func (s *Scanner) Float32() (float32, error) {
+	if c := s.peek(); c-'0' > 9 && c != '-' {
+		return 0, s.noNumber()
+	}
+	d, text, err := s.number()
+	if err != nil {
+		if s.notFinite() {
+			return 0, s.noNumber()
+		}
+		return 0, err
+	}
+	if x, ok := d.float32(); ok {
+		return x, nil
+	}
+	x, err := strconv.ParseFloat(string(text), 32)
+	if err != nil { // its range: the form has been checked
+		return 0, &NumberError{Err: fmt.Errorf("%s is too large for float32 (at most 3.4028235e+38): scale the column", quote(text))}
+	}
+	return float32(x), nil
+}
+
+var nonFinite = [][]byte{[]byte("NaN"), []byte("Infinity"), []byte("-Infinity")}
+
+func (s *Scanner) notFinite() bool {
+	for _, w := range nonFinite {
+		if bytes.HasPrefix(s.b[s.at:], w) {
+			return true
+		}
+	}
+	return false
+}
+
+// noNumber reads what stands for a number and is none.
+func (s *Scanner) noNumber() error {
+	for _, w := range nonFinite {
+		if bytes.HasPrefix(s.b[s.at:], w) {
+			s.at += len(w)
+			return &NumberError{Err: fmt.Errorf("%s is not a finite number, which every value of a vector must be: replace it or drop the row", w)}
+		}
+	}
+	switch kind := s.Kind(); kind {
+	case Invalid:
+		return s.expected("a number")
+	default:
+		if err := s.Skip(); err != nil {
+			return err
+		}
+		return &NumberError{Err: fmt.Errorf("is %v, where a number is expected", kind)}
+	}
+}
+
+// Float32s reads an array of numbers as the nearest float32 and appends them to dst, of
+// which at most limit are possible in all. A *NumberError is about the first of them
+// that is none or not finite; the array has been read then, and dst is of no use.
+func (s *Scanner) Float32s(dst []float32, limit int) ([]float32, error) {
+	if s.peek() != '[' {
+		return dst, s.expected("an array")
+	}
+	s.at++
+	if s.peek() == ']' {
+		s.at++
+		return dst, nil
+	}
+	var bad *NumberError
+	for n := 0; ; n++ {
+		if len(dst) == limit {
+			return dst, fmt.Errorf("byte %d: a vector has more than %d numbers", s.at, limit)
+		}
+		x, err := s.Float32()
+		if err != nil {
+			var e *NumberError
+			if !errors.As(err, &e) {
+				return dst, err
+			}
+			if bad == nil {
+				bad = &NumberError{At: n, Err: e.Err}
+			}
+		}
+		dst = append(dst, x)
+		switch s.peek() {
+		case ',':
+			s.at++
+		case ']':
+			s.at++
+			if bad != nil {
+				return dst, bad
+			}
+			return dst, nil
+		default:
+			return dst, s.expected("',' or ']'")
+		}
+	}
+}
+
+// Count reads an array of anything and returns how many values it has. Where it is flat
+// and has no strings, they are not looked at.
+func (s *Scanner) Count() (n int, err error) {
+	if s.peek() == '[' {
+		rest := s.b[s.at+1:]
+		if end := bytes.IndexByte(rest, ']'); end >= 0 {
+			if flat := rest[:end]; bytes.IndexByte(flat, '"') < 0 && bytes.IndexByte(flat, '[') < 0 && bytes.IndexByte(flat, '{') < 0 {
+				s.at += end + 2
+				if len(bytes.TrimLeft(flat, " \t\r\n")) == 0 {
+					return 0, nil
+				}
+				return bytes.Count(flat, []byte{','}) + 1, nil
+			}
+		}
+	}
+	err = s.Array(func() error {
+		n++
+		return s.Skip()
+	})
+	return n, err
+}

@@ -1,0 +1,53 @@
+package parquetfile
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+)
+
+// BenchmarkItems reads items with two vectors of 128 dimensions, a label and a field.
+func BenchmarkItems(b *testing.B) {
+	const rows = 20_000
+	random := rand.New(rand.NewPCG(1, 2))
+	var out bytes.Buffer
+	w, err := NewItemWriter(&out, &itemfile.Shape{
+		Vectors: []itemfile.Vector{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}},
+		Fields:  []itemfile.Field{{Name: "year", Type: "int"}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	image, text := make([]float32, 128), make([]float32, 128)
+	for i := range rows {
+		for j := range image {
+			image[j], text[j] = float32(random.NormFloat64()), float32(random.NormFloat64())
+		}
+		if err := w.Write(&itemfile.Item{Key: fmt.Sprint("item ", i), Labels: []string{"a"},
+			Vectors: map[string][]float32{"image": image, "text": text}, Fields: map[string]any{"year": int64(i)}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(out.Len()))
+	for b.Loop() {
+		f, err := memory(out.Bytes())
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, err := newItems(f)
+		var it itemfile.Item
+		for err == nil {
+			err = r.Next(&it)
+		}
+		if err != io.EOF {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}

@@ -1,0 +1,95 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// float32s writes the numbers of raw to dst, rounded to nearest, and returns the index of
+// the first that is no finite float32, or -1.
+func (l *leaf) float32s(dst []float32, raw []byte) int {
+	// The exponent of a NaN or an infinity is all ones, that of nothing else. One test
+	// covers what float64 brings too: a number that is too large becomes an infinity.
+	const exponent = 0x7f800000
+	switch raw = raw[:len(dst)*l.width]; {
+	case l.kind == float && l.width == 4:
+		for i := range dst {
+			u := binary.LittleEndian.Uint32(raw[4*i:])
+			if u&exponent == exponent {
+				return i
+			}
+			dst[i] = math.Float32frombits(u)
+		}
+	case l.kind == float:
+		for i := range dst {
+			x := float32(l.float64(raw[l.width*i:]))
+			if math.Float32bits(x)&exponent == exponent {
+				return i
+			}
+			dst[i] = x
+		}
+	case l.kind == signed:
+		for i := range dst {
+			dst[i] = float32(l.int64(raw[l.width*i:]))
+		}
+	default:
+		for i := range dst {
+			dst[i] = float32(uint64(l.int64(raw[l.width*i:])))
+		}
+	}
+	return -1
+}
+
+// float64 returns a number of kind float.
+func (l *leaf) float64(b []byte) float64 {
+	switch l.width {
+	case 2:
+		return float16(binary.LittleEndian.Uint16(b))
+	case 4:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(b))
+}
+
+// float16 converts a number of 1 sign bit, 5 exponent bits with bias 15 and 10 fraction
+// bits.
+func float16(h uint16) float64 {
+	exp, frac := int(h>>10&0x1f), float64(h&0x3ff)
+	var x float64
+	switch exp {
+	case 0:
+		x = math.Ldexp(frac, -24)
+	case 0x1f:
+		if x = math.Inf(1); frac != 0 {
+			return math.NaN()
+		}
+	default:
+		x = math.Ldexp(1024+frac, exp-25)
+	}
+	return math.Copysign(x, 1-2*float64(h>>15))
+}
+
+// int64 returns a number of an integer kind, one of 8 bytes without a sign as the bits
+// that it has.
+func (l *leaf) int64(b []byte) int64 {
+	switch {
+	case l.width == 8:
+		return int64(binary.LittleEndian.Uint64(b))
+	case l.kind == unsigned:
+		return int64(binary.LittleEndian.Uint32(b))
+	}
+	return int64(int32(binary.LittleEndian.Uint32(b)))
+}
+
+// notFinite says why float32s refused a number.
+func (l *leaf) notFinite(b []byte) error {
+	x := l.float64(b)
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return fmt.Errorf("%v is not a finite number, which every value of a vector must be: replace it or drop the row", x)
+	}
+	return fmt.Errorf("%v is too large for float32 (at most 3.4028235e+38): scale the column", x)
+}
+
+var errNull = errors.New("is null, which no number of a vector may be: replace it or drop the row")

@@ -1,0 +1,102 @@
+package parquetfile
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+)
+
+// memory is a file in memory.
+func memory(b []byte) (*file, error) { return newFile("x.parquet", bytes.NewReader(b), int64(len(b))) }
+
+var shape = &itemfile.Shape{
+	Vectors: []itemfile.Vector{{Name: "image", Dim: 3}, {Name: "bag of words", Dim: 10, Sparse: true}},
+	Fields:  []itemfile.Field{{Name: "year", Type: "int"}, {Name: "a", Type: "string"}, {Name: "x", Type: "float"}, {Name: "b", Type: "bool"}},
+	Code:    2,
+}
+
+func items() []itemfile.Item {
+	return []itemfile.Item{
+		{Key: "all", Labels: []string{"a", "", "b, c"}, Payload: []byte{0, 255}, Code: []byte{1, 2},
+			Vectors: map[string][]float32{"image": {1, -0.1, 1e-45}},
+			Sparse:  map[string]itemfile.Sparse{"bag of words": {Index: []uint32{0, 9}, Value: []float32{.5, 3e38}}},
+			Fields:  map[string]any{"year": int64(-1 << 63), "a": "", "x": 5.0, "b": false}},
+		{Key: "little", Sparse: map[string]itemfile.Sparse{"bag of words": {}}, Payload: []byte{}},
+		{Key: "nothing"},
+		{Key: "é", Vectors: map[string][]float32{"image": {0, 0, 0}}, Fields: map[string]any{"b": true, "a": "é\n"}},
+	}
+}
+
+func written(t testing.TB, items []itemfile.Item) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := NewItemWriter(&out, shape)
+	for i := range items {
+		if err == nil {
+			err = w.Write(&items[i])
+		}
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// normal makes what is empty nil.
+func normal(it itemfile.Item) itemfile.Item {
+	if len(it.Vectors) == 0 {
+		it.Vectors = nil
+	}
+	if len(it.Sparse) == 0 {
+		it.Sparse = nil
+	}
+	if len(it.Fields) == 0 {
+		it.Fields = nil
+	}
+	if len(it.Labels) == 0 {
+		it.Labels = nil
+	}
+	for name, x := range it.Sparse {
+		it.Sparse[name] = itemfile.Sparse{Index: append([]uint32{}, x.Index...), Value: append([]float32{}, x.Value...)}
+	}
+	return it
+}
+
+func TestItemsComeBack(t *testing.T) {
+	want := items()
+	f, err := memory(written(t, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newItems(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Shape()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(got, shape); d != "" {
+		t.Error(d)
+	}
+	for i := 0; ; i++ {
+		var it itemfile.Item
+		err := r.Next(&it)
+		if err == io.EOF && i == len(want) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(normal(it), normal(want[i])); d != "" {
+			t.Error(d)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package parquetfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+)
+
+// groupBytes is about how much a row group holds, all of which is in memory until it is
+// written.
+const groupBytes = 64 << 20
+
+// writer writes rows of a schema whose columns are in an order of their own.
+type writer struct {
+	w    *parquet.GenericWriter[any]
+	root *root
+	row  parquet.Row
+	size int // of the rows since the last row group
+
+	leaf int // the next leaf of the row
+}
+
+// root is a group of columns in the order in which they were added; parquet.Group sorts
+// them by name.
+type root struct {
+	parquet.Group
+	fields []parquet.Field
+}
+
+func (g *root) Fields() []parquet.Field { return g.fields }
+
+// add adds a column.
+func (g *root) add(name string, node parquet.Node) {
+	g.Group[name] = node
+	// The field of a group knows how to find its values in Go structures, which nothing
+	// here does; it is made by a group.
+	g.fields = append(g.fields, parquet.Group{name: node}.Fields()[0])
+}
+
+func newRoot() *root { return &root{Group: parquet.Group{}} }
+
+func numbers() parquet.Node { return parquet.List(parquet.Leaf(parquet.FloatType)) }
+
+// vectorNode is the type of a column of vectors.
+func vectorNode(sparse bool) parquet.Node {
+	if !sparse {
+		return parquet.Optional(numbers())
+	}
+	return parquet.Optional(parquet.Group{"i": parquet.List(parquet.Uint(32)), "v": numbers()})
+}
+
+func newWriter(w io.Writer, g *root) *writer {
+	return &writer{root: g, w: parquet.NewGenericWriter[any](w, parquet.NewSchema("items", g),
+		parquet.Compression(&parquet.Snappy), parquet.CreatedBy("fddhdb", "1", ""), parquet.DataPageStatistics(false))}
+}
+
+// value adds a value of the next leaf, or the null that def says.
+func (w *writer) value(v parquet.Value, rep, def, size int) {
+	w.row = append(w.row, v.Level(rep, def, w.leaf))
+	w.size += size
+}
+
+// null adds the null of a leaf.
+func (w *writer) null(def int) {
+	w.value(parquet.NullValue(), 0, def, 1)
+	w.leaf++
+}
+
+// optional adds the value of a leaf that may be null.
+func (w *writer) optional(v parquet.Value, size int) {
+	w.value(v, 0, 1, size+1)
+	w.leaf++
+}
+
+// list adds a list of n elements to the next leaf. def is the definition level of a list
+// without any.
+func (w *writer) list(n, def, size int, element func(i int) parquet.Value) {
+	for i := range n {
+		w.value(element(i), min(i, 1), def+1, size)
+	}
+	if n == 0 {
+		w.value(parquet.NullValue(), 0, def, 1)
+	}
+	w.leaf++
+}
+
+func (w *writer) dense(x []float32) {
+	w.list(len(x), 1, 5, func(i int) parquet.Value { return parquet.FloatValue(x[i]) })
+}
+
+func (w *writer) sparse(index []uint32, value []float32) {
+	w.list(len(index), 1, 5, func(i int) parquet.Value { return parquet.Int32Value(int32(index[i])) })
+	w.dense(value)
+}
+
+// end ends the row.
+func (w *writer) end() error {
+	_, err := w.w.WriteRows([]parquet.Row{w.row})
+	clear(w.row)
+	w.row, w.leaf = w.row[:0], 0
+	if err == nil && w.size > groupBytes {
+		w.size = 0
+		err = w.w.Flush()
+	}
+	return err
+}
+
+// close completes the file.
+func (w *writer) close() error { return w.w.Close() }
+
+// A VectorWriter writes a column of vectors as a .parquet file: lists of float32, or
+// structures of the lists i (uint32) and v (float32). It keeps a row group, some 64 MiB.
+// It is not safe for concurrent use.
+type VectorWriter struct {
+	w      *writer
+	cols   int
+	sparse bool
+}
+
+// NewVectorWriter starts a file of vectors of so many columns, under a name.
+func NewVectorWriter(w io.Writer, name string, cols int, sparse bool) (*VectorWriter, error) {
+	if name == "" || cols < 1 || cols > maxCols {
+		return nil, fmt.Errorf("a column %q of vectors of %d columns cannot be written: it needs a name, and columns are 1 to %d", name, cols, maxCols)
+	}
+	g := newRoot()
+	g.add(name, vectorNode(sparse))
+	return &VectorWriter{w: newWriter(w, g), cols: cols, sparse: sparse}, nil
+}
+
+// Write adds a dense vector, which belongs to the caller.
+func (v *VectorWriter) Write(x []float32) error {
+	if v.sparse || len(x) != v.cols {
+		return fmt.Errorf("a dense vector of %d numbers does not go into this file of %d columns", len(x), v.cols)
+	}
+	v.w.dense(x)
+	return v.w.end()
+}
+
+// WriteSparse adds a sparse vector: value[e] in column index[e].
+func (v *VectorWriter) WriteSparse(index []uint32, value []float32) error {
+	if !v.sparse || len(index) != len(value) {
+		return errors.New("a sparse vector does not go into this file, or has not as many columns as numbers")
+	}
+	v.w.sparse(index, value)
+	return v.w.end()
+}
+
+// Close completes the file. It does not close the underlying writer.
+func (v *VectorWriter) Close() error { return v.w.close() }
+
+// An ItemWriter writes items as a .parquet file, a column for each thing that they have.
+// It keeps a row group, some 64 MiB. It is not safe for concurrent use.
+type ItemWriter struct {
+	w     *writer
+	shape itemfile.Shape
+}
+
+// NewItemWriter starts a file of items of a shape. Names must be distinct, and none of
+// key, labels, payload and code, which are columns of their own.
+func NewItemWriter(w io.Writer, shape *itemfile.Shape) (*ItemWriter, error) {
+	g := newRoot()
+	g.add("key", parquet.String())
+	g.add("labels", parquet.List(parquet.String()))
+	g.add("payload", parquet.Optional(parquet.Leaf(parquet.ByteArrayType)))
+	g.add("code", parquet.Optional(parquet.Leaf(parquet.ByteArrayType)))
+	if shape.Code == 0 {
+		delete(g.Group, "code")
+		g.fields = g.fields[:3]
+	}
+	add := func(name string, node parquet.Node) error {
+		switch _, twice := g.Group[name]; {
+		case name == "code" || twice:
+			return fmt.Errorf("two columns would be named %q: a .parquet file has one for each name, and key, labels, payload and code are taken", name)
+		case name == "":
+			return errors.New("a column needs a name")
+		}
+		g.add(name, node)
+		return nil
+	}
+	for _, v := range shape.Vectors {
+		if err := add(v.Name, vectorNode(v.Sparse)); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range shape.Fields {
+		node, ok := map[string]parquet.Node{
+			"string": parquet.String(), "int": parquet.Int(64),
+			"float": parquet.Leaf(parquet.DoubleType), "bool": parquet.Leaf(parquet.BooleanType),
+		}[f.Type]
+		if !ok {
+			return nil, fmt.Errorf("the field %q has the unknown type %q", f.Name, f.Type)
+		}
+		if err := add(f.Name, parquet.Optional(node)); err != nil {
+			return nil, err
+		}
+	}
+	return &ItemWriter{w: newWriter(w, g), shape: *shape}, nil
+}
+
+// Write adds an item, which belongs to the caller.
+func (iw *ItemWriter) Write(it *itemfile.Item) error {
+	w := iw.w
+	w.value(parquet.ByteArrayValue([]byte(it.Key)), 0, 0, len(it.Key)+4)
+	w.leaf++
+	w.list(len(it.Labels), 0, 16, func(i int) parquet.Value { return parquet.ByteArrayValue([]byte(it.Labels[i])) })
+	w.bytes(it.Payload)
+	if iw.shape.Code > 0 {
+		w.bytes(it.Code)
+	}
+	for _, v := range iw.shape.Vectors {
+		if err := iw.vector(v, it); err != nil {
+			return iw.fail(it, err)
+		}
+	}
+	for _, f := range iw.shape.Fields {
+		if err := w.field(f, it.Fields[f.Name]); err != nil {
+			return iw.fail(it, err)
+		}
+	}
+	return w.end()
+}
+
+// fail takes back the row.
+func (iw *ItemWriter) fail(it *itemfile.Item, err error) error {
+	iw.w.row, iw.w.leaf = iw.w.row[:0], 0
+	return fmt.Errorf("item %q: %w", it.Key, err)
+}
+
+func (w *writer) bytes(b []byte) {
+	if b == nil {
+		w.null(0)
+		return
+	}
+	w.optional(parquet.ByteArrayValue(b), len(b)+4)
+}
+
+func (iw *ItemWriter) vector(v itemfile.Vector, it *itemfile.Item) error {
+	x, dense := it.Vectors[v.Name]
+	s, sparse := it.Sparse[v.Name]
+	switch {
+	case dense && !v.Sparse:
+		iw.w.dense(x)
+	case sparse && v.Sparse:
+		iw.w.sparse(s.Index, s.Value)
+	case dense || sparse:
+		return fmt.Errorf("its vector %q is not of the form of the column", v.Name)
+	default:
+		iw.w.null(0)
+		if v.Sparse {
+			iw.w.null(0)
+		}
+	}
+	return nil
+}
+
+// field adds the value of a field, nil where it has none.
+func (w *writer) field(f itemfile.Field, v any) error {
+	switch x := v.(type) {
+	case nil:
+		w.null(0)
+		return nil
+	case string:
+		if f.Type == "string" {
+			w.optional(parquet.ByteArrayValue([]byte(x)), len(x)+4)
+			return nil
+		}
+	case int64:
+		if f.Type == "int" {
+			w.optional(parquet.Int64Value(x), 8)
+			return nil
+		}
+	case float64:
+		if f.Type == "float" {
+			w.optional(parquet.DoubleValue(x), 8)
+			return nil
+		}
+	case bool:
+		if f.Type == "bool" {
+			w.optional(parquet.BooleanValue(x), 1)
+			return nil
+		}
+	case json.Number:
+		return fmt.Errorf("the field %q is a number without a type", f.Name)
+	}
+	return fmt.Errorf("the field %q is %v, which is not of type %s", f.Name, v, f.Type)
+}
+
+// Close completes the file. It does not close the underlying writer.
+func (iw *ItemWriter) Close() error { return iw.w.close() }

@@ -1,0 +1,22 @@
+package vecfile
+
+import "strings"
+
+// containers are the extensions of files that may have several matrices.
+var containers = []string{".npz", ".jsonl", ".mat", ".parquet"}
+
+// splitMember cuts FILE.npz:NAME, and the like, at the last extension that a colon
+// follows.
+func splitMember(path string) (file, member string) {
+	lower := strings.ToLower(path)
+	cut := -1
+	for _, ext := range containers {
+		if i := strings.LastIndex(lower, ext+":"); i >= 0 {
+			cut = max(cut, i+len(ext))
+		}
+	}
+	if cut < 0 {
+		return path, ""
+	}
+	return path[:cut], path[cut+1:]
+}
