@@ -16,6 +16,7 @@ type Batch struct {
 	bulk    *bulk // in place of changes, where they are many of one kind
 	single  bool  // they are not
 	bytes   int
+	pledge  *pledge // nil: there is none
 	err     error
 	done    bool
 }
@@ -153,7 +154,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 	defer b.db.guard.leave()
 	b.done = true
 	if b.bulk != nil {
-		if err := b.commitBulk(ctx); !errors.Is(err, errNotBulk) {
+		if err := b.bulk.commit(ctx, int64(b.bytes), nil, nil); !errors.Is(err, errNotBulk) {
 			return err
 		}
 		if b.bytes > MaxBatchBytes {
@@ -170,6 +171,9 @@ func (b *Batch) Commit(ctx context.Context) error {
 	}
 	if err := b.encode(ctx); err != nil {
 		return err
+	}
+	if b.pledge != nil {
+		return b.commitPledged(ctx)
 	}
 	return b.db.committer.submit(ctx, &request{changes: b.changes})
 }
@@ -214,4 +218,26 @@ func (b *Batch) encode(ctx context.Context) error {
 			return nil
 		})
 	})
+}
+
+// commitPledged commits the changes by themselves, after the pledge has been given.
+func (b *Batch) commitPledged(ctx context.Context) error {
+	return b.db.committer.submit(ctx, &request{exclusive: func(g *group) error {
+		r := &request{changes: b.changes}
+		size, err := g.resolve(r)
+		if err == nil {
+			err = g.c.admit(writtenTwice*int64(size), false)
+		}
+		if err == nil {
+			err = b.pledge.give(g.c)
+		}
+		if err != nil {
+			return err
+		}
+		if err := g.apply(r); err != nil {
+			g.c.log.fail(err)
+			return g.c.log.err()
+		}
+		return nil
+	}})
 }

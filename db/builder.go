@@ -207,7 +207,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 func (g *group) storeTables(ctx context.Context, d *DB, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
 	t := newBulkTables(d, g.c, int64(len(block.rows))*int64(codesBytes(sp.Bits, len(sp.sets), true)))
 	t.workers = workers
-	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, codec.Codes{}, block.encs)
+	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, madeCodes(block.encs))
 	codes.numbers = n
 	defer func() {
 		if err != nil {

@@ -3,11 +3,11 @@ package db
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // bulkItems is the number of items from which on a batch that only puts new items
@@ -17,20 +17,25 @@ import (
 // thousand items cost the ordinary way.
 const bulkItems = 8192
 
-// A bulk holds the puts of a batch column by column, so that millions of items fit
-// into memory: all are into one collection, and labels are registered only before
-// the first. A batch whose changes do not fit has them one by one.
+// A bulk holds new items of one collection column by column, so that millions of them
+// fit into memory. What an item has besides key and code is there too, or is read when
+// it is needed; see extraItems. A batch whose changes do not fit has them one by one.
 type bulk struct {
 	collection *Collection
-	labels     []string // registered before the first item
 	n          int
 
-	registrations int         // of labels
-	codes         codec.Codes // of a codes-only collection
-	keys          []string    // empty where automatic; nil while all are
-	more          []*checked  // nil where there is nothing but key and code; nil while that holds of all
-	encs          []columnOf  // of a learned collection, by space
+	registrations int               // of labels, before the first item
+	labels        *labels           // registered, and then by first appearance
+	codes         codec.Codes       // of a codes-only collection
+	keys          []string          // empty where automatic; nil while all are
+	presence      []*roaring.Bitmap // the items that have a modality, by modality
+	more          []*checked        // nil where there is nothing but key and code; nil while that holds of all
+	staged        extraItems        // in place of more
+	columns       []*codeColumn     // of a learned collection, by space
 	scratch       codec.Code
+
+	// temp, if not nil, makes a file for what is long and read once.
+	temp func() (*tempFile, error)
 }
 
 // addBulk puts an item among the columns of the batch. It reports whether that is
@@ -40,7 +45,7 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 		if b.single || len(b.changes) != bulkItems-1 {
 			return false, nil
 		}
-		if b.bulk = newBulk(c, b.changes); b.bulk == nil {
+		if b.bulk = bulkOf(c, b.changes); b.bulk == nil {
 			b.single = true
 			return false, nil
 		}
@@ -52,10 +57,8 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 	}
 	return true, c.read(func(_ *view, cv *collectionView) error {
 		k := b.bulk
-		if plain := len(item.Vectors)+len(item.Sparse)+len(item.Labels)+len(item.Fields)+len(item.Payload) == 0; plain &&
-			cv.codesOnly() && len(item.Code) == codec.Bytes(cv.Bits) && checkKey(item.Key) == nil {
-			k.scratch.SetBytes(item.Code)
-			k.add(item.Key, k.scratch, nil)
+		if cv.isPlain(item) {
+			k.addPlain(item)
 			b.bytes += itemBytes + len(item.Key) + 8*len(k.scratch)
 			return nil
 		}
@@ -68,15 +71,24 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 	})
 }
 
-// newBulk returns the changes as columns, nil where they do not fit.
-func newBulk(c *Collection, changes []*change) *bulk {
-	k := &bulk{collection: c}
+// isPlain reports whether an item has nothing but a code, which suits the collection,
+// and a key that can be one.
+func (d *descriptor) isPlain(item *Item) bool {
+	return len(item.Vectors)+len(item.Sparse)+len(item.Labels)+len(item.Fields)+len(item.Payload) == 0 &&
+		d.codesOnly() && len(item.Code) == codec.Bytes(d.Bits) && checkKey(item.Key) == nil
+}
+
+func newBulk(c *Collection) *bulk { return &bulk{collection: c, labels: newLabels()} }
+
+// bulkOf returns the changes as columns, nil where they do not fit.
+func bulkOf(c *Collection, changes []*change) *bulk {
+	k := newBulk(c)
 	for _, ch := range changes {
 		switch {
 		case ch.collection != c.id:
 			return nil
 		case ch.kind == addLabels && k.n == 0:
-			k.labels = append(k.labels, ch.item.labels...)
+			k.register(ch.item.labels)
 			k.registrations++
 		case ch.kind == putItem:
 			k.addChecked(ch.item)
@@ -90,20 +102,71 @@ func newBulk(c *Collection, changes []*change) *bulk {
 	return k
 }
 
-// addChecked adds an item.
-func (k *bulk) addChecked(it *checked) {
-	more := it
-	if it.vectors == nil && len(it.labels)+len(it.fields)+len(it.payload) == 0 {
-		more = nil
+// register numbers labels that are not known yet, in this order.
+func (k *bulk) register(names []string) {
+	for _, name := range names {
+		k.labels.add(name)
 	}
-	k.add(it.key, it.code, more)
 }
 
-func (k *bulk) add(key string, code codec.Code, more *checked) {
+// addPlain adds an item that has nothing but a key and a code, see isPlain.
+func (k *bulk) addPlain(item *Item) {
+	if k.scratch == nil {
+		k.scratch = codec.NewCode(8 * len(item.Code))
+	}
+	k.scratch.SetBytes(item.Code)
+	k.add(item.Key, k.scratch)
+	k.keep(nil)
+}
+
+// addChecked adds an item, which is kept.
+func (k *bulk) addChecked(it *checked) {
+	k.addColumns(it)
+	if it.isPlain() {
+		it = nil
+	}
+	k.keep(it)
+}
+
+// keep keeps what the last item has besides key and code, nil where that is nothing.
+func (k *bulk) keep(more *checked) {
+	if more != nil && k.more == nil {
+		k.more = make([]*checked, k.n-1, max(2*k.n, 2*bulkItems))
+	}
+	if k.more != nil {
+		k.more = append(k.more, more)
+	}
+}
+
+// isPlain reports whether there is nothing but key and code.
+func (it *checked) isPlain() bool {
+	return it.vectors == nil && len(it.labels)+len(it.fields)+len(it.payload) == 0
+}
+
+// addColumns adds what the columns have of an item.
+func (k *bulk) addColumns(it *checked) {
+	k.register(it.labels)
+	for t, x := range it.vectors {
+		if x.Present() {
+			k.has(t, k.n)
+		}
+	}
+	k.add(it.key, it.code)
+}
+
+// has notes that item i has modality t.
+func (k *bulk) has(t, i int) {
+	for len(k.presence) <= t {
+		k.presence = append(k.presence, roaring.New())
+	}
+	k.presence[t].Add(uint32(i))
+}
+
+// add adds key and code of an item.
+func (k *bulk) add(key string, code codec.Code) {
 	if code != nil {
 		if k.codes.Bits() == 0 {
 			k.codes = codec.NewCodes(64*len(code), 2*bulkItems)
-			k.scratch = make(codec.Code, len(code))
 		}
 		k.codes.Append(code)
 	}
@@ -113,124 +176,73 @@ func (k *bulk) add(key string, code codec.Code, more *checked) {
 	if k.keys != nil {
 		k.keys = append(k.keys, key)
 	}
-	if more != nil && k.more == nil {
-		k.more = make([]*checked, k.n, max(2*k.n, 2*bulkItems))
-	}
-	if k.more != nil {
-		k.more = append(k.more, more)
-	}
 	k.n++
 }
 
-// at returns item i, in memory of its own where it has nothing but key and code.
-func (k *bulk) at(i int) *checked {
-	if k.more != nil && k.more[i] != nil {
-		return k.more[i]
+// spill makes changes of the columns.
+func (b *Batch) spill() {
+	k := b.bulk
+	b.bulk, b.single = nil, true
+	if names := k.labels.all(); k.registrations > 0 {
+		b.changes = append(b.changes, &change{collection: k.collection.id, kind: addLabels, item: &checked{labels: names}})
 	}
-	it := &checked{}
+	b.changes = slices.Grow(b.changes, k.n)
+	for i := range k.n {
+		it := &checked{}
+		if k.more != nil && k.more[i] != nil {
+			it = k.more[i]
+		} else {
+			k.keyAndCode(i, it)
+		}
+		b.changes = append(b.changes, &change{collection: k.collection.id, kind: putItem, item: it})
+	}
+}
+
+// keyAndCode sets those of item i, in the memory of the columns.
+func (k *bulk) keyAndCode(i int, it *checked) {
 	if k.keys != nil {
 		it.key = k.keys[i]
 	}
 	if k.codes.Len() > 0 {
 		it.code = k.codes.At(i)
 	}
-	return it
 }
 
-// extras returns what item i has besides key and code.
-func (k *bulk) extras(i int) *checked {
-	if k.more != nil && k.more[i] != nil {
-		return k.more[i]
+// key returns the key of item i, empty where it is automatic.
+func (k *bulk) key(i int) string {
+	if k.keys == nil {
+		return ""
 	}
-	return &noExtras
+	return k.keys[i]
 }
 
-var noExtras checked
-
-// spill makes changes of the columns.
-func (b *Batch) spill() {
-	k := b.bulk
-	b.bulk, b.single = nil, true
-	if len(k.labels) > 0 {
-		b.changes = append(b.changes, &change{collection: k.collection.id, kind: addLabels, item: &checked{labels: k.labels}})
-	}
-	b.changes = slices.Grow(b.changes, k.n)
-	for i := range k.n {
-		ch := &change{collection: k.collection.id, kind: putItem, item: k.at(i)}
-		for _, column := range k.encs {
-			ch.encs = append(ch.encs, column.encs[i])
-		}
-		b.changes = append(b.changes, ch)
-	}
-}
-
-// commitBulk stores the columns of the batch. It gives errNotBulk where that has to
-// be done one by one, because some of the items are there already, say; nothing has
-// happened then.
-func (b *Batch) commitBulk(ctx context.Context) error {
-	k := b.bulk
+// commit stores the items in one commit; pledge, if not nil, is that of bulkTables. It
+// gives errNotBulk where that has to be done one by one, because some of the items are
+// there already, say; nothing has happened then. bytes are about those of the items.
+func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
+	d := k.collection.db
 	if err := k.collection.loaded(ctx); err != nil {
 		return err
 	}
-	if err := b.db.admit(int64(b.bytes), false); err != nil { // before all that work
+	if err := d.admit(bytes, false); err != nil { // before all that work
 		return err
 	}
-	if err := k.encode(ctx); err != nil {
+	defer k.dropColumns()
+	if err := k.encode(ctx, progress); err != nil {
 		return err
 	}
-	return b.db.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
-		l := newBulkLoad(b.db, g.c, k, b.bytes)
+	if progress != nil {
+		progress("storing", 0, 0)
+	}
+	return d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
+		l := newBulkLoad(d, g.c, k, bytes)
 		if l == nil {
 			return errNotBulk
 		}
+		l.tables.pledge = pledge
 		return l.run(ctx)
 	}})
 }
 
 // errNotBulk says that items have to be stored one by one.
 var errNotBulk = errors.New("not a bulk load")
-
-// encode is Batch.encode for the columns. A codes-only collection has nothing to
-// encode.
-func (k *bulk) encode(ctx context.Context) error {
-	return k.collection.read(func(_ *view, cv *collectionView) error {
-		if cv.codesOnly() {
-			return nil
-		}
-		for _, sp := range cv.spaces {
-			err := k.encodeFor(ctx, sp.space, func(i int) []uint32 { return cv.labels.lookup(k.extras(i).labels) })
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// A columnOf holds the codes of the items of a bulk in one space.
-type columnOf struct {
-	space *space
-	encs  []encoding
-}
-
-// in returns the codes of the items in a space, nil where there are none yet.
-func (k *bulk) in(s *space) []encoding {
-	for _, column := range k.encs {
-		if column.space == s {
-			return column.encs
-		}
-	}
-	return nil
-}
-
-// encodeFor makes the codes of the items in a space.
-func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(i int) []uint32) error {
-	encs := make([]encoding, k.n)
-	err := s.encodeAll(ctx, allWorkers(), encs,
-		func(i int) ([]model.Vector, []uint32) { return k.extras(i).vectors, labelIDs(i) },
-		func(i int, err error) error {
-			return itemError(k.extras(i).key, fmt.Errorf("fddhdb: encode: %w", err))
-		})
-	k.encs = append(k.encs, columnOf{s, encs})
-	return err
-}

@@ -13,20 +13,53 @@ import (
 type bulkSpace struct {
 	collection uint32
 	space      *space
-	row        func(i int) uint32  // ascending
-	codes      codec.Codes         // by item, of a codes-only collection
-	encs       []encoding          // by item, of another
+	row        func(i int) uint32 // ascending
+	codes      itemCodes
 	freshRow   uint64              // blocks of rows from this on have never been written
 	numbers    codec.SpaceCounters // before
 
 	sets []*bulkCodes // by view
 }
 
-// newBulkSpace begins to give rows their codes in a space: items that bring them, or
-// encs.
-func newBulkSpace(s *collectionState, sp *spaceState, row func(i int) uint32, given codec.Codes, encs []encoding) *bulkSpace {
+// itemCodes are the codes of many items in one space.
+type itemCodes interface {
+	len() int
+
+	// in returns the code of item i in a view, by its position.
+	in(view, i int) viewCode
+
+	// eachProjection calls f with the items that have a projection, ascending.
+	eachProjection(f func(i int, projection []byte) error) error
+}
+
+// broughtCodes are those that items bring.
+type broughtCodes struct{ codec.Codes }
+
+func (c broughtCodes) len() int                                     { return c.Len() }
+func (c broughtCodes) in(_, i int) viewCode                         { return viewCode{c.At(i), codec.ProvenanceGiven} }
+func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
+
+// madeCodes are the codes of so many items that there is no need to pack them.
+type madeCodes []encoding
+
+func (c madeCodes) len() int                { return len(c) }
+func (c madeCodes) in(view, i int) viewCode { return c[i].in(view) }
+
+func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error {
+	for i, enc := range c {
+		if enc.projection != nil {
+			if err := f(i, enc.projection); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// newBulkSpace begins to give rows their codes in a space.
+func newBulkSpace(s *collectionState, sp *spaceState, row func(i int) uint32, codes itemCodes) *bulkSpace {
 	b := &bulkSpace{
-		collection: s.ID, space: sp.space, row: row, codes: given, encs: encs,
+		collection: s.ID, space: sp.space, row: row, codes: codes,
 		freshRow: s.freshRow, numbers: sp.numbers,
 	}
 	for i, set := range sp.sets {
@@ -93,10 +126,12 @@ func (s *bulkSpace) waitNumbered(t *tableStream) error {
 func (s *bulkSpace) counters() codec.SpaceCounters {
 	n := s.numbers
 	n.Revision, n.Sets = uint64(s.space.Revision), nil
-	n.Coded += uint64(s.codes.Len())
-	for i := range s.encs {
-		if s.encs[i].hasCode() {
-			n.Coded++
+	for i := range s.codes.len() {
+		for v := range s.sets {
+			if s.codes.in(v, i).code != nil {
+				n.Coded++
+				break
+			}
 		}
 	}
 	for _, k := range s.sets {
@@ -105,23 +140,15 @@ func (s *bulkSpace) counters() codec.SpaceCounters {
 	return n
 }
 
-// code returns the code of item i, nil where it has none.
-func (k *bulkCodes) code(i int) codec.Code {
-	if k.of.encs != nil {
-		return k.of.encs[i].in(k.at).code
-	}
-	return k.of.codes.At(i)
-}
-
 // number puts the codes into the table and keeps their numbers.
 func (k *bulkCodes) number(ctx context.Context) error {
 	t := k.table.Table()
-	numbers := make([]uint32, max(k.of.codes.Len(), len(k.of.encs)))
+	numbers := make([]uint32, k.of.codes.len())
 	for i := range numbers {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		c := k.code(i)
+		c := k.of.codes.in(k.at, i).code
 		if c == nil {
 			numbers[i] = noCode
 			continue
@@ -154,10 +181,7 @@ func (k *bulkCodes) writeRowCodes(t *tableStream) error {
 		if n == noCode {
 			continue
 		}
-		from := codec.ProvenanceGiven
-		if k.of.encs != nil {
-			from = k.of.encs[i].in(k.at).from
-		}
+		from := k.of.codes.in(k.at, i).from
 		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.space.Revision}.Append(entry[:0])
 		if err := b.set(k.of.row(i), entry); err != nil {
 			return err
@@ -169,11 +193,10 @@ func (k *bulkCodes) writeRowCodes(t *tableStream) error {
 func (s *bulkSpace) writeProjections(t *tableStream) error {
 	width := s.space.projectionBytes()
 	b := newBlockStream(t, s.space.projections(s.collection).block(codec.KindProjection, 0), width, s.freshRow)
-	for i, enc := range s.encs {
-		if enc.projection != nil && width > 0 {
-			if err := b.set(s.row(i), enc.projection); err != nil {
-				return err
-			}
+	if width > 0 {
+		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.set(s.row(i), projection) })
+		if err != nil {
+			return err
 		}
 	}
 	return b.flush()

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -30,6 +31,12 @@ const keyRounds = 32
 // sorts all, and finds out whether they are new: errNotBulk where an item is there
 // already or comes twice.
 func (l *bulkLoad) assignKeys(ctx context.Context) error {
+	if done, err := l.countKeys(ctx); done || err != nil {
+		if done {
+			close(l.keyed)
+		}
+		return err
+	}
 	taken := map[string]bool{}
 	for range keyRounds {
 		if !l.number(taken) {
@@ -137,39 +144,68 @@ func (l *bulkLoad) existing(ctx context.Context, taken map[string]bool) (err err
 	if l.s.counters.Items == 0 {
 		return nil
 	}
-	prefix := codec.CollectionKey(codec.KindKey, l.s.ID)
-	it, err := l.c.store.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	p, err := l.newKeyProbe()
 	if err != nil {
-		return readError(err, "keys of collection %q", l.s.Name)
+		return err
 	}
 	defer func() {
-		if cerr := it.Close(); err == nil {
-			err = readError(cerr, "keys of collection %q", l.s.Name)
+		if cerr := p.close(); err == nil {
+			err = cerr
 		}
 	}()
-	var at []byte // the key that the iterator stands at
-	sought := slices.Clone(prefix)
 	for i, k := range l.order {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		key := l.keys[k.item]
-		if i == 0 || string(at) < key {
-			sought = append(sought[:len(prefix)], key...)
-			if !it.SeekGE(sought) {
-				return nil
-			}
-			if at = it.Key()[len(prefix):]; len(at) == 0 {
-				return corrupt(errors.New("no item"), "key %x", it.Key())
-			}
+		there, err := p.has([]byte(l.keys[k.item]))
+		if err != nil {
+			return err
 		}
-		if string(at) != key {
+		if !there {
 			continue
 		}
 		if !l.automatic(k.item) {
 			return errNotBulk
 		}
-		taken[key] = true
+		taken[l.keys[k.item]] = true
 	}
 	return nil
 }
+
+// A keyProbe looks for ascending keys of items of a collection.
+type keyProbe struct {
+	it     *pebble.Iterator
+	name   string // of the collection
+	prefix int
+	sought []byte
+	begun  bool
+	end    bool
+	at     []byte // the key that the iterator stands at
+}
+
+func (l *bulkLoad) newKeyProbe() (*keyProbe, error) {
+	prefix := codec.CollectionKey(codec.KindKey, l.s.ID)
+	it, err := l.c.store.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
+	if err != nil {
+		return nil, readError(err, "keys of collection %q", l.s.Name)
+	}
+	return &keyProbe{it: it, name: l.s.Name, prefix: len(prefix), sought: slices.Clone(prefix)}, nil
+}
+
+// has reports whether there is an item with the key, which is no less than that before.
+func (p *keyProbe) has(key []byte) (bool, error) {
+	if !p.end && (!p.begun || bytes.Compare(p.at, key) < 0) {
+		p.begun = true
+		p.sought = append(p.sought[:p.prefix], key...)
+		if !p.it.SeekGE(p.sought) {
+			p.end = true // or it cannot be read, as closing it tells
+			return false, nil
+		}
+		if p.at = p.it.Key()[p.prefix:]; len(p.at) == 0 {
+			return false, corrupt(errors.New("no item"), "key %x", p.it.Key())
+		}
+	}
+	return !p.end && bytes.Equal(p.at, key), nil
+}
+
+func (p *keyProbe) close() error { return readError(p.it.Close(), "keys of collection %q", p.name) }

@@ -28,6 +28,8 @@ type bulkLoad struct {
 	firstRow uint32
 	spaces   []*bulkSpace // by space
 	nextKey  uint64
+	counted  bool // the keys are the numbers from firstKey to nextKey
+	firstKey uint64
 	keys     []string      // by item
 	order    []sortedKey   // the items by key
 	keyed    chan struct{} // closed when these are known
@@ -37,13 +39,13 @@ type bulkLoad struct {
 
 // newBulkLoad returns a load of b in the committer's state; nil where there is no
 // room for it, which the ordinary way has the words for. bytes are those of the items.
-func newBulkLoad(d *DB, c *committer, b *bulk, bytes int) *bulkLoad {
+func newBulkLoad(d *DB, c *committer, b *bulk, bytes int64) *bulkLoad {
 	s := c.states[b.collection.id]
 	if s == nil || s.counters.NextRow+uint64(b.n) > maxRows {
 		return nil
 	}
 	l := &bulkLoad{
-		c: c, s: s, b: b, tables: newBulkTables(d, c, int64(bytes+b.n*s.codeBytes())),
+		c: c, s: s, b: b, tables: newBulkTables(d, c, bytes+int64(b.n)*int64(s.codeBytes())),
 		firstRow: uint32(s.counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()
@@ -58,7 +60,7 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 	s := l.s
 	for _, sp := range s.spaces {
 		if sp.model != nil && l.b.in(sp.space) == nil { // space or revision are new
-			if err := l.b.encodeFor(ctx, sp.space, l.labelIDs); err != nil {
+			if err := l.b.encodeFor(ctx, sp.space, l.labelIDs, nil); err != nil {
 				return err
 			}
 		}
@@ -66,7 +68,11 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 	l.collectPresence()
 	first, tasks := []task{l.assignKeys}, []task{l.tables.task(l.writeKeys)}
 	for _, sp := range s.spaces {
-		codes := newBulkSpace(s, sp, l.row, l.b.codes, l.b.in(sp.space))
+		var made itemCodes = broughtCodes{l.b.codes}
+		if sp.model != nil {
+			made = l.b.in(sp.space)
+		}
+		codes := newBulkSpace(s, sp, l.row, made)
 		defer func() {
 			if err != nil {
 				codes.rollback()
@@ -167,21 +173,13 @@ func (n *labelNumbers) id(name string) (uint32, bool) {
 
 func (l *bulkLoad) numberLabels() {
 	l.labels = labelNumbers{known: l.s.labels, next: len(l.s.labels.all()), ids: map[string]uint32{}}
-	for _, name := range l.b.labels {
+	for _, name := range l.b.labels.all() {
 		l.labels.add(name)
-	}
-	for _, it := range l.b.more {
-		if it != nil {
-			for _, name := range it.labels {
-				l.labels.add(name)
-			}
-		}
 	}
 }
 
-// labelIDs returns the ids of the labels of item i, ascending.
-func (l *bulkLoad) labelIDs(i int) []uint32 {
-	names := l.b.extras(i).labels
+// labelIDs returns the ids of the labels of an item, ascending.
+func (l *bulkLoad) labelIDs(names []string) []uint32 {
 	if len(names) == 0 {
 		return nil
 	}
@@ -209,17 +207,11 @@ func unionOf(presence []*roaring.Bitmap, modalities []int) *roaring.Bitmap {
 
 // collectPresence finds out which rows have which modality.
 func (l *bulkLoad) collectPresence() {
-	for range l.s.Modalities {
-		l.presence = append(l.presence, roaring.New())
-	}
-	for i, it := range l.b.more {
-		if it == nil {
-			continue
+	for t := range l.s.Modalities {
+		rows := roaring.New()
+		if t < len(l.b.presence) {
+			rows = roaring.AddOffset(l.b.presence[t], l.firstRow)
 		}
-		for t, x := range it.vectors {
-			if x.Present() {
-				l.presence[t].Add(l.firstRow + uint32(i))
-			}
-		}
+		l.presence = append(l.presence, rows)
 	}
 }

@@ -29,6 +29,7 @@ type bulkTables struct {
 	opts sstable.WriterOptions
 
 	fullDisk func(error) error
+	pledge   *pledge // nil: there is none
 
 	workers int   // goroutines that make them
 	bytes   int64 // that they will take, about
@@ -113,6 +114,9 @@ func (t *bulkTables) ingest(ctx context.Context) error {
 	if err := t.c.log.err(); err != nil {
 		return err
 	}
+	if err := t.pledge.give(t.c); err != nil {
+		return err
+	}
 	err := t.c.store.Ingest(context.WithoutCancel(ctx), t.paths)
 	if err == nil || t.c.log.err() != nil {
 		return err
@@ -121,7 +125,9 @@ func (t *bulkTables) ingest(ctx context.Context) error {
 	b, rerr := get(t.c.store, codec.DatabaseKey(codec.RecordSequence))
 	if rerr != nil || (len(b) == 8 && binary.BigEndian.Uint64(b) > t.c.sequence) {
 		t.c.log.fail(errors.Join(err, rerr))
+		return err
 	}
+	t.pledge.takeBack(t.c)
 	return err
 }
 

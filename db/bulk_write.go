@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -43,6 +44,9 @@ func (l *bulkLoad) writeKeys(t *tableStream) error {
 	if err := t.wait(l.keyed); err != nil {
 		return err
 	}
+	if l.counted {
+		return l.writeCountedKeys(t)
+	}
 	key := codec.CollectionKey(codec.KindKey, l.s.ID)
 	prefix := len(key)
 	var value [4]byte
@@ -59,25 +63,23 @@ func (l *bulkLoad) writeKeys(t *tableStream) error {
 func (l *bulkLoad) writeItems(t *tableStream) error {
 	key := codec.NumberKey(codec.KindItem, l.s.ID, 0)
 	var value []byte
-	for i := range l.b.n {
-		it := l.b.extras(i)
-		var err error
-		rec := codec.ItemRecord{Labels: l.labelIDs(i), Fields: it.fields, Payload: it.payload}
+	return l.b.each(t.ctx, recordPart, 0, l.b.n, func(i int, it *checked) (err error) {
+		rec := codec.ItemRecord{Labels: l.labelIDs(it.labels), Fields: it.fields, Payload: it.payload}
 		if value, err = rec.Append(value[:0]); err != nil {
 			return err
 		}
 		binary.BigEndian.PutUint32(key[len(key)-4:], l.row(i))
-		if err := t.set(key, value); err != nil {
-			return err
-		}
-	}
-	return nil
+		return t.set(key, value)
+	})
 }
 
 func (l *bulkLoad) writeFeatures(t *tableStream) error {
+	if l.b.extras() == nil {
+		return nil
+	}
 	var value []byte
-	for i := range l.b.more {
-		for m, x := range l.b.extras(i).vectors {
+	return l.b.each(t.ctx, vectorPart, 0, l.b.n, func(i int, it *checked) error {
+		for m, x := range it.vectors {
 			if !x.Present() {
 				continue
 			}
@@ -86,8 +88,8 @@ func (l *bulkLoad) writeFeatures(t *tableStream) error {
 				return err
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (l *bulkLoad) writeRowKeys(t *tableStream) error {
@@ -96,8 +98,12 @@ func (l *bulkLoad) writeRowKeys(t *tableStream) error {
 	}
 	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.freshRow)
 	var entry []byte
-	for i, key := range l.keys {
-		entry = append(entry[:0], key...)
+	for i := range l.b.n {
+		if entry = entry[:0]; l.counted {
+			entry = strconv.AppendUint(entry, l.firstKey+uint64(i), 10)
+		} else {
+			entry = append(entry, l.keys[i]...)
+		}
 		if err := b.set(l.row(i), entry); err != nil {
 			return err
 		}
@@ -118,9 +124,12 @@ func (l *bulkLoad) writeSets(t *tableStream) error {
 			return err
 		}
 	}
+	if l.b.labels.count() == 0 {
+		return nil
+	}
 	labelled := map[uint32]*roaring.Bitmap{}
-	for i := range l.b.more {
-		for _, id := range l.labelIDs(i) {
+	err := l.b.each(t.ctx, recordPart, 0, l.b.n, func(i int, it *checked) error {
+		for _, id := range l.labelIDs(it.labels) {
 			rows := labelled[id]
 			if rows == nil {
 				rows = roaring.New()
@@ -128,6 +137,10 @@ func (l *bulkLoad) writeSets(t *tableStream) error {
 			}
 			rows.Add(l.row(i))
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(labelled)) {
 		if err := l.writeSet(t, codec.SetLabel, id, labelled[id]); err != nil {
@@ -179,16 +192,16 @@ func (l *bulkLoad) putRows(t *tableStream, key []byte, container uint16, layer c
 
 // writeFields writes the rows of the values of indexed fields.
 func (l *bulkLoad) writeFields(t *tableStream) error {
+	if l.b.extras() == nil {
+		return nil
+	}
 	for f, field := range l.s.Fields {
 		if !field.Indexed {
 			continue
 		}
-		for from := 0; from < len(l.b.more); {
+		for from := 0; from < l.b.n; {
 			container := uint16(l.row(from) >> 16)
-			to := from
-			for to < len(l.b.more) && uint16(l.row(to)>>16) == container {
-				to++
-			}
+			to := min(l.b.n, from+int(1<<16-l.row(from)&(1<<16-1)))
 			write := l.writeSlices
 			if field.Type == String {
 				write = l.writeTexts
@@ -202,12 +215,6 @@ func (l *bulkLoad) writeFields(t *tableStream) error {
 	return nil
 }
 
-// terms returns what item i is found by.
-func (l *bulkLoad) terms(i int) terms {
-	out, _ := l.s.descriptor.terms(nil, l.b.extras(i).fields) // checked when it came
-	return out
-}
-
 // writeTexts writes the rows of each value of a field of strings that the items from
 // to to-1 have, whose rows are in one container.
 func (l *bulkLoad) writeTexts(t *tableStream, field, container uint16, from, to int) error {
@@ -216,12 +223,17 @@ func (l *bulkLoad) writeTexts(t *tableStream, field, container uint16, from, to 
 		low  uint16
 	}
 	var rows []textRow
-	for i := from; i < to; i++ {
-		for _, v := range l.terms(i).texts {
+	err := l.b.each(t.ctx, recordPart, from, to, func(i int, it *checked) error {
+		found, err := l.s.terms(nil, it.fields)
+		for _, v := range found.texts {
 			if v.field == field {
 				rows = append(rows, textRow{v.text, uint16(l.row(i))})
 			}
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	slices.SortStableFunc(rows, func(a, b textRow) int { return strings.Compare(a.text, b.text) })
 	for len(rows) > 0 {
@@ -240,13 +252,18 @@ func (l *bulkLoad) writeTexts(t *tableStream, field, container uint16, from, to 
 // writeSlices is writeTexts for the slices of another field.
 func (l *bulkLoad) writeSlices(t *tableStream, field, container uint16, from, to int) error {
 	var slices fieldSlices
-	for i := from; i < to; i++ {
-		for _, v := range l.terms(i).numbers {
+	err := l.b.each(t.ctx, recordPart, from, to, func(i int, it *checked) error {
+		found, err := l.s.terms(nil, it.fields)
+		for _, v := range found.numbers {
 			if v.field == field {
 				slices.put(codec.SliceExists, uint16(l.row(i)), true)
 				slices.change(uint16(l.row(i)), v.image, true)
 			}
 		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	for i, layer := range slices {
 		if layer.Added == nil {

@@ -44,6 +44,7 @@ type DB struct {
 	learners   learners
 	updates    chan struct{} // asks the updater to look; holds one
 	tables     backedUp
+	imports    openImports
 
 	identity identity
 	recovery Recovery
@@ -184,6 +185,11 @@ func (d *DB) start(store *pebble.DB) error {
 	if err := d.takeStock(); err != nil {
 		return err
 	}
+	if !d.opts.ReadOnly {
+		if err := d.settleImports(); err != nil {
+			return annotate(err, "open %s", d.dir)
+		}
+	}
 	c.keeper = d.keeper
 	d.store, d.committer, d.opened = store, c, c.sequence
 	d.rebuild, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
@@ -239,6 +245,7 @@ func (d *DB) Close() error {
 		return ErrClosed
 	}
 	d.background.Wait()
+	importing := d.closeImports()
 	if !d.opts.ReadOnly {
 		d.checkpointAll()
 	}
@@ -257,7 +264,7 @@ func (d *DB) Close() error {
 		}
 		d.keeper.close()
 	}
-	return annotate(errors.Join(err, d.lock.Close()), "close %s", d.dir)
+	return annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
 }
 
 // read gives f the current view, and keeps it and the database open for as long

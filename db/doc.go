@@ -79,6 +79,9 @@
 // item of its answer, besides the key, and there are no more of these than there are items.
 // What a database says of itself is not believed before the bytes are there.
 //
+// More items than fit into memory come by an Import, which keeps them in files until it
+// is committed, and goes on where it was interrupted.
+//
 // # Caveats
 //
 // Where another code space becomes the active one, after a training say, all codes of

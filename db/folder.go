@@ -23,6 +23,7 @@ import (
 //	store/   Pebble
 //	ingest/  tables of a bulk load, while one is going on
 //	checkpoints/  what a backup reads, while one is going on
+//	imports/      what imports have staged that are not committed, see import_folder.go
 //	restoring/    what a restore has fetched, until the marker is written
 //
 // and where it has been repaired what repair_swap.go names.
@@ -71,7 +72,7 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 			continue
 		}
 		switch name {
-		case lockName, storeName, creatingName, ingestName, checkpointsName, repairingName, repairedName, MarkerName + ".tmp", commitsName, commitsName + ".tmp":
+		case lockName, storeName, creatingName, ingestName, checkpointsName, importsName, repairingName, repairedName, MarkerName + ".tmp", commitsName, commitsName + ".tmp":
 		default:
 			return false, false, nil
 		}

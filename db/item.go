@@ -158,6 +158,20 @@ func checkLabel(l string) error {
 // check brings an item into the terms of the collection. A partial one, for
 // Merge, need not have a code.
 func (d *descriptor) check(it *Item, partial bool) (*checked, error) {
+	c, err := d.look(it, partial)
+	if err != nil {
+		return nil, err
+	}
+	for t, v := range c.vectors {
+		c.vectors[t] = cloneVector(v)
+	}
+	c.payload = slices.Clone(c.payload)
+	return c, nil
+}
+
+// look is check for whoever needs it only as long as the item stays as it is, whose vectors
+// and payload it shares.
+func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 	if err := checkKey(it.Key); err != nil {
 		return nil, err
 	}
@@ -177,7 +191,7 @@ func (d *descriptor) check(it *Item, partial bool) (*checked, error) {
 			return invalid("modality %q: there is a dense and a sparse vector of it", name)
 		}
 		v, err := d.vector(t, dense, sparse)
-		c.vectors[t] = cloneVector(v)
+		c.vectors[t] = v
 		return err
 	}
 	for name, x := range it.Vectors {
@@ -228,7 +242,7 @@ func (d *descriptor) check(it *Item, partial bool) (*checked, error) {
 	if len(it.Payload) > MaxPayloadBytes {
 		return fail(invalid("payload of %d bytes, at most %d are possible", len(it.Payload), MaxPayloadBytes))
 	}
-	c.payload = slices.Clone(it.Payload)
+	c.payload = it.Payload
 	return c, nil
 }
 

@@ -67,3 +67,6 @@ func (l *labels) add(name string) (id uint32, isNew bool) {
 	}
 	return id, !ok
 }
+
+// count returns how many there are.
+func (l *labels) count() int { return len(l.all()) }

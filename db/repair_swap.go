@@ -46,6 +46,11 @@ func (r *repairer) replace() error {
 	if err := finishRepair(fsys, r.dir); err != nil {
 		return err
 	}
+	// What imports have staged is staged again: which of them had been committed was to be
+	// told by the commits of the store.
+	if err := fsys.RemoveAll(r.path(importsName)); err != nil {
+		return err
+	}
 	return r.acknowledge(r.identity) // if that is not done now, opening reports it again
 }
 

@@ -16,6 +16,8 @@ type Stats struct {
 	MemoryBytes int64             `json:"memory_bytes"` // tables of codes, row sets, caches of the store
 	Kernel      string            `json:"kernel"`       // Hamming kernels in use
 	Collections []CollectionStats `json:"collections"`  // by name
+
+	StagedImports []StagedImport `json:"staged_imports,omitempty"` // what imports have staged on disk besides
 }
 
 // CollectionStats are figures about one collection.
@@ -84,6 +86,9 @@ func (d *DB) Stats() (*Stats, error) {
 		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
 		DiskBytes:   int64(m.DiskSpaceUsage()),
 		MemoryBytes: m.BlockCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
+	}
+	if s.StagedImports, err = d.stagedImports(v); err != nil {
+		return nil, annotate(err, "staged imports of %s", d.dir)
 	}
 	for _, cv := range v.collections {
 		cs := cv.stats()

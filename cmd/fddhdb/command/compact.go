@@ -17,7 +17,8 @@ func compactCommand(e *env) *cobra.Command {
 		Long: prose(`
 			Compact rewrites what is stored, of all collections, so that what was deleted or
 			replaced no longer takes space. A database does that by itself, bit by bit; this
-			does all of it at once.`),
+			does all of it at once. What interrupted imports have staged is removed: they
+			begin anew.`),
 		Example: example(`
 			fddhdb compact wiki.db`),
 		Args: dirArg,
@@ -28,6 +29,13 @@ func compactCommand(e *env) *cobra.Command {
 					return err
 				}
 				start := time.Now()
+				staged, err := d.RemoveStagedImports(cmd.Context(), start)
+				if err != nil {
+					return err
+				}
+				for _, im := range staged {
+					e.warnf("removed %s that an interrupted import %shad staged", size(im.Bytes), into(im))
+				}
 				if err := d.Compact(cmd.Context()); err != nil {
 					return err
 				}

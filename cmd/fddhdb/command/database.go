@@ -131,6 +131,8 @@ func (e *env) create(dir string, existed, empty bool, f func(d *db.DB) error) er
 	// Another process may have created it meanwhile, and had it until now.
 	empty = empty && d.Recovery().Found == 0
 	err = f(d)
+	var staged *stagedError // goes on another time
+	empty = empty && !errors.As(err, &staged)
 	if err != nil && empty {
 		// Nobody opens a database without a marker, and who creates one in its place gives it
 		// one again.

@@ -19,6 +19,7 @@ type importOptions struct {
 	codes, labels, names, ids, field string
 	items                            string
 	merge, skip, dryRun, init        bool
+	restart                          bool
 	ignore                           bool // what the collection has no place for
 }
 
@@ -60,11 +61,16 @@ func importCommand(e *env) *cobra.Command {
 			files have is set, and an empty set of labels leaves the labels as they are.
 
 			Everything is checked first and stored in one commit, so that an import is
-			done whole or not at all. With --on-error skip bad rows are left out, the
-			reasons go to stderr, and the good ones are stored in several commits; a file
-			whose rows differ in length is refused all the same. That is
-			also the way for what is too large for one commit: 4 GiB where all items
-			are new, else 1 GiB. --dry-run checks and stores nothing.
+			done whole or not at all. With --on-error skip bad rows are left out, and the
+			reasons go to stderr; a file
+			whose rows differ in length is refused all the same. --dry-run checks and
+			stores nothing.
+
+			Many rows are staged on disk first. An import that was interrupted goes on
+			where it was when the same command is run again, with the same files;
+			--restart begins anew. One commit can hold 1 GiB of items of which some
+			replace others, or are merged; --on-error skip stores what is more in several
+			commits.
 
 			With --init the database and the collection are created first, modalities,
 			code length and fields being those of the files. A sparse file makes a sparse
@@ -99,6 +105,7 @@ func importCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.merge, "merge", false, "set only what the files have, of items that are there")
 	f.Var(onError, "on-error", "what a bad row does: stop, and nothing is stored, or skip")
 	f.BoolVar(&o.dryRun, "dry-run", false, "check everything, store nothing")
+	f.BoolVar(&o.restart, "restart", false, "forget what an interrupted import has staged")
 	f.BoolVar(&o.init, "init", false, "create the database or the collection first")
 	return cmd
 }
@@ -133,7 +140,7 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 	l, err := e.load(cmd, o, dir, bar)
 	bar.end()
 	if l != nil {
-		l.warn(e)
+		l.skipped.warn(e)
 	}
 	if err != nil {
 		return err
@@ -147,7 +154,7 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *progre
 	switch {
 	case o.init && o.dryRun:
 		return e.rehearse(cmd, o, dir, bar)
-	case o.init && e.withDB(dir, func(*db.DB) error { return nil }) == nil:
+	case o.init && e.isNew(cmd, o, dir):
 		// A collection cannot be taken back, so that what fails has to do so
 		// before it is created.
 		if _, err := e.rehearse(cmd, o, dir, bar); err != nil {
@@ -159,13 +166,30 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *progre
 		return nil, err
 	}
 	defer in.close()
-	l := &loader{importFiles: in, o: o, bar: bar}
+	l := &loader{importFiles: in, o: o, bar: bar, warnf: e.warnf, source: sourceOf(cmd, in, o)}
 	if o.init {
 		return l, e.withNew(dir, func(d *db.DB) error { return l.loadNew(cmd, d) })
 	}
 	return l, e.withCollection(dir, &o.common, func(d *db.DB, c *db.Collection) error {
 		return l.load(cmd.Context(), d, c)
 	})
+}
+
+// isNew reports whether --init is to create a collection in a database that is there, and
+// not to go on with an import that was interrupted.
+func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
+	is := false
+	err := e.withDB(dir, func(d *db.DB) error {
+		in, err := openImport(o)
+		if err != nil {
+			return err
+		}
+		defer in.close()
+		l := &loader{importFiles: in, o: o, source: sourceOf(cmd, in, o)}
+		is = !l.isStaged(d)
+		return nil
+	})
+	return is || err != nil && !errors.Is(err, db.ErrNotDatabase)
 }
 
 // rehearse is a dry run with --init: the collection is created elsewhere.
@@ -194,7 +218,7 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *pr
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{importFiles: in, o: &dry, bar: bar}
+	l := &loader{importFiles: in, o: &dry, bar: bar, warnf: e.warnf}
 	err = e.withNew(filepath.Join(tmp, "db"), func(d *db.DB) error { return l.loadNew(cmd, d) })
 	return l, errors.Join(err, os.RemoveAll(tmp))
 }

@@ -59,6 +59,9 @@ func (p *progress) show(phase string, done, total int64, bytes bool) {
 		if done > 0 || total > 0 {
 			options = append(options, progressbar.OptionShowCount(), progressbar.OptionShowBytes(bytes))
 		}
+		if !bytes && total > 0 {
+			options = append(options, progressbar.OptionShowIts())
+		}
 		p.bar = progressbar.NewOptions64(most, options...)
 	}
 	// A terminal that has gone away is no reason to fail.

@@ -60,6 +60,7 @@ func statsCommand(e *env) *cobra.Command {
 					{"commits", countCell(s.Sequence)},
 					{"kernel", s.Kernel},
 				})
+				e.printStaged(s.StagedImports)
 				for i := range s.Collections {
 					c, err := d.Collection(s.Collections[i].Name)
 					if err != nil {

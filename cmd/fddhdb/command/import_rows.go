@@ -1,0 +1,191 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Rows go from the one who reads the files to the one who stores them in runs, so that both
+// work at the same time and seldom wait for each other.
+const (
+	runRows  = 128
+	runBytes = 4 << 20 // of vectors, from which on a run is complete
+)
+
+// A readRow is a row that has been read, or why it could not be.
+type readRow struct {
+	item    db.Item
+	err     error
+	numbers []float32 // of its vectors
+	indices []uint32
+}
+
+// set copies an item, as what reads it uses its memory again.
+func (r *readRow) set(item *db.Item, err error) {
+	own := r.item
+	vectors, sparse, fields := own.Vectors, own.Sparse, own.Fields
+	if vectors == nil {
+		vectors, sparse = map[string][]float32{}, map[string]db.Sparse{}
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	clear(vectors)
+	clear(sparse)
+	clear(fields)
+	maps.Copy(fields, item.Fields)
+	r.item, r.err = *item, err
+	// What is nil stays nil: with --merge that leaves what is stored.
+	r.item.Labels = again(own.Labels, item.Labels)
+	r.item.Code, r.item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
+	if r.item.Fields != nil {
+		r.item.Fields = fields
+	}
+	r.numbers, r.indices = r.numbers[:0], r.indices[:0]
+	for name, x := range item.Vectors {
+		vectors[name] = r.keep(x)
+	}
+	for name, x := range item.Sparse {
+		from := len(r.indices)
+		r.indices = append(r.indices, x.Index...)
+		sparse[name] = db.Sparse{Index: r.indices[from:len(r.indices):len(r.indices)], Value: r.keep(x.Value)}
+	}
+	r.item.Vectors, r.item.Sparse = vectors, sparse
+}
+
+// again returns a copy of x in the memory of own.
+func again[T any](own, x []T) []T {
+	if len(x) == 0 {
+		return x
+	}
+	return append(own[:0], x...)
+}
+
+func (r *readRow) keep(x []float32) []float32 {
+	from := len(r.numbers)
+	r.numbers = append(r.numbers, x...)
+	return r.numbers[from:len(r.numbers):len(r.numbers)]
+}
+
+// A rowRun is some rows, and what ended the reading after them, if anything.
+type rowRun struct {
+	rows []readRow
+	n    int
+	err  error
+}
+
+// next returns the row to fill next.
+func (run *rowRun) next() *readRow {
+	if run.n == len(run.rows) {
+		run.rows = append(run.rows, readRow{})
+	}
+	run.n++
+	return &run.rows[run.n-1]
+}
+
+// pipeline calls f with the rows from one on, in order, while the next are read.
+func (l *loader) pipeline(ctx context.Context, from int, f func(*readRow) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	full, empty := make(chan *rowRun, 2), make(chan *rowRun, 3)
+	for range cap(empty) {
+		empty <- &rowRun{}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(full)
+		l.readRuns(ctx, from, full, empty)
+	}()
+	defer func() { // the files are not to be closed before
+		cancel()
+		<-ended
+	}()
+	for run := range full {
+		for i := range run.n {
+			if err := f(&run.rows[i]); err != nil {
+				return err
+			}
+		}
+		if run.err != nil {
+			return run.err
+		}
+		empty <- run
+	}
+	return ctx.Err()
+}
+
+// readRuns reads rows until there are no more, or somebody has had enough.
+func (l *loader) readRuns(ctx context.Context, from int, full chan<- *rowRun, empty <-chan *rowRun) {
+	item := newRow()
+	rows := l.rows()
+	err := l.leaveOut(ctx, from)
+	for row := from; ; {
+		var run *rowRun
+		select {
+		case run = <-empty:
+		case <-ctx.Done():
+			return
+		}
+		run.n, run.err = 0, err
+		for bytes := 0; run.err == nil && run.n < runRows && bytes < runBytes; row++ {
+			if rows >= 0 && row >= rows {
+				run.err = io.EOF
+				break
+			}
+			err := l.read(&item)
+			var bad *rowError
+			if err != nil && !errors.As(err, &bad) {
+				run.err = err
+				break
+			}
+			r := run.next()
+			r.set(&item, err)
+			bytes += 4 * len(r.numbers)
+		}
+		ends := run.err != nil
+		if rows < 0 && errors.Is(run.err, io.EOF) || run.err == io.EOF {
+			run.err = nil
+		}
+		select {
+		case full <- run:
+		case <-ctx.Done():
+			return
+		}
+		if ends {
+			return
+		}
+	}
+}
+
+// A skipper is a source that can leave out rows faster than by reading them.
+type skipper interface {
+	skip(ctx context.Context, rows int) error
+}
+
+// leaveOut leaves out the first rows of all files.
+func (l *loader) leaveOut(ctx context.Context, rows int) error {
+	item := newRow()
+	for _, s := range l.sources {
+		if s, ok := s.(skipper); ok {
+			if err := s.skip(ctx, rows); err != nil {
+				return err
+			}
+			continue
+		}
+		for i := range rows {
+			if i%1000 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err := s.next(&item)
+			var bad *rowError
+			if err != nil && !errors.As(err, &bad) {
+				return err
+			}
+		}
+	}
+	return nil
+}

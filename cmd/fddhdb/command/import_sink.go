@@ -1,0 +1,222 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// stagedRows is from how many rows on items are staged on disk, so that an import takes
+// little memory and goes on after an interruption; db stores no fewer as tables.
+const stagedRows = 8192
+
+// stagedBytes is from how many bytes of vectors and codes on they are staged whatever their
+// number.
+const stagedBytes = 64 << 20
+
+// skipCommitBytes is about how much --merge --on-error skip stores in one commit.
+const skipCommitBytes = 64 << 20
+
+// An importSink is where the items of an import go.
+type importSink interface {
+	// register gives ids to labels, before anything is put.
+	register(labels []string) error
+
+	// put takes an item. One that gives ErrInvalid is left out, and others may follow
+	// where skip is called.
+	put(item *db.Item) error
+
+	// skip counts a row that is left out.
+	skip(why string) error
+
+	commit(ctx context.Context) error
+
+	// failed ends it after an error, and returns that with what there is to say of it.
+	failed(err error) error
+}
+
+// sink returns where the items go.
+func (l *loader) sink(ctx context.Context, d *db.DB, c *db.Collection) (importSink, error) {
+	rows := l.rows()
+	switch {
+	case l.o.dryRun:
+		return &checkSink{batchSink{l: l, d: d, c: c, ctx: ctx, b: d.NewBatch()}}, nil
+	case l.o.merge || rows >= 0 && rows < stagedRows && l.leastBytes() < stagedBytes:
+		s := &batchSink{l: l, d: d, c: c, ctx: ctx, b: d.NewBatch()}
+		if !l.o.skip {
+			return s, s.checkSize(l.leastBytes())
+		}
+		return s, nil
+	}
+	return l.newStagedSink(ctx, c)
+}
+
+// A batchSink holds the items in memory. With --on-error skip it stores them in several
+// commits.
+type batchSink struct {
+	l       *loader
+	d       *db.DB
+	c       *db.Collection
+	ctx     context.Context
+	b       *db.Batch
+	pending int
+}
+
+func (s *batchSink) register(labels []string) error { return s.b.RegisterLabels(s.c, labels) }
+func (s *batchSink) skip(string) error              { return nil }
+
+func (s *batchSink) add(b *db.Batch, item *db.Item) error {
+	if s.l.o.merge {
+		return b.Merge(s.c, item)
+	}
+	return b.Put(s.c, item)
+}
+
+func (s *batchSink) put(item *db.Item) error {
+	if s.l.o.skip { // a batch does not forgive a bad item
+		if err := s.add(s.d.NewBatch(), item); err != nil {
+			return err
+		}
+	}
+	if err := s.add(s.b, item); err != nil {
+		return err
+	}
+	s.pending++
+	switch {
+	case s.b.Bytes() <= skipCommitBytes:
+	case s.l.o.skip:
+		return s.commit(s.ctx)
+	default:
+		return s.checkSize(int64(s.b.Bytes()))
+	}
+	return nil
+}
+
+// checkSize refuses what is too large for one commit.
+func (s *batchSink) checkSize(bytes int64) error {
+	limit := int64(db.MaxBulkBytes)
+	if s.l.o.merge {
+		limit = db.MaxBatchBytes
+	}
+	if bytes <= limit {
+		return nil
+	}
+	return failuref("the items take %s, more than one commit can hold (%s), and an import with --merge is one commit: use --on-error skip, which commits in parts, or split the files",
+		size(bytes), size(limit))
+}
+
+func (s *batchSink) commit(ctx context.Context) error {
+	if err := s.b.Commit(ctx); err != nil {
+		return err
+	}
+	s.l.items += s.pending
+	s.b, s.pending = s.d.NewBatch(), 0
+	return nil
+}
+
+func (s *batchSink) failed(err error) error {
+	if s.l.items > 0 && !s.l.o.init { // which takes back what it has created
+		return wrap(err, "%s are stored already", plural(s.l.items, "item", "items"))
+	}
+	return err
+}
+
+// A checkSink only looks at the items.
+type checkSink struct{ batchSink }
+
+func (s *checkSink) put(item *db.Item) error {
+	if s.pending%1024 == 0 {
+		s.b = s.d.NewBatch()
+	}
+	err := s.add(s.b, item)
+	if err != nil {
+		s.b = s.d.NewBatch()
+		return err
+	}
+	s.pending++
+	return nil
+}
+
+func (s *checkSink) commit(context.Context) error {
+	s.l.items = s.pending
+	return nil
+}
+
+// A stagedSink stages the items on disk, see db.Import.
+type stagedSink struct {
+	l  *loader
+	im *db.Import
+}
+
+func (l *loader) newStagedSink(ctx context.Context, c *db.Collection) (importSink, error) {
+	opt := db.ImportOptions{
+		Source: l.source, Bytes: l.leastBytes(), Restart: l.o.restart, InParts: l.o.skip,
+		Skipped: l.skipped.add, Progress: l.bar.report,
+	}
+	if opt.Source == "" {
+		opt.Source, opt.Restart = "unknown", true
+	}
+	im, err := c.NewImport(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	l.from, l.before = im.Rows(), im.Items()
+	if l.from > 0 {
+		of := ""
+		if rows := l.rows(); rows >= 0 {
+			of = " of " + thousands(rows)
+		}
+		l.warnf("going on at row %s%s, where this import was interrupted (--restart begins anew)", thousands(l.from), of)
+	}
+	return &stagedSink{l, im}, nil
+}
+
+func (s *stagedSink) register(labels []string) error {
+	if s.done() {
+		return nil
+	}
+	return s.im.RegisterLabels(labels)
+}
+
+func (s *stagedSink) put(item *db.Item) error { return s.im.Put(item) }
+func (s *stagedSink) skip(why string) error   { return s.im.Skip(why) }
+
+// done reports whether all rows are staged.
+func (s *stagedSink) done() bool { return s.l.rows() >= 0 && s.im.Rows() == s.l.rows() }
+
+func (s *stagedSink) commit(ctx context.Context) error {
+	n := s.im.Items()
+	if err := s.im.Commit(ctx); err != nil {
+		return err
+	}
+	s.l.items = n
+	return nil
+}
+
+// failed keeps what is staged where the same command may go on with it, and forgets it
+// where the files have to be changed first.
+func (s *stagedSink) failed(err error) error {
+	var bad *failure
+	if errors.As(err, &bad) || errors.Is(err, db.ErrInvalid) || s.l.source == "" {
+		return errors.Join(err, s.im.Discard())
+	}
+	rows := s.im.Rows()
+	if cerr := s.im.Close(); cerr != nil || rows == 0 {
+		return errors.Join(err, cerr)
+	}
+	return &stagedError{err, rows}
+}
+
+// A stagedError ends an import that the same command goes on with.
+type stagedError struct {
+	err  error
+	rows int
+}
+
+func (e *stagedError) Error() string {
+	return fmt.Sprintf("%v: %s are staged, and the same command goes on there", e.err, plural(e.rows, "row", "rows"))
+}
+
+func (e *stagedError) Unwrap() error { return e.err }

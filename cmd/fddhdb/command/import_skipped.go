@@ -1,0 +1,90 @@
+package command
+
+import (
+	"strings"
+	"unicode"
+)
+
+// skippedRows are rows that were left out, by reason. Reasons that differ only in numbers,
+// and in what is quoted, are one.
+type skippedRows struct {
+	n      int
+	groups []*skippedReason
+	byKind map[string]*skippedReason
+}
+
+// A skippedReason is why some rows were left out.
+type skippedReason struct {
+	Reason string `json:"reason"` // that of the first row
+	Count  int    `json:"count"`
+	Rows   []int  `json:"rows"` // the first of them
+}
+
+const (
+	shownReasons = 20 // at most; what there is more counts as one
+	shownRows    = 5  // of each
+)
+
+// add adds a row.
+func (s *skippedRows) add(row int, why string) {
+	s.n++
+	kind := reasonKind(why)
+	g := s.byKind[kind]
+	if g == nil && len(s.groups) >= shownReasons {
+		kind, why = "", "other reasons"
+		g = s.byKind[kind]
+	}
+	if g == nil {
+		if s.byKind == nil {
+			s.byKind = map[string]*skippedReason{}
+		}
+		g = &skippedReason{Reason: why}
+		s.byKind[kind] = g
+		s.groups = append(s.groups, g)
+	}
+	if g.Count++; len(g.Rows) < shownRows {
+		g.Rows = append(g.Rows, row)
+	}
+}
+
+// reasonKind returns a reason without what differs from row to row.
+func reasonKind(why string) string {
+	var b strings.Builder
+	quoted, digit := false, false
+	for _, r := range why {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case quoted:
+			continue
+		case unicode.IsDigit(r):
+			if !digit {
+				b.WriteByte('0')
+			}
+			digit = true
+			continue
+		}
+		digit = false
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// warn says why rows were skipped.
+func (s *skippedRows) warn(e *env) {
+	for _, g := range s.groups {
+		more := g.Count - 1
+		if more == 0 {
+			e.warnf("skipped: %s", g.Reason)
+			continue
+		}
+		rows := make([]string, 0, shownRows)
+		for _, row := range g.Rows[1:] {
+			rows = append(rows, thousands(row))
+		}
+		if more > len(rows) {
+			rows = append(rows, "...")
+		}
+		e.warnf("skipped: %s; and %s like it: row %s", g.Reason, thousands(more), strings.Join(rows, ", "))
+	}
+}

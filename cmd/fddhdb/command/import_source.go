@@ -1,0 +1,104 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// An importSource says what an import is of: the command goes on with an interrupted one
+// where that is the same.
+type importSource struct {
+	Flags []string     `json:"flags"` // that matter
+	Files []sourceFile `json:"files"`
+}
+
+// A sourceFile is a file as it is now.
+type sourceFile struct {
+	Path     string    `json:"path"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+// harmlessFlags are flags that an import may go on with or without.
+var harmlessFlags = []string{"init", "json", "restart", "collection"} // a collection has staged imports of its own
+
+// sourceOf returns the source of the import; "" where that is not known, as one of the
+// files is none that stays.
+func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
+	var s importSource
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains(harmlessFlags, f.Name) {
+			return
+		}
+		value := f.Value.String()
+		if list, ok := f.Value.(*namedList); ok { // of files, which come below
+			for _, n := range list.list {
+				value += n.name + ","
+			}
+		}
+		s.Flags = append(s.Flags, f.Name+"="+value)
+	})
+	var paths []string
+	for _, source := range in.sources {
+		paths = append(paths, source.path())
+	}
+	if o.names != "" {
+		paths = append(paths, o.names)
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil { // FILE.npz:NAME
+			if i := strings.LastIndexByte(path, ':'); i > 0 {
+				path = path[:i]
+				info, err = os.Stat(path)
+			}
+		}
+		if err != nil || !info.Mode().IsRegular() {
+			return ""
+		}
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return ""
+		}
+		s.Files = append(s.Files, sourceFile{abs, info.Size(), info.ModTime().UTC()})
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// printStaged says what interrupted imports have staged.
+func (e *env) printStaged(staged []db.StagedImport) {
+	for _, im := range staged {
+		e.printf("\nan interrupted import %shas staged %s, last on %s: the same import goes on with it, and compact removes it\n",
+			into(im), size(im.Bytes), im.Touched.Local().Format(time.DateTime))
+	}
+}
+
+// into names the collection of an import.
+func into(im db.StagedImport) string {
+	if im.Collection == "" {
+		return ""
+	}
+	return fmt.Sprintf("into collection %q ", im.Collection)
+}
+
+// isStaged reports whether this import has been interrupted.
+func (l *loader) isStaged(d *db.DB) bool {
+	staged, err := d.StagedImports()
+	return err == nil && l.source != "" && slices.ContainsFunc(staged, func(im db.StagedImport) bool {
+		return im.Collection == l.o.collection && im.Source == l.source
+	})
+}

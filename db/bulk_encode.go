@@ -1,0 +1,283 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A codeColumn holds the codes of the items of a bulk in one space, packed, and their
+// projections, in memory or in a file.
+type codeColumn struct {
+	space *space
+	views []viewColumn
+
+	projected   []bool // the items that have a projection
+	starts      []int  // first item of each block
+	projections [][]byte
+	file        *tempFile // in place of projections
+	at          []int64   // where those of a block are in the file
+}
+
+// A viewColumn holds the codes of one view.
+type viewColumn struct {
+	codes codec.Codes
+	from  []codec.Provenance // noProvenance where there is no code
+}
+
+// noProvenance is that of an item without a code.
+const noProvenance codec.Provenance = 0
+
+func newCodeColumn(s *space, n, blocks int) *codeColumn {
+	c := &codeColumn{space: s, projected: make([]bool, n), starts: make([]int, blocks)}
+	for range s.views {
+		v := viewColumn{codec.NewCodes(s.Bits, n), make([]codec.Provenance, n)}
+		v.codes.Append(make(codec.Code, n*codec.Words(s.Bits)))
+		c.views = append(c.views, v)
+	}
+	return c
+}
+
+// set sets the codes of the items of a block.
+func (c *codeColumn) set(block, from int, encs []encoding) error {
+	c.starts[block] = from
+	var all []byte
+	for j := range encs {
+		for v := range c.views {
+			if code := encs[j].in(v); code.code != nil {
+				copy(c.views[v].codes.At(from+j), code.code)
+				c.views[v].from[from+j] = code.from
+			}
+		}
+		if p := encs[j].projection; p != nil {
+			c.projected[from+j] = true
+			all = append(all, p...)
+		}
+	}
+	if c.file == nil {
+		c.projections[block] = all
+		return nil
+	}
+	var err error
+	c.at[block], err = c.file.append(all)
+	return err
+}
+
+func (c *codeColumn) len() int { return len(c.projected) }
+
+func (c *codeColumn) in(view, i int) viewCode {
+	v := &c.views[view]
+	if v.from[i] == noProvenance {
+		return viewCode{}
+	}
+	return viewCode{v.codes.At(i), v.from[i]}
+}
+
+func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) error {
+	width := c.space.projectionBytes()
+	var buf []byte
+	for block, from := range c.starts {
+		to := len(c.projected)
+		if block+1 < len(c.starts) {
+			to = c.starts[block+1]
+		}
+		have := 0
+		for _, is := range c.projected[from:to] {
+			if is {
+				have += width
+			}
+		}
+		if c.file == nil {
+			buf = c.projections[block]
+		} else {
+			if cap(buf) < have {
+				buf = make([]byte, have)
+			}
+			if buf = buf[:have]; have > 0 {
+				if err := c.file.read(buf, c.at[block]); err != nil {
+					return err
+				}
+			}
+		}
+		rest := buf
+		for i := from; i < to; i++ {
+			if !c.projected[i] {
+				continue
+			}
+			if err := f(i, rest[:width]); err != nil {
+				return err
+			}
+			rest = rest[width:]
+		}
+	}
+	return nil
+}
+
+// encode makes the codes of the items, under the models that are current now. The
+// committer makes them again where that has changed by then. A codes-only collection has
+// nothing to encode. progress may be nil, see ImportOptions.
+func (k *bulk) encode(ctx context.Context, progress func(stage string, done, total int)) error {
+	return k.collection.read(func(_ *view, cv *collectionView) error {
+		if cv.codesOnly() {
+			return nil
+		}
+		for _, sp := range cv.spaces {
+			if err := k.encodeFor(ctx, sp.space, cv.labels.lookup, progress); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// in returns the codes of the items in a space, nil where there are none yet.
+func (k *bulk) in(s *space) *codeColumn {
+	for _, column := range k.columns {
+		if column.space == s {
+			return column
+		}
+	}
+	return nil
+}
+
+// dropColumns forgets the codes that have been made.
+func (k *bulk) dropColumns() {
+	for _, column := range k.columns {
+		if column.file != nil {
+			column.file.remove()
+		}
+	}
+	k.columns = nil
+}
+
+// encodeFor makes the codes of the items in a space, block by block on all cores.
+func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []string) []uint32, progress func(stage string, done, total int)) error {
+	x := k.extras()
+	blocks := 0
+	if x != nil {
+		blocks = x.blocks()
+	}
+	c := newCodeColumn(s, k.n, blocks)
+	if k.temp == nil {
+		c.projections = make([][]byte, blocks)
+	} else {
+		var err error
+		if c.file, err = k.temp(); err != nil {
+			return err
+		}
+		c.at = make([]int64, blocks)
+	}
+	k.columns = append(k.columns, c)
+	var done atomic.Int64
+	var reporting sync.Mutex
+	bufs := sync.Pool{New: func() any { return &encodeBuffer{} }}
+	return parallelBy(ctx, allWorkers(), 1, blocks, func(block int) error {
+		b := bufs.Get().(*encodeBuffer)
+		defer bufs.Put(b)
+		from, items, err := x.read(block, recordPart|vectorPart, &b.items)
+		if err != nil {
+			return err
+		}
+		if cap(b.encs) < len(items) {
+			b.encs = make([]encoding, len(items))
+		}
+		b.encs = b.encs[:len(items)]
+		err = s.encodeAll(ctx, 1, b.encs,
+			func(j int) ([]model.Vector, []uint32) {
+				if items[j] == nil {
+					return nil, nil
+				}
+				return items[j].vectors, labelIDs(items[j].labels)
+			},
+			func(j int, err error) error {
+				return itemError(k.key(from+j), fmt.Errorf("fddhdb: encode: %w", err))
+			})
+		if err != nil {
+			return err
+		}
+		if err := c.set(block, from, b.encs); err != nil {
+			return err
+		}
+		if n := done.Add(int64(len(items))); progress != nil && reporting.TryLock() {
+			progress("encoding", int(n), k.n)
+			reporting.Unlock()
+		}
+		return nil
+	})
+}
+
+// An encodeBuffer is scratch memory for the items of a block and their codes.
+type encodeBuffer struct {
+	items itemBuffer
+	encs  []encoding
+}
+
+// A tempFile is a file that is appended to by several goroutines, and then read, and that
+// is gone when it is not needed any more.
+type tempFile struct {
+	fs   vfs.FS
+	path string
+
+	mu     sync.Mutex
+	file   vfs.File
+	size   int64
+	reader vfs.File // nil: nobody has read yet
+}
+
+// newTempFile makes the file, which must not be open already.
+func newTempFile(fsys vfs.FS, path string) (*tempFile, error) {
+	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	return &tempFile{fs: fsys, path: path, file: f}, nil
+}
+
+// append writes b at the end, and returns where that is.
+func (t *tempFile) append(b []byte) (at int64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(b) == 0 {
+		return t.size, nil
+	}
+	if _, err := t.file.Write(b); err != nil {
+		return 0, err
+	}
+	at = t.size
+	t.size += int64(len(b))
+	return at, nil
+}
+
+// read fills b with what is at a place of the file.
+func (t *tempFile) read(b []byte, at int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reader == nil {
+		f, err := t.fs.Open(t.path)
+		if err != nil {
+			return err
+		}
+		t.reader = f
+	}
+	_, err := t.reader.ReadAt(b, at)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// remove closes and removes the file; what is left of it is removed with its folder.
+func (t *tempFile) remove() {
+	_ = t.file.Close()
+	if t.reader != nil {
+		_ = t.reader.Close()
+	}
+	_ = t.fs.Remove(t.path)
+}

@@ -1,0 +1,483 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+const lifeRows = 120
+
+// lifeItems are items without keys, so that one that comes twice is seen; some have labels.
+func lifeItems() []*Item {
+	items := codeItems(lifeRows, 16, 1, nil)
+	for i, it := range items {
+		if i%3 == 0 {
+			it.Labels = []string{fmt.Sprint("l", i%5)}
+		}
+	}
+	return items
+}
+
+// importOnce begins or goes on with the import of the items, and commits it.
+func importOnce(c *Collection, items []*Item) error {
+	im, err := c.NewImport(ctx, ImportOptions{Source: "items"})
+	if err != nil {
+		return err
+	}
+	im.chunkBytes = 100
+	for _, it := range items[im.Rows():] {
+		if err = im.Put(it); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = im.Commit(ctx)
+	}
+	return errors.Join(err, im.Close())
+}
+
+// importLife opens a database, imports items in two halves, the first of which is
+// interrupted, and puts an item. What fails without failing the database is tried again.
+func importLife(fsys vfs.FS, items []*Item) (imported bool, err error) {
+	d, err := Open("db", &Options{FS: fsys})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		return false, err
+	}
+	if im, err := c.NewImport(ctx, ImportOptions{Source: "items"}); err == nil {
+		im.chunkBytes = 100
+		for _, it := range items[:lifeRows/2] {
+			if im.Put(it) != nil {
+				break
+			}
+		}
+		_ = im.Close()
+	}
+	for range 2 {
+		if err = importOnce(c, items); err == nil {
+			imported = true
+			break
+		}
+	}
+	return imported, errors.Join(err, c.Put(ctx, &Item{Key: "last", Code: []byte{1, 1}}))
+}
+
+// checkImportLife checks what a file system holds after importLife: an import that was not
+// acknowledged is done again, and is there once then.
+func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, imported bool) {
+	t.Helper()
+	d, err := Open("db", &Options{FS: fsys})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	defer d.Close()
+	c, err := d.Collection("main")
+	if errors.Is(err, ErrNotFound) && !imported {
+		c, err = d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	count := func() int {
+		n := 0
+		for _, it := range allItems(t, c) {
+			if it.Key != "last" && it.Key != "between" {
+				n++
+			}
+		}
+		return n
+	}
+	if n := count(); n != 0 && n != lifeRows || imported && n == 0 {
+		t.Fatalf("%s: %d items, acknowledged: %v", what, n, imported)
+	}
+	// Other commits are not to be taken for that of the import.
+	for range 2 {
+		if err := c.Put(ctx, &Item{Key: "between", Code: []byte{1, 1}}); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	if !imported {
+		if err := importOnce(c, items); err != nil {
+			t.Fatalf("%s, again: %v", what, err)
+		}
+	}
+	if n := count(); n != lifeRows {
+		t.Fatalf("%s: %d items in the end, not %d", what, n, lifeRows)
+	}
+	i := 0
+	for _, it := range allItems(t, c) {
+		if it.Key == "last" || it.Key == "between" {
+			continue
+		}
+		if want := items[i]; string(it.Code) != string(want.Code) || fmt.Sprint(it.Labels) != fmt.Sprint(want.Labels) {
+			t.Fatalf("%s: item %d is %v, not %v", what, i, it, want)
+		}
+		i++
+	}
+	if err := inconsistency(d); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	// One that was done may have been left, where it could not be removed.
+	if names, err := fsys.List("db/" + importsName); err == nil && len(names) > 0 && !imported {
+		t.Errorf("%s: staged imports: %v", what, names)
+	}
+}
+
+// Whichever change to the file system fails, and whatever fails from then on, an import is
+// there once, or not at all, and goes on.
+func TestEveryFailedChangeAroundAnImport(t *testing.T) {
+	items := lifeItems()
+	for _, forever := range []bool{false, true} {
+		again := 0
+		for k := 0; ; k++ {
+			if testing.Short() && k%31 != 0 || forever && k%5 != 0 {
+				continue
+			}
+			mem := vfs.NewMem()
+			fail := &failOnce{k: k, forever: forever}
+			imported, err := importLife(errorfs.Wrap(mem, fail), items)
+			if !fail.hit() {
+				if err != nil || !imported {
+					t.Fatalf("without a failure: %v", err)
+				}
+				t.Logf("%d changes failed in turn, %d times the import went on at once", k, again)
+				break
+			}
+			if imported {
+				again++
+			}
+			checkImportLife(t, fmt.Sprintf("change %d failed, all from then on: %v", k, forever), mem, items, imported)
+		}
+		if !forever && again == 0 {
+			t.Error("no failure concerned the import alone")
+		}
+	}
+}
+
+// A machine that stops at any change to the file system leaves an import staged, or done
+// once.
+func TestCrashesAroundAnImport(t *testing.T) {
+	items := lifeItems()
+	mem := newCrashFS()
+	r := rand.New(rand.NewPCG(1, 2))
+	type crash struct {
+		what string
+		fs   vfs.FS
+		done bool
+	}
+	var crashes []crash
+	importing, imported := false, false
+	var mu sync.Mutex // several change files at a time
+	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if !isWrite(op) {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind == errorfs.OpRemoveAll && strings.HasSuffix(op.Path, importGone) {
+			imported = true // it is forgotten, and not yet acknowledged
+		}
+		if importing = importing || strings.Contains(op.Path, importsName); importing {
+			for _, percent := range []int{0, 50} {
+				crashes = append(crashes, crash{
+					fmt.Sprintf("before change %d (%v %s), %d%% of what is not synced", len(crashes), op.Kind, op.Path, percent),
+					mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}), imported,
+				})
+			}
+		}
+		return nil
+	}))
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im := mustImport(t, c, ImportOptions{})
+	im.chunkBytes = 100
+	mustStage(t, im, items[:lifeRows/2])
+	if err := im.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := importOnce(c, items); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	imported = true
+	mu.Unlock()
+	mustClose(t, d)
+	if len(crashes) < 200 {
+		t.Fatalf("%d crashes", len(crashes))
+	}
+	for i, cr := range crashes {
+		if testing.Short() && i%23 != 0 {
+			continue
+		}
+		checkImportLife(t, cr.what, cr.fs, items, cr.done)
+	}
+	t.Logf("%d crashes", len(crashes))
+}
+
+// Whatever is damaged of what is staged is staged again.
+func TestDamageToStagedItems(t *testing.T) {
+	items := lifeItems()
+	build := func(t testing.TB, mem *vfs.MemFS) *DB {
+		d := mustOpen(t, "db", &Options{FS: mem})
+		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		im := mustImport(t, c, ImportOptions{})
+		im.chunkBytes = 100
+		mustStage(t, im, items[:lifeRows/3])
+		if err := im.Close(); err != nil {
+			t.Fatal(err)
+		}
+		im = mustImport(t, c, ImportOptions{})
+		im.chunkBytes = 100
+		mustStage(t, im, items[lifeRows/3:lifeRows-10])
+		if err := im.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	mem := vfs.NewMem()
+	mustClose(t, build(t, mem))
+	files := filesIn(t, mem, "db")
+	step := 7
+	if testing.Short() {
+		step = 101
+	}
+	fewer, places := 0, 0
+	for name, content := range files {
+		if !strings.Contains(name, importsName) {
+			continue
+		}
+		for at := 0; at < len(content); at += step {
+			places++
+			damaged := append([]byte(nil), content...)
+			damaged[at] ^= 1 << (at % 8)
+			if at%3 == 0 {
+				damaged = damaged[:at]
+			}
+			files[name] = damaged
+			fsys := folderFrom(t, files)
+			files[name] = content
+			d := mustOpen(t, "db", &Options{FS: fsys, MustExist: true})
+			im := mustImport(t, mustCollection(t, d, "main"), ImportOptions{})
+			if n := im.Rows(); n > lifeRows-10 || n != im.Items() {
+				t.Fatalf("%s, byte %d: goes on at row %d", name, at, n)
+			} else if n < lifeRows-10 || strings.HasSuffix(name, importHead) { // the end of that line says nothing
+				fewer++
+			}
+			mustStage(t, im, items[im.Rows():])
+			if err := im.Close(); err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, d)
+			checkImportLife(t, fmt.Sprintf("%s, byte %d", name, at), fsys, items, false)
+		}
+	}
+	if fewer != places {
+		t.Errorf("%d of %d damages were seen", fewer, places)
+	}
+}
+
+// Damage that comes while an import goes on keeps it from being committed, and nothing is
+// visible; and where it is not known whether it was, nobody guesses.
+func TestDamageBeforeACommit(t *testing.T) {
+	items := lifeItems()
+	mem := vfs.NewMem()
+	d := mustOpen(t, "db", &Options{FS: mem})
+	defer func() { mustClose(t, d) }()
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im := mustImport(t, c, ImportOptions{})
+	im.chunkBytes = 100
+	mustStage(t, im, items)
+	if err := im.settle(); err != nil {
+		t.Fatal(err)
+	}
+	dir := im.spool.dir
+	ref := im.spool.chunks[3]
+	flip(t, mem, ref.file.path, ref.at+ref.offset(chunkRecords)+5)
+	if err := im.Commit(ctx); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
+		t.Fatal(err)
+	}
+	if n := len(allItems(t, c)); n != 0 {
+		t.Fatalf("%d items", n)
+	}
+	if err := im.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := &pledge{mem, dir}
+	if err := p.give(&committer{sequence: 1 << 40, log: d.log}); err != nil {
+		t.Fatal(err)
+	}
+	flip(t, mem, dir+"/"+importPledge, 3)
+	if err := importOnce(c, items); !errors.Is(err, ErrCorrupt) {
+		t.Fatal(err)
+	}
+	im = mustImport(t, c, ImportOptions{Restart: true})
+	mustStage(t, im, items[im.Rows():])
+	if err := im.Commit(ctx); err != nil || len(allItems(t, c)) != lifeRows {
+		t.Fatal(err)
+	}
+}
+
+// flip flips a bit of a file.
+func flip(t testing.TB, fsys vfs.FS, path string, at int64) {
+	t.Helper()
+	f, err := fsys.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b [1]byte
+	if _, err = f.ReadAt(b[:], at); err == nil {
+		b[0] ^= 4
+		_, err = f.WriteAt(b[:], at)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A part of a chunk may be anything: it is refused, or its items are such as Put takes.
+func FuzzStagedChunk(f *testing.F) {
+	d := &descriptor{
+		Modalities: []Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
+		Fields:     []Field{{"n", Int, true}, {"s", String, false}},
+	}
+	l := newLabels()
+	l.add("a")
+	l.add("b")
+	var c chunk
+	c.reset(0, 0)
+	c.addLabel("a")
+	c.addLabel("b")
+	for _, it := range []*Item{
+		{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}, Labels: []string{"b", "a"}, Payload: []byte("p")},
+		{Sparse: map[string]Sparse{"words": {Index: []uint32{1, 8}, Value: []float32{3, 4}}}, Fields: map[string]any{"n": 7, "s": "x"}},
+		{},
+	} {
+		checked, err := d.check(it, false)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if err := c.add(checked, 0, l.lookup(checked.labels)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	c.addSkip("why")
+	for part, b := range c.parts {
+		f.Add(byte(part), b)
+	}
+	f.Fuzz(func(t *testing.T, part byte, b []byte) {
+		damaged := c
+		p := int(part) % chunkParts
+		damaged.parts[p] = b
+		h, err := decodeChunkHeader(damaged.header())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.sound(p, b); err != nil {
+			t.Fatal(err)
+		}
+		check := func(it *Item) {
+			if _, err := d.check(it, false); err != nil {
+				t.Errorf("part %d: %v is not for Put: %v", p, it, err)
+			}
+		}
+		switch p {
+		case chunkLabels:
+			_ = h.eachLabel(b, func(name string) { check(&Item{Labels: []string{name}}) })
+		case chunkKeys:
+			_ = h.eachKey(b, 2, func(key []byte) { check(&Item{Key: string(key)}) }, func(i, m int) {
+				if i >= 3 || m >= 2 {
+					t.Errorf("item %d has modality %d", i, m)
+				}
+			})
+		case chunkSkips:
+			_ = h.eachSkip(b, func(row uint64, _ string) {
+				if row > 3 {
+					t.Errorf("row %d", row)
+				}
+			})
+		case chunkRecords, chunkVectors:
+			var buf itemBuffer
+			items := buf.prepare(3)
+			if p == chunkRecords {
+				err = h.decodeRecords(b, d, l.name, items)
+			} else {
+				err = h.decodeVectors(b, d, items, &buf)
+			}
+			if err != nil {
+				return
+			}
+			for _, it := range items {
+				out := &Item{Labels: it.labels, Payload: it.payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
+				for _, field := range it.fields {
+					out.Fields[d.Fields[field.ID].Name] = field.Value
+				}
+				for m, x := range it.vectors {
+					if x.IsSparse() {
+						out.Sparse[d.Modalities[m].Name] = Sparse{x.Index, x.Value}
+					} else if x.Present() {
+						out.Vectors[d.Modalities[m].Name] = x.Value
+					}
+				}
+				check(out)
+			}
+		}
+		if _, err := decodeChunkHeader(b); err != nil && !errors.Is(err, ErrCorrupt) && !strings.Contains(err.Error(), "corrupt") {
+			t.Error(err)
+		}
+	})
+}
+
+// An import for which there is no room is refused before it begins; one that fills the disk
+// goes on when there is room again.
+func TestImportOnAFullDisk(t *testing.T) {
+	items := lifeItems()
+	disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
+	defer func() { mustClose(t, d) }()
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.tell(d, 10<<20)
+	if _, err := c.NewImport(ctx, ImportOptions{Source: "items", Bytes: 5 << 20}); !errors.Is(err, ErrDiskFull) {
+		t.Fatal(err)
+	}
+	if len(stagedFolders(t, disk)) > 0 {
+		t.Error("something is staged")
+	}
+	disk.set(func() { disk.room = 1500 })
+	if err := importOnce(c, items); !errors.Is(err, ErrDiskFull) || errors.Is(err, ErrFailed) {
+		t.Fatal(err)
+	}
+	disk.set(func() { disk.room = -1 })
+	im := mustImport(t, c, ImportOptions{})
+	if n := im.Rows(); n == 0 || n == lifeRows {
+		t.Errorf("goes on at row %d", n)
+	}
+	if err := im.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := importOnce(c, items); err != nil || len(allItems(t, c)) != lifeRows {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,322 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// mustImport begins an import, in chunks of a few items.
+func mustImport(t testing.TB, c *Collection, opt ImportOptions) *Import {
+	t.Helper()
+	if opt.Source == "" {
+		opt.Source = "items"
+	}
+	im, err := c.NewImport(ctx, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	im.chunkBytes = 500
+	return im
+}
+
+func mustStage(t testing.TB, im *Import, items []*Item) {
+	t.Helper()
+	for _, it := range items {
+		if err := im.Put(it); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// importInRuns imports items in so many runs, of which all but the last are interrupted:
+// the import is closed, or the database is.
+func importInRuns(t testing.TB, w *world, items []*Item, runs int, labels ...string) {
+	t.Helper()
+	before := len(allItems(t, w.c))
+	for run := 1; ; run++ {
+		im := mustImport(t, w.c, ImportOptions{})
+		from := im.Rows()
+		if want := len(items) * (run - 1) / runs; from != want || im.Items() != want {
+			t.Fatalf("run %d goes on at row %d, item %d, not %d", run, from, im.Items(), want)
+		}
+		if err := im.RegisterLabels(labels); err != nil {
+			t.Fatal(err)
+		}
+		mustStage(t, im, items[from:len(items)*run/runs])
+		if n := len(allItems(t, w.c)); n != before {
+			t.Fatalf("%d items are visible before the commit", n-before)
+		}
+		if run == runs {
+			if err := im.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if run%2 == 0 {
+			if err := im.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.reopen()
+	}
+}
+
+// stagedFolders returns the folders of staged imports.
+func stagedFolders(t testing.TB, fsys vfs.FS) []string {
+	t.Helper()
+	names, err := fsys.List("db/" + importsName)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// An import, interrupted or not, stores what the same items stored one by one are.
+func TestImportIsAsOneByOne(t *testing.T) {
+	features := viewItems(120, 5)
+	for i, it := range features {
+		if it.Key = fmt.Sprint("f", i*7919%1000); i%3 == 0 {
+			it.Key = ""
+		}
+		if i%10 == 0 {
+			it.Payload = []byte(fmt.Sprint("payload", i))
+		}
+	}
+	fielded := codeItems(200, 72, 3, prefixed("c"))
+	for i, it := range fielded {
+		it.Fields = map[string]any{"year": 1990 + i%7, "name": fmt.Sprint("n", i%11), "x": float64(i) / 3, "b": i%2 == 0}
+		if i%2 == 0 {
+			it.Labels = []string{fmt.Sprint("b", i%5), fmt.Sprint("a", i%3), fmt.Sprint("b", i%5)}
+		}
+	}
+	for name, test := range map[string]struct {
+		schema  Schema
+		items   []*Item
+		labels  []string
+		trained bool
+	}{
+		"codes":    {Schema{Bits: 16}, codeItems(300, 16, 1, nil), nil, true},
+		"keys":     {Schema{Bits: 72}, codeItems(300, 72, 2, func(i int) string { return fmt.Sprint(i * 7919 % 5000) }), []string{"z", "y"}, true},
+		"fields":   {Schema{Bits: 72, Fields: []Field{{"year", Int, true}, {"name", String, true}, {"x", Float, false}, {"b", Bool, true}}}, fielded, []string{"a2", "never"}, true},
+		"features": {pairsSchema, features, []string{"class2"}, false},
+		"trained":  {pairsSchema, features, []string{"class2"}, true},
+		"nothing":  {pairsSchema, []*Item{{}, {Key: "k"}, {Labels: []string{"l"}}}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && test.schema.Bits > 16 && test.labels[0] != "a2" {
+				t.Skip("the others have more")
+			}
+			runs := []int{0, 1, 4} // 0: no import
+			if testing.Short() {
+				runs = []int{0, 3}
+			}
+			var worlds []*world
+			for _, n := range runs {
+				w := newWorld(t, test.schema, true)
+				if test.trained && test.schema.Bits == 0 {
+					first := pairs(40, synth.Config{Seed: 9})
+					for i, it := range first {
+						it.Key = fmt.Sprint("first", i)
+					}
+					putAll(t, w.c, first)
+					mustTrain(t, w.c, tinyTraining(3, model.ViewsTarget))
+				}
+				if n > 0 {
+					importInRuns(t, w, test.items, n, test.labels...)
+				} else if test.labels != nil {
+					w.put(test.items, func(b *Batch) { b.RegisterLabels(w.c, test.labels) })
+				} else {
+					w.put(test.items)
+				}
+				worlds = append(worlds, w)
+			}
+			for _, w := range worlds[1:] {
+				sameContents(t, worlds[0].d, w.d)
+				if test.trained && test.schema.Bits <= 16 && !testing.Short() { // the stores are the same
+					sameAnswers(t, worlds[0].c, w.c)
+				}
+				w.reopen()
+				sameContents(t, worlds[0].d, w.d)
+				checkSound(t, w.d, name)
+				if names := stagedFolders(t, w.fs); len(names) > 0 {
+					t.Errorf("staged imports: %v", names)
+				}
+			}
+		})
+	}
+}
+
+// Items that are there already are replaced, in one commit or in parts.
+func TestImportThatReplaces(t *testing.T) {
+	for _, parts := range []bool{false, true} {
+		w := newWorld(t, Schema{Bits: 16}, true)
+		w.put(codeItems(50, 16, 1, prefixed("k")))
+		items := codeItems(90, 16, 2, prefixed("k"))
+		items = append(items, &Item{Key: "k5", Code: []byte{7, 7}}, &Item{Code: []byte{1, 2}})
+		im := mustImport(t, w.c, ImportOptions{InParts: parts})
+		im.oneCommit = 2000
+		mustStage(t, im, items)
+		err := im.Commit(ctx)
+		if !parts {
+			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "replace") {
+				t.Fatal(err)
+			}
+			if n := len(allItems(t, w.c)); n != 50 {
+				t.Fatalf("%d items after a commit that was refused", n)
+			}
+			im.oneCommit = MaxBatchBytes
+			err = im.Commit(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := newWorld(t, Schema{Bits: 16}, true)
+		other.put(codeItems(50, 16, 1, prefixed("k")))
+		other.put(items)
+		if !parts { // else a batch has renewed what the one after it has deltas of
+			sameContents(t, w.d, other.d)
+		}
+		sameItems(t, w.c, other.c)
+		checkSound(t, w.d, "replaced")
+	}
+}
+
+func sameItems(t testing.TB, a, b *Collection) {
+	t.Helper()
+	x, y := allItems(t, a), allItems(t, b)
+	if len(x) != len(y) {
+		t.Fatalf("%d items and %d", len(x), len(y))
+	}
+	for i := range x {
+		if x[i].Key != y[i].Key || !slices.Equal(x[i].Code, y[i].Code) {
+			t.Fatalf("item %d is %v and %v", i, x[i], y[i])
+		}
+	}
+}
+
+// A bad item costs itself, a row that is skipped is told of again, and what is staged is
+// known of, busy, kept and removed.
+func TestStagedImports(t *testing.T) {
+	w := newWorld(t, pairsSchema, true)
+	im := mustImport(t, w.c, ImportOptions{})
+	items := pairs(60, synth.Config{})
+	why := func(i int) string { return fmt.Sprintf("row %d: é%s", i, strings.Repeat("é", 3*i)) }
+	for i, it := range items {
+		bad := &Item{Key: "bad", Vectors: map[string][]float32{"image": {1}}, Labels: []string{"unseen"}}
+		if i%7 == 0 {
+			if err := im.Put(bad); !errors.Is(err, ErrInvalid) {
+				t.Fatal(err)
+			}
+			if err := im.Skip(why(i)); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := im.Put(it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if im.Rows() != 60 || im.Items() != 51 {
+		t.Fatalf("%d rows, %d items", im.Rows(), im.Items())
+	}
+	if _, err := w.c.NewImport(ctx, ImportOptions{Source: "items"}); !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	other := mustImport(t, w.c, ImportOptions{Source: "other"})
+	mustStage(t, other, items[:3])
+	if removed, err := w.d.RemoveStagedImports(ctx, time.Now().Add(time.Hour)); err != nil || len(removed) > 0 {
+		t.Fatalf("removed while they go on: %v, %v", removed, err)
+	}
+	checkSound(t, w.d, "with staged imports")
+	if err := w.d.Checkpoint(ctx, "copy", CheckpointOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := w.fs.List("copy"); err != nil || slices.Contains(names, importsName) {
+		t.Fatalf("the checkpoint holds %v, %v", names, err)
+	}
+	w.reopen()
+	if err := im.Put(items[0]); err == nil {
+		t.Fatal("something was put after the database was closed")
+	}
+	mustClose(t, w.d)
+	if d, err := Open("db", &Options{FS: w.fs, ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	} else {
+		mustClose(t, d)
+	}
+	w.d = mustOpen(t, "db", &Options{FS: w.fs})
+	w.c = mustCollection(t, w.d, "main")
+	staged, err := w.d.StagedImports()
+	if err != nil || len(staged) != 2 || staged[0].Collection != "main" || staged[0].Bytes == 0 || staged[0].Open || time.Since(staged[0].Touched) > time.Hour {
+		t.Fatalf("%+v, %v", staged, err)
+	}
+	next := 0
+	im = mustImport(t, w.c, ImportOptions{Skipped: func(row int, got string) {
+		if want := strings.ToValidUTF8(why(row)[:min(len(why(row)), maxSkipBytes)], ""); row != next || got != want {
+			t.Errorf("row %d, not %d, was skipped: %s", row, next, got)
+		}
+		next += 7
+	}})
+	if im.Rows() != 60 || im.Items() != 51 || next != 63 {
+		t.Fatalf("%d rows, %d items, %d", im.Rows(), im.Items(), next)
+	}
+	if err := im.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if labels, _ := w.c.Labels(); slices.Contains(labels, "unseen") {
+		t.Error("a label of a bad item")
+	}
+	if n := len(allItems(t, w.c)); n != 51 {
+		t.Errorf("%d items", n)
+	}
+	if removed, err := w.d.RemoveStagedImports(ctx, time.Now().Add(-time.Hour)); err != nil || len(removed) > 0 {
+		t.Fatalf("removed while it is young: %v, %v", removed, err)
+	}
+	if err := w.d.DropCollection(ctx, "main"); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := w.d.RemoveStagedImports(ctx, time.Time{}); err != nil || len(removed) != 1 || removed[0].Source != "other" {
+		t.Fatalf("of a collection that is gone: %v, %v", removed, err)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	w := newWorld(t, Schema{Bits: 16}, true)
+	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", maxSourceBytes+1), "noise": "\xff"} {
+		if _, err := w.c.NewImport(ctx, ImportOptions{Source: source}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	im := mustImport(t, w.c, ImportOptions{})
+	for what, err := range map[string]error{
+		"no item": im.Put(nil), "no code": im.Put(&Item{}), "key": im.Put(&Item{Key: "\xff", Code: []byte{1, 2}}),
+		"label": im.RegisterLabels([]string{""}),
+	} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if im.Items() != 0 || im.Discard() != nil || im.Close() != nil {
+		t.Error("not discarded")
+	}
+	for what, err := range map[string]error{"put": im.Put(&Item{Code: []byte{1, 2}}), "commit": im.Commit(ctx), "skip": im.Skip("")} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s afterwards: %v", what, err)
+		}
+	}
+	if names := stagedFolders(t, w.fs); len(names) > 0 {
+		t.Errorf("staged imports: %v", names)
+	}
+	im = mustImport(t, w.c, ImportOptions{}) // and one of nothing
+	if err := im.Commit(ctx); err != nil || len(stagedFolders(t, w.fs)) > 0 {
+		t.Error(err)
+	}
+}
