@@ -175,6 +175,7 @@ func TestTerminal(t *testing.T) {
 	s.sends("--where \"label = 'dog'"+enter, "...> ")
 	s.sends("\""+enter, "\n15\r\n", "a.db> ")
 	s.sends("count 'x"+enter, "...> ")
+	s.sends("yz", "yz") // the editor has the terminal: before, Ctrl-C is a signal
 	s.sends(ctrlC, "a.db> ")
 	s.sends("count 'x"+enter, "...> ")
 	s.sends(ctrlD, "a.db> ")
