@@ -19,8 +19,8 @@ type damage struct {
 	kind byte // of records that are deleted
 	do   func(h *history) error
 
-	// first: of which revision a code is goes with it, so that nothing is lost only where
-	// there is no second one.
+	// first: a code, or of which revision it is, goes with it, and what made the code may not
+	// be kept any more: so that nothing is lost only where there is no second revision.
 	first bool
 
 	// features: which modalities an item has goes with it, so that nothing is lost only where
@@ -37,7 +37,7 @@ var damages = map[string]damage{
 	"row keys":    {kind: codec.KindRowKeys},
 	"rows":        {kind: codec.KindRows, features: true},
 	"field rows":  {kind: codec.KindFieldRows},
-	"codes":       {kind: codec.KindCodes},
+	"codes":       {kind: codec.KindCodes, first: true},
 	"code rows":   {kind: codec.KindCodeRows},
 	"substrings":  {kind: codec.KindSubstring},
 	"names":       {kind: codec.KindName},
