@@ -23,8 +23,8 @@ type damage struct {
 	// be kept any more: so that nothing is lost only where there is no second revision.
 	first bool
 
-	// features: which modalities an item has goes with it, so that nothing is lost only where
-	// its vectors are stored, too.
+	// features: what is made of features goes with it, so that nothing is lost only where these
+	// are stored, too.
 	features bool
 }
 
@@ -42,7 +42,7 @@ var damages = map[string]damage{
 	"substrings":  {kind: codec.KindSubstring},
 	"names":       {kind: codec.KindName},
 	"row codes":   {kind: codec.KindRowCodes, first: true},
-	"projections": {kind: codec.KindProjection},
+	"projections": {kind: codec.KindProjection, features: true},
 	"statistics":  {kind: codec.KindStatistics},
 	"outbox":      {kind: codec.KindOutbox},
 	"pending":     {kind: codec.KindOnlineRows},
