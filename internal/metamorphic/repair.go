@@ -41,7 +41,7 @@ var damages = map[string]damage{
 	"code rows":   {kind: codec.KindCodeRows},
 	"substrings":  {kind: codec.KindSubstring},
 	"names":       {kind: codec.KindName},
-	"row codes":   {kind: codec.KindRowCodes, first: true},
+	"row codes":   {kind: codec.KindRowCodes, first: true, features: true},
 	"projections": {kind: codec.KindProjection, features: true},
 	"statistics":  {kind: codec.KindStatistics},
 	"outbox":      {kind: codec.KindOutbox},
