@@ -42,7 +42,7 @@ var damages = map[string]damage{
 	"substrings":  {kind: codec.KindSubstring},
 	"names":       {kind: codec.KindName},
 	"row codes":   {kind: codec.KindRowCodes, first: true, features: true},
-	"projections": {kind: codec.KindProjection, features: true},
+	"projections": {kind: codec.KindProjection, first: true, features: true},
 	"statistics":  {kind: codec.KindStatistics},
 	"outbox":      {kind: codec.KindOutbox},
 	"pending":     {kind: codec.KindOnlineRows},
