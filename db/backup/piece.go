@@ -19,12 +19,12 @@ const maxStored = pieceBytes
 var (
 	encoders = sync.Pool{New: func() any {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
-		return coder[*zstd.Encoder]{e, err}
+		return &coder[*zstd.Encoder]{e, err}
 	}}
 	// What a stranger has compressed cannot take more memory than a piece has bytes.
 	decoders = sync.Pool{New: func() any {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(pieceBytes), zstd.WithDecoderMaxWindow(pieceBytes))
-		return coder[*zstd.Decoder]{d, err}
+		return &coder[*zstd.Decoder]{d, err}
 	}}
 )
 
@@ -41,7 +41,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, pieceBytes); retu
 
 // compress returns b compressed in dst; nil where that is not worth it.
 func compress(dst, b []byte) ([]byte, error) {
-	e := encoders.Get().(coder[*zstd.Encoder])
+	e := encoders.Get().(*coder[*zstd.Encoder])
 	if e.err != nil {
 		return nil, e.err
 	}
@@ -87,7 +87,7 @@ func readPiece(ctx context.Context, s Store, p Piece, size int, use func([]byte)
 	}
 	b, stored = b[:n], int64(n)
 	if p.compressed() {
-		d := decoders.Get().(coder[*zstd.Decoder])
+		d := decoders.Get().(*coder[*zstd.Decoder])
 		if d.err != nil {
 			return stored, d.err
 		}

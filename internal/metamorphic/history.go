@@ -63,9 +63,9 @@ func (c Counts) String() string {
 type history struct {
 	ctx     context.Context
 	options Options
-	dir     string     // a temporary folder
-	mem     *vfs.MemFS // nil: the database is in dir
-	name    string     // of its folder
+	dir     string  // a temporary folder
+	mem     *memory // nil: the database is in dir
+	name    string  // of its folder
 	d       *db.DB
 
 	now  *world
@@ -104,7 +104,7 @@ func Run(p *Program) (counts Counts, err error) {
 		backups: map[string]*kept{}, copies: map[string]*duplicate{},
 	}
 	if !p.Options.Disk {
-		h.mem = vfs.NewCrashableMem()
+		h.mem = newMemory()
 	}
 	defer func() {
 		if h.d != nil {

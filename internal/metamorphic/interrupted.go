@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -39,7 +37,7 @@ type interruption struct {
 	cut
 	after  int64 // writes
 	writes atomic.Int64
-	left   *vfs.MemFS // nil: not yet
+	left   *memory // nil: not yet
 }
 
 // wrote counts a write that has come back. Whose turn it is lets the crash happen.
@@ -48,7 +46,7 @@ func (i *interruption) wrote(h *history, op *Op, lanes []progress) {
 		return
 	}
 	i.cut, _ = cutOf(lanes, func() error {
-		i.left = h.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent, RNG: newRand(op.Seed)})
+		i.left = h.mem.crash(op)
 		return nil
 	})
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -194,7 +192,7 @@ func (h *history) crash(op *Op) error {
 	if h.mem == nil {
 		return h.reopen(op)
 	}
-	left := h.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent, RNG: newRand(op.Seed)})
+	left := h.mem.crash(op)
 	if err := h.close(); err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (h *history) hurt(op *Op, wound *damage) error {
 	}
 	left := h.mem
 	if crash {
-		left = h.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent, RNG: newRand(op.Seed)})
+		left = h.mem.crash(op)
 	}
 	if err := h.close(); err != nil {
 		return err
