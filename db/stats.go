@@ -18,6 +18,10 @@ type Stats struct {
 	Collections []CollectionStats `json:"collections"`  // by name
 
 	StagedImports []StagedImport `json:"staged_imports,omitempty"` // what imports have staged on disk besides
+
+	// ObsoleteBytes are those of DiskBytes that await deletion, as a compaction has replaced
+	// them: they go in the background, or when the reads that use them end.
+	ObsoleteBytes int64 `json:"obsolete_bytes"`
 }
 
 // CollectionStats are figures about one collection.
@@ -86,6 +90,9 @@ func (d *DB) Stats() (*Stats, error) {
 		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
 		DiskBytes:   int64(m.DiskSpaceUsage()),
 		MemoryBytes: m.BlockCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
+		ObsoleteBytes: int64(m.WAL.ObsoletePhysicalSize +
+			m.Table.Local.ObsoleteSize + m.Table.Local.ZombieSize +
+			m.BlobFiles.Local.ObsoleteSize + m.BlobFiles.Local.ZombieSize),
 	}
 	if s.StagedImports, err = d.stagedImports(v); err != nil {
 		return nil, annotate(err, "staged imports of %s", d.dir)

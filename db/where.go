@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -268,6 +269,9 @@ func (cv *collectionView) Field(name string) (int, where.Type, error) {
 	}
 	if _, err := cv.field(name); err == nil {
 		return 0, 0, fmt.Errorf("field %q is not indexed: %s", shortened(name), there)
+	}
+	if strings.EqualFold(name, "labels") {
+		return 0, 0, fmt.Errorf("unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
 	}
 	return 0, 0, fmt.Errorf("unknown field %q: %s", shortened(name), there)
 }

@@ -68,7 +68,7 @@ func match(all []string, begin string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("%w: %s is the beginning of %d ids, %s and %s among them", ErrInvalid, begin, len(found), found[0], found[1])
+	return "", fmt.Errorf("%w: %s is the beginning of %d ids, %s and %s among them: give more of it", ErrInvalid, begin, len(found), found[0], found[1])
 }
 
 func newest(ctx context.Context, from Store, c Choice) (*Manifest, error) {

@@ -114,7 +114,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 	printsObjects(cmd)
 	o.target.register(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy, .npz or .csv")
+	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the vectors")
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.VarP(&o.k, "k", "k", "numbers of nearest items, such as 1,10,100 (10 without --radius)")
@@ -260,7 +260,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 		if err != nil {
 			return nil, err
 		}
-		vectors, err := openVectors(m.Name, o.vectors)
+		vectors, err := openQueries(m.Name, o.vectors)
 		if err != nil {
 			return nil, err
 		}
@@ -312,6 +312,7 @@ func (e *env) printBench(lines []*benchLine, o *benchOptions) error {
 		}
 		return nil
 	}
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l *benchLine) bool { return len(l.times) == 0 }) // interrupted before
 	columns := []column{{"search", false}, {"tier", false}, {"queries", true}, {"p50 us", true}, {"p99 us", true},
 		{"mean us", true}, {"hits", true}, {"times " + fullScanTier, true}}
 	if o.check {

@@ -110,9 +110,9 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 
 			Every verb explains itself: fddhdb help VERB. With --json it prints one JSON
 			object, or one a line where there are several; --mode, with every verb, prints
-			tables as csv, markdown or line by line, and JSON as one array. The exit code is
-			0 when it is done, 1 when it failed, 2 when the command line was wrong, and 3
-			when stored data is corrupt.
+			tables as csv, markdown or line by line, and JSON as one array. Results go to
+			stdout, errors and remarks to stderr. The exit code is 0 when it is done, 1 when
+			it failed, 2 when the command line was wrong, and 3 when stored data is corrupt.
 
 			Without a verb, fddhdb DIR opens a shell on a database: the same verbs without
 			DIR, with history and completion, and commands that begin with a dot, .help
@@ -153,7 +153,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		&cobra.Group{ID: groupItems, Title: "Items in and out:"},
 		&cobra.Group{ID: groupLearn, Title: "Learn and find:"},
 		&cobra.Group{ID: groupSpaces, Title: "Models and their spaces of codes:"},
-		&cobra.Group{ID: groupLook, Title: "Look at a database:"},
+		&cobra.Group{ID: groupLook, Title: "Look at a database, and after it:"},
 		&cobra.Group{ID: groupBackup, Title: "Backups:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 		&cobra.Group{ID: groupFuture, Title: "Not built yet:"},
@@ -170,13 +170,16 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	root.AddCommand(futureCommands()...)
 	root.SetHelpCommand(helpCommand())
 	root.SetHelpCommandGroupID(groupOther)
-	root.SetCompletionCommandGroupID(groupOther)
+	addCompletion(root)
 	return root
 }
 
 // noVerb answers a command line whose first word is no verb: it is a database, for the
 // shell, or a mistake.
 func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error {
+	if o.version {
+		return e.printVersion(false)
+	}
 	if len(args) == 0 {
 		if o.given(root) {
 			return usageErrorf("the folder of a database is missing: fddhdb DIR")
@@ -205,10 +208,13 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	if !errors.Is(err, db.ErrNotDatabase) && !isFile(first) {
 		return err
 	}
-	if verb := nearest(first, verbNames(root)); verb != "" {
+	if strings.EqualFold(first, "shell") {
+		return unknownVerbFor(root, first)
+	}
+	if verb := meant(first, verbNames(root)); verb != "" {
 		return usageErrorf("%q is neither a verb nor a database: did you mean %s?", first, verb)
 	}
-	return usageErrorf("%q is neither a verb nor a database: fddhdb help lists the verbs", first)
+	return usageErrorf("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
 }
 
 func verbNames(root *cobra.Command) []string {
@@ -245,14 +251,14 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			found, rest, err := root.Find(args)
-			if err == nil && len(rest) == 0 {
+			switch {
+			case err == nil && len(rest) == 0:
 				found.InitDefaultHelpFlag()
 				return found.Help()
+			case err == nil && found != root:
+				return usageErrorf("help explains one verb at a time: fddhdb help %s", args[0])
 			}
-			if verb := nearest(args[0], verbNames(root)); verb != "" {
-				return usageErrorf("there is no verb %q: did you mean %s?", args[0], verb)
-			}
-			return usageErrorf("there is no verb %q: fddhdb help lists the verbs", strings.Join(args, " "))
+			return unknownVerbFor(root, args[0])
 		},
 	}
 }
@@ -283,7 +289,7 @@ Available:
 {{- if .HasAvailableLocalFlags}}
 
 Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{.LocalFlags.FlagUsagesWrapped 85 | trimTrailingWhitespaces}}
 {{- end}}
 `
 

@@ -43,10 +43,12 @@ func compactCommand(e *env) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				// What awaits deletion goes before anybody looks.
+				was, is := before.DiskBytes-before.ObsoleteBytes, after.DiskBytes-after.ObsoleteBytes
 				if o.json {
-					return e.printJSON(compactJSON{before.DiskBytes, after.DiskBytes, time.Since(start).Seconds()})
+					return e.printJSON(compactJSON{was, is, time.Since(start).Seconds()})
 				}
-				e.printf("%s before, %s now\n", size(before.DiskBytes), size(after.DiskBytes))
+				e.printf("%s before, %s now\n", size(was), size(is))
 				return nil
 			})
 		},

@@ -101,6 +101,13 @@ func (e *env) whereCandidates(cmd *cobra.Command, dir, expr string) []string {
 		return words
 	}
 	i := strings.LastIndexAny(expr, " (") + 1
+	switch before := strings.TrimRight(expr[:i], " "); {
+	case strings.HasSuffix(before, "="), strings.HasSuffix(before, "<"), strings.HasSuffix(before, ">"),
+		strings.HasSuffix(before, "IN ("), strings.HasSuffix(before, ","):
+		return e.whereCandidates(cmd, dir, expr[:i]+"'") // a value
+	case strings.HasSuffix(before, "'"), strings.HasSuffix(before, ")"):
+		return prefixed(expr[:i], []string{"AND ", "OR "})
+	}
 	if strings.HasSuffix(expr[:i], "has(") {
 		return prefixed(expr[:i], suffixed(e.modalities(cmd, dir), ") "))
 	}
@@ -254,8 +261,19 @@ func unfinished(w string) bool {
 // that forever, so this is not for the lines of a shell.
 func registerCompletions(e *env, root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(outputModes, cobra.ShellCompDirectiveNoFileComp))
-	root.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
+	// The databases here, beside the verbs; where there are neither, the shell completes a path.
+	// With ShellCompDirectiveFilterDirs it would leave the verbs out.
+	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var databases []string
+		for _, path := range listFiles(word) {
+			if isDatabase(path) {
+				databases = append(databases, strings.TrimSuffix(path, "/"))
+			}
+		}
+		return databases, cobra.ShellCompDirectiveDefault
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction == nil {

@@ -64,6 +64,9 @@ func TestCompletion(t *testing.T) {
 		{"put k --collection hashes --labels ", `"a b" |"it's" `},
 		{`scan --where "label = 'label1`, `"label = 'label1'`},
 		{`scan --where "label IN ('label0', 'label1`, `"label IN ('label0', 'label1'`},
+		{`scan --where "label = `, `"label = 'label0'|"label = 'label1'|"label = 'label2'|"label = 'label3'`},
+		{`scan --where "label IN ('label0', `, `"label IN ('label0', 'label0'|"label IN ('label0', 'label1'|"label IN ('label0', 'label2'|"label IN ('label0', 'label3'`},
+		{`scan --where "label = 'label0' A`, `"label = 'label0' AND `},
 		{`scan --where "NOT has(i`, `"NOT has(image) `},
 		{`scan --collection hashes --where "label = 'i`, `"label = 'it''s'`},
 		{`scan --collection hashes --where y`, `"year `},
@@ -102,6 +105,32 @@ func TestCompletion(t *testing.T) {
 		code, out, _ := do(t, append(args, "")...)
 		if got := strings.Join(strings.Split(strings.TrimSpace(out), "\n"), " "); code != 0 || strings.ReplaceAll(got, "hashes", "hashes") != c.want {
 			t.Errorf("%s: %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// The first word is a verb or a database; the shell is not told to look for folders alone,
+// as it would then leave the verbs out.
+func TestFirstWord(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, "init", "seashore.db", "--modality", "image:2")
+	if err := os.Mkdir("season", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"sea", "search seashore.db :0"},
+		{"expor", "export :0"},
+		{"./sea", "./seashore.db :0"},
+		{"seashore.db ex", ":4"},
+	} {
+		code, out, _ := do(t, append([]string{"__complete"}, strings.Fields(c.args)...)...)
+		var got []string
+		for line := range strings.Lines(out) {
+			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			got = append(got, word)
+		}
+		if code != 0 || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) e
 func openError(dir string, err error) error {
 	switch {
 	case errors.Is(err, db.ErrNotDatabase) && isEmpty(dir):
-		return wrap(err, "fddhdb init %s --modality NAME:DIM creates one", dir)
+		return wrap(err, "fddhdb init %s --modality NAME:DIM creates one, import --init one of files", dir)
 	case errors.Is(err, db.ErrNotDatabase):
 		return wrap(err, "give the folder of a database, or a new one to init")
 	case errors.Is(err, db.ErrLocked):

@@ -119,9 +119,9 @@ func (s *fieldSource) check(c *db.Collection, schema db.Schema) error {
 		declared, ok := s.types[f.Name]
 		switch {
 		case !ok && len(names) == 0:
-			return failuref("%s: line 1, column %d: collection %q has no fields: declare them with init --field", s.file, i, c.Name())
+			return failuref("%s: line 1, column %d: collection %q has no fields: fddhdb alter --add-field adds them", s.file, i, c.Name())
 		case !ok:
-			return failuref("%s: line 1, column %d: there is no field %q: collection %q has %s", s.file, i, f.Name, c.Name(), strings.Join(names, ", "))
+			return failuref("%s: line 1, column %d: there is no field %q: collection %q has %s; fddhdb alter --add-field adds more", s.file, i, f.Name, c.Name(), strings.Join(names, ", "))
 		case declared != f.Type:
 			return failuref("%s: line 1, column %d: field %q is declared as %s, not %s", s.file, i, f.Name, declared, f.Type)
 		}

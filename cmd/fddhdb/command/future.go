@@ -2,11 +2,6 @@ package command
 
 import "github.com/spf13/cobra"
 
-// A notBuiltError is about a part of the contract that later releases will have.
-type notBuiltError struct{ instead string }
-
-func (e *notBuiltError) Error() string { return "not built yet: " + e.instead }
-
 // futureCommands are the verbs of the contract that are not built yet.
 func futureCommands() []*cobra.Command {
 	var cmds []*cobra.Command

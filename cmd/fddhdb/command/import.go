@@ -62,9 +62,8 @@ func importCommand(e *env) *cobra.Command {
 
 			Everything is checked first and stored in one commit, so that an import is
 			done whole or not at all. With --on-error skip bad rows are left out, and the
-			reasons go to stderr; a file
-			whose rows differ in length is refused all the same. --dry-run checks and
-			stores nothing.
+			reasons go to stderr; a file whose rows differ in length is refused all the
+			same. --dry-run checks and stores nothing.
 
 			Many rows are staged on disk first. An import that was interrupted goes on
 			where it was when the same command is run again, with the same files;

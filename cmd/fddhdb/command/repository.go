@@ -147,7 +147,7 @@ func urlArg(cmd *cobra.Command, args []string) error {
 func twoArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) < 2 || args[0] == "" || args[1] == "":
-		return usageErrorf("%s needs the folder of a database and the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
+		return usageErrorf("%s needs both the folder of a database and the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
 	case len(args) > 2:
 		return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[2], cmd.Use)
 	}

@@ -92,7 +92,7 @@ func searchCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
-	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, .npy, .npz or .csv")
+	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
 	f.IntVar(&o.row, "row", 0, "only row `N` of the file, from 0")
 	f.StringVar(&o.id, "id", "", "query by the item with this `KEY`")
 	f.StringVar(&o.code, "code", "", "query by a code in `HEX`")
@@ -298,7 +298,7 @@ func (o *searchOptions) queryCodes(c *db.Collection, bits int, answer func(query
 }
 
 func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Query) error) error {
-	s, err := openVectors(m.Name, o.vectors)
+	s, err := openQueries(m.Name, o.vectors)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -208,6 +210,10 @@ func readScript(s *shell, ctx context.Context, args []string) error {
 		return usageErrorf("%s: .read within .read, %d deep: do the files read each other?", path, maxNested)
 	}
 	f, err := os.Open(path)
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return fmt.Errorf("%s: %w", path, at.Err)
+	}
 	if err != nil {
 		return err
 	}

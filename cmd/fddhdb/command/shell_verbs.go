@@ -13,7 +13,7 @@ func (s *shell) root() *cobra.Command {
 	var o shellOptions
 	root := newRoot(s.env, &o)
 	o.mode = s.mode
-	for _, name := range []string{"command", "readonly"} {
+	for _, name := range []string{"command", "readonly", "version"} {
 		root.Flags().Lookup(name).Hidden = true
 	}
 	root.Long = prose(shellHelp) + "\n\n" + dotHelp()
@@ -44,7 +44,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usageErrorf("a verb is missing: .help lists them")
 	}
-	if verb := nearest(args[0], append(verbNames(root), dotNames()...)); verb != "" {
+	if verb := meant(args[0], append(verbNames(root), dotNames()...)); verb != "" {
 		return usageErrorf("there is no verb %q: did you mean %s?", args[0], verb)
 	}
 	return usageErrorf("there is no verb %q: .help lists them", args[0])
@@ -78,7 +78,13 @@ func (s *shell) adapt(c *cobra.Command) {
 		return
 	}
 	valid, run := c.Args, c.RunE
-	c.Args = func(c *cobra.Command, args []string) error { return valid(c, withDir(args)) }
+	c.Args = func(c *cobra.Command, args []string) error {
+		err := valid(c, withDir(args))
+		if err != nil && len(args) > 0 && isDatabase(args[0]) {
+			return usageErrorf("%s works on the database that is open: leave %q out", c.Name(), args[0])
+		}
+		return err
+	}
 	c.RunE = func(c *cobra.Command, args []string) error { return run(c, withDir(args)) }
 }
 

@@ -93,7 +93,7 @@ func trainCommand(e *env) *cobra.Command {
 					return trainError(err)
 				}
 				for _, w := range t.Warnings() {
-					e.warnf("%s", w)
+					e.warnf("warning: %s", w)
 				}
 				if o.json {
 					return e.printJSON(t)
@@ -213,7 +213,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		c.Name(), plural(t.TrainItems, "labelled item", "labelled items"), plural(t.Labels, "label", "labels"), t.Space, t.Revision)
 	var rows [][]any
 	for _, name := range t.LeftOut {
-		e.warnf("no labelled item has a vector of modality %q, so nothing is learned of it", name)
+		e.warnf("warning: no labelled item has a vector of modality %q, so nothing is learned of it", name)
 	}
 	for _, m := range s.Modalities {
 		ch, learned := t.Chosen[m.Name]

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,15 @@ func openVectors(modality, file string) (*vectorSource, error) {
 		s.x = make([]float32, r.Cols())
 	}
 	return s, nil
+}
+
+// openQueries is openVectors of a flag that takes a FILE, where others take NAME=FILE.
+func openQueries(modality, file string) (*vectorSource, error) {
+	s, err := openVectors(modality, file)
+	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
+		return nil, usageErrorf("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
+	}
+	return s, err
 }
 
 // openMatrix opens a file of vectors.

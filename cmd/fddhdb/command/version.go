@@ -40,24 +40,28 @@ func versionCommand(e *env) *cobra.Command {
 			return nil
 		},
 		RunE: func(*cobra.Command, []string) error {
-			v := version(debug.ReadBuildInfo())
-			if o.json {
-				return e.printJSON(v)
-			}
-			e.printf("fddhdb %s\n", v.Version)
-			if v.Revision != "" {
-				changed := ""
-				if v.Modified {
-					changed = ", changed since"
-				}
-				e.printf("source %s of %s%s\n", v.Revision, v.Time, changed)
-			}
-			e.printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
-			return nil
+			return e.printVersion(o.json)
 		},
 	}
 	o.registerJSON(cmd)
 	return cmd
+}
+
+func (e *env) printVersion(asJSON bool) error {
+	v := version(debug.ReadBuildInfo())
+	if asJSON {
+		return e.printJSON(v)
+	}
+	e.printf("fddhdb %s\n", v.Version)
+	if v.Revision != "" {
+		changed := ""
+		if v.Modified {
+			changed = ", changed since"
+		}
+		e.printf("source %s of %s%s\n", v.Revision, v.Time, changed)
+	}
+	e.printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
+	return nil
 }
 
 func version(info *debug.BuildInfo, ok bool) versionJSON {

@@ -89,6 +89,9 @@ func isStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 func isPart(r rune) bool  { return isStart(r) || r == '-' || r == '.' || unicode.IsDigit(r) }
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
+// elsewhere is what other languages write, and what stands for it here.
+var elsewhere = map[rune]string{'&': "write AND", '|': "write OR", '!': "write NOT, or != between two values"}
+
 // A lexer cuts an expression, which is valid UTF-8, into tokens.
 type lexer struct {
 	rest   string
@@ -157,7 +160,11 @@ func (l *lexer) next() (token, error) {
 			return t, nil
 		}
 	}
-	return t, &Error{t.column, fmt.Sprintf("unexpected character %q", l.peek())}
+	reason := fmt.Sprintf("unexpected character %q", l.peek())
+	if instead, ok := elsewhere[l.peek()]; ok {
+		reason += ": " + instead
+	}
+	return t, &Error{t.column, reason}
 }
 
 // quoted consumes what stands in quotes, in which the quote itself is written

@@ -1,0 +1,86 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// completionTexts are the shells that a script of completion is for: how to use it.
+var completionTexts = map[string]struct{ long, example string }{
+	"bash": {`
+		Bash prints a script that makes bash complete verbs, flags, files, and the names
+		of collections, modalities and labels. It needs the package bash-completion.`, `
+		In this session:
+
+		source <(fddhdb completion bash)
+
+		In all that begin later:
+
+		mkdir -p ~/.local/share/bash-completion/completions
+		fddhdb completion bash > ~/.local/share/bash-completion/completions/fddhdb`},
+	"zsh": {`
+		Zsh prints a script that makes zsh complete verbs, flags, files, and the names of
+		collections, modalities and labels. It needs compinit: "autoload -U compinit;
+		compinit" in ~/.zshrc.`, `
+		In this session:
+
+		source <(fddhdb completion zsh)
+
+		In all that begin later, where ~/.zfunc is in fpath:
+
+		fddhdb completion zsh > ~/.zfunc/_fddhdb`},
+	"fish": {`
+		Fish prints a script that makes fish complete verbs, flags, files, and the names
+		of collections, modalities and labels.`, `
+		In this session:
+
+		fddhdb completion fish | source
+
+		In all that begin later:
+
+		fddhdb completion fish > ~/.config/fish/completions/fddhdb.fish`},
+	"powershell": {`
+		Powershell prints a script that makes PowerShell complete verbs, flags, files,
+		and the names of collections, modalities and labels.`, `
+		In this session; in all that begin later if it stands in your profile:
+
+		fddhdb completion powershell | Out-String | Invoke-Expression`},
+}
+
+// addCompletion adds cobra's verb, in the words of the others.
+func addCompletion(root *cobra.Command) {
+	root.SetCompletionCommandGroupID(groupOther)
+	root.InitDefaultCompletionCmd()
+	verb, _, err := root.Find([]string{"completion"})
+	if err != nil || verb == root {
+		return
+	}
+	verb.Use = "completion SHELL"
+	verb.DisableFlagsInUseLine = true
+	verb.Short = "Print what makes a shell complete"
+	verb.Long = prose(`
+		Completion prints a script for your shell, bash, zsh, fish or powershell, which
+		then completes verbs, flags, files, and the names of collections, modalities and
+		labels. The help of each says what to do with it: fddhdb help completion bash.`)
+	verb.Example = example(`
+		source <(fddhdb completion bash)`)
+	var shells []string
+	for _, c := range verb.Commands() {
+		texts, ok := completionTexts[c.Name()]
+		if !ok {
+			continue
+		}
+		c.Short = "Print the script for " + c.Name()
+		c.Long, c.Example = prose(texts.long), example(texts.example)
+		shells = append(shells, c.Name())
+	}
+	verb.Args = cobra.ArbitraryArgs
+	verb.RunE = func(_ *cobra.Command, args []string) error {
+		there := strings.Join(shells, ", ")
+		if len(args) == 0 {
+			return usageErrorf("completion needs the name of a shell: %s", there)
+		}
+		return usageErrorf("there is no completion for %q: there is %s", args[0], there)
+	}
+}

@@ -1,0 +1,46 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// verbsElsewhere are what other tools call a verb.
+var verbsElsewhere = map[string]string{
+	"add": "put", "set": "put", "insert": "put", "upsert": "put", "store": "put",
+	"load": "import", "ingest": "import",
+	"create": "init", "new": "init",
+	"show": "get", "cat": "get", "fetch": "get",
+	"list": "scan", "ls": "scan", "items": "scan",
+	"find": "search", "query": "search", "select": "search", "knn": "search",
+	"remove": "delete", "rm": "delete", "del": "delete",
+	"learn": "train", "fit": "train",
+	"evaluate": "eval", "benchmark": "bench",
+	"dump": "export", "save": "export",
+	"check": "verify", "fsck": "verify",
+	"fix": "repair", "recover": "repair",
+	"vacuum": "compact", "gc": "compact",
+	"info": "stats", "status": "stats",
+	"tables": "collections", "migrate": "upgrade",
+}
+
+// meant returns which of the names a word that is none of them may stand for: one that is
+// spelt nearly so, or the verb that other tools call so. "" where there is none.
+func meant(word string, names []string) string {
+	if verb, ok := verbsElsewhere[strings.ToLower(word)]; ok {
+		return verb
+	}
+	return nearest(strings.ToLower(word), names)
+}
+
+// unknownVerbFor words the mistake of naming a verb that does not exist.
+func unknownVerbFor(root *cobra.Command, word string) error {
+	if strings.EqualFold(word, "shell") {
+		return usageErrorf("there is no verb %q: fddhdb DIR opens the shell, and .help explains it there", word)
+	}
+	if verb := meant(word, verbNames(root)); verb != "" {
+		return usageErrorf("there is no verb %q: did you mean %s?", word, verb)
+	}
+	return usageErrorf("there is no verb %q: fddhdb help lists the verbs", word)
+}

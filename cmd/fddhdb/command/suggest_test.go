@@ -1,0 +1,21 @@
+package command
+
+import (
+	"slices"
+	"testing"
+)
+
+// What is suggested can be run, and no verb is taken for another.
+func TestVerbsElsewhere(t *testing.T) {
+	verbs := verbNames(rootCommand(newTestEnv()))
+	for word, verb := range verbsElsewhere {
+		if slices.Contains(verbs, word) || !slices.Contains(verbs, verb) {
+			t.Errorf("%s for %s", verb, word)
+		}
+	}
+	for word, want := range map[string]string{"LS": "scan", "Query": "search", "serch": "search", "SEARCH": "search", "xyzzy": ""} {
+		if got := meant(word, verbs); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
