@@ -70,7 +70,10 @@ type Import struct {
 	plain   checked  // scratch
 	pledged bool     // it has been committed, by an earlier process
 	err     error    // of writing, after which nothing can be put
-	closed  bool
+
+	// Of its user alone: the database may close it meanwhile.
+	rows, bytes uint64 // that have been put or skipped, and what the items take
+	ended       bool   // by Commit, Close or Discard
 
 	chunkBytes int   // stagedChunkBytes, but in tests
 	oneCommit  int64 // MaxBatchBytes, but in tests
@@ -111,6 +114,9 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		err = im.open(ctx, head)
 	}
 	if err != nil {
+		if im.spool != nil {
+			im.spool.close()
+		}
 		d.imports.leave(im.name)
 		return nil, annotate(d.fullDisk(err), "import into collection %q", c.name)
 	}
@@ -172,6 +178,7 @@ func (im *Import) resume(ctx context.Context) error {
 	}
 	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.descriptor, h, parts) })
 	im.named = im.k.labels.count()
+	im.rows, im.bytes = im.spool.rows, im.spool.bytes
 	return err
 }
 
@@ -222,25 +229,13 @@ func (im *Import) take(desc *descriptor, h *chunkHeader, parts *[chunkParts][]by
 
 // Rows returns how many rows have been put or skipped, those before an interruption
 // included: after NewImport it is how many there are to leave out.
-func (im *Import) Rows() int {
-	n := im.spool.rows
-	if im.chunk != nil {
-		n = im.chunk.rows + uint64(im.chunk.items) + uint64(im.chunk.skips)
-	}
-	return int(n)
-}
+func (im *Import) Rows() int { return int(im.rows) }
 
 // Items returns how many items have been put, those before an interruption included.
 func (im *Import) Items() int { return im.k.n }
 
 // Bytes estimates what the items take, as Batch.Bytes does.
-func (im *Import) Bytes() int64 {
-	n := im.spool.bytes
-	if im.chunk != nil {
-		n += im.chunk.bytes
-	}
-	return int64(n)
-}
+func (im *Import) Bytes() int64 { return int64(im.bytes) }
 
 // Put checks an item and stages a copy of it. One that cannot be stored gives ErrInvalid,
 // and is no part of the import, which may go on without it. After any other error nothing
@@ -337,10 +332,14 @@ func (im *Import) stage(f func(*collectionView) error) error {
 			im.chunk = <-im.w.free
 			im.chunk.reset(im.spool.rows, im.spool.items)
 		}
+		c := im.chunk
+		rows, bytes := c.items+c.skips, c.bytes
 		if err := f(cv); err != nil {
 			return err
 		}
-		if im.chunk.full(im.chunkBytes) {
+		im.rows += uint64(c.items + c.skips - rows)
+		im.bytes += c.bytes - bytes
+		if c.full(im.chunkBytes) {
 			im.flush()
 			if im.err = im.w.failed(); im.err != nil {
 				return im.failure(im.err)
@@ -351,7 +350,7 @@ func (im *Import) stage(f func(*collectionView) error) error {
 }
 
 func (im *Import) usable() error {
-	if im.closed {
+	if im.ended {
 		return invalid("the import is closed")
 	}
 	return nil
@@ -408,6 +407,7 @@ func (im *Import) Commit(ctx context.Context) error {
 		}
 		im.pledged = true
 	}
+	im.ended = true
 	im.shut()
 	d.imports.leave(im.name)
 	if err := removeImport(d.opts.FS, d.importDir(im.name)); err != nil {
@@ -469,7 +469,8 @@ const partBytes = 64 << 20
 // oneByOne stores the items as a batch does that is no bulk load.
 func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	most := im.oneCommit
-	if im.Bytes() > most {
+	inParts := im.Bytes() > most
+	if inParts {
 		if !im.opt.InParts {
 			return invalid("%d bytes of items of which some replace others, or have the same key: at most %d bytes of such can be stored in one commit: split them, or import only new items",
 				im.Bytes(), most)
@@ -485,7 +486,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	}
 	k := im.k
 	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *checked) error {
-		if int64(b.bytes) >= most {
+		if inParts && int64(b.bytes) >= most {
 			if err := b.Commit(ctx); err != nil {
 				return err
 			}
@@ -521,11 +522,13 @@ func (it *checked) clone() *checked {
 }
 
 // Close ends the import, and keeps what it has staged for another of the same source to go
-// on with. After Commit or Discard it does nothing.
+// on with. After Commit or Discard it does nothing. A database that is closed first does
+// this, and gives ErrClosed from then on.
 func (im *Import) Close() error {
-	if im.closed {
+	if im.ended {
 		return nil
 	}
+	im.ended = true
 	d := im.c.db
 	if !d.guard.enter() {
 		return ErrClosed // which has closed it
@@ -549,7 +552,7 @@ func (im *Import) close() error {
 
 // Discard ends the import, and forgets what it has staged.
 func (im *Import) Discard() error {
-	if im.closed {
+	if im.ended {
 		return nil
 	}
 	d := im.c.db
@@ -557,6 +560,7 @@ func (im *Import) Discard() error {
 		return ErrClosed
 	}
 	defer d.guard.leave()
+	im.ended = true
 	im.shut()
 	err := removeImport(d.opts.FS, d.importDir(im.name))
 	d.imports.leave(im.name)
@@ -565,7 +569,6 @@ func (im *Import) Discard() error {
 
 // shut closes its files.
 func (im *Import) shut() {
-	im.closed = true
 	if im.w != nil {
 		_ = im.w.close() // whoever wants to know of failures has synced
 		im.w = nil

@@ -167,8 +167,8 @@ func (d *DB) settleImports() error {
 	for _, name := range names {
 		dir := d.importDir(name)
 		if strings.HasSuffix(name, importGone) {
-			if err := d.opts.FS.RemoveAll(dir); err != nil {
-				return err
+			if err := d.opts.FS.RemoveAll(dir); err != nil { // another time: nobody reads it
+				d.opts.Logger.Warn("what was staged is not removed", "folder", dir, "error", err)
 			}
 			continue
 		}

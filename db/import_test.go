@@ -191,6 +191,26 @@ func TestImportThatReplaces(t *testing.T) {
 	}
 }
 
+// What fits into one commit is in one, whatever the labels take that come with it.
+func TestImportThatReplacesIsOneCommit(t *testing.T) {
+	w := newWorld(t, Schema{Bits: 16}, true)
+	items := codeItems(50, 16, 1, prefixed("k"))
+	w.put(items)
+	im := mustImport(t, w.c, ImportOptions{})
+	if err := im.RegisterLabels([]string{strings.Repeat("a", 200), strings.Repeat("b", 200)}); err != nil {
+		t.Fatal(err)
+	}
+	mustStage(t, im, items)
+	im.oneCommit = im.Bytes()
+	before := w.d.committer.sequence
+	if err := im.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.d.committer.sequence - before; n != 1 {
+		t.Errorf("%d commits", n)
+	}
+}
+
 func sameItems(t testing.TB, a, b *Collection) {
 	t.Helper()
 	x, y := allItems(t, a), allItems(t, b)

@@ -174,6 +174,9 @@ func (r *jsonlReader) Close() error {
 	return r.Closer.Close()
 }
 
+// maxKept bounds the vectors whose memory a decoder keeps.
+const maxKept = 1000
+
 // A decoder makes items of lines. It keeps the memory of the vectors of the last one.
 type decoder struct {
 	scan   jsontext.Scanner
@@ -199,7 +202,8 @@ type size struct {
 var members = []string{"key", "vectors", "labels", "fields", "payload", "code", "code_from", "codes", "modalities"}
 
 func (d *decoder) decode(line []byte, it *Item) error {
-	if d.dense == nil {
+	// The names of all lines may be others, in a file that is no collection's.
+	if d.dense == nil || len(d.dense)+len(d.sparse) > maxKept {
 		d.dense, d.sparse = map[string][]float32{}, map[string]Sparse{}
 	}
 	it.Reset()

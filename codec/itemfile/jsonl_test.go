@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -72,6 +73,24 @@ func TestItems(t *testing.T) {
 }
 
 // What is wrong with a line costs that line.
+// A file whose lines have vectors of ever other names takes no more memory than one line.
+func TestNamesAreNotKept(t *testing.T) {
+	var b strings.Builder
+	for i := range 5 * maxKept {
+		fmt.Fprintf(&b, `{"vectors":{"a%d":[1],"b%d":{"i":[1],"v":[2]}}}`+"\n", i, i)
+	}
+	r := reader(t, b.String())
+	var it Item
+	for i := range 5 * maxKept {
+		if err := r.Next(&it); err != nil || it.Vectors[fmt.Sprint("a", i)][0] != 1 || it.Sparse[fmt.Sprint("b", i)].Index[0] != 1 {
+			t.Fatal(it, err)
+		}
+		if n := len(r.item.dense) + len(r.item.sparse); n > maxKept+2 {
+			t.Fatalf("%d vectors are kept", n)
+		}
+	}
+}
+
 func TestLinesThatAreBad(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                              "is blank: every line must hold an item",

@@ -186,6 +186,7 @@ func (r *Items) codeBytes(l *leaf) (int, error) {
 	if r.f.rows == 0 {
 		return 0, nil
 	}
+	defer r.f.memory.restore(r.f.memory.free)
 	s := r.f.stream(l)
 	c, err := s.next()
 	if err != nil || c.null {

@@ -23,3 +23,7 @@ func (b *budget) take(n int) error {
 }
 
 func (b *budget) give(n int) { b.free += n }
+
+// restore gives back what has been taken since free was left, by streams that nobody reads
+// any more.
+func (b *budget) restore(free int) { b.free = free }

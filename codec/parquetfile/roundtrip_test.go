@@ -100,3 +100,22 @@ func TestItemsComeBack(t *testing.T) {
 		}
 	}
 }
+
+// To look for the shape leaves nothing behind that counts as memory.
+func TestShapeTakesNoMemoryForLater(t *testing.T) {
+	f, err := memory(written(t, items()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newItems(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := f.memory.free
+	if _, err := r.Shape(); err != nil {
+		t.Fatal(err)
+	}
+	if f.memory.free != free {
+		t.Errorf("%d bytes are missing", free-f.memory.free)
+	}
+}

@@ -135,6 +135,7 @@ type vectors struct {
 
 // measure takes the number of columns from the first row that has a list.
 func (r *vectors) measure() error {
+	defer r.f.memory.restore(r.f.memory.free)
 	s := r.f.stream(r.leaf)
 	for range r.f.rows {
 		c, err := s.next()
@@ -200,6 +201,7 @@ type sparseVectors struct {
 
 // measure finds the greatest column.
 func (r *sparseVectors) measure() error {
+	defer r.f.memory.restore(r.f.memory.free)
 	l := r.column.leaves[0]
 	s := r.f.stream(l)
 	for range r.f.rows {

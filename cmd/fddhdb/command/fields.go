@@ -169,6 +169,9 @@ func (s *fieldSource) nextJSON(item *db.Item, row int) error {
 	if err := d.Decode(&object); err != nil {
 		return fail(fmt.Errorf("is no JSON object: %w", err))
 	}
+	if _, err := d.Token(); err != io.EOF {
+		return fail(errors.New("has something behind its object: a line is one object"))
+	}
 	for name, v := range object {
 		typ, ok := s.types[name]
 		if !ok {

@@ -40,7 +40,7 @@ func TestFieldsPrecision(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"ragged.csv": "n:int\n1,2\n", "quote.csv": "n:int\n\"1\n", "none.csv": "", "twice.csv": "n:int,n:int\n1,2\n",
-		"list.jsonl": "[1]\n", "blank.jsonl": "\n", "half.jsonl": "{\"n\":\n", "unknown.jsonl": "{\"m\":1}\n", "real.jsonl": "{\"n\":1.5}\n",
+		"list.jsonl": "[1]\n", "blank.jsonl": "\n", "half.jsonl": "{\"n\":\n", "two.jsonl": "{\"n\":1} {\"n\":2}\n", "unknown.jsonl": "{\"m\":1}\n", "real.jsonl": "{\"n\":1.5}\n",
 	} {
 		writeFile(t, f.path(name), text)
 		if code, _, stderr := do(t, "import", f.db, "--fields", f.path(name), "--ids", f.path("key")); code != exitFailed {

@@ -39,7 +39,8 @@ func (r *readRow) set(item *db.Item, err error) {
 	clear(fields)
 	maps.Copy(fields, item.Fields)
 	r.item, r.err = *item, err
-	// What is nil stays nil: with --merge that leaves what is stored.
+	// What is nil stays nil: with --merge that leaves what is stored. What is empty is so in
+	// memory of the row: that of item may have room, which is used again for other rows.
 	r.item.Labels = again(own.Labels, item.Labels)
 	r.item.Code, r.item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
 	if r.item.Fields != nil {
@@ -59,8 +60,11 @@ func (r *readRow) set(item *db.Item, err error) {
 
 // again returns a copy of x in the memory of own.
 func again[T any](own, x []T) []T {
-	if len(x) == 0 {
-		return x
+	if x == nil {
+		return nil
+	}
+	if own == nil {
+		own = []T{}
 	}
 	return append(own[:0], x...)
 }

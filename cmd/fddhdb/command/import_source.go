@@ -25,12 +25,13 @@ type importSource struct {
 // A sourceFile is a file as it is now.
 type sourceFile struct {
 	Path     string    `json:"path"`
+	Member   string    `json:"member,omitempty"` // of FILE.npz:NAME
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 }
 
 // harmlessFlags are flags that an import may go on with or without.
-var harmlessFlags = []string{"init", "json", "restart", "collection"} // a collection has staged imports of its own
+var harmlessFlags = []string{"init", "json", "mode", "restart", "collection"} // a collection has staged imports of its own
 
 // sourceOf returns the source of the import; "" where that is not known, as one of the
 // files is none that stays.
@@ -57,9 +58,10 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 	}
 	for _, path := range paths {
 		info, err := os.Stat(path)
+		member := ""
 		if err != nil { // FILE.npz:NAME
 			if i := strings.LastIndexByte(path, ':'); i > 0 {
-				path = path[:i]
+				path, member = path[:i], path[i+1:]
 				info, err = os.Stat(path)
 			}
 		}
@@ -70,7 +72,7 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 		if err != nil {
 			return ""
 		}
-		s.Files = append(s.Files, sourceFile{abs, info.Size(), info.ModTime().UTC()})
+		s.Files = append(s.Files, sourceFile{abs, member, info.Size(), info.ModTime().UTC()})
 	}
 	b, err := json.Marshal(s)
 	if err != nil {

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"archive/zip"
 	"bufio"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -39,8 +41,11 @@ func many(t *testing.T, path string, rows int, bad ...int) {
 func sourceFor(t *testing.T, args ...string) (source string) {
 	t.Helper()
 	e := &env{stdout: bufio.NewWriter(io.Discard), stderr: io.Discard}
-	cmd := importCommand(e)
-	if err := cmd.ParseFlags(args); err != nil {
+	cmd, _, err := rootCommand(e).Find([]string{"import"})
+	if err == nil {
+		err = cmd.ParseFlags(args)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	o := importOptions{vectors: namedList{kind: "NAME=FILE"}}
@@ -84,6 +89,41 @@ func stage(t *testing.T, dir, source string, rows int, skipped map[int]bool) {
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// An import of one member of an archive does not go on with what is staged of another.
+func TestImportSourceHasTheMember(t *testing.T) {
+	f := fixture{dir: t.TempDir()}
+	npy, file := f.path("x.npy"), f.path("x.npz")
+	many(t, npy, 3)
+	b, err := os.ReadFile(npy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := zip.NewWriter(out)
+	for _, name := range []string{"a.npy", "b.npy"} {
+		var w io.Writer
+		if w, err = archive.Create(name); err == nil {
+			_, err = w.Write(b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(archive.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	one, other := sourceFor(t, "--vectors", "image="+file+":a"), sourceFor(t, "--vectors", "image="+file+":b")
+	if one == "" || one == other {
+		t.Errorf("the source is %q whichever it is", one)
+	}
+	if again := sourceFor(t, "--vectors", "image="+file+":a", "--mode", "json", "--restart"); again != one {
+		t.Errorf("the source is %q, or %q where it is printed otherwise", one, again)
 	}
 }
 

@@ -1,0 +1,106 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// mixedRows is some times the rows that are read ahead.
+const mixedRows = 2000
+
+// A mixedRow is an item as .jsonl and scan have it.
+type mixedRow struct {
+	Key     string               `json:"key"`
+	Vectors map[string][]float32 `json:"vectors"`
+	Labels  []string             `json:"labels"`
+	Payload []byte               `json:"payload"`
+}
+
+// newMixedRow returns item i. What it has is not what that before it has, nor what the one
+// has whose memory it is read into.
+func newMixedRow(i int) mixedRow {
+	row := mixedRow{Key: fmt.Sprintf("k%04d", i), Vectors: map[string][]float32{"image": {float32(i)}}, Labels: []string{}}
+	switch i / 100 % 3 {
+	case 1:
+		row.Labels = []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}
+		row.Payload = []byte{}
+	case 2:
+		row.Labels = []string{fmt.Sprint("c", i)}
+		row.Payload = []byte(fmt.Sprint("payload of ", i))
+	}
+	return row
+}
+
+// What an item has is its own, whatever the rows before and after it have.
+func TestImportKeepsRowsApart(t *testing.T) {
+	f := fixture{dir: t.TempDir()}
+	var b strings.Builder
+	for i := range mixedRows {
+		line, err := json.Marshal(newMixedRow(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s\n", line)
+	}
+	file := f.path("items.jsonl")
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir, parquet := f.path("a.db"), f.path("items.parquet")
+	must(t, "import", dir, "--init", "--items", file)
+	checkMixedRows(t, dir)
+	must(t, "export", dir, "--items", parquet)
+	again := f.path("b.db")
+	must(t, "import", again, "--init", "--items", parquet)
+	checkMixedRows(t, again)
+}
+
+func checkMixedRows(t *testing.T, dir string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(must(t, "scan", dir, "--json", "--limit", fmt.Sprint(2*mixedRows))), "\n")
+	if len(lines) != mixedRows {
+		t.Fatalf("%d items, not %d", len(lines), mixedRows)
+	}
+	wrong := 0
+	for i, line := range lines {
+		var row mixedRow
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		want := newMixedRow(i)
+		if row.Key == want.Key && slices.Equal(row.Labels, want.Labels) && string(row.Payload) == string(want.Payload) &&
+			slices.Equal(row.Vectors["image"], want.Vectors["image"]) {
+			continue
+		}
+		if wrong++; wrong <= 3 {
+			t.Errorf("item %d is %s", i, line)
+		}
+	}
+	if wrong > 3 {
+		t.Errorf("%d items are wrong in all", wrong)
+	}
+}
+
+// A row shares no memory with what it was read from, not even what is empty in it.
+func TestRowsAreCopies(t *testing.T) {
+	var r readRow
+	labels, bytes := make([]string, 4), make([]byte, 4)
+	r.set(&db.Item{Labels: labels[:0], Payload: bytes[:0], Code: bytes[2:2]}, nil)
+	if r.item.Labels == nil || r.item.Payload == nil || r.item.Code == nil {
+		t.Error("what is empty has become what is not there")
+	}
+	r.set(&db.Item{Labels: []string{"a"}, Payload: []byte{1}, Code: []byte{2}}, nil)
+	if labels[0] != "" || bytes[0] != 0 || bytes[2] != 0 {
+		t.Errorf("the row was written to where another came from: %q, %v", labels, bytes)
+	}
+	r.set(&db.Item{}, nil)
+	if r.item.Labels != nil || r.item.Payload != nil || r.item.Code != nil || r.item.Fields != nil {
+		t.Errorf("what is not there has become %v", r.item)
+	}
+}
