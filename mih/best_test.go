@@ -261,6 +261,9 @@ func TestBestAgreesWithTheDefinition(t *testing.T) {
 // Twenty thousand codes, so that lookups are chosen by themselves, and given up.
 func TestBestOfManyCodes(t *testing.T) {
 	for _, q := range []int{64, 128} {
+		if q == 128 && testing.Short() {
+			continue
+		}
 		rng := rand.New(rand.NewPCG(uint64(q), 3))
 		w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}
 		codes := sample(rng, q, 24_000, 400)

@@ -45,7 +45,8 @@ type Query struct {
 	Weight func(number uint32, distance int) int
 }
 
-// Explain tells what a search did. It is the sum over all segments.
+// Explain tells what a search did. It is the sum over all segments. Where one is filled in
+// again, the memory of its Substrings is used again.
 type Explain struct {
 	Plan       Plan
 	Substrings []int // of each segment
@@ -178,8 +179,9 @@ func appendByDistance(dst, found []codec.Near, q int) []codec.Near {
 	return dst
 }
 
-// Count returns the sum of the weights of the codes within r bits of the query.
-func (t *Table) Count(ctx context.Context, q *Query, r int) (int, error) {
+// Count returns the sum of the weights of the codes within r bits of the query. Explain,
+// if not nil, is filled in.
+func (t *Table) Count(ctx context.Context, q *Query, r int, explain *Explain) (int, error) {
 	s := t.newSearch(q.Code)
 	defer s.release()
 	if err := s.radius(ctx, q, r); err != nil {
@@ -189,6 +191,8 @@ func (t *Table) Count(ctx context.Context, q *Query, r int) (int, error) {
 	for _, x := range s.found {
 		total += q.weight(t, x.Position(), x.Distance())
 	}
+	s.explain.Found = len(s.found)
+	s.explainTo(explain)
 	return total, nil
 }
 
@@ -196,8 +200,9 @@ func (s *search) explainTo(e *Explain) {
 	if e == nil {
 		return
 	}
+	own := e.Substrings[:0]
 	*e = s.explain
-	e.Substrings = slices.Clone(s.explain.Substrings)
+	e.Substrings = append(own, s.explain.Substrings...)
 	if e.Plan == PlanMemory && e.Probes == 0 && e.Scanned > e.Tail {
 		e.Plan = PlanScan // segments may have no tables, or measured that they do not pay
 	}

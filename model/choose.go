@@ -135,12 +135,15 @@ func (tr *trainer) choose(ctx context.Context) error {
 			f.prepare(c)
 		}
 		c.xs, c.prepared.xs = nil, nil // large
-		if f == nil || f.unfit != "" {
+		if (f == nil || f.unfit != "") && len(choosers) > 1 {
 			c.refined = nil // large, too
 		}
 	}
 	start, solvers := tr.chooseStart(choosers), tr.solvers
 	tr.starts, tr.solvers = nil, nil
+	if err := tr.judgeSweeps(ctx, choosers); err != nil {
+		return err
+	}
 	if f == nil {
 		return nil
 	}

@@ -115,6 +115,7 @@ func settledOpen(modalities []Modality) Options {
 // TestNothingIsRelevantToOthers: where each item has a label of its own, no fusion is
 // better than another, and the report does not say that one was.
 func TestNothingIsRelevantToOthers(t *testing.T) {
+	withoutRace(t)
 	const n = 120
 	modalities := modalitiesOf([]int{6, 4})
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{6, 4}})
@@ -158,6 +159,7 @@ func TestOneQueryIsNoDirection(t *testing.T) {
 // TestFusionIsMeasuredWithTheRidgeOfTheModel, also where none can be chosen: that of a
 // linear map has the unit of the vectors.
 func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
+	withoutRace(t)
 	modalities := modalitiesOf([]int{6, 4})
 	data := synth.Pairs(synth.Config{Items: 240, Dims: []int{6, 4}})
 	for i := range data.Labels {
@@ -215,6 +217,7 @@ func TestStartsOfEmbeddedLabels(t *testing.T) {
 // everything chosen, give one model on any number of processors, and it comes back
 // from its bytes.
 func TestEverythingTogether(t *testing.T) {
+	withoutRace(t)
 	xs, _, _ := texts(t, 3, 0, 700)
 	rng := rand.New(rand.NewPCG(4, 5))
 	src := &vectorSource{vectors: [][]Vector{nil, nil}}

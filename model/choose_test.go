@@ -256,7 +256,7 @@ func TestChoiceIsDeterministic(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	var first *Report
 	var model []byte
-	for _, procs := range []int{1, 2, 5} {
+	for _, procs := range deterministicProcs {
 		runtime.GOMAXPROCS(procs)
 		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 40, Anchors: 90, Seed: 4})
 		if err != nil {

@@ -99,6 +99,7 @@ func TestRadiusAgainstPairs(t *testing.T) {
 
 // The expectation is near the mean over many shuffles; TestTopByHand is exact.
 func TestTopAgainstShuffles(t *testing.T) {
+	withoutRace(t)
 	rng := rand.New(rand.NewPCG(8, 8))
 	const queries, shuffles = 3, 4000
 	for _, rows := range []int{1, 9, 10, 60} {

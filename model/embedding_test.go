@@ -48,9 +48,7 @@ func settledRBF(opt Options) Options {
 // TestLabelEmbedding: with three times as many labels as bits, retrieval is far
 // better than by codes that know nothing of the features, and no label is lost.
 func TestLabelEmbedding(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests train under the race detector")
-	}
+	withoutRace(t)
 	for _, cfg := range []synth.ManyLabels{
 		{Items: 2100, Labels: 96},
 		{Items: 2100, Labels: 96, Zipf: true},
@@ -179,7 +177,7 @@ func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	var first string
-	for _, procs := range []int{1, 2, 5} {
+	for _, procs := range deterministicProcs {
 		runtime.GOMAXPROCS(procs)
 		r, err := Train(t.Context(), modalitiesOf([]int{48, 24}), synthetic(data), Options{Bits: 64, LabelEmbedding: true})
 		if err != nil {

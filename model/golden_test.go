@@ -91,6 +91,7 @@ func goldenStart(t testing.TB) start {
 // TestGolden runs the solvers from the published start and compares every
 // matrix of every sweep with the published ones.
 func TestGolden(t *testing.T) {
+	withoutRace(t)
 	man := goldenManifest(t)
 	data := readDataset(t, "wiki")
 	for _, variant := range []string{"paper", "joint", "paper_delta1", "joint_delta1"} {

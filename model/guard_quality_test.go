@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
-var guardSeeds = flag.Int("seeds", 2, "seeds of each set that TestGuardQuality tries")
+var guardSeeds = flag.Int("seeds", 1, "seeds of each set that TestGuardQuality tries")
 
 // A guardTrial is a set of which a share is labelled and trains, and the rest comes
 // without labels.
@@ -159,9 +159,7 @@ func askAll(t *testing.T, m *Model, from int, queries *synth.Data, db codec.Code
 //
 //	go test ./model -run TestGuardQuality -v -seeds 12
 func TestGuardQuality(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests train under the race detector")
-	}
+	withoutRace(t)
 	const even = .003 // what is nearer to zero is neither gain nor loss
 	var table [3][2]int
 	adopted, all := 0.0, 0.0

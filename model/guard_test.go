@@ -41,6 +41,7 @@ func guarded(t testing.TB, d *synth.Data, opt Options, first, hold int) (*Online
 
 // What helps is adopted and what does harm is not; whoever asks is told why.
 func TestGuard(t *testing.T) {
+	withoutRace(t)
 	helps := synth.Pairs(synth.Config{Items: 1500, Classes: 12, Dims: []int{24, 16}, Noise: 1, Seed: 3})
 	harms := synth.Pairs(synth.Config{Items: 1500, Classes: 12, Dims: []int{24, 16}, Noise: 2, LabelsPerItem: 3, Seed: 3})
 	opt := Options{Bits: 64}

@@ -209,9 +209,7 @@ func checkReportedCodes(t *testing.T, data *synth.Data, r *Result) {
 }
 
 func TestHardDataAtRandom(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests train under the race detector")
-	}
+	withoutRace(t)
 	for seed := range uint64(hardCases) {
 		data, modalities, opt := hardCase(rand.New(rand.NewPCG(seed, 0)))
 		checkHard(t, data, modalities, opt)

@@ -74,9 +74,7 @@ func retrieval(t testing.TB, r *Result, m int, trained, held *synth.Data) (got, 
 
 // TestHardData: what is hard about data does not spoil what can be learned from it.
 func TestHardData(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests train under the race detector")
-	}
+	withoutRace(t)
 	for _, c := range []struct {
 		name   string
 		change func(d *synth.Data)

@@ -164,11 +164,12 @@ func (s *wikiStream) guardedTeach(t *testing.T, verdicts *[]Verdict) func(o *Onl
 
 // TestOnlineQuality streams nine tenths of wiki with each teacher.
 func TestOnlineQuality(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests train under the race detector")
-	}
+	withoutRace(t)
 	data := readDataset(t, "wiki")
-	const seeds = 4
+	seeds := 2.
+	if *allFigures {
+		seeds = 4
+	}
 	type figures struct{ i2t, t2i float64 }
 	got := map[string]figures{}
 	for seed := range uint64(seeds) {
@@ -217,7 +218,7 @@ func TestOnlineQuality(t *testing.T) {
 			t.Errorf("seed %d: %d updates adopted, by modality %v", seed, adopted, leads)
 		}
 	}
-	// Seeds differ by .01, so that a mean of four that is lower by .005 is no worse.
+	// Seeds differ by .01, so that a mean that is lower by .005 is no worse.
 	const noise = .005
 	for _, c := range []struct {
 		what     string
@@ -244,9 +245,7 @@ func TestOnlineQuality(t *testing.T) {
 // solving gives, in any order and in any chunks, with a revision after each or one at
 // the end.
 func TestOnlineEqualsBatch(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests do the same under the race detector")
-	}
+	withoutRace(t)
 	data := readDataset(t, "wiki")
 	s := newWikiStream(t, data, 0)
 	whole := &synth.Data{Vectors: make([][][]float32, 2)}

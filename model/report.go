@@ -28,6 +28,12 @@ type Report struct {
 	// Objective is F after each sweep; for MethodLabels, |H - C Y|^2, since the
 	// rest of F is a constant there; with an infinite Delta F without that part.
 	Objective []float64 `json:"objective"`
+	// SweepMAP is the mean average precision, expected over ties, of held-out items
+	// under the codes after each sweep, with what was chosen: the mean over the
+	// modalities, as in StartChoice. It is measured with MethodLabels where features,
+	// map or gamma are chosen and labels not embedded, unless there are more than 48 sweeps,
+	// or more than 8 and hundreds of label sets.
+	SweepMAP []float64 `json:"map_tie_sweep,omitempty"`
 	// BitBalance is the mean over the bits of |mean over the items of the bit as
 	// +-1|: 0 where every bit splits the items in halves, 1 where all are constant.
 	BitBalance    float64 `json:"bit_balance"`

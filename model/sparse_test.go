@@ -236,9 +236,7 @@ func TestSparseMoments(t *testing.T) {
 // TestSparseQuality: declared sparse, texts get codes as good as declared dense, and
 // all but the same.
 func TestSparseQuality(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests train under the race detector")
-	}
+	withoutRace(t)
 	const n, queries, bits = 1500, 300, 32
 	sparse, dense, labels := texts(t, 8, 0, n+queries)
 	dm := []Modality{{Name: "text", Dim: synth.NUSWideText}}
@@ -367,6 +365,7 @@ func TestSparseForDense(t *testing.T) {
 // TestEmptyVectorIsAVector: an item without words has the modality, one without a
 // vector has not.
 func TestEmptyVectorIsAVector(t *testing.T) {
+	withoutRace(t)
 	sparse, _, labels := texts(t, 2, 0, 100)
 	sparse[1], sparse[2], sparse[3] = Sparse(nil, nil), Sparse([]uint32{}, []float32{}), Vector{}
 	r := trainOn(t, sparseText(synth.NUSWideText), sparse, labels, Options{Bits: 16, Anchors: 20})
@@ -388,6 +387,7 @@ func TestEmptyVectorIsAVector(t *testing.T) {
 }
 
 func TestSparseRefuses(t *testing.T) {
+	withoutRace(t)
 	sparse, _, labels := texts(t, 2, 0, 60)
 	m := sparseText(synth.NUSWideText)
 	e := trainOn(t, m, sparse, labels, Options{Bits: 16, Anchors: 20}).Model.NewEncoder()
@@ -424,6 +424,7 @@ func TestSparseRefuses(t *testing.T) {
 
 // TestSparseSampleIsBounded: and what is left of it is a fair sample.
 func TestSparseSampleIsBounded(t *testing.T) {
+	withoutRace(t)
 	const n, long = 3000, 40_000
 	m := Modality{Dim: long, Sparse: true}
 	index := make([]uint32, long)

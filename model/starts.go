@@ -139,13 +139,18 @@ func (c *chooser) indicators() dense.Matrix[float32] {
 
 // judgeStarts measures the starts under the settings that were chosen.
 func (c *chooser) judgeStarts(t *trial, gamma float64) {
+	if len(c.starts) > 1 {
+		if !t.sets {
+			c.aim(t, true)
+		}
+		c.merits = c.merit(t, gamma)
+	}
+}
+
+// merit returns the mean average precision under the codes of each start, nil where
+// gamma gives no projection. Several need a trial that is aimed at label sets.
+func (c *chooser) merit(t *trial, gamma float64) []float64 {
 	n := len(c.starts)
-	if n < 2 {
-		return
-	}
-	if !t.sets {
-		c.aim(t, true)
-	}
 	sums, stable := make([][]float64, choiceFolds), make([]bool, choiceFolds)
 	parallel(len(c.scratch), choiceFolds, func(worker, f int) {
 		sums[f] = make([]float64, n)
@@ -154,12 +159,13 @@ func (c *chooser) judgeStarts(t *trial, gamma float64) {
 		})
 	})
 	if slices.Contains(stable, false) {
-		return
+		return nil
 	}
-	c.merits = make([]float64, n)
+	merits := make([]float64, n)
 	for _, s := range sums {
-		floats.AddScaled(c.merits, 1/float64(c.judge.queryCount()), s)
+		floats.AddScaled(merits, 1/float64(c.judge.queryCount()), s)
 	}
+	return merits
 }
 
 // chooseStart begins the solver where held-out items retrieve best, in the mean over

@@ -51,6 +51,7 @@ func TestStartsAreJudgedByTheirCodes(t *testing.T) {
 // TestBestStartIsTaken: training goes on from the start with the largest merit, and
 // says so.
 func TestBestStartIsTaken(t *testing.T) {
+	withoutRace(t)
 	dims := []int{7, 4}
 	data := synthetic(synth.Pairs(synth.Config{Items: 500, Classes: 6, Dims: dims, Noise: 1.5}))
 	r, err := Train(t.Context(), modalitiesOf(dims), data, Options{Bits: 16, Seed: 3})

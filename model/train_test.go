@@ -34,13 +34,9 @@ func TestTrainIsDeterministic(t *testing.T) {
 	cfg := synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2, Missing: .3}
 	src := synthetic(synth.Pairs(cfg))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	numbers := []int{1, 2, 2, 5}
-	if raceEnabled {
-		numbers = []int{1, 5}
-	}
 	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
 		var model, stats []byte
-		for _, procs := range numbers {
+		for _, procs := range deterministicProcs {
 			runtime.GOMAXPROCS(procs)
 			r, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{
 				Bits: 72, Anchors: 90, Method: method, Seed: 11, Delta: 1, Map: map[string]MapKind{"text": MapRBF},
@@ -80,11 +76,18 @@ func TestAnchorsAreTheSameItemsWhenItemsAreComplete(t *testing.T) {
 	}
 }
 
-// TestTrainLearns: queries that training did not see find their classes.
-func TestTrainLearns(t *testing.T) {
+// withoutRace skips with the race detector what is ten times as slow with it and runs no
+// code in several goroutines that other tests do not.
+func withoutRace(t *testing.T) {
+	t.Helper()
 	if raceEnabled {
 		t.Skip("numbers, ten times as slow: other tests do the same under the race detector")
 	}
+}
+
+// TestTrainLearns: queries that training did not see find their classes.
+func TestTrainLearns(t *testing.T) {
+	withoutRace(t)
 	dims := []int{12, 8, 6}
 	data := synth.Pairs(synth.Config{Items: 600, Classes: 5, Dims: dims, Missing: .2, Seed: 2})
 	trained, held := data.Slice(0, 400), data.Slice(400, 600)

@@ -101,9 +101,7 @@ func (h *halving) figures(t testing.TB, how func(target int) fusion) (all []floa
 // was chosen on the training items is about as good on others as the best of what
 // was tried.
 func TestUnlabelledQuality(t *testing.T) {
-	if raceEnabled {
-		t.Skip("numbers, ten times as slow: other tests train under the race detector")
-	}
+	withoutRace(t)
 	type set struct {
 		name           string
 		modalities     []Modality
@@ -140,9 +138,9 @@ func TestUnlabelledQuality(t *testing.T) {
 		}
 	}
 	for _, s := range sets {
-		seeds := 5
-		if s.goal == nil {
-			seeds = 2
+		seeds := 2
+		if s.goal != nil && *allFigures {
+			seeds = 5
 		}
 		mean := map[string][]float64{}
 		var names []string
