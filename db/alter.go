@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -40,7 +41,13 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 		return ErrClosed
 	}
 	defer c.db.guard.leave()
-	return c.exclusive(ctx, false, func(g *group, s *collectionState) error { return g.alter(s, a) })
+	err := c.exclusive(ctx, false, func(g *group, s *collectionState) error { return g.alter(s, a) })
+	if err == nil {
+		c.db.changed(ctx, EventCollectionAltered, Event{Collection: c.name, Attrs: []slog.Attr{
+			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
+		}})
+	}
+	return err
 }
 
 func (g *group) alter(s *collectionState, a Alteration) error {

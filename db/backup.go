@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -65,14 +66,34 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.stopping, func() { cancel(ErrClosed) })()
+	ctx, op := d.signals.begin(ctx, OpBackup, opt.Collection)
+	defer op.abandon()
+	told := opt.Progress
+	opt.Progress = func(stage string, done, total int64) {
+		op.progress(stage, done, total)
+		if told != nil {
+			told(stage, done, total)
+		}
+	}
 	m, err := d.backup(ctx, to, opt)
 	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
 		err = ErrClosed
 	}
+	err = annotate(d.fullSomewhere(err), "backup of %s", d.dir)
+	op.end(err, backupEvent(m))
 	if err != nil {
-		return nil, annotate(d.fullDisk(err), "backup of %s", d.dir)
+		return nil, err
 	}
+	d.counters.lastBackup.Store(&LastBackup{m.ID, m.Time, m.Sequence, m.BytesTotal, m.BytesNew})
 	return m, nil
+}
+
+// backupEvent returns what events say of a backup; nil: there is none.
+func backupEvent(m *backup.Manifest) Event {
+	if m == nil {
+		return Event{}
+	}
+	return Event{Bytes: m.BytesTotal, Attrs: []slog.Attr{slog.String("id", m.ID), slog.Int64("bytes_new", m.BytesNew)}}
 }
 
 func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {

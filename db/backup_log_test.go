@@ -3,7 +3,6 @@ package db
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,7 +16,7 @@ func copiedLog(t *testing.T) (fsys vfs.FS, path string, keys int, log int64) {
 	t.Helper()
 	fsys = vfs.NewMem()
 	opts := (&Options{FS: fsys}).withDefaults()
-	po := storeOptions(&opts, &storeLogger{log: slog.New(slog.DiscardHandler)}, true)
+	po := storeOptions(&opts, &storeLogger{}, true)
 	store, err := pebble.Open("store", po)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +84,7 @@ func TestTrimLog(t *testing.T) {
 		t.Errorf("a log that is too short: %v", err)
 	}
 	opts := (&Options{FS: fsys}).withDefaults()
-	store, err := pebble.Open("copy", storeOptions(&opts, &storeLogger{log: slog.New(slog.DiscardHandler)}, false))
+	store, err := pebble.Open("copy", storeOptions(&opts, &storeLogger{}, false))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,6 +153,14 @@ func (b *Batch) Commit(ctx context.Context) error {
 	}
 	defer b.db.guard.leave()
 	b.done = true
+	ctx, call := b.db.call(ctx, OpWrite, "")
+	n := b.Len()
+	err := b.commit(ctx)
+	b.db.counters.wrote(&call, n, err)
+	return err
+}
+
+func (b *Batch) commit(ctx context.Context) error {
 	if b.bulk != nil {
 		if err := b.bulk.commit(ctx, int64(b.bytes), nil, nil); !errors.Is(err, errNotBulk) {
 			return err
@@ -222,8 +230,8 @@ func (b *Batch) encode(ctx context.Context) error {
 
 // commitPledged commits the changes by themselves, after the pledge has been given.
 func (b *Batch) commitPledged(ctx context.Context) error {
-	return b.db.committer.submit(ctx, &request{exclusive: func(g *group) error {
-		r := &request{changes: b.changes}
+	r := &request{changes: b.changes}
+	err := b.db.committer.submit(ctx, &request{exclusive: func(g *group) error {
 		size, err := g.resolve(r)
 		if err == nil {
 			err = g.c.admit(writtenTwice*int64(size), false)
@@ -240,4 +248,8 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 		}
 		return nil
 	}})
+	if err == nil {
+		b.db.counters.changed(r)
+	}
+	return err
 }

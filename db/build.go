@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 
@@ -39,9 +40,6 @@ func (d *DB) buildIndexes(ctx context.Context) {
 // did.
 func (d *DB) buildOne(ctx context.Context) bool {
 	built, err := d.build(ctx, backgroundWorkers(), d.due)
-	if err != nil && ctx.Err() == nil {
-		d.opts.Logger.Error("index not built", "error", err)
-	}
 	return built && err == nil
 }
 
@@ -62,6 +60,10 @@ func (d *DB) build(ctx context.Context, workers int, choose func(*view, *codeSet
 			continue
 		}
 		b.Bare, b.Workers = b.Bare || !d.affords(v, set, b), workers
+		ctx, op := d.signals.beginInBackground(ctx, OpIndex, cv.Name)
+		done := set.event()
+		done.Level = slog.LevelDebug // it is done all the time
+		defer func() { op.end(err, done) }()
 		if err := recovered(func() error { return b.Run(ctx) }); err != nil {
 			return false, annotate(err, "index collection %q", cv.Name)
 		}

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -32,6 +33,10 @@ type builtSpace struct {
 	Revision uint32
 	Items    int // that have a code
 	Active   bool
+}
+
+func (b builtSpace) event() Event {
+	return Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items), Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
 }
 
 // build builds the space.

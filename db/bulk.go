@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -221,6 +222,27 @@ func (k *bulk) key(i int) string {
 // there already, say; nothing has happened then. bytes are about those of the items.
 func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
 	d := k.collection.db
+	ctx, op := d.signals.begin(ctx, OpBulkLoad, k.collection.name)
+	defer op.abandon()
+	err := k.load(ctx, bytes, pledge, func(stage string, done, total int) {
+		op.progress(stage, int64(done), int64(total))
+		if progress != nil {
+			progress(stage, done, total)
+		}
+	})
+	if errors.Is(err, errNotBulk) {
+		op.end(nil, Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
+		return err
+	}
+	op.end(err, Event{Items: int64(k.n), Bytes: bytes})
+	if err == nil {
+		d.counters.put.Add(uint64(k.n))
+	}
+	return err
+}
+
+func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
+	d := k.collection.db
 	if err := k.collection.loaded(ctx); err != nil {
 		return err
 	}
@@ -231,9 +253,7 @@ func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress
 	if err := k.encode(ctx, progress); err != nil {
 		return err
 	}
-	if progress != nil {
-		progress("storing", 0, 0)
-	}
+	progress("storing", 0, 0)
 	return d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
 		l := newBulkLoad(d, g.c, k, bytes)
 		if l == nil {

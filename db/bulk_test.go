@@ -541,7 +541,7 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 	longTest(t)
 	alone := 0
 	for k := 0; ; k++ {
-		if testing.Short() && k%11 != 0 {
+		if !*everyFault && k%5 != 0 {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -630,7 +630,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			t.Fatalf("loaded: %v, %d crashes", loaded, len(crashes))
 		}
 		for i, cr := range crashes {
-			if testing.Short() && i%7 != 0 {
+			if !*everyFault && i%5 != 0 && i < len(crashes)-2 {
 				continue
 			}
 			puts := 1
@@ -777,11 +777,11 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// longTest skips tests with many thousands of items in short runs, which the race
-// detector makes slow; make race runs them.
+// longTest skips in short runs, which are those with the race detector, what is slow with
+// it and runs few goroutines, or many items; make race runs it.
 func longTest(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("many items")
+		t.Skip("takes long")
 	}
 }

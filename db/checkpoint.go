@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -54,6 +55,15 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.stopping, func() { cancel(ErrClosed) })()
+	ctx, op := d.signals.begin(ctx, OpCheckpoint, opt.Collection)
+	defer op.abandon()
+	told := opt.Progress
+	opt.Progress = func(stage string, done, total int64) {
+		op.progress(stage, done, total)
+		if told != nil {
+			told(stage, done, total)
+		}
+	}
 	err := d.log.err()
 	if err == nil {
 		v := d.latest()
@@ -63,7 +73,9 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
 		err = ErrClosed
 	}
-	return annotate(d.fullDisk(err), "checkpoint %s", dir)
+	err = annotate(d.fullSomewhere(err), "checkpoint %s", dir)
+	op.end(err, Event{Attrs: []slog.Attr{slog.String("to", dir)}})
+	return err
 }
 
 // checkpoint writes the view, or what is there by now where that is everything.

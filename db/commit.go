@@ -34,6 +34,7 @@ type committer struct {
 	queue    chan *request
 	finished chan struct{}
 	publish  func(*view)
+	counters *counters // nil where nobody submits
 	last     int       // requests of the group before
 	hurry    time.Time // until when not to yield
 
@@ -73,6 +74,8 @@ func (c *committer) submit(ctx context.Context, r *request) error {
 		return err
 	}
 	r.done = make(chan struct{})
+	c.counters.waiting.Add(1)
+	defer c.counters.waiting.Add(-1)
 	select {
 	case c.queue <- r:
 	case <-ctx.Done():
@@ -113,6 +116,7 @@ func (c *committer) commitGroup(first *request) (next *request) {
 		}
 	}()
 
+	began := time.Now()
 	g := newGroup(c)
 	defer g.batch.Close()
 	bytes, applied := 0, 0
@@ -175,7 +179,9 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	g.sync = !c.noSync || first.exclusive != nil
 	if err := g.commit(); err != nil {
 		failAll(err)
+		return next
 	}
+	c.counters.committed(g, taken, began)
 	return next
 }
 

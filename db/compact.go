@@ -24,9 +24,18 @@ func (d *DB) Compact(ctx context.Context) error {
 		return ErrClosed
 	}
 	defer d.guard.leave()
+	ctx, op := d.signals.begin(ctx, OpCompact, "")
+	defer op.abandon()
+	err := d.compact(ctx)
+	op.end(err, Event{})
+	return err
+}
+
+func (d *DB) compact(ctx context.Context) error {
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
+	defer d.log.work.changed.Store(true)
 	if err := d.compactStore(ctx); err != nil {
 		if failed := d.log.err(); failed != nil {
 			return failed

@@ -287,13 +287,6 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	d := mustOpen(t, "db", &Options{FS: mem})
 	var cs []*Collection
-	for _, name := range []string{"one", "two"} {
-		c, err := d.CreateCollection(ctx, name, Schema{Bits: 16})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cs = append(cs, c)
-	}
 	states := map[string]int{} // how many commits lead to a portrait
 	note := func(n int) {
 		p, err := portrait(d)
@@ -302,7 +295,14 @@ func TestDamageToAKilledDatabase(t *testing.T) {
 		}
 		states[p] = n
 	}
-	note(0)
+	for i, name := range []string{"one", "two"} {
+		c, err := d.CreateCollection(ctx, name, Schema{Bits: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, c)
+		note(i - 1)
+	}
 	const commits = 30
 	for n := range commits {
 		b := d.NewBatch()

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -22,6 +24,8 @@ import (
 type DB struct {
 	dir       string
 	opts      Options
+	signals   *signals
+	counters  counters
 	lock      io.Closer
 	store     *pebble.DB
 	opened    uint64 // commit sequence then
@@ -45,6 +49,7 @@ type DB struct {
 	updates    chan struct{} // asks the updater to look; holds one
 	tables     backedUp
 	imports    openImports
+	staged     stagedFigures
 
 	identity identity
 	recovery Recovery
@@ -83,11 +88,23 @@ func Open(dir string, options *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dir: dir, opts: opts, lock: lock, log: newStoreLogger(opts.Logger), keys: newKeyCache(opts.KeyCacheBytes)}
+	opts.cache = pebble.NewCache(opts.CacheBytes)
+	opts.signals.about(dir)
+	d := &DB{
+		dir: dir, opts: opts, signals: opts.signals, lock: lock, log: newStoreLogger(opts.signals), keys: newKeyCache(opts.KeyCacheBytes),
+	}
+	d.counters.opened = time.Now()
 	d.reserve = newReserve(&opts, dir)
 	if err := d.open(exists); err != nil {
-		return nil, errors.Join(d.fullToOpen(err), lock.Close())
+		opts.cache.Unref()
+		err = errors.Join(d.fullToOpen(err), lock.Close())
+		d.signals.wait()
+		return nil, err
 	}
+	d.signals.happened(EventOpened, slog.LevelInfo, Event{
+		Items: d.items(), Duration: time.Since(d.counters.opened),
+		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.format), slog.Bool("read_only", opts.ReadOnly)},
+	})
 	return d, nil
 }
 
@@ -120,7 +137,7 @@ func (d *DB) open(exists bool) error {
 		return err
 	}
 	if err := d.start(store); err != nil {
-		return errors.Join(err, store.Close())
+		return errors.Join(err, d.keeper.drop(), store.Close())
 	}
 	return nil
 }
@@ -153,7 +170,7 @@ func (d *DB) start(store *pebble.DB) error {
 		return err
 	}
 	c := &committer{
-		store: store, log: d.log, admit: d.admit, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
+		store: store, log: d.log, counters: &d.counters, admit: d.admit, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{}, layers: newLayerCounts(),
 	}
@@ -175,13 +192,16 @@ func (d *DB) start(store *pebble.DB) error {
 				case err == nil:
 					set.loading, s.dirty = nil, true
 				case errors.Is(err, ErrCorrupt): // concerns whoever needs these codes
-					d.notLoaded(cv, set.loading, err)
+					_, op := d.signals.beginInBackground(context.Background(), OpLoad, cv.Name)
+					op.end(err, cv.spaces[i].sets[j].event())
+					notLoaded(set.loading, err)
 				default:
 					return err
 				}
 			}
 		}
 	}
+	d.log.work.figures.Store(figuresOf(store.Metrics()))
 	if err := d.takeStock(); err != nil {
 		return err
 	}
@@ -264,7 +284,25 @@ func (d *DB) Close() error {
 		}
 		d.keeper.close()
 	}
-	return annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
+	d.opts.cache.Unref()
+	err = annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
+	d.signals.happened(EventClosed, slog.LevelInfo, Event{Err: err})
+	d.signals.wait()
+	return err
+}
+
+// items returns how many there are in all collections.
+func (d *DB) items() (n int64) {
+	for _, cv := range d.current.Load().collections {
+		n += int64(cv.items)
+	}
+	return n
+}
+
+// changed tells of what a call has changed.
+func (d *DB) changed(ctx context.Context, name EventName, e Event) {
+	e.Name = name
+	d.signals.tell(ctx, e)
 }
 
 // read gives f the current view, and keeps it and the database open for as long
@@ -370,6 +408,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err != nil {
 		return nil, err
 	}
+	d.changed(ctx, EventCollectionCreated, Event{Collection: name})
 	return &Collection{db: d, id: desc.ID, name: name}, nil
 }
 

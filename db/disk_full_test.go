@@ -3,7 +3,6 @@ package db
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"syscall"
@@ -220,7 +219,7 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 // Room that cannot be set aside may be there nevertheless, and many file systems cannot set
 // any aside.
 func TestNothingComesOfRoomThatCannotBeSetAside(t *testing.T) {
-	log := newStoreLogger(slog.New(slog.DiscardHandler))
+	log := newStoreLogger(nil)
 	f, err := (&failFS{FS: vfs.NewMem(), log: log}).Create("000001.log", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)

@@ -39,9 +39,10 @@ func distancesOf(counts []int64) *Distances {
 type histogram []atomic.Int64
 
 func (h histogram) distances() *Distances {
-	counts := make([]int64, len(h))
+	var few [257]int64
+	counts := few[:0]
 	for d := range h {
-		counts[d] = h[d].Load()
+		counts = append(counts, h[d].Load())
 	}
 	return distancesOf(counts)
 }

@@ -30,6 +30,8 @@
 // codes, perceptual hashes or binarised embeddings, and are searched in the
 // same way.
 //
+// Package dbtest helps to test programs that embed a database.
+//
 // # Concurrency
 //
 // A DB and everything that it hands out, but for Batch, is safe for concurrent
@@ -58,6 +60,12 @@
 //
 // DB.Backup makes a backup of a database that is in use, and Restore a database of a
 // backup; see package backup.
+//
+// # What goes on
+//
+// Stats has figures about a database and what it has done, and costs little enough to be
+// called every second. Options.EventListener and Options.Logger hear of what happens: see
+// Event. Options.Tracer makes spans. docs/OPERATIONS.md says what to watch.
 //
 // # Copies
 //

@@ -55,6 +55,7 @@ func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uin
 		if md.Labelled > 0 {
 			md.Residual = &residuals[i]
 		}
+		md.MAP = mapByDefinition(t, m, i, mod.Name, cv, byRow, rows)
 		var distances []int
 		means := make([]float64, q)
 		for _, row := range rows {
@@ -116,6 +117,73 @@ func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uin
 		want.Modalities[mod.Name] = md
 	}
 	return want
+}
+
+// mapByDefinition is the mean average precision of labelled items in the half of them that
+// a query is not in, every place in a tie being as likely as any other.
+func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *collectionView, byRow map[uint32]*Item, rows []uint32) *float64 {
+	t.Helper()
+	q := m.Bits()
+	type labelledItem struct {
+		query, stored []byte
+		labels        []string
+	}
+	var halves [2][]labelledItem
+	n := 0
+	for _, row := range slices.Sorted(slices.Values(rows)) {
+		item := byRow[row]
+		h, z := codec.NewCode(q), make([]float64, q)
+		if item == nil || item.Vectors[name] == nil || !m.LabelCode(h, cv.labels.lookup(item.Labels)) {
+			continue
+		}
+		if err := m.NewEncoder().Project(z, at, item.Vectors[name]); err != nil {
+			t.Fatal(err)
+		}
+		if isZero(z) {
+			continue
+		}
+		code := codec.PackSigns(codec.NewCode(q), z)
+		halves[n%2] = append(halves[n%2], labelledItem{code.AppendBytes(nil, q), h.AppendBytes(nil, q), item.Labels})
+		n++
+	}
+	sum, queries := 0.0, 0
+	for half, items := range halves {
+		for _, x := range items {
+			var all, relevant [1025]float64 // by distance
+			count := 0.0
+			for _, o := range halves[1-half] {
+				d := hamming(x.query, o.stored)
+				all[d]++
+				if slices.ContainsFunc(o.labels, func(l string) bool { return slices.Contains(x.labels, l) }) {
+					relevant[d]++
+					count++
+				}
+			}
+			if count == 0 {
+				continue
+			}
+			precision, before, found := 0.0, 0.0, 0.0
+			for d, m := range all {
+				for place := 1.; place <= m; place++ {
+					// Something relevant is there with probability r/m; then as many of the
+					// others as are in front of it are, in the mean.
+					inFront := 0.0
+					if m > 1 {
+						inFront = (place - 1) * (relevant[d] - 1) / (m - 1)
+					}
+					precision += relevant[d] / m * (found + 1 + inFront) / (before + place)
+				}
+				before, found = before+m, found+relevant[d]
+			}
+			sum += precision / count
+			queries++
+		}
+	}
+	if queries < driftQueries {
+		return nil
+	}
+	mean := sum / float64(queries)
+	return &mean
 }
 
 // summaryOf sums up distances by sorting them.
@@ -283,6 +351,9 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 		if *was.Residual > .3 || *is.Residual > .4 || *new.Residual < 2**is.Residual {
 			t.Errorf("%s: residual %.3f of training, %.3f of items like these, %.3f of others", name, *was.Residual, *is.Residual, *new.Residual)
 		}
+		if *was.MAP < .9 || *is.MAP < .9 || *new.MAP > *is.MAP-.2 {
+			t.Errorf("%s: mAP %.3f of training, %.3f of items like these, %.3f of others", name, *was.MAP, *is.MAP, *new.MAP)
+		}
 		if new.Nearest.Mean < 2*is.Nearest.Mean || is.Far > 0 {
 			t.Errorf("%s: %+v of items like those of training, %+v of others", name, is, new)
 		}
@@ -311,7 +382,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 func TestDriftIsKeptAsJSON(t *testing.T) {
 	residual := .25
 	want := &Drift{Items: 3, Modalities: map[string]ModalityDrift{
-		"text":  {Items: 3, Labelled: 1, Residual: &residual, Nearest: &Distances{3, 2.5, 2, 3}, Balance: &Balance{BitBalance: 0, ConstantBits: 0}},
+		"text":  {Items: 3, Labelled: 1, Residual: &residual, MAP: &residual, Nearest: &Distances{3, 2.5, 2, 3}, Balance: &Balance{BitBalance: 0, ConstantBits: 0}},
 		"image": {Items: 1, Far: 1},
 	}}
 	b, err := json.Marshal(want)

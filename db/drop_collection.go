@@ -42,6 +42,8 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	for _, sp := range dropped.spaces {
 		d.learners.remove(learnerKey{dropped.ID, sp.ID})
 	}
+	d.imports.changed.Add(1)
+	d.changed(ctx, EventCollectionDropped, Event{Collection: name})
 	d.keys.clear() // of all collections: what is searched for comes back soon
 	return nil
 }

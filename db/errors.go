@@ -20,6 +20,7 @@ var (
 	ErrReadOnly    = errors.New("fddhdb: read-only")                 // a write to a snapshot, an index-only collection, or with Options.ReadOnly
 	ErrNoModel     = errors.New("fddhdb: collection is not trained") // codes are needed and there are none yet
 	ErrCorrupt     = errors.New("fddhdb: corruption found")          // stored bytes that no version of fddhdb writes
+	ErrStaged      = errors.New("fddhdb: staged items are damaged")  // what an import has staged; an ErrCorrupt too, though nothing that is stored is damaged
 	ErrFormat      = errors.New("fddhdb: unsupported format")        // written by a newer version
 	ErrInvalid     = errors.New("fddhdb: invalid argument")          // the caller can mend it; nothing was changed
 	ErrFull        = errors.New("fddhdb: number space used up")      // 2^32-1 rows, codes, spaces, labels or collections

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fddhdb/fddhdb/mih"
@@ -61,6 +62,8 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 		if res, err = s.first(ctx, q.K); err != nil {
 			return err
 		}
+		e.found = *s.how()
+		e.found.Substrings = slices.Clone(e.found.Substrings)
 		e.Distinct = s.set.codes
 		e.Predicted = s.predict(radius)
 		return nil
@@ -104,11 +107,11 @@ func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 
 // The methods below do nothing where nobody asks.
 
-func (e *Explain) index() *mih.Explain {
-	if e == nil {
-		return nil
+func (e *Explain) now() (t time.Time) {
+	if e != nil {
+		t = time.Now()
 	}
-	return &e.found
+	return t
 }
 
 func (e *Explain) searched(start time.Time) {

@@ -88,9 +88,9 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 // it is opened.
 func (x *extract) storeOf(path string, tables []string) error {
 	opts := x.d.opts
-	opts.CacheBytes = 1 << 20
+	opts.CacheBytes, opts.cache = 1<<20, nil // what is made here must not displace what is read there
 	for _, isNew := range []bool{true, false} {
-		log := newStoreLogger(opts.Logger)
+		log := newStoreLogger(opts.signals)
 		store, err := openStore(path, &opts, log, isNew)
 		if err == nil {
 			if !isNew {

@@ -177,6 +177,7 @@ func verifyGolden(t testing.TB, what string, fsys vfs.FS) {
 // A database that a released version wrote and did not close is read, written and upgraded
 // by this one.
 func TestGolden(t *testing.T) {
+	longTest(t)
 	for format, archive := range goldens(t) {
 		t.Run(fmt.Sprint("format ", format), func(t *testing.T) {
 			mem := vfs.NewMem()
@@ -273,6 +274,7 @@ func oldest(t *testing.T, mem *vfs.MemFS) (want string) {
 // Whichever change to the file system fails during an upgrade, the database is of the one
 // format or of the other, with all that was in it, and the next upgrade goes on.
 func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
+	longTest(t)
 	want := oldest(t, vfs.NewMem())
 	for k := 0; ; k++ {
 		if testing.Short() && k%9 != 5 && k < 80 {

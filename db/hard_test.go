@@ -58,6 +58,7 @@ func TestMoreLabelsThanBits(t *testing.T) {
 // TestHardCollections: what is hard about items neither fails nor gives anything
 // that is not a number, and every item has a code.
 func TestHardCollections(t *testing.T) {
+	longTest(t)
 	each := func(items []*Item, modality string, f func(i int, x []float32)) {
 		for i, it := range items {
 			if x := it.Vectors[modality]; x != nil {

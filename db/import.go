@@ -2,12 +2,8 @@ package db
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -69,6 +65,7 @@ type Import struct {
 	arena   keyArena // of keys
 	plain   checked  // scratch
 	pledged bool     // it has been committed, by an earlier process
+	done    pledged  // what that was, then
 	err     error    // of writing, after which nothing can be put
 
 	// Of its user alone: the database may close it meanwhile.
@@ -88,7 +85,7 @@ type Import struct {
 //
 // An import of the same source that goes on already gives ErrBusy, too little space on disk
 // ErrDiskFull, and where damage leaves it open whether the import was committed it is
-// ErrCorrupt, unless Restart is set.
+// ErrStaged, unless Restart is set.
 func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import, error) {
 	if err := c.changeable(); err != nil {
 		return nil, err
@@ -120,111 +117,8 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		d.imports.leave(im.name)
 		return nil, annotate(d.fullDisk(err), "import into collection %q", c.name)
 	}
+	d.imports.changed.Add(1) // whoever has looked since it was taken may not have seen its folder
 	return im, nil
-}
-
-// open makes the folder, or reads what is there.
-func (im *Import) open(ctx context.Context, head importHeader) (err error) {
-	d := im.c.db
-	fsys, dir := d.opts.FS, d.importDir(im.name)
-	found, err := readImportHeader(fsys, dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = removeImport(fsys, dir)
-	case err == nil && (found != head || im.opt.Restart):
-		err = removeImport(fsys, dir)
-	}
-	if err != nil {
-		return err
-	}
-	if found != head || im.opt.Restart {
-		if err := d.admit(2*im.opt.Bytes, false); err != nil {
-			return err
-		}
-		if err := makeDir(fsys, dir); err != nil {
-			return err
-		}
-		if err := head.write(fsys, dir); err != nil {
-			return err
-		}
-	}
-	if _, im.pledged, err = readPledge(fsys, dir); err != nil {
-		return err
-	}
-	if err := im.resume(ctx); err != nil {
-		return err
-	}
-	if left := im.opt.Bytes - int64(im.spool.bytes); !im.pledged && found == head {
-		return d.admit(im.opt.Bytes+max(left, 0), false)
-	}
-	return nil
-}
-
-// resume reads what has been staged.
-func (im *Import) resume(ctx context.Context) error {
-	d := im.c.db
-	im.k = newBulk(im.c)
-	var cv *collectionView
-	err := im.c.read(func(_ *view, v *collectionView) error {
-		cv = v
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	im.spool = &spool{
-		fs: d.opts.FS, dir: d.importDir(im.name),
-		descriptor: cv.descriptor, labels: im.k.labels,
-	}
-	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.descriptor, h, parts) })
-	im.named = im.k.labels.count()
-	im.rows, im.bytes = im.spool.rows, im.spool.bytes
-	return err
-}
-
-// take adds the items of a chunk that is read to the columns. An error leaves them as they
-// were.
-func (im *Import) take(desc *descriptor, h *chunkHeader, parts *[chunkParts][]byte) error {
-	bits := 0
-	if desc.codesOnly() {
-		bits = desc.Bits
-	}
-	if len(parts[chunkCodes]) != int(h.items)*codec.Bytes(bits) {
-		return fmt.Errorf("%w: codes of a chunk", codec.ErrCorrupt)
-	}
-	// First everything is looked at.
-	none := func([]byte) {}
-	var names []string
-	err := h.eachLabel(parts[chunkLabels], func(name string) { names = append(names, name) })
-	if err == nil {
-		err = h.eachKey(parts[chunkKeys], len(desc.Modalities), none, func(int, int) {})
-	}
-	if err == nil {
-		err = h.eachSkip(parts[chunkSkips], func(uint64, string) {})
-	}
-	if err != nil {
-		return err
-	}
-	k, first, i := im.k, im.k.n, 0
-	var code codec.Code
-	if bits > 0 {
-		code = codec.NewCode(bits)
-	}
-	k.register(names)
-	return errors.Join(
-		h.eachKey(parts[chunkKeys], len(desc.Modalities), func(key []byte) {
-			if bits > 0 {
-				n := codec.Bytes(bits)
-				code.SetBytes(parts[chunkCodes][i*n : (i+1)*n])
-			}
-			k.add(im.arena.add(string(key)), code)
-			i++
-		}, func(i, t int) { k.has(t, first+i) }),
-		h.eachSkip(parts[chunkSkips], func(row uint64, why string) {
-			if im.opt.Skipped != nil {
-				im.opt.Skipped(int(h.rows+row), why)
-			}
-		}))
 }
 
 // Rows returns how many rows have been put or skipped, those before an interruption
@@ -232,7 +126,12 @@ func (im *Import) take(desc *descriptor, h *chunkHeader, parts *[chunkParts][]by
 func (im *Import) Rows() int { return int(im.rows) }
 
 // Items returns how many items have been put, those before an interruption included.
-func (im *Import) Items() int { return im.k.n }
+func (im *Import) Items() int {
+	if im.pledged {
+		return max(im.k.n, int(im.done.items))
+	}
+	return im.k.n
+}
 
 // Bytes estimates what the items take, as Batch.Bytes does.
 func (im *Import) Bytes() int64 { return int64(im.bytes) }
@@ -377,150 +276,6 @@ func (im *Import) flush() {
 	im.w.chunks <- c
 }
 
-// Commit stores the items that have been put, in one commit, as Batch.Commit does where
-// all are new, and as it would item by item otherwise: then they may take MaxBatchBytes, or
-// see ImportOptions.InParts. When it returns nil everything is durable and visible, and
-// what was staged is gone. With another error than ErrFailed nothing is visible, what is
-// staged stays, and Commit can be called again.
-//
-// Where an earlier process was interrupted after it had committed the import, Rows and
-// Items are those of all of it, and Commit only says so: nothing is stored twice.
-func (im *Import) Commit(ctx context.Context) error {
-	if err := im.usable(); err != nil {
-		return err
-	}
-	d := im.c.db
-	if !d.guard.enter() {
-		return ErrClosed
-	}
-	defer d.guard.leave()
-	if err := d.log.err(); err != nil {
-		return err
-	}
-	if !im.pledged {
-		err := im.settle()
-		if err == nil {
-			err = im.commit(ctx)
-		}
-		if err != nil {
-			return annotate(d.fullDisk(err), "import into collection %q", im.c.name)
-		}
-		im.pledged = true
-	}
-	im.ended = true
-	im.shut()
-	d.imports.leave(im.name)
-	if err := removeImport(d.opts.FS, d.importDir(im.name)); err != nil {
-		d.opts.Logger.Warn("what was staged is not removed", "folder", d.importDir(im.name), "error", err)
-	}
-	return nil
-}
-
-// settle makes what has been put durable, and lets it be read.
-func (im *Import) settle() error {
-	if im.err != nil {
-		return im.err
-	}
-	if im.w == nil {
-		return nil
-	}
-	im.flush()
-	if im.err = im.w.sync(); im.err != nil {
-		return im.err
-	}
-	for _, ref := range im.w.written() {
-		im.spool.chunks = append(im.spool.chunks, ref)
-		im.spool.extras = im.spool.extras || ref.lens[chunkRecords]+ref.lens[chunkVectors] > 0
-	}
-	return nil
-}
-
-func (im *Import) commit(ctx context.Context) error {
-	d, k := im.c.db, im.k
-	pledge := &pledge{d.opts.FS, im.spool.dir}
-	err := im.c.read(func(_ *view, cv *collectionView) error {
-		im.spool.descriptor = cv.descriptor // what it may have grown by is in later items
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if k.n > 0 {
-		k.staged = nil
-		if im.spool.extras {
-			k.staged = im.spool
-		}
-		temps := 0
-		k.temp = func() (*tempFile, error) {
-			temps++
-			return newTempFile(d.opts.FS, d.opts.FS.PathJoin(im.spool.dir, fmt.Sprintf("%d.projections", temps)))
-		}
-		err := k.commit(ctx, im.Bytes(), pledge, im.opt.Progress)
-		if !errors.Is(err, errNotBulk) {
-			return err
-		}
-	}
-	return im.oneByOne(ctx, pledge)
-}
-
-// partBytes is about how much is stored in one of several commits.
-const partBytes = 64 << 20
-
-// oneByOne stores the items as a batch does that is no bulk load.
-func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
-	most := im.oneCommit
-	inParts := im.Bytes() > most
-	if inParts {
-		if !im.opt.InParts {
-			return invalid("%d bytes of items of which some replace others, or have the same key: at most %d bytes of such can be stored in one commit: split them, or import only new items",
-				im.Bytes(), most)
-		}
-		most = min(most, partBytes)
-	}
-	b := im.c.db.NewBatch()
-	b.single = true
-	if names := im.k.labels.all(); len(names) > 0 {
-		if err := b.RegisterLabels(im.c, names); err != nil {
-			return err
-		}
-	}
-	k := im.k
-	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *checked) error {
-		if inParts && int64(b.bytes) >= most {
-			if err := b.Commit(ctx); err != nil {
-				return err
-			}
-			b = im.c.db.NewBatch()
-			b.single = true
-			if im.opt.Progress != nil {
-				im.opt.Progress("storing", i, k.n)
-			}
-		}
-		own := it.clone()
-		k.keyAndCode(i, own)
-		b.changes = append(b.changes, &change{collection: im.c.id, kind: putItem, item: own})
-		b.bytes += own.bytes()
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	b.pledge = pledge
-	return b.Commit(ctx)
-}
-
-// clone returns a copy that shares nothing that may change.
-func (it *checked) clone() *checked {
-	own := *it
-	own.vectors = slices.Clone(it.vectors)
-	for t, x := range own.vectors {
-		own.vectors[t] = cloneVector(x)
-	}
-	own.code, own.payload = slices.Clone(it.code), slices.Clone(it.payload)
-	own.labels, own.fields = slices.Clone(it.labels), slices.Clone(it.fields)
-	return &own
-}
-
 // Close ends the import, and keeps what it has staged for another of the same source to go
 // on with. After Commit or Discard it does nothing. A database that is closed first does
 // this, and gives ErrClosed from then on.
@@ -574,69 +329,4 @@ func (im *Import) shut() {
 		im.w = nil
 	}
 	im.spool.close()
-}
-
-// A keyArena keeps keys side by side, and nothing of what they were cut from.
-type keyArena struct{ room strings.Builder }
-
-// add returns a copy of a key.
-func (a *keyArena) add(key string) string {
-	if key == "" {
-		return ""
-	}
-	if a.room.Cap()-a.room.Len() < len(key) {
-		a.room = strings.Builder{}
-		a.room.Grow(1 << 16)
-	}
-	from := a.room.Len()
-	a.room.WriteString(key)
-	return a.room.String()[from:]
-}
-
-// openImports are the imports of a database that go on, by the names of their folders.
-type openImports struct {
-	mu  sync.Mutex
-	all map[string]*Import
-}
-
-// take notes that somebody works with a folder, unless somebody does already.
-func (o *openImports) take(name string, im *Import) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, ok := o.all[name]; ok {
-		return false
-	}
-	if o.all == nil {
-		o.all = map[string]*Import{}
-	}
-	o.all[name] = im
-	return true
-}
-
-func (o *openImports) leave(name string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.all, name)
-}
-
-func (o *openImports) has(name string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	_, ok := o.all[name]
-	return ok
-}
-
-// closeImports closes the imports that go on when the database is closed.
-func (d *DB) closeImports() error {
-	d.imports.mu.Lock()
-	var open []*Import
-	for _, im := range d.imports.all {
-		open = append(open, im)
-	}
-	d.imports.mu.Unlock()
-	var err error
-	for _, im := range open {
-		err = errors.Join(err, im.close())
-	}
-	return err
 }

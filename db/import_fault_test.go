@@ -313,7 +313,7 @@ func TestDamageBeforeACommit(t *testing.T) {
 	dir := im.spool.dir
 	ref := im.spool.chunks[3]
 	flip(t, mem, ref.file.path, ref.at+ref.offset(chunkRecords)+5)
-	if err := im.Commit(ctx); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
+	if err := im.Commit(ctx); !errors.Is(err, ErrStaged) || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
 		t.Fatal(err)
 	}
 	if n := len(allItems(t, c)); n != 0 {
@@ -322,12 +322,12 @@ func TestDamageBeforeACommit(t *testing.T) {
 	if err := im.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pledge{mem, dir}
+	p := &pledge{fs: mem, dir: dir}
 	if err := p.give(&committer{sequence: 1 << 40, log: d.log}); err != nil {
 		t.Fatal(err)
 	}
 	flip(t, mem, dir+"/"+importPledge, 3)
-	if err := importOnce(c, items); !errors.Is(err, ErrCorrupt) {
+	if err := importOnce(c, items); !errors.Is(err, ErrStaged) {
 		t.Fatal(err)
 	}
 	im = mustImport(t, c, ImportOptions{Restart: true})

@@ -3,12 +3,10 @@ package db
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"slices"
@@ -34,7 +32,7 @@ const (
 
 // importVersion is that of the files of a staged import. Those of another version are
 // staged anew.
-const importVersion = 1
+const importVersion = 2
 
 // keptImports is how long what an interrupted import has staged is kept for it to go on.
 const keptImports = 7 * 24 * time.Hour
@@ -80,59 +78,6 @@ func readSmall(fsys vfs.FS, path string, most int64) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// A pledge says, from before an import is committed until it is forgotten, which commit of
-// the database it is. So an import whose process ended around its commit is known to be
-// done, or not: there is such a commit then, or there is none. What opens the database
-// takes back the pledge of a commit that has not come about, before there can be another
-// of that number.
-type pledge struct {
-	fs  vfs.FS
-	dir string
-}
-
-const pledgeBytes = 12
-
-// give writes the pledge for the next commit, durably.
-func (p *pledge) give(c *committer) error {
-	if p == nil {
-		return nil
-	}
-	b := binary.LittleEndian.AppendUint64(nil, c.sequence+1)
-	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	err := replaceFile(p.fs, p.dir, importPledge, b)
-	if err != nil {
-		p.takeBack(c)
-	}
-	return err
-}
-
-// takeBack removes it. Where that fails so does the database: a later commit would be
-// taken for this one.
-func (p *pledge) takeBack(c *committer) {
-	if p == nil {
-		return
-	}
-	if err := removeFile(p.fs, p.dir, importPledge); err != nil {
-		c.log.fail(err)
-	}
-}
-
-// readPledge returns the commit that a pledge is for; given is false where there is none.
-func readPledge(fsys vfs.FS, dir string) (sequence uint64, given bool, err error) {
-	path := fsys.PathJoin(dir, importPledge)
-	b, err := readSmall(fsys, path, pledgeBytes+1)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, err
-	}
-	if len(b) != pledgeBytes || binary.LittleEndian.Uint32(b[8:]) != crc32.Checksum(b[:8], castagnoli) {
-		return 0, true, corrupt(errors.New("it has another sum"), "%s, which says whether an import has been committed: look whether its items are there, and discard it", path)
-	}
-	return binary.LittleEndian.Uint64(b), true, nil
-}
-
 // removeFile removes a file durably, if there is one.
 func removeFile(fsys vfs.FS, dir, name string) error {
 	if err := fsys.Remove(fsys.PathJoin(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -158,34 +103,6 @@ func removeImport(fsys vfs.FS, dir string) error {
 	return errors.Join(syncDir(fsys, fsys.PathDir(dir)), fsys.RemoveAll(gone))
 }
 
-// settleImports takes back the pledges of commits that have not come about.
-func (d *DB) settleImports() error {
-	names, err := d.importNames()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		dir := d.importDir(name)
-		if strings.HasSuffix(name, importGone) {
-			if err := d.opts.FS.RemoveAll(dir); err != nil { // another time: nobody reads it
-				d.opts.Logger.Warn("what was staged is not removed", "folder", dir, "error", err)
-			}
-			continue
-		}
-		sequence, given, err := readPledge(d.opts.FS, dir)
-		if errors.Is(err, ErrCorrupt) {
-			continue // whoever goes on with the import hears of it
-		}
-		if err == nil && given && sequence > d.identity.sequence {
-			err = removeFile(d.opts.FS, dir, importPledge)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (d *DB) importDir(name string) string {
 	return d.opts.FS.PathJoin(d.dir, importsName, name)
 }
@@ -200,7 +117,7 @@ func (d *DB) importNames() ([]string, error) {
 	return names, err
 }
 
-// A StagedImport is what an import has staged that is not committed: it goes on, or was
+// A StagedImport is what an import has staged and not removed: it goes on, or was
 // interrupted.
 type StagedImport struct {
 	Collection string    `json:"collection"` // "" where that is gone
@@ -208,12 +125,13 @@ type StagedImport struct {
 	Bytes      int64     `json:"bytes"`      // on disk
 	Touched    time.Time `json:"touched"`    // when something of it was last written
 	Open       bool      `json:"open"`       // it goes on, in this process
+	Committed  bool      `json:"committed"`  // its process ended when all was stored: see Import.Commit
 
 	name string
 }
 
-// StagedImports returns the imports that have staged items and are not committed. It looks
-// at the folder of the database only.
+// StagedImports returns the imports that have something staged. It looks at the folder of
+// the database only.
 func (d *DB) StagedImports() ([]StagedImport, error) {
 	var all []StagedImport
 	err := d.read(func(v *view) (err error) {
@@ -240,6 +158,12 @@ func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
 			return nil, err
 		}
 		im := StagedImport{Source: h.Source, Open: d.imports.has(name), name: name}
+		if !im.Open {
+			_, im.Committed, err = readPledge(fsys, dir)
+			if err != nil && !errors.Is(err, ErrCorrupt) {
+				return nil, err
+			}
+		}
 		if cv := v.collections[h.Collection]; cv != nil {
 			im.Collection = cv.Name
 		}
@@ -262,7 +186,8 @@ func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
 
 // RemoveStagedImports removes what imports have staged, but for those that go on in this
 // process, and returns what it has removed. The imports begin anew then. What is young is
-// kept: what something has been written of after a time.
+// kept: what something has been written of after a time. Of imports that are committed it
+// is remembered for a week that they are, so that going on with one stores nothing twice.
 func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]StagedImport, error) {
 	if err := d.writable(); err != nil {
 		return nil, err
@@ -275,7 +200,13 @@ func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]Stage
 				err = ctx.Err()
 			}
 			if err == nil && (im.Collection == "" || im.Touched.Before(before)) && d.imports.take(im.name, nil) {
-				if err = removeImport(d.opts.FS, d.importDir(im.name)); err == nil {
+				did := true
+				if im.Committed && im.Collection != "" && time.Since(im.Touched) < keptImports {
+					did, err = d.removeItems(im.name)
+				} else {
+					err = removeImport(d.opts.FS, d.importDir(im.name))
+				}
+				if did && err == nil {
 					removed = append(removed, im)
 				}
 				d.imports.leave(im.name)
@@ -284,4 +215,16 @@ func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]Stage
 		return annotate(err, "remove staged imports of %s", d.dir)
 	})
 	return removed, err
+}
+
+// removeItems removes the items of an import that is committed, and leaves that it is.
+func (d *DB) removeItems(name string) (any bool, err error) {
+	fsys, dir := d.opts.FS, d.importDir(name)
+	names, err := fsys.List(dir)
+	for _, name := range names {
+		if err == nil && name != importHead && name != importPledge {
+			any, err = true, fsys.Remove(fsys.PathJoin(dir, name))
+		}
+	}
+	return any, err
 }

@@ -235,10 +235,17 @@ func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, ite
 // unreadable says what to do where staged items cannot be read.
 func (s *spool) unreadable(err error) error {
 	if errors.Is(err, codec.ErrCorrupt) {
-		return corrupt(err, "staged items in %s, which are not stored: begin the import again, which stages the damaged ones anew", s.dir)
+		return &stagedDamage{CorruptionError{s.dir + ": nothing of it is stored: begin the import again, which stages the damaged ones anew", err}}
 	}
 	return fmt.Errorf("fddhdb: read staged items: %w", err)
 }
+
+// A stagedDamage is an ErrStaged.
+type stagedDamage struct{ CorruptionError }
+
+func (e *stagedDamage) Error() string { return fmt.Sprintf("%v: %s: %v", ErrStaged, e.What, e.Err) }
+
+func (e *stagedDamage) Is(target error) bool { return target == ErrStaged || target == ErrCorrupt }
 
 // A spoolWriter writes chunks to a new file of a spool, in a goroutine of its own.
 type spoolWriter struct {

@@ -308,6 +308,52 @@ func TestStagedImports(t *testing.T) {
 	}
 }
 
+// An import whose process ended right after its commit is not stored twice, also where what
+// it had staged has been removed.
+func TestCommittedImportIsRemembered(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		w := newWorld(t, pairsSchema, true)
+		items := pairs(40, synth.Config{})
+		for _, it := range items {
+			it.Key = ""
+		}
+		im := mustImport(t, w.c, ImportOptions{})
+		mustStage(t, im, items)
+		if err := im.Skip("bad"); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(im.settle(), im.commit(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		w.reopen()
+		if staged, err := w.d.StagedImports(); err != nil || len(staged) != 1 || !staged[0].Committed {
+			t.Fatalf("%+v, %v", staged, err)
+		}
+		for left := 1; !kept && left >= 0; left-- {
+			if removed, err := w.d.RemoveStagedImports(ctx, time.Now().Add(time.Hour)); err != nil || len(removed) != left {
+				t.Fatalf("removed %+v, %v", removed, err)
+			}
+		}
+		w.reopen()
+		im = mustImport(t, w.c, ImportOptions{})
+		if im.Rows() != 41 || im.Items() != 40 {
+			t.Errorf("goes on at row %d, item %d", im.Rows(), im.Items())
+		}
+		if err := im.Put(items[0]); !errors.Is(err, ErrInvalid) {
+			t.Errorf("put into what is committed: %v", err)
+		}
+		if err := im.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(allItems(t, w.c)); n != 40 {
+			t.Errorf("%d items", n)
+		}
+		if names := stagedFolders(t, w.fs); len(names) > 0 {
+			t.Errorf("%v is left", names)
+		}
+	}
+}
+
 func TestImportRefuses(t *testing.T) {
 	w := newWorld(t, Schema{Bits: 16}, true)
 	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", maxSourceBytes+1), "noise": "\xff"} {

@@ -300,6 +300,7 @@ func mustRecord(t testing.TB, labels []uint32) []byte {
 // Rows that wait for another code, as a label of theirs has just got a direction, keep the
 // one that they have: nothing in the background gives them another.
 func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
+	longTest(t)
 	var log strings.Builder
 	fsys := vfs.NewMem()
 	d, items := openForCheckpoints(t, fsys)
@@ -313,7 +314,7 @@ func TestIndexOnlyWhileLabelsGrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := sayings(t, c, items, false)
-	is := indexOnlyOf(t, d, &Options{FS: fsys, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	is := indexOnlyOf(t, d, &Options{FS: fsys, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	only := mustCollection(t, is, "main")
 	spaces, err := only.Spaces(ctx)
 	if err != nil || spaces[0].Recode != 20 {

@@ -16,7 +16,7 @@ import (
 type keeper struct {
 	fs      vfs.FS
 	dir     string
-	log     *slog.Logger
+	signals *signals
 	wake    chan struct{} // holds one
 	durable atomic.Uint64 // the last commit that is
 
@@ -36,8 +36,8 @@ const (
 
 // newKeeper returns a keeper of the side file, which says what side does and is to say what
 // next does; with remake it is made.
-func newKeeper(fsys vfs.FS, dir string, log *slog.Logger, side, next commitsRecord, remake bool) *keeper {
-	k := &keeper{fs: fsys, dir: dir, log: log, wake: make(chan struct{}, 1), record: next}
+func newKeeper(fsys vfs.FS, dir string, signals *signals, side, next commitsRecord, remake bool) *keeper {
+	k := &keeper{fs: fsys, dir: dir, signals: signals, wake: make(chan struct{}, 1), record: next}
 	k.durable.Store(next.sequence)
 	k.kept.Store(next.sequence)
 	k.mu.Lock()
@@ -132,7 +132,7 @@ func (k *keeper) write(next commitsRecord) (err error) {
 // file is that it could tell of a loss.
 func (k *keeper) report(err error) {
 	if err != nil && !k.failed {
-		k.log.Warn("side file not written: losses of the latest commits would not be noticed", "file", commitsName, "error", err)
+		k.signals.happened(EventCommitsUnkept, slog.LevelWarn, Event{Err: err, Attrs: []slog.Attr{slog.String("file", commitsName)}})
 	}
 	k.failed = err != nil
 }
@@ -157,6 +157,14 @@ func (k *keeper) forget() ([]Loss, error) {
 		return nil, annotate(err, "write %s in %s", commitsName, k.dir)
 	}
 	return gone, nil
+}
+
+// drop closes the file as it is.
+func (k *keeper) drop() error {
+	if k == nil || k.file == nil {
+		return nil
+	}
+	return k.file.Close()
 }
 
 // close brings the file up to date and closes it.

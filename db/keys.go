@@ -17,8 +17,9 @@ import (
 // which the row has an item; a block that lacks a row is read again. The zero
 // value is not ready. Safe for concurrent use.
 type keyCache struct {
-	limit int64
-	size  atomic.Int64
+	limit  int64
+	size   atomic.Int64
+	misses atomic.Uint64 // blocks that were read
 
 	mu          sync.RWMutex
 	collections map[uint32]*cachedKeys
@@ -74,6 +75,7 @@ func (c *keyCache) get(r pebble.Reader, collection, row uint32) (string, error) 
 			}
 		}
 	}
+	c.misses.Add(1)
 	b, err := readKeys(r, collection, block)
 	if err != nil {
 		return "", err

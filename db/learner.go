@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -334,7 +335,7 @@ func (d *DB) checkpointAll() {
 			}})
 		})
 		if err != nil && d.log.err() == nil {
-			d.opts.Logger.Error("statistics not stored", "space", key.space, "error", err)
+			d.signals.happened(EventStatisticsUnkept, slog.LevelError, Event{Space: key.space, Err: err})
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -89,14 +90,15 @@ func (d *DB) load(ctx context.Context, v *view) {
 		case <-start.Done():
 		case <-set.loading.wanted:
 		}
+		octx, op := d.signals.beginInBackground(ctx, OpLoad, cv.Name)
 		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.space.Bits, set.codes))
 		var w *mih.Writer
 		err := recovered(func() (err error) {
-			w, err = loadTable(ctx, v.snap, cv, set, bare)
+			w, err = loadTable(octx, v.snap, cv, set, bare)
 			return err
 		})
 		if err == nil {
-			err = d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
+			err = d.committer.submit(octx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
 				// Its collection may have been dropped.
 				if s := g.c.states[cv.ID]; s != nil && s.holds(set.set) {
 					set.set.table, s.dirty = w, true
@@ -104,6 +106,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 				return nil
 			}})
 		}
+		op.end(err, set.event())
 		switch {
 		case err == nil:
 			close(set.loading.done)
@@ -111,14 +114,18 @@ func (d *DB) load(ctx context.Context, v *view) {
 			set.loading.err = ErrClosed
 			close(set.loading.done)
 		default:
-			d.notLoaded(cv, set.loading, err)
+			notLoaded(set.loading, err)
 		}
 	}
 }
 
+// event returns what events say of the codes of a set.
+func (v *codeSetView) event() Event {
+	return Event{Space: v.space.ID, Items: int64(v.coded), Attrs: []slog.Attr{slog.Int("codes", v.codes)}}
+}
+
 // notLoaded tells those who need codes why they cannot have them.
-func (d *DB) notLoaded(cv *collectionView, l *loading, err error) {
-	d.opts.Logger.Error("codes not loaded", "collection", cv.Name, "error", err)
+func notLoaded(l *loading, err error) {
 	l.err = err
 	close(l.done)
 }

@@ -12,6 +12,7 @@ import (
 // collection, on all cores. Queries that need a scan by distance share it. The first error
 // ends it and says which query it is about.
 func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
+	ctx, call := c.db.call(ctx, OpSearchAll, c.name)
 	results := make([]*Result, len(queries))
 	err := c.read(func(v *view, cv *collectionView) error {
 		// A group of queries is one piece of work: enough of them to share
@@ -23,6 +24,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 			return c.searchGroup(ctx, v, cv, queries[from:to], results[from:to], from)
 		})
 	})
+	c.db.counters.searchedAll(&call, results, err)
 	if err != nil {
 		return nil, err
 	}

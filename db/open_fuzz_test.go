@@ -3,7 +3,6 @@ package db
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"log/slog"
 	"runtime/metrics"
 	"slices"
 	"strconv"
@@ -83,7 +82,7 @@ func (s *stranger) lie(r record, how byte, at int, x byte) record {
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
 	opts := (&Options{FS: mem}).withDefaults()
-	store, err := openStore(mem.PathJoin(s.dir, storeName), &opts, newStoreLogger(slog.New(slog.DiscardHandler)), false)
+	store, err := openStore(mem.PathJoin(s.dir, storeName), &opts, newStoreLogger(nil), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,6 +204,9 @@ func FuzzOpen(f *testing.F) {
 		kind := r.key[0]
 		if how := 3 * byte(i); !seen[kind] { // a lie of each kind
 			seen[kind] = true
+			if testing.Short() && len(seen)%4 != 1 {
+				continue
+			}
 			f.Add([]byte{byte(i), byte(i >> 8), how, 3, 0, how + 3})
 			if !testing.Short() {
 				f.Add([]byte{byte(i), byte(i >> 8), 2, 1, 0, byte(i)})

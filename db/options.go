@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -58,11 +59,20 @@ type Options struct {
 	// for none. File systems that cannot tell what is free are not looked at.
 	ReserveBytes int64
 
-	// Logger hears of what goes on in the background; nothing by default.
+	// Logger gets the events of the database; see Event. Nothing by default.
 	Logger *slog.Logger
+
+	// EventListener, if not nil, hears of them as well.
+	EventListener EventListener
+
+	// Tracer, if not nil, makes spans of what the database does.
+	Tracer Tracer
 
 	// FS is the file system; that of the operating system by default.
 	FS vfs.FS
+
+	signals *signals
+	cache   *pebble.Cache // of an open database; nil: the store makes one
 }
 
 func (o *Options) withDefaults() Options {
@@ -84,6 +94,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if out.FS == nil {
 		out.FS = vfs.Default
+	}
+	if out.signals == nil {
+		out.signals = newSignals(&out)
 	}
 	return out
 }

@@ -14,6 +14,13 @@ type pin struct {
 type pins struct {
 	mu   sync.Mutex
 	head *pin
+	n    int
+}
+
+func (l *pins) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n
 }
 
 // pin takes over a reference to a view.
@@ -25,6 +32,7 @@ func (d *DB) pin(v *view) *pin {
 		p.next.prev = p
 	}
 	d.pins.head = p
+	d.pins.n++
 	return p
 }
 
@@ -36,6 +44,7 @@ func (p *pin) release() bool {
 	v := p.v
 	if v != nil {
 		p.v = nil
+		l.n--
 		if p.prev != nil {
 			p.prev.next = p.next
 		} else {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -172,7 +172,9 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	if q.K == 0 {
 		q.K = defaultK
 	}
+	ctx, call := c.db.call(ctx, OpSearch, c.name)
 	var res *Result
+	hits, plan := 0, PlanAuto
 	err := c.read(func(v *view, cv *collectionView) error {
 		s, err := c.newSearcher(ctx, v, cv, &q)
 		if err != nil {
@@ -184,9 +186,11 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		}
 		if res, err = s.first(ctx, q.K); err == nil {
 			s.observe(res)
+			hits, plan = len(res.Hits), s.how().Plan
 		}
 		return err
 	})
+	c.db.counters.searched(&call, OpSearch, plan, hits, err)
 	return res, err
 }
 
@@ -198,13 +202,16 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	if radius < 0 {
 		return nil, invalid("radius %d: 0 or more bits are possible", radius)
 	}
+	ctx, call := c.db.call(ctx, OpSearchRadius, c.name)
 	var r *Runs
+	total, plan := 0, PlanAuto
 	err := c.read(func(v *view, cv *collectionView) error {
 		s, err := c.newSearcher(ctx, v, cv, &q)
 		if err != nil {
 			return err
 		}
 		err = s.within(ctx, radius)
+		total, plan = s.total, s.how().Plan
 		s.close()
 		if err != nil {
 			return err
@@ -213,6 +220,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 		r = &Runs{s: s, pin: c.db.pin(v)}
 		return nil
 	})
+	c.db.counters.searched(&call, OpSearchRadius, plan, total, err)
 	return r, err
 }
 
@@ -221,7 +229,8 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 	if radius < 0 {
 		return 0, invalid("radius %d: 0 or more bits are possible", radius)
 	}
-	n := 0
+	ctx, call := c.db.call(ctx, OpCountRadius, c.name)
+	n, plan := 0, PlanAuto
 	err := c.read(func(v *view, cv *collectionView) error {
 		s, err := c.newSearcher(ctx, v, cv, &q)
 		if err != nil {
@@ -229,8 +238,10 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 		}
 		defer s.close()
 		n, err = s.count(ctx, radius)
+		plan = s.how().Plan
 		return err
 	})
+	c.db.counters.searched(&call, OpCountRadius, plan, n, err)
 	return n, err
 }
 
@@ -252,6 +263,7 @@ type searcher struct {
 	scored  []mih.Scored // codes by score, in place of these where that is the order
 	byScore bool         // it is
 	total   int          // items that they have
+	found   *mih.Explain // how they were, until close; nil until the first look
 	explain *Explain     // to be filled in, if not nil
 
 	lastRun Run // of the last hit that was yielded
@@ -312,8 +324,23 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	return s, nil
 }
 
+// explains are used again, so that a search need not make one for the sake of its plan.
+var explains = sync.Pool{New: func() any { return new(mih.Explain) }}
+
+// how returns how codes were found, to be filled in.
+func (s *searcher) how() *mih.Explain {
+	if s.found == nil {
+		s.found = explains.Get().(*mih.Explain)
+	}
+	return s.found
+}
+
 // close frees what the searcher has opened in the store.
 func (s *searcher) close() {
+	if s.found != nil {
+		explains.Put(s.found)
+		s.found = nil
+	}
 	if s.stored != nil {
 		_ = s.stored.close() // what it has read, it has checked
 		s.stored = nil
@@ -398,14 +425,14 @@ func (s *searcher) query() *mih.Query {
 // within finds the codes within r bits. What lies before a cursor is among them,
 // as it counts in the total.
 func (s *searcher) within(ctx context.Context, r int) (err error) {
-	start := time.Now()
+	start := s.explain.now()
 	s.radius = r
 	q := s.query()
 	q.Weight = nil
 	if s.usesStore(q, r) {
-		s.matches, s.total, err = s.storedIndex().Radius(ctx, s.p.code, r, s.storedPlan(), nil, s.explain.index())
+		s.matches, s.total, err = s.storedIndex().Radius(ctx, s.p.code, r, s.storedPlan(), nil, s.how())
 	} else {
-		s.matches, s.total, err = s.set.table.Radius(ctx, q, r, nil, s.explain.index())
+		s.matches, s.total, err = s.set.table.Radius(ctx, q, r, nil, s.how())
 	}
 	if err == nil && s.byScore {
 		err = s.score(ctx)
@@ -417,7 +444,7 @@ func (s *searcher) within(ctx context.Context, r int) (err error) {
 // count returns how many items are within r bits.
 func (s *searcher) count(ctx context.Context, r int) (int, error) {
 	if q := s.query(); !s.usesStore(q, r) {
-		return s.set.table.Count(ctx, q, r)
+		return s.set.table.Count(ctx, q, r, s.how())
 	}
 	s.byScore = false // nobody looks at the order
 	err := s.within(ctx, r)
@@ -427,7 +454,7 @@ func (s *searcher) count(ctx context.Context, r int) (int, error) {
 // nearest finds the codes that the k nearest items have, or those with the best
 // scores.
 func (s *searcher) nearest(ctx context.Context, k int) (err error) {
-	start := time.Now()
+	start := s.explain.now()
 	q := s.query()
 	inStore := s.usesStore(q, -1)
 	var d *mih.Stored
@@ -439,13 +466,13 @@ func (s *searcher) nearest(ctx context.Context, k int) (err error) {
 	}
 	switch {
 	case inStore && s.byScore:
-		s.scored, err = d.Best(ctx, s.p.scorer, k, nil, s.explain.index())
+		s.scored, err = d.Best(ctx, s.p.scorer, k, nil, s.how())
 	case inStore:
-		s.matches, err = d.Nearest(ctx, s.p.code, k, s.storedPlan(), nil, s.explain.index())
+		s.matches, err = d.Nearest(ctx, s.p.code, k, s.storedPlan(), nil, s.how())
 	case s.byScore:
-		s.scored, err = s.set.table.Best(ctx, q, s.p.scorer, k, nil, s.explain.index())
+		s.scored, err = s.set.table.Best(ctx, q, s.p.scorer, k, nil, s.how())
 	default:
-		s.matches, err = s.set.table.Nearest(ctx, q, k, nil, s.explain.index())
+		s.matches, err = s.set.table.Nearest(ctx, q, k, nil, s.how())
 	}
 	s.explain.searched(start)
 	return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -99,10 +100,17 @@ func openDatabaseStore(dir string, opts *Options, logger *storeLogger) (*pebble.
 	switch {
 	case err == nil:
 		return store, nil
-	case missesFiles(err):
+	case missesFiles(err), otherOptions(err):
 		return nil, corrupt(err, "store in %s", dir)
 	}
 	return nil, readError(err, "store in %s", dir)
+}
+
+// otherOptions reports whether the file of a store's options has other names in it than
+// stores of fddhdb have: Pebble looks at it without a checksum.
+func otherOptions(err error) bool {
+	var elsewhere pebble.ErrMissingWALRecoveryDir
+	return errors.As(err, &elsewhere) || strings.Contains(err.Error(), " name from file ")
 }
 
 // openStoreToRead opens a store and changes nothing.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -78,7 +79,11 @@ func (d *DB) AcknowledgeLosses() ([]Loss, error) {
 	if d.keeper == nil {
 		return nil, nil
 	}
-	return d.keeper.forget()
+	forgotten, err := d.keeper.forget()
+	if err == nil {
+		d.counters.lost.Store(0)
+	}
+	return forgotten, err
 }
 
 // takeStock compares what the store says with what stands beside it, and brings that in
@@ -98,26 +103,40 @@ func (d *DB) takeStock() error {
 		d.recovery = Recovery{Found: i.sequence, Promised: i.sequence}
 		if format > i.format {
 			d.recovery.Problem = "the file " + MarkerName + " " + olderStore(format, i.format)
-			d.opts.Logger.Warn("the latest commits may be missing", "problem", d.recovery.Problem)
+			d.commitsUnknown()
 		}
 		return nil
 	}
 	side, err := readCommits(fsys, d.dir)
 	var next commitsRecord
 	d.recovery, next = i.compare(side, err)
-	log := d.opts.Logger
 	if n := d.recovery.Missing(); n > 0 {
-		log.Warn("the latest commits are missing", "missing", n, "found", d.recovery.Found, "promised", d.recovery.Promised)
+		d.signals.happened(EventCommitsMissing, slog.LevelWarn, Event{Attrs: []slog.Attr{
+			slog.Uint64("missing", n), slog.Uint64("found", d.recovery.Found), slog.Uint64("promised", d.recovery.Promised),
+		}})
 	}
 	if d.recovery.Problem != "" {
-		log.Warn("it is not known whether commits are missing", "problem", d.recovery.Problem)
+		d.commitsUnknown()
 	}
+	d.counters.lost.Store(d.recovery.lost())
 	// A file that could not be read just now is left alone.
 	known := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrCorrupt)
 	if !d.opts.ReadOnly && known {
-		d.keeper = newKeeper(fsys, d.dir, log, side, next, d.recovery.Problem != "")
+		d.keeper = newKeeper(fsys, d.dir, d.signals, side, next, d.recovery.Problem != "")
 	}
 	return nil
+}
+
+func (d *DB) commitsUnknown() {
+	d.signals.happened(EventCommitsUnknown, slog.LevelWarn, Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
+}
+
+// lost returns how many commits are, by all losses that are not acknowledged.
+func (r Recovery) lost() (n uint64) {
+	for _, l := range r.Losses {
+		n += l.Commits()
+	}
+	return n
 }
 
 // compare finds out what is missing from the store by the side file, and returns what the

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -276,7 +275,7 @@ func TestSideFileKeepsTheOlderRecord(t *testing.T) {
 	if err := mem.MkdirAll("db", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	k := newKeeper(mem, "db", slog.New(slog.DiscardHandler), commitsRecord{}, commitsRecord{uuid: uuid, sequence: 100}, true)
+	k := newKeeper(mem, "db", nil, commitsRecord{}, commitsRecord{uuid: uuid, sequence: 100}, true)
 	for sequence := uint64(101); sequence < 106; sequence++ {
 		k.reached(sequence)
 		k.keep()
@@ -409,7 +408,7 @@ func TestSideFileFollows(t *testing.T) {
 		if err := mem.MkdirAll("db", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		k := newKeeper(mem, "db", slog.New(slog.DiscardHandler), commitsRecord{}, commitsRecord{uuid: newUUID()}, true)
+		k := newKeeper(mem, "db", nil, commitsRecord{}, commitsRecord{uuid: newUUID()}, true)
 		ctx, cancel := context.WithCancel(ctx)
 		go k.run(ctx)
 		says := func(want uint64) {

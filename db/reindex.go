@@ -75,6 +75,25 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
+	ctx, op := c.db.signals.begin(ctx, OpReindex, c.name)
+	defer op.abandon()
+	told := opt.Progress
+	opt.Progress = func(done, total int) {
+		op.progress("encode", int64(done), int64(total))
+		if told != nil {
+			told(done, total)
+		}
+	}
+	r, err := c.reindex(ctx, opt)
+	e := Event{}
+	if err == nil {
+		e = builtSpace{Space: r.Space, Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
+	}
+	op.end(err, e)
+	return r, err
+}
+
+func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -70,6 +70,8 @@ type Repairing struct {
 func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (_ *Repairing, err error) {
 	start := time.Now()
 	opts := options.withDefaults()
+	opts.signals.about(dir)
+	defer opts.signals.wait()
 	marked, marker, err := repairable(&opts, dir)
 	if err != nil {
 		return nil, err
@@ -303,7 +305,7 @@ func (m *mender) open() error {
 	if err := makeDir(fsys, dir); err != nil {
 		return err
 	}
-	m.d = &DB{dir: dir, opts: m.opts, log: newStoreLogger(m.opts.Logger)}
+	m.d = &DB{dir: dir, opts: m.opts, log: newStoreLogger(m.opts.signals)}
 	path := fsys.PathJoin(dir, storeName)
 	var err error
 	if m.d.identity, err = m.d.makeStore(path); err != nil {

@@ -123,6 +123,7 @@ func TestFailedReadsOfARepair(t *testing.T) {
 // A machine that stops at any change to the file system leaves a store that can be
 // repaired, or has been; and opening it then finds the new one where there is no other.
 func TestCrashesOfARepair(t *testing.T) {
+	longTest(t)
 	whole := smallPatient(t)
 	p := &patient{t: t, dir: whole.dir, before: whole.before}
 	mem := vfs.NewCrashableMem()
@@ -157,8 +158,6 @@ func TestCrashesOfARepair(t *testing.T) {
 		if strings.Contains(names, repairedName+"(") && !strings.Contains(names, " "+storeName+"(") {
 			between++
 			p.sameStored("opened", p.sound("opened between the stores", nil))
-		} else if testing.Short() && i%7 != 0 {
-			continue
 		}
 		p.whole(fmt.Sprintf("crash %d of %d: %s", i, len(crashes), names))
 	}

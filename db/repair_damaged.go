@@ -41,7 +41,7 @@ func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.nu
 // names, or where that cannot be read all that are there. why says what is wrong then.
 func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStore, why error, err error) {
 	s = &damagedStore{fs: opts.FS, dir: dir}
-	po := storeOptions(opts, newStoreLogger(opts.Logger), false) // for its form
+	po := storeOptions(opts, newStoreLogger(opts.signals), false) // for its form
 	po.EnsureDefaults()
 	s.reader = po.MakeReaderOptions()
 	all, err := wal.Scan(wal.Dir{FS: opts.FS, Dirname: dir})
@@ -80,7 +80,7 @@ func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStor
 func (s *damagedStore) list(opts *Options, all wal.Logs, bare bool) error {
 	fsys := &listingFS{FS: readFS{opts.FS}, bare: bare}
 	return recovered(func() error {
-		log := newStoreLogger(opts.Logger)
+		log := newStoreLogger(opts.signals)
 		po := storeOptions(opts, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
 		store, err := openPebble(s.dir, po, log)

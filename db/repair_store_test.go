@@ -65,6 +65,7 @@ func whatever(string, string) bool { return true }
 // A store whose manifest, markers, options or log are gone or damaged gives back all that
 // its tables have.
 func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
+	longTest(t)
 	whole := newPatient(t)
 	starts := func(prefix string) func(string) bool {
 		return func(name string) bool { return strings.HasPrefix(name, prefix) }
@@ -300,6 +301,7 @@ func TestRepairOfLogs(t *testing.T) {
 
 // A database whose marker is gone or damaged gets another.
 func TestRepairOfTheMarker(t *testing.T) {
+	longTest(t)
 	whole := newPatient(t)
 	for _, gone := range []bool{true, false} {
 		for _, damaged := range []bool{true, false} {

@@ -95,7 +95,7 @@ func (p *patient) options() *Options { return &Options{FS: p.fs, MustExist: true
 func (p *patient) store(f func(store *pebble.DB)) {
 	p.t.Helper()
 	opts := p.options().withDefaults()
-	store, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts, newStoreLogger(opts.Logger), false)
+	store, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts, newStoreLogger(opts.signals), false)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -231,6 +231,7 @@ func (p *patient) remake() {
 // Each record is deleted, and damaged: what follows from others is as it was, and what
 // does not is lost, and said to be, and nothing else.
 func TestRepairOfRecords(t *testing.T) {
+	longTest(t)
 	whole := newPatient(t)
 	byKind := map[byte][]string{}
 	for _, key := range slices.Sorted(maps.Keys(whole.before.stored)) {
@@ -238,37 +239,36 @@ func TestRepairOfRecords(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
-		if keys := byKind[kind]; !testing.Short() || random.IntN(4) == 0 {
-			for _, value := range [][]byte{nil, []byte("garbage"), {}} {
-				i := random.IntN(len(keys))
-				if string(value) == "garbage" && (kind == codec.KindLabel || kind == codec.KindName) {
-					continue // a name like any other
+		keys := byKind[kind]
+		for _, value := range [][]byte{nil, []byte("garbage"), {}} {
+			i := random.IntN(len(keys))
+			if string(value) == "garbage" && (kind == codec.KindLabel || kind == codec.KindName) {
+				continue // a name like any other
+			}
+			if value == nil && (kind == codec.KindOnlineRows || firstRevision([]byte(keys[i]))) {
+				continue // nothing misses it
+			}
+			p := whole.another()
+			p.put([]byte(keys[i]), value)
+			lost, r := p.repair(RepairOptions{})
+			what := fmt.Sprintf("key %x is %q", keys[i], value)
+			h := p.sound(what, func(name, key string) bool { return concerns(lost, name, key, p.before) })
+			if !bears(kind, keys[i], value) {
+				if len(lost) > 0 {
+					t.Errorf("%s: lost %v", what, lost)
 				}
-				if value == nil && (kind == codec.KindOnlineRows || firstRevision([]byte(keys[i]))) {
-					continue // nothing misses it
+				if kind != codec.KindStatistics && kind != codec.KindOutbox && kind != codec.KindDatabase &&
+					kind != codec.KindRowCodes { // with the revisions of codes
+					p.sameStored(what, h)
 				}
-				p := whole.another()
-				p.put([]byte(keys[i]), value)
-				lost, r := p.repair(RepairOptions{})
-				what := fmt.Sprintf("key %x is %q", keys[i], value)
-				h := p.sound(what, func(name, key string) bool { return concerns(lost, name, key, p.before) })
-				if !bears(kind, keys[i], value) {
-					if len(lost) > 0 {
-						t.Errorf("%s: lost %v", what, lost)
-					}
-					if kind != codec.KindStatistics && kind != codec.KindOutbox && kind != codec.KindDatabase &&
-						kind != codec.KindRowCodes { // with the revisions of codes
-						p.sameStored(what, h)
-					}
-				} else if len(lost) == 0 && r.Damaged {
-					t.Errorf("%s: nothing is said to be lost", what)
-				}
-				if len(lost) > 3 {
-					t.Errorf("%s: %d findings: %.5v", what, len(lost), lost)
-				}
-				if again, r := p.repair(RepairOptions{}); len(again) > 0 || r.Damaged {
-					t.Errorf("%s: repaired again: %v, %+v", what, again, r)
-				}
+			} else if len(lost) == 0 && r.Damaged {
+				t.Errorf("%s: nothing is said to be lost", what)
+			}
+			if len(lost) > 3 {
+				t.Errorf("%s: %d findings: %.5v", what, len(lost), lost)
+			}
+			if again, r := p.repair(RepairOptions{}); len(again) > 0 || r.Damaged {
+				t.Errorf("%s: repaired again: %v, %+v", what, again, r)
 			}
 		}
 	}

@@ -3,9 +3,11 @@ package db
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +37,12 @@ type reserve struct {
 	path string // that is measured
 	want int64  // Options.ReserveBytes
 
+	signals *signals // nil: nobody hears
+
+	// What was found last, for Activity: whoever asks must not wait for the disk.
+	full        atomic.Bool // and no write has been admitted since
+	found, left atomic.Int64
+
 	mu      sync.Mutex
 	free    int64 // when it was last measured
 	keep    int64 // likewise
@@ -43,13 +51,14 @@ type reserve struct {
 }
 
 func newReserve(opts *Options, dir string) *reserve {
-	return &reserve{fs: opts.FS, dir: dir, path: opts.FS.PathJoin(dir, storeName), want: opts.ReserveBytes}
+	return &reserve{fs: opts.FS, dir: dir, path: opts.FS.PathJoin(dir, storeName), want: opts.ReserveBytes, signals: opts.signals}
 }
 
 // admit refuses a write of about so many bytes if that would eat into the reserve, or,
 // where it frees space later, into half of it. The error is a *DiskFullError.
 func (r *reserve) admit(bytes int64, frees bool) error {
 	if r.want < 0 {
+		r.admitted(frees)
 		return nil
 	}
 	r.mu.Lock()
@@ -57,11 +66,33 @@ func (r *reserve) admit(bytes int64, frees bool) error {
 	if margin := r.margin(bytes, frees); margin < 0 || time.Since(r.at) >= trustedFor(margin) {
 		r.measure()
 		if margin = r.margin(bytes, frees); margin < 0 {
-			return &DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes}
+			err := &DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes}
+			r.refused(err)
+			return err
 		}
 	}
 	r.written += bytes
+	r.admitted(frees, slog.Int64("free", r.free))
 	return nil
+}
+
+// admitted notes that writes go on.
+func (r *reserve) admitted(frees bool, attrs ...slog.Attr) {
+	if !frees && r.full.Load() && r.full.CompareAndSwap(true, false) {
+		r.signals.happened(EventDiskFreed, slog.LevelInfo, Event{Attrs: attrs})
+	}
+}
+
+// refused notes that something could not be written for want of space.
+func (r *reserve) refused(err *DiskFullError) {
+	if r == nil { // a repair keeps none
+		return
+	}
+	if r.full.CompareAndSwap(false, true) {
+		r.signals.happened(EventDiskFull, slog.LevelWarn, Event{Err: err, Attrs: []slog.Attr{
+			slog.Int64("free", err.Free), slog.Int64("reserve", err.Reserve), slog.Int64("needed", err.Needed),
+		}})
+	}
 }
 
 // kept returns what is to stay free.
@@ -97,10 +128,23 @@ func (r *reserve) measure() {
 	if r.want == 0 {
 		r.keep = int64(min(maxReserve, usage.TotalBytes/reservePart))
 	}
+	r.found.Store(r.free)
+	r.left.Store(r.keep)
 }
 
-// fullDisk words the error of the operating system that the disk, or a quota, is full.
+// fullDisk words the error of the operating system that the disk, or a quota, is full, and
+// notes that.
 func (d *DB) fullDisk(err error) error {
+	err = d.fullSomewhere(err)
+	var full *DiskFullError
+	if errors.As(err, &full) {
+		d.reserve.refused(full)
+	}
+	return err
+}
+
+// fullSomewhere words it where the disk need not be that of the database.
+func (d *DB) fullSomewhere(err error) error {
 	if err == nil || !isFullDisk(err) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrFailed) {
 		return err
 	}

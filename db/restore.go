@@ -52,21 +52,35 @@ const StageVerify = "verify"
 // an ID the newest backup of the whole database is taken, see backup.Find.
 //
 // The database has the UUID of the one that was backed up. Of the options only FS,
-// CacheBytes and Logger are used; nil means the defaults. Memory is that of VerifyFolder,
+// CacheBytes, Logger, EventListener and Tracer are used; nil means the defaults. Memory is that of VerifyFolder,
 // and some 150 MiB.
 //
 // A folder that holds anything gives ErrExists, a backup that is damaged backup.ErrDamaged,
 // one that is not sound ErrCorrupt, one of a newer version backup.ErrVersion or ErrFormat,
 // and those of backup.Find are returned.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
-	m, err := restore(ctx, from, dir, options, opt)
+	opts := options.withDefaults()
+	opts.signals.about(dir)
+	defer opts.signals.wait()
+	ctx, op := opts.signals.begin(ctx, OpRestore, "")
+	defer op.abandon()
+	told := opt.Progress
+	opt.Progress = func(stage string, done, total int64) {
+		op.progress(stage, done, total)
+		if told != nil {
+			told(stage, done, total)
+		}
+	}
+	m, err := restore(ctx, from, dir, opts, opt)
+	err = annotate(err, "restore to %s", dir)
+	op.end(err, backupEvent(m))
 	if err != nil {
-		return nil, annotate(err, "restore to %s", dir)
+		return nil, err
 	}
 	return m, nil
 }
 
-func restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (_ *backup.Manifest, err error) {
+func restore(ctx context.Context, from backup.Store, dir string, opts Options, opt RestoreOptions) (_ *backup.Manifest, err error) {
 	m, err := backup.Find(ctx, from, backup.Choice{ID: opt.ID, Before: opt.Before, Database: opt.Database})
 	if err != nil {
 		return nil, err
@@ -74,7 +88,6 @@ func restore(ctx context.Context, from backup.Store, dir string, options *Option
 	if err := restorable(m); err != nil {
 		return nil, err
 	}
-	opts := options.withDefaults()
 	r := &restorer{ctx: ctx, fs: opts.FS, opts: &opts, opt: opt, m: m}
 	if err := r.begin(dir); err != nil {
 		return nil, err
@@ -265,10 +278,7 @@ func (r *restorer) verify() error {
 		return nil
 	}
 	var first *Finding
-	opt := VerifyOptions{}
-	if r.opt.Progress != nil {
-		opt.Progress = func(_ string, records int) { r.opt.Progress(StageVerify, int64(records), 0) }
-	}
+	opt := VerifyOptions{Progress: func(_ string, records int) { r.opt.Progress(StageVerify, int64(records), 0) }}
 	v, err := VerifyFolder(r.ctx, r.within, r.opts, opt, func(f Finding) error {
 		if first == nil {
 			first = &f
@@ -286,7 +296,7 @@ func (r *restorer) verify() error {
 
 // identity returns what the store in restoring/ says it is.
 func (r *restorer) identity() (i identity, err error) {
-	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), r.opts, newStoreLogger(r.opts.Logger))
+	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), r.opts, newStoreLogger(r.opts.signals))
 	if err != nil {
 		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
 			return i, corrupt(err, "backup %s", r.m.ID)

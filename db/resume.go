@@ -24,17 +24,15 @@ func (d *DB) resume(ctx context.Context, v *view) func() {
 
 // complete runs a builder in the background.
 func (d *DB) complete(ctx context.Context, b *builder) {
-	log := d.opts.Logger.With("collection", b.c.name, "space", b.space)
-	log.Info("going on with a space that was being built")
-	var built builtSpace
-	err := recovered(func() (err error) {
-		built, err = b.run(ctx)
+	ctx, op := d.signals.beginInBackground(ctx, OpReindex, b.c.name)
+	b.progress = func(done, total int) { op.progress("encode", int64(done), int64(total)) }
+	built := builtSpace{Space: b.space}
+	err := recovered(func() error {
+		done, err := b.run(ctx)
+		if err == nil {
+			built = done
+		}
 		return err
 	})
-	switch {
-	case err == nil:
-		log.Info("space complete", "items", built.Items, "active", built.Active)
-	case ctx.Err() == nil:
-		log.Error("space not complete: reindex goes on with it, and so does the next Open", "error", err)
-	}
+	op.end(err, built.event())
 }

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/mih"
@@ -130,8 +129,11 @@ func (r *Runs) read(f func(s *searcher) error) error {
 // wanted stops the iteration. Query.K is ignored. An error ends it.
 func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
-		stopped := false
-		err := c.read(func(v *view, cv *collectionView) error {
+		stopped, hits := false, 0
+		ctx, call := c.db.call(ctx, OpNeighbors, c.name)
+		var err error
+		defer func() { c.db.counters.iterated(&call, hits, err) }() // if whoever reads panics, too
+		err = c.read(func(v *view, cv *collectionView) error {
 			s, err := c.newSearcher(ctx, v, cv, &q)
 			if err != nil {
 				return err
@@ -149,6 +151,7 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 					if err != nil {
 						return err
 					}
+					hits++
 					if stopped = !yield(h, nil); stopped {
 						return nil
 					}
@@ -304,7 +307,7 @@ func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 
 // first returns the first k hits and a cursor behind them.
 func (s *searcher) first(ctx context.Context, k int) (*Result, error) {
-	start := time.Now()
+	start := s.explain.now()
 	res := &Result{Space: s.cv.space.ID, Revision: s.cv.space.Revision, Total: s.total}
 	room := k
 	if s.radius >= 0 {

@@ -27,6 +27,7 @@ type space struct {
 	views      []byte       // ascending
 	encoders   sync.Pool    // of *encoder
 	distances  histogram    // of searches since opening; all revisions have one
+	balance    *knownBalance
 }
 
 // spaceDescriptor is what is stored of a space besides its matrices.
@@ -122,7 +123,7 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // newSpace returns the first revision of the space of a model, nil for none, and
 // completes its descriptor. modalities says which of the collection's each of the model's is.
 func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, error) {
-	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, views: []byte{sharedView}, distances: make(histogram, d.Bits+1)}
+	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, views: []byte{sharedView}, distances: make(histogram, d.Bits+1), balance: new(knownBalance)}
 	if m == nil {
 		return s, nil
 	}
@@ -144,7 +145,7 @@ func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, erro
 func (s *space) revised(revision uint32, m *model.Model) *space {
 	r := &space{
 		spaceDescriptor: s.spaceDescriptor, Revision: revision,
-		trained: s.trained, model: m, modalities: s.modalities, views: s.views, distances: s.distances,
+		trained: s.trained, model: m, modalities: s.modalities, views: s.views, distances: s.distances, balance: s.balance,
 	}
 	r.encoders.New = r.newEncoder
 	return r

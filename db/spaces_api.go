@@ -10,7 +10,8 @@ import (
 // one before stands by from then on. Activating the active space does nothing. A space
 // that is being built gives ErrBusy, one that does not exist ErrNotFound.
 func (c *Collection) Activate(ctx context.Context, space uint32) error {
-	return c.changeSpaces(ctx, false, func(_ *group, s *collectionState) error {
+	changes := false
+	err := c.changeSpaces(ctx, false, func(_ *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
@@ -19,9 +20,14 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, space, s.Name)
 		case sp != s.active():
 			s.activate(sp)
+			changes = true
 		}
 		return nil
 	})
+	if err == nil && changes {
+		c.db.changed(ctx, EventSpaceActivated, Event{Collection: c.name, Space: space})
+	}
+	return err
 }
 
 // Rollback makes the space that was active before the present one active again, in one
@@ -37,6 +43,9 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 		space = sp.ID
 		return nil
 	})
+	if err == nil {
+		c.db.changed(ctx, EventSpaceActivated, Event{Collection: c.name, Space: space})
+	}
 	return space, err
 }
 
@@ -57,6 +66,7 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 	})
 	if err == nil {
 		c.db.learners.remove(learnerKey{c.id, space})
+		c.db.changed(ctx, EventSpaceDropped, Event{Collection: c.name, Space: space})
 	}
 	return err
 }

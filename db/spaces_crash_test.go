@@ -394,9 +394,9 @@ func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (stat
 // before what was going on, or after it, and nothing by halves.
 func TestCrashesAroundSpaces(t *testing.T) {
 	longTest(t)
-	every := 1
-	if testing.Short() {
-		every = 9
+	every := 4
+	if *everyFault {
+		every = 1
 	}
 	for _, noSync := range []bool{false, true} {
 		c := newCrasher()
@@ -431,7 +431,7 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 	}
 	coped := 0
 	for k := 0; ; k++ {
-		if testing.Short() && k%23 != 11 && k < 300 {
+		if !*everyFault && k%4 != 3 {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -461,9 +461,9 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stride := 23
-	if testing.Short() {
-		stride = 211
+	stride := 97
+	if *everyFault {
+		stride = 23
 	}
 	failed := map[string]int{}
 	for k := 0; ; k += stride {

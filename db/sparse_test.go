@@ -111,6 +111,7 @@ func hits(r *Result, err error) (any, error) {
 }
 
 func TestSparseIsDense(t *testing.T) {
+	longTest(t)
 	dir := t.TempDir()
 	w := openTwin(t, dir)
 	items := bags(t, 1, 600)

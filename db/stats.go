@@ -2,6 +2,7 @@ package db
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
 )
@@ -15,6 +16,7 @@ type Stats struct {
 	DiskBytes   int64             `json:"disk_bytes"`   // of the store; its log and what awaits deletion included
 	MemoryBytes int64             `json:"memory_bytes"` // tables of codes, row sets, caches of the store
 	Kernel      string            `json:"kernel"`       // Hamming kernels in use
+	Activity    Activity          `json:"activity"`     // of this process, since it opened the database
 	Collections []CollectionStats `json:"collections"`  // by name
 
 	StagedImports []StagedImport `json:"staged_imports,omitempty"` // what imports have staged on disk besides
@@ -42,7 +44,9 @@ type CollectionStats struct {
 	IndexBytes    int64           `json:"index_bytes"`    // in it: tables of substrings
 	// Balance is that of the codes that items have, over all views; from a sample of
 	// 100,000 items where there are more distinct codes. Nil where there are none, or
-	// they are not in memory yet.
+	// they are not in memory yet. Of more than 1,000 distinct codes that change all the
+	// time it may be a thousand times as old as it takes to measure it: ten seconds where
+	// they are 100,000.
 	*Balance
 	// QueryDistances are those of Search and SearchAll since the database was opened, but
 	// for queries by the key of an item, which finds itself, and with a cursor; nil if
@@ -77,24 +81,26 @@ type ModalityStats struct {
 	Learned bool `json:"learned"` // the model of the space knows it
 }
 
-// Stats returns figures about the database and all its collections. The time is
-// linear in the number of distinct codes.
+// Stats returns figures about the database and all its collections. It waits for no writer
+// and keeps none waiting, so that it can be called as often as anybody likes: it takes some
+// microseconds, and three more for every hundred thousand codes, and now and then for Balance
+// some milliseconds. What the store says of itself, DiskBytes say, is as of its last flush or
+// compaction; the first call after one may wait until the store has noted that. It reads no
+// disk but to look for StagedImports, when one has begun or ended and, while some go on, once
+// a second.
 func (d *DB) Stats() (*Stats, error) {
 	v, done, err := d.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	m := d.store.Metrics()
+	store, a := d.storeFigures(), d.activity()
 	s := &Stats{
 		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
-		DiskBytes:   int64(m.DiskSpaceUsage()),
-		MemoryBytes: m.BlockCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
-		ObsoleteBytes: int64(m.WAL.ObsoletePhysicalSize +
-			m.Table.Local.ObsoleteSize + m.Table.Local.ZombieSize +
-			m.BlobFiles.Local.ObsoleteSize + m.BlobFiles.Local.ZombieSize),
+		DiskBytes: store.disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,
+		Collections: make([]CollectionStats, 0, len(v.collections)), Activity: a,
 	}
-	if s.StagedImports, err = d.stagedImports(v); err != nil {
+	if s.StagedImports, err = d.stagedNow(v); err != nil {
 		return nil, annotate(err, "staged imports of %s", d.dir)
 	}
 	for _, cv := range v.collections {
@@ -103,16 +109,11 @@ func (d *DB) Stats() (*Stats, error) {
 		s.MemoryBytes += cs.MemoryBytes
 		s.Collections = append(s.Collections, cs)
 	}
-	slices.SortFunc(s.Collections, func(a, b CollectionStats) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(s.Collections, func(a, b CollectionStats) int { return strings.Compare(a.Name, b.Name) })
 	return s, nil
 }
 
-// Stats returns figures about the collection.
+// Stats returns figures about the collection, for as much as DB.Stats.
 func (c *Collection) Stats() (*CollectionStats, error) {
 	var s CollectionStats
 	err := c.read(func(_ *view, cv *collectionView) error {
@@ -136,7 +137,7 @@ func (cv *collectionView) stats() CollectionStats {
 		s.Trained, s.Space, s.Revision, s.Bits = true, cv.space.ID, cv.space.Revision, cv.space.Bits
 		s.CodedItems = cv.coded
 		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
-		s.Balance, s.QueryDistances = cv.balance(maxBalanced), cv.space.distances.distances()
+		s.Balance, s.QueryDistances = cv.presentBalance(), cv.space.distances.distances()
 		s.Drift = comparedDrift(cv.revisions)
 	}
 	for i := range cv.sets {

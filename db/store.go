@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,8 +49,8 @@ func (v valueMerger) Finish(includesBase bool) ([]byte, io.Closer, error) {
 // database refuses writes. What Pebble calls fatal must not end the process that
 // embeds the database; failFS makes sure that nothing comes of going on.
 type storeLogger struct {
-	log    *slog.Logger
-	failed atomic.Pointer[error]
+	signals *signals // nil: nobody hears
+	failed  atomic.Pointer[error]
 
 	flushes, compactions tableTrouble
 
@@ -58,18 +59,26 @@ type storeLogger struct {
 
 	// trouble hears that the store could not do something in the background; holds one.
 	trouble chan struct{}
+
+	work storeWork
 }
 
-func newStoreLogger(log *slog.Logger) *storeLogger {
-	return &storeLogger{log: log, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1)}
+func newStoreLogger(s *signals) *storeLogger {
+	return &storeLogger{signals: s, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1)}
 }
 
 func (l *storeLogger) Infof(format string, args ...any) {
-	l.log.Debug("store", "message", fmt.Sprintf(format, args...))
+	l.say(EventStoreMessage, slog.LevelDebug, format, args)
 }
 
 func (l *storeLogger) Errorf(format string, args ...any) {
-	l.log.Error("store", "message", fmt.Sprintf(format, args...))
+	l.say(EventStoreError, slog.LevelError, format, args)
+}
+
+func (l *storeLogger) say(name EventName, level slog.Level, format string, args []any) {
+	if l.signals.heard(context.Background(), level) {
+		l.signals.happened(name, level, Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
+	}
 }
 
 func (l *storeLogger) Fatalf(format string, args ...any) {
@@ -79,7 +88,7 @@ func (l *storeLogger) Fatalf(format string, args ...any) {
 // fail records the first failure.
 func (l *storeLogger) fail(err error) {
 	if l.failed.CompareAndSwap(nil, &err) {
-		l.log.Error("database has failed", "error", err)
+		l.signals.happened(EventFailed, slog.LevelError, Event{Err: err})
 	}
 }
 
@@ -106,23 +115,10 @@ func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Optio
 		Merger:             merger,
 		Logger:             logger,
 		CacheSize:          opts.CacheBytes,
+		Cache:              opts.cache,
 		MemTableSize:       32 << 20,
 		ErrorIfNotExists:   !create,
-		EventListener: &pebble.EventListener{
-			FlushEnd: func(info pebble.FlushInfo) {
-				if info.Err != nil {
-					select {
-					case logger.unflushed <- struct{}{}:
-					default: // it is known
-					}
-				}
-			},
-			// Whoever reads what is damaged gets an error; the rest goes on. By
-			// default this would be fatal.
-			DataCorruption: func(info pebble.DataCorruptionInfo) {
-				logger.log.Error("damage found", "file", info.Path, "error", info.Details)
-			},
-		},
+		EventListener:      logger.listener(),
 	}
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // an import asks for every key whether it is there
@@ -133,7 +129,7 @@ func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Optio
 // tableOptions returns the options of tables that a store is to take over. They
 // go as low as they can, so that they are written like those of the lowest level.
 func tableOptions(opts *Options) sstable.WriterOptions {
-	po := storeOptions(opts, newStoreLogger(opts.Logger), false)
+	po := storeOptions(opts, newStoreLogger(opts.signals), false)
 	po.EnsureDefaults()
 	return po.MakeWriterOptions(len(po.Levels)-1, storeFormat.MaxTableFormat())
 }

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -67,6 +68,27 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if err := c.hasRoom(func(cv *collectionView) int64 { return cv.trainingBytes(opt) }); err != nil {
 		return nil, err
 	}
+	ctx, op := c.db.signals.begin(ctx, OpTrain, c.name)
+	defer op.abandon()
+	told := opt.Progress
+	opt.Progress = func(phase string, done, total int) {
+		op.progress(phase, int64(done), int64(total))
+		if told != nil {
+			told(phase, done, total)
+		}
+	}
+	t, err := c.train(ctx, opt)
+	e := Event{}
+	if err == nil {
+		e = Event{Space: t.Space, Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
+			slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems), slog.Bool("active", t.Active),
+		}}
+	}
+	op.end(err, e)
+	return t, err
+}
+
+func (c *Collection) train(ctx context.Context, opt TrainOptions) (*Training, error) {
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
 	var t *Training
@@ -88,11 +110,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 		}
 	}()
 	b := &builder{c: c, space: sp.ID, workers: allWorkers()}
-	b.progress = func(done, total int) {
-		if opt.Progress != nil {
-			opt.Progress("encode", done, total)
-		}
-	}
+	b.progress = func(done, total int) { opt.Progress("encode", done, total) }
 	built, err := b.run(ctx)
 	if err != nil {
 		return nil, c.dropped(ctx, err)

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -79,7 +80,28 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 		return nil, err
 	}
 	opt.Space = c.spaceOr(opt.Space)
-	return c.update(ctx, opt)
+	ctx, op := c.db.signals.begin(ctx, OpUpdate, c.name)
+	defer op.abandon()
+	told := opt.Progress
+	opt.Progress = func(phase string, done, total int) {
+		op.progress(phase, int64(done), int64(total))
+		if told != nil {
+			told(phase, done, total)
+		}
+	}
+	u, err := c.update(ctx, opt)
+	op.end(err, u.event())
+	return u, err
+}
+
+// event returns what events say of an update, which may be nil.
+func (u *Update) event() Event {
+	if u == nil {
+		return Event{}
+	}
+	return Event{Space: u.Space, Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
+		slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled), slog.Bool("adopted", u.Adopted),
+	}}
 }
 
 func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, error) {

@@ -11,6 +11,7 @@ import (
 // With two hundred labelled items there are enough both to judge by and to leave in the
 // statistics: items that teach well do so, and those that do harm do not.
 func TestGuardOfFewLabelled(t *testing.T) {
+	longTest(t)
 	for _, c := range []struct {
 		what  string
 		cfg   synth.Config

@@ -44,9 +44,8 @@ func (d *DB) keepUpdated(ctx context.Context) {
 			least = d.opts.UpdateItems
 		}
 		for _, c := range d.collectionsNow(func(cv *collectionView) bool { return cv.written >= least }) {
-			err := d.updateInBackground(ctx, c, func(c *Collection, ctx context.Context) error {
-				_, err := c.update(ctx, UpdateOptions{})
-				return err
+			err := d.updateInBackground(ctx, c, func(c *Collection, ctx context.Context) (*Update, error) {
+				return c.update(ctx, UpdateOptions{})
 			})
 			if err != nil {
 				return
@@ -55,20 +54,21 @@ func (d *DB) keepUpdated(ctx context.Context) {
 	}
 }
 
-// updateInBackground calls f with a collection and logs what goes wrong. It returns an
-// error when there is no sense in going on.
-func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) error) error {
-	err := recovered(func() error {
+// updateInBackground calls f with a collection. It returns an error when there is no sense
+// in going on.
+func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) (*Update, error)) error {
+	ctx, op := d.signals.beginInBackground(ctx, OpUpdate, c.name)
+	var u *Update
+	err := recovered(func() (err error) {
 		if err := c.loaded(ctx); err != nil {
 			return err
 		}
-		return f(c, ctx)
+		u, err = f(c, ctx)
+		return err
 	})
+	op.end(err, u.event())
 	if ctx.Err() != nil || d.log.err() != nil {
 		return ErrClosed
-	}
-	if err != nil {
-		d.opts.Logger.Error("space not updated", "collection", c.name, "error", err)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (cv *collectionView) toRecode() bool {
 }
 
 // recodeAll recodes what waits in all spaces.
-func (c *Collection) recodeAll(ctx context.Context) error {
+func (c *Collection) recodeAll(ctx context.Context) (*Update, error) {
 	var spaces []uint32
 	err := c.read(func(_ *view, cv *collectionView) error {
 		for _, sp := range cv.spaces {
@@ -111,5 +111,5 @@ func (c *Collection) recodeAll(ctx context.Context) error {
 			_, err = c.recode(ctx, id)
 		}
 	}
-	return err
+	return nil, err
 }

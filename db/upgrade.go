@@ -70,6 +70,8 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 	if opts.ReadOnly {
 		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", ErrReadOnly, dir)
 	}
+	opts.signals.about(dir)
+	defer opts.signals.wait()
 	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, log *storeLogger) error {
 		u := &upgrading{fs: opts.FS, dir: dir, store: store}
 		if u.identity, err = readIdentity(store, dir); err != nil {
@@ -136,7 +138,7 @@ func atDatabase(dir string, opts *Options, f func(dir string, store *pebble.DB, 
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	log := newStoreLogger(opts.Logger)
+	log := newStoreLogger(opts.signals)
 	store, err := openDatabaseStore(dir, opts, log)
 	if err != nil {
 		return err

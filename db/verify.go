@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -85,7 +86,25 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 		return nil, ErrClosed
 	}
 	defer d.guard.leave()
-	return verify(ctx, d.opts.FS, d.dir, d.store, opt, found)
+	ctx, op := d.signals.begin(ctx, OpVerify, "")
+	defer op.abandon()
+	told := opt.Progress
+	opt.Progress = func(stage string, records int) {
+		op.progress(stage, int64(records), 0)
+		if told != nil {
+			told(stage, records)
+		}
+	}
+	v, err := verify(ctx, d.opts.FS, d.dir, d.store, opt, found)
+	e := Event{}
+	if v != nil {
+		e = Event{Items: int64(v.Items), Attrs: []slog.Attr{slog.Int("findings", v.Findings)}}
+		if v.Findings > 0 {
+			e.Level = slog.LevelError
+		}
+	}
+	op.end(err, e)
+	return v, err
 }
 
 // VerifyFolder is Verify for a database that need not be open, or that cannot be opened
@@ -95,6 +114,8 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
 	opts := options.withDefaults()
 	opts.ReadOnly = true
+	opts.signals.about(dir)
+	defer opts.signals.wait()
 	dir, lock, err := lockDatabase(dir, &opts)
 	if err != nil {
 		return nil, err
@@ -105,7 +126,7 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 
 // verifyStore is VerifyFolder for a folder that is locked, with options that say ReadOnly.
 func verifyStore(ctx context.Context, opts *Options, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	store, err := openDatabaseStore(dir, opts, newStoreLogger(opts.Logger))
+	store, err := openDatabaseStore(dir, opts, newStoreLogger(opts.signals))
 	if errors.Is(err, ErrCorrupt) {
 		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + problem(errors.Unwrap(err))})
 	} else if err != nil {

@@ -72,6 +72,7 @@ func filesOf(t testing.TB, dir string) map[string]string {
 
 // A folder is verified without being changed, while nobody has it open.
 func TestVerifyFolder(t *testing.T) {
+	longTest(t)
 	dir, _ := folderOf(t)
 	before := filesOf(t, dir)
 	if found := verifyFolder(t, dir); len(found) > 0 {
@@ -151,6 +152,7 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 
 // A store that does not open is one finding.
 func TestVerifyStoreThatDoesNotOpen(t *testing.T) {
+	longTest(t)
 	dir, tables := folderOf(t)
 	if err := os.Remove(tables[0]); err != nil {
 		t.Fatal(err)

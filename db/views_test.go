@@ -323,6 +323,7 @@ func hamming(a, b []byte) int {
 // Training goes from shared views to those of targets and back; writes, reopening and
 // compaction in between change nothing about what the model says.
 func TestViewsThroughALife(t *testing.T) {
+	longTest(t)
 	w := newWorld(t, pairsSchema, true)
 	items := viewItems(170, 3)
 	w.put(items[:120])
@@ -687,7 +688,7 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
 			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
-			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts, newStoreLogger(opts.Logger), false)
+			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts, newStoreLogger(opts.signals), false)
 			if err == nil {
 				err = errors.Join(store.Set(key, tc.value, pebble.Sync), store.Close())
 			}

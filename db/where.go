@@ -109,6 +109,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 	if err := c.loaded(ctx); err != nil {
 		return 0, err
 	}
+	ctx, call := c.db.call(ctx, OpWrite, c.name)
 	n := 0
 	r := &request{frees: true}
 	r.exclusive = func(g *group) (err error) {
@@ -120,9 +121,12 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 		r.quiet = n == 0
 		return err
 	}
-	if err := c.db.committer.submit(ctx, r); err != nil {
+	err := c.db.committer.submit(ctx, r)
+	c.db.counters.wrote(&call, n, err)
+	if err != nil {
 		return 0, err
 	}
+	c.db.counters.deleted.Add(uint64(n))
 	return n, nil
 }
 

@@ -76,6 +76,7 @@ func authorsSettings(bits int, seed uint64) TrainOptions {
 }
 
 func TestRealSetsRetrieveAsTheReference(t *testing.T) {
+	longTest(t)
 	for _, tc := range []struct {
 		set                      string
 		imageToText, textToImage float64

@@ -34,7 +34,7 @@ const folder = "internal/doctest/programs"
 var imports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "log": "log", "os": "os", "signal": "os/signal",
 	"slices": "slices", "slog": "log/slog", "strings": "strings", "testing": "testing", "time": "time", "http": "net/http",
-	"db": module + "/db", "backup": module + "/db/backup", "s3": module + "/db/s3", "storetest": module + "/db/backup/storetest",
+	"db": module + "/db", "dbtest": module + "/db/dbtest", "backup": module + "/db/backup", "s3": module + "/db/s3", "storetest": module + "/db/backup/storetest",
 	"model": module + "/model", "vecfile": module + "/codec/vecfile",
 }
 

@@ -1,33 +1,19 @@
 package metamorphic
 
 import (
-	"cmp"
-	"fmt"
-	"math"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
 // An answer is what a query must find: all items, in order as far as it is known.
 type answer struct {
+	oracle.Answer
 	sp     *space
 	to     string
 	code   string
-	z      []float64 // nil: the query is by code
 	vector []float32 // that it starts from, if it does
-	hits   []ranked  // by (distance, -score, age of the code, row)
-	exact  bool      // that is the whole order
-}
-
-// A ranked is an item of an answer.
-type ranked struct {
-	key      string
-	row      uint32
-	code     string
-	distance int
-	score    float64
-	age      int
 }
 
 // find returns what must be found, or the error that must come instead. encode says
@@ -65,20 +51,15 @@ func (c *collection) find(q *Query, encode func(space uint32, from string, x []f
 			having++
 		}
 		if code, ok := sp.code(key, q.To); ok {
-			a.hits = append(a.hits, ranked{key, row, code, distance(code, a.code), score(a.z, code), sp.ages[code]})
+			a.Candidates = append(a.Candidates, oracle.Candidate{
+				Key: key, Row: row, Code: code, Distance: oracle.Distance(code, a.code), Score: oracle.Score(a.Projection, code), Age: sp.ages[code]})
 		}
 	}
 	if q.Rerank == "features" && (c.indexOnly || a.vector == nil || having == 0 && (matching > 0 || q.Where == nil && len(c.order) == 0)) {
 		return nil, db.ErrInvalid
 	}
-	a.exact = a.z == nil && sp.ages != nil && !c.loose
-	slices.SortFunc(a.hits, func(x, y ranked) int {
-		s := 0
-		if a.z != nil {
-			s = cmp.Compare(y.score, x.score)
-		}
-		return cmp.Or(cmp.Compare(x.distance, y.distance), s, cmp.Compare(x.age, y.age), cmp.Compare(x.code, y.code), cmp.Compare(x.row, y.row))
-	})
+	a.Exact = a.Projection == nil && sp.ages != nil && !c.loose
+	a.Sort()
 	return a, nil
 }
 
@@ -112,7 +93,7 @@ func (c *collection) start(a *answer, q *Query, encode func(space uint32, from s
 	if err != nil {
 		return err
 	}
-	a.code, a.z, a.vector = string(code), z, x
+	a.code, a.Projection, a.vector = string(code), z, x
 	return nil
 }
 
@@ -124,124 +105,4 @@ func (c *collection) modality(name string) db.Modality {
 		}
 	}
 	return db.Modality{Name: name, Dim: 1}
-}
-
-// within returns how many items are within a radius; a negative one means all.
-func (a *answer) within(radius int) int {
-	n := 0
-	for _, h := range a.hits {
-		if radius < 0 || h.distance <= radius {
-			n++
-		}
-	}
-	return n
-}
-
-// rounding is how far two computations of a score may be apart.
-const rounding = 1e-9
-
-// check compares the first k hits of an answer within a radius with what must be found:
-// no other items and none twice, at their distances, with their scores; in order; the
-// items of one code together, and by row where nothing else tells them apart.
-func (a *answer) check(got []db.Hit, k, radius int, rerank string) error {
-	within := a.within(radius)
-	if len(got) != min(k, within) {
-		return fmt.Errorf("%d hits for k = %d of %d", len(got), k, within)
-	}
-	if a.exact {
-		for i, h := range got {
-			if w := a.hits[i]; h.Key != w.key || h.Row != w.row || h.Distance != w.distance || !math.IsNaN(h.Score) {
-				return fmt.Errorf("hit %d is %+v, want %q in row %d at %d", i, h, w.key, w.row, w.distance)
-			}
-		}
-		return nil
-	}
-	byScore := rerank == "asymmetric" && a.z != nil
-	byRow := rerank == "none" || a.z == nil // inside a code
-	all, carry := map[string]ranked{}, map[string]int{}
-	for _, h := range a.hits {
-		if radius < 0 || h.distance <= radius {
-			all[h.key] = h
-			carry[h.code]++
-		}
-	}
-	tolerance := rounding
-	for _, z := range a.z {
-		tolerance += rounding * math.Abs(z)
-	}
-	better := func(x, y ranked) bool { // x has to come before y
-		switch {
-		case !byScore && x.distance != y.distance:
-			return x.distance < y.distance
-		case a.z == nil:
-			return false
-		}
-		return x.score > y.score+tolerance
-	}
-	var last ranked
-	seen, ended := map[string]bool{}, map[string]bool{}
-	run := 0
-	for i, h := range got {
-		w, ok := all[h.Key]
-		switch {
-		case !ok || seen[h.Key]:
-			return fmt.Errorf("hit %d is %+v, which is none, or there twice", i, h)
-		case h.Distance != w.distance:
-			return fmt.Errorf("hit %d is %+v, want distance %d", i, h, w.distance)
-		case a.z == nil && !math.IsNaN(h.Score), a.z != nil && !(math.Abs(h.Score-w.score) <= tolerance):
-			return fmt.Errorf("hit %d is %+v, want score %g", i, h, w.score)
-		}
-		seen[h.Key] = true
-		if i > 0 && better(w, last) {
-			return fmt.Errorf("hit %d, %+v, comes behind %q, which is worse", i, h, last.key)
-		}
-		if i == 0 || w.code != last.code {
-			if i > 0 {
-				if ended[last.code] = true; run != carry[last.code] {
-					return fmt.Errorf("hit %d: %d items of code %x come together, of %d", i, run, last.code, carry[last.code])
-				}
-			}
-			if run = 0; ended[w.code] {
-				return fmt.Errorf("hit %d, %+v: code %x comes twice", i, h, w.code)
-			}
-		} else if byRow && w.row < last.row {
-			return fmt.Errorf("hit %d, %+v: %q of the same code is of a later row and comes before", i, h, last.key)
-		}
-		run++
-		last = w
-	}
-	if len(got) > 0 {
-		for key, w := range all {
-			if !seen[key] && (better(w, last) || byRow && w.code == last.code && w.row < last.row) {
-				return fmt.Errorf("%q at distance %d, score %g, is missing; the last is %q at %d, %g", key, w.distance, w.score, last.key, last.distance, last.score)
-			}
-		}
-	}
-	return nil
-}
-
-// sameHits reports whether two answers are the same.
-func sameHits(a, b []db.Hit) bool {
-	return slices.EqualFunc(a, b, func(x, y db.Hit) bool {
-		return x.Key == y.Key && x.Row == y.Row && x.Distance == y.Distance &&
-			(x.Score == y.Score || math.IsNaN(x.Score) && math.IsNaN(y.Score))
-	})
-}
-
-// featured returns the hits with the first of them in the order of their features.
-func (c *collection) featured(hits []db.Hit, window int, from string, x []float32) []db.Hit {
-	out := slices.Clone(hits)
-	squared := func(h db.Hit) float64 {
-		y := c.items[h.Key].vectors[from]
-		if y == nil {
-			return math.Inf(1)
-		}
-		sum := 0.0
-		for j := range x {
-			sum += (float64(x[j]) - float64(y[j])) * (float64(x[j]) - float64(y[j]))
-		}
-		return sum
-	}
-	slices.SortStableFunc(out[:min(window, len(out))], func(a, b db.Hit) int { return cmp.Compare(squared(a), squared(b)) })
-	return out
 }

@@ -231,6 +231,11 @@ func (h *history) remove(name string) error {
 func (h *history) open(*Op) (err error) {
 	dir, o := h.dbOptions(h.name)
 	h.untouched = nil
+	if h.learns() { // what is looked up from now on is not what copies hold
+		for name := range h.now.collections {
+			h.now.edit(name)
+		}
+	}
 	if o.ReadOnly {
 		if h.untouched, err = h.footprint(); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
 // Lanes are goroutines that work at the same time. Those that write have keys of their
@@ -286,7 +287,7 @@ func (h *history) lookAt(op *Op, snap *db.Snapshot) error {
 		if to != "" {
 			code = it.Codes[to].Code
 		}
-		if code != nil && distance(string(code), string(q.Code)) <= op.Radius {
+		if code != nil && oracle.Distance(string(code), string(q.Code)) <= op.Radius {
 			want++
 		}
 	}

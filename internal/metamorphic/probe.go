@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
 // probe asks some queries of every collection, each for everything.
@@ -43,7 +44,7 @@ func (h *history) probe() (map[string][]db.Hit, error) {
 // are at both.
 func sameAnswers(before, after map[string][]db.Hit) error {
 	for what, hits := range before {
-		if again, ok := after[what]; ok && !sameHits(hits, again) {
+		if again, ok := after[what]; ok && !oracle.SameHits(hits, again) {
 			return fmt.Errorf("query %s: %v, then %v", what, hits, again)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
 var plans = map[string]db.Plan{
@@ -85,7 +86,7 @@ func (s *question) prepare(query *Query) error {
 		return want
 	}
 	if want == nil {
-		return s.signs()
+		return oracle.Signs(s.a.code, s.a.Projection)
 	}
 	_, serr := s.handle.Search(s.h.ctx, s.q)
 	_, rerr := s.handle.SearchRadius(s.h.ctx, s.q, 3)
@@ -123,16 +124,6 @@ func (s *question) known(number uint32) error {
 	return s.h.checkItems(s.c, sp, in)
 }
 
-// signs checks that the code of a query is made of the signs of its projection.
-func (s *question) signs() error {
-	for j, z := range s.a.z {
-		if bit := s.a.code[j/8]>>(j%8)&1 == 1; bit != (z >= 0) && z != 0 {
-			return fmt.Errorf("bit %d of the code of the query is %v, its projection %g", j, bit, z)
-		}
-	}
-	return nil
-}
-
 // affordable replaces the lookups of the store where it would take too many of them to
 // be sure of an answer of k items, or within a radius.
 func (s *question) affordable(plan db.Plan, k, radius int) db.Plan {
@@ -140,14 +131,14 @@ func (s *question) affordable(plan db.Plan, k, radius int) db.Plan {
 		return plan
 	}
 	if radius < 0 {
-		if k >= len(s.a.hits) {
+		if k >= len(s.a.Candidates) {
 			if s.a.sp.bits <= 8 {
 				return plan
 			}
 			return db.PlanAuto
 		}
-		for _, h := range s.a.hits[:k+1] {
-			radius = max(radius, h.distance)
+		for _, h := range s.a.Candidates[:k+1] {
+			radius = max(radius, h.Distance)
 		}
 	}
 	tables := (s.a.sp.bits + 15) / 16
@@ -182,31 +173,29 @@ func (s *question) nearest(k int, plan db.Plan) (*db.Result, error) {
 		return nil, fmt.Errorf("an answer of space %d, revision %d, want %d, %d", res.Space, res.Revision, s.a.sp.number, s.a.sp.revision)
 	}
 	if q.Rerank != db.RerankFeatures {
-		if (res.Next != "") != (k < len(s.a.hits)) {
-			return nil, fmt.Errorf("after %d of %d, next is %q", k, len(s.a.hits), res.Next)
+		if (res.Next != "") != (k < len(s.a.Candidates)) {
+			return nil, fmt.Errorf("after %d of %d, next is %q", k, len(s.a.Candidates), res.Next)
 		}
-		if err := s.a.check(res.Hits, k, -1, q.Rerank.String()); err != nil {
+		if err := s.a.Check(res.Hits, k, -1, q.Rerank); err != nil {
 			return nil, fmt.Errorf("plan %v: %w", q.Plan, err)
 		}
 		return res, nil
 	}
-	q.Rerank, q.K, q.Plan, q.Window = db.RerankProjection, len(s.a.hits)+1, db.PlanAuto, 0
+	q.Rerank, q.K, q.Plan, q.Window = db.RerankProjection, len(s.a.Candidates)+1, db.PlanAuto, 0
 	all, err := s.handle.Search(s.h.ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.a.check(all.Hits, q.K, -1, "projection"); err != nil {
+	if err := s.a.Check(all.Hits, q.K, -1, db.RerankProjection); err != nil {
 		return nil, err
 	}
-	if want := s.c.featured(all.Hits, s.window(k), s.q.From, s.a.vector); !sameHits(res.Hits, want[:min(k, len(want))]) || res.Next != "" {
+	if want := s.featured(all.Hits, k); !oracle.SameHits(res.Hits, want[:min(k, len(want))]) || res.Next != "" {
 		return nil, fmt.Errorf("by features: %v, want %v", res.Hits, want[:min(k, len(want))])
 	}
 	return res, nil
 }
 
-func (s *question) window(k int) int {
-	if s.q.Window > 0 {
-		return max(s.q.Window, k)
-	}
-	return max(200, 2*k)
+// featured returns hits in the order of their features.
+func (s *question) featured(hits []db.Hit, k int) []db.Hit {
+	return oracle.ByFeatures(hits, oracle.Window(&s.q, k), s.a.vector, func(key string) []float32 { return s.c.items[key].vectors[s.q.From] })
 }

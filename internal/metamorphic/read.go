@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
 func (h *history) get(op *Op) error {
@@ -65,7 +66,7 @@ type place struct {
 	query *Query
 	next  string
 	code  string
-	last  ranked
+	last  oracle.Candidate
 }
 
 // first reads the first page of an answer; more goes on with it later.
@@ -86,8 +87,8 @@ func (s *question) first(op *Op) error {
 		return errPassed
 	}
 	last := res.Hits[len(res.Hits)-1]
-	i := slices.IndexFunc(s.a.hits, func(h ranked) bool { return h.key == last.Key })
-	s.h.cursors[op.Name] = &place{op.In, s.c, op.Query, res.Next, s.a.code, s.a.hits[i]}
+	i := slices.IndexFunc(s.a.Candidates, func(h oracle.Candidate) bool { return h.Key == last.Key })
+	s.h.cursors[op.Name] = &place{op.In, s.c, op.Query, res.Next, s.a.code, s.a.Candidates[i]}
 	return nil
 }
 
@@ -108,10 +109,10 @@ func (s *question) more(p *place, n int) error {
 	q := s.q
 	q.After, q.K, q.Plan = p.next, max(n, 1), db.PlanAuto
 	res, err := s.handle.Search(s.h.ctx, q)
-	if s.c.born != p.c.born || s.a.exact && s.a.code != p.code { // it is another query
+	if s.c.born != p.c.born || s.a.Exact && s.a.code != p.code { // it is another query
 		return expect(err, db.ErrInvalid)
 	}
-	if !s.a.exact { // it may be of another revision, or the key may have other codes
+	if !s.a.Exact { // it may be of another revision, or the key may have other codes
 		if errors.Is(err, db.ErrInvalid) {
 			return errPassed
 		}
@@ -120,16 +121,15 @@ func (s *question) more(p *place, n int) error {
 	if err != nil {
 		return err
 	}
-	var want []ranked
-	for _, h := range s.a.hits {
-		if h.distance > p.last.distance || h.distance == p.last.distance && (h.age > p.last.age || h.age == p.last.age && h.row > p.last.row) {
+	var want []oracle.Candidate
+	for _, h := range s.a.Candidates {
+		if h.Distance > p.last.Distance || h.Distance == p.last.Distance && (h.Age > p.last.Age || h.Age == p.last.Age && h.Row > p.last.Row) {
 			want = append(want, h)
 		}
 	}
-	behind := *s.a
-	behind.hits = want
+	behind := oracle.Answer{Candidates: want, Projection: s.a.Projection, Exact: s.a.Exact}
 	if (res.Next != "") != (q.K < len(want)) {
 		return fmt.Errorf("after %d of %d behind the place, next is %q", q.K, len(want), res.Next)
 	}
-	return behind.check(res.Hits, q.K, -1, "projection")
+	return behind.Check(res.Hits, q.K, -1, db.RerankProjection)
 }

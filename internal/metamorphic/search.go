@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
 )
 
 // newRand returns the random numbers of a seed.
@@ -31,7 +32,7 @@ func (s *question) search(seed uint64) error {
 	if err != nil {
 		return err
 	}
-	if !sameHits(res.Hits, again.Hits) {
+	if !oracle.SameHits(res.Hits, again.Hits) {
 		return fmt.Errorf("plan %v: %v; plan %v: %v", s.q.Plan, res.Hits, other, again.Hits)
 	}
 	q := s.q
@@ -40,7 +41,7 @@ func (s *question) search(seed uint64) error {
 	if err != nil {
 		return err
 	}
-	if !sameHits(res.Hits, explained.Hits) {
+	if !oracle.SameHits(res.Hits, explained.Hits) {
 		return fmt.Errorf("%v; explained: %v", res.Hits, explained.Hits)
 	}
 	return nil
@@ -58,7 +59,7 @@ func (h *history) radius(op *Op) error {
 func (s *question) within(radius int) error {
 	q := s.q
 	q.Plan = s.affordable(q.Plan, 0, radius)
-	want := s.a.within(radius)
+	want := s.a.Within(radius)
 	if n, err := s.handle.CountRadius(s.h.ctx, q, radius); err != nil || n != want {
 		return wrong(err, "%d counted within %d, want %d", n, radius, want)
 	}
@@ -76,6 +77,16 @@ func (s *question) runs(runs *db.Runs, radius, want int) error {
 	if runs.Total() != want {
 		return fmt.Errorf("%d in all within %d, want %d", runs.Total(), radius, want)
 	}
+	distances, err := runs.Distances(s.h.ctx)
+	if err != nil {
+		return err
+	}
+	within := 0
+	for d, n := range distances {
+		if within += n; within != s.a.Within(d) {
+			return fmt.Errorf("distances %v: %d within %d, want %d", distances, within, d, s.a.Within(d))
+		}
+	}
 	hits, err := collect(runs.Hits(s.h.ctx), -1)
 	if err != nil {
 		return err
@@ -84,7 +95,7 @@ func (s *question) runs(runs *db.Runs, radius, want int) error {
 	if err != nil {
 		return err
 	}
-	if !sameHits(first.Hits, hits[:min(s.k(), len(hits))]) || first.Total != want {
+	if !oracle.SameHits(first.Hits, hits[:min(s.k(), len(hits))]) || first.Total != want {
 		return fmt.Errorf("the first %d within %d are %v, the hits %v", s.k(), radius, first.Hits, hits)
 	}
 	if s.q.Rerank == db.RerankFeatures {
@@ -93,7 +104,7 @@ func (s *question) runs(runs *db.Runs, radius, want int) error {
 		}
 		return nil
 	}
-	if err := s.a.check(hits, len(s.a.hits)+1, radius, s.q.Rerank.String()); err != nil {
+	if err := s.a.Check(hits, len(s.a.Candidates)+1, radius, s.q.Rerank); err != nil {
 		return fmt.Errorf("plan %v, within %d: %w", s.q.Plan, radius, err)
 	}
 	at := 0
@@ -144,23 +155,23 @@ func (h *history) neighbors(op *Op) error {
 // neighbors compares all of them, and the first n read again.
 func (s *question) neighbors(n int) error {
 	q := s.q
-	q.Plan = s.affordable(q.Plan, len(s.a.hits), -1)
+	q.Plan = s.affordable(q.Plan, len(s.a.Candidates), -1)
 	all, err := collect(s.handle.Neighbors(s.h.ctx, q), -1)
 	if err != nil {
 		return err
 	}
 	if q.Rerank == db.RerankFeatures {
-		if len(all) != len(s.a.hits) {
-			return fmt.Errorf("%d neighbours, want %d", len(all), len(s.a.hits))
+		if len(all) != len(s.a.Candidates) {
+			return fmt.Errorf("%d neighbours, want %d", len(all), len(s.a.Candidates))
 		}
-	} else if err := s.a.check(all, len(s.a.hits)+1, -1, q.Rerank.String()); err != nil {
+	} else if err := s.a.Check(all, len(s.a.Candidates)+1, -1, q.Rerank); err != nil {
 		return err
 	}
 	some, err := collect(s.handle.Neighbors(s.h.ctx, q), max(n, 1))
 	if err != nil {
 		return err
 	}
-	if !sameHits(some, all[:min(max(n, 1), len(all))]) {
+	if !oracle.SameHits(some, all[:min(max(n, 1), len(all))]) {
 		return fmt.Errorf("the first %d neighbours are %v, of %v", n, some, all)
 	}
 	return nil
@@ -195,12 +206,12 @@ func (s *question) pages(radius, size int, seed uint64) error {
 		if err != nil {
 			return err
 		}
-		if len(res.Hits) != q.K && res.Next != "" || len(all) > len(s.a.hits) {
-			return fmt.Errorf("a page of %d hits for k = %d after %d of %d", len(res.Hits), q.K, len(all), len(s.a.hits))
+		if len(res.Hits) != q.K && res.Next != "" || len(all) > len(s.a.Candidates) {
+			return fmt.Errorf("a page of %d hits for k = %d after %d of %d", len(res.Hits), q.K, len(all), len(s.a.Candidates))
 		}
 		all = append(all, res.Hits...)
 		if res.Next == "" {
-			return s.a.check(all, len(s.a.hits)+1, radius, q.Rerank.String())
+			return s.a.Check(all, len(s.a.Candidates)+1, radius, q.Rerank)
 		}
 		q.After = res.Next
 	}
@@ -237,7 +248,7 @@ func (h *history) searchAll(op *Op) error {
 		return wrong(err, "%d answers to %d queries", len(got), len(want))
 	}
 	for i, res := range got {
-		if !sameHits(res.Hits, want[i].Hits) || res.Next != want[i].Next {
+		if !oracle.SameHits(res.Hits, want[i].Hits) || res.Next != want[i].Next {
 			return fmt.Errorf("query %d among others: %v; alone: %v", i, res.Hits, want[i].Hits)
 		}
 	}

@@ -1,7 +1,6 @@
 package metamorphic
 
 import (
-	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -119,31 +118,3 @@ var (
 	someFloats  = []string{"-1.7976931348623157e308", "-1.5", "-5e-324", "0", "5e-324", ".1", "1.5", "1e300"}
 	someStrings = []string{"", "a", "a\x00", "aa", "it's", "two\nlines", "ä", longest}
 )
-
-// distance returns the Hamming distance of two codes.
-func distance(a, b string) int {
-	n := 0
-	for i := range len(a) {
-		for x := a[i] ^ b[i]; x != 0; x &= x - 1 {
-			n++
-		}
-	}
-	return n
-}
-
-// score returns the inner product of a projection with a code as +-1, NaN where there
-// is no projection.
-func score(z []float64, code string) float64 {
-	if z == nil {
-		return math.NaN()
-	}
-	sum := 0.0
-	for j, x := range z {
-		if code[j/8]>>(j%8)&1 == 1 {
-			sum += x
-		} else {
-			sum -= x
-		}
-	}
-	return sum
-}

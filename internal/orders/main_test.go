@@ -76,6 +76,9 @@ func TestJudge(t *testing.T) {
 }
 
 func TestMeasure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector")
+	}
 	s, err := readSet(folder(t, 50))
 	if err != nil {
 		t.Fatal(err)

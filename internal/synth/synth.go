@@ -58,6 +58,32 @@ func (d *Data) Slice(from, to int) *Data {
 // Classes items have one label each, all different, so that every class occurs
 // when there are enough items.
 func Pairs(cfg Config) *Data {
+	s := NewStream(cfg)
+	cfg = s.cfg
+	data := &Data{Vectors: make([][][]float32, len(cfg.Dims)), Labels: make([][]uint32, cfg.Items)}
+	for t := range data.Vectors {
+		data.Vectors[t] = make([][]float32, cfg.Items)
+	}
+	for i := range cfg.Items {
+		var vectors [][]float32
+		vectors, data.Labels[i] = s.Next()
+		for t, x := range vectors {
+			data.Vectors[t][i] = x
+		}
+	}
+	return data
+}
+
+// A Stream makes the items of Pairs one after the other, as many as are asked for.
+type Stream struct {
+	cfg     Config
+	rng     *rand.Rand
+	centres [][]float64 // by modality, a row a class
+	next    int
+}
+
+// NewStream returns a stream at its first item. Config.Items does not matter to it.
+func NewStream(cfg Config) *Stream {
 	if cfg.Items == 0 {
 		cfg.Items = 100
 	}
@@ -73,37 +99,38 @@ func Pairs(cfg Config) *Data {
 	if cfg.Noise == 0 {
 		cfg.Noise = 0.3
 	}
-	rng := rand.New(rand.NewPCG(cfg.Seed, 0x73796e7468)) // "synth"
-
-	centres := make([][]float64, len(cfg.Dims))
+	s := &Stream{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x73796e7468))} // "synth"
+	s.centres = make([][]float64, len(cfg.Dims))
 	for t, d := range cfg.Dims {
-		centres[t] = make([]float64, cfg.Classes*d)
-		for i := range centres[t] {
-			centres[t][i] = rng.NormFloat64()
+		s.centres[t] = make([]float64, cfg.Classes*d)
+		for i := range s.centres[t] {
+			s.centres[t][i] = s.rng.NormFloat64()
 		}
 	}
-	data := &Data{Vectors: make([][][]float32, len(cfg.Dims)), Labels: make([][]uint32, cfg.Items)}
-	for t := range data.Vectors {
-		data.Vectors[t] = make([][]float32, cfg.Items)
-	}
-	for i := range cfg.Items {
-		data.Labels[i] = drawLabels(rng, cfg, i)
-		keep := rng.IntN(len(cfg.Dims))
-		for t, d := range cfg.Dims {
-			row := make([]float32, d)
-			for j := range row {
-				x := cfg.Noise * rng.NormFloat64()
-				for _, l := range data.Labels[i] {
-					x += centres[t][int(l)*d+j]
-				}
-				row[j] = float32(x)
+	return s
+}
+
+// Next returns the vectors of the next item by modality, nil for those that it lacks, and
+// its sorted, distinct labels.
+func (s *Stream) Next() (vectors [][]float32, labels []uint32) {
+	labels = drawLabels(s.rng, s.cfg, s.next)
+	s.next++
+	vectors = make([][]float32, len(s.cfg.Dims))
+	keep := s.rng.IntN(len(s.cfg.Dims))
+	for t, d := range s.cfg.Dims {
+		row := make([]float32, d)
+		for j := range row {
+			x := s.cfg.Noise * s.rng.NormFloat64()
+			for _, l := range labels {
+				x += s.centres[t][int(l)*d+j]
 			}
-			if t == keep || rng.Float64() >= cfg.Missing {
-				data.Vectors[t][i] = row
-			}
+			row[j] = float32(x)
+		}
+		if t == keep || s.rng.Float64() >= s.cfg.Missing {
+			vectors[t] = row
 		}
 	}
-	return data
+	return vectors, labels
 }
 
 func drawLabels(rng *rand.Rand, cfg Config, item int) []uint32 {

@@ -1,0 +1,74 @@
+package promfddhdb
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Collector collects the metrics of one database. Of one that has been closed, or the
+// Stats of which give an error, it has fddhdb_up alone, which is 0 then. Safe for concurrent use.
+type Collector struct {
+	d     *db.DB
+	descs map[string]*prometheus.Desc
+}
+
+// NewCollector returns a collector of the metrics of d, all of which have the labels: where
+// a registry has the collectors of several databases these have to tell them apart. Nil
+// means none.
+func NewCollector(d *db.DB, labels prometheus.Labels) *Collector {
+	c := &Collector{d: d, descs: map[string]*prometheus.Desc{}}
+	for _, m := range metrics {
+		c.descs[m.name] = prometheus.NewDesc(m.name, m.help, m.labels, labels)
+	}
+	return c
+}
+
+// Describe is that of prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range c.descs {
+		ch <- desc
+	}
+}
+
+// Collect is that of prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	s, err := c.d.Stats()
+	up := metric{"fddhdb_up", gauge, "", nil, nil}
+	if err != nil {
+		up.send(c, ch, 0)
+		return
+	}
+	up.send(c, ch, 1)
+	for i := range metrics {
+		m := &metrics[i]
+		if m.collect != nil {
+			m.collect(s, func(value any, labels ...string) { m.send(c, ch, value, labels...) })
+		}
+	}
+}
+
+// send sends a value: a number, or db.Latencies of a histogram.
+func (m *metric) send(c *Collector, ch chan<- prometheus.Metric, value any, labels ...string) {
+	desc := c.descs[m.name]
+	switch x := value.(type) {
+	case *db.Latencies:
+		buckets := make(map[float64]uint64, db.LatencyBuckets-1)
+		within := uint64(0)
+		for i := range db.LatencyBuckets - 1 {
+			within += x.Buckets[i]
+			buckets[db.LatencyBound(i).Seconds()] = within
+		}
+		ch <- prometheus.MustNewConstHistogram(desc, x.Count, x.Sum.Seconds(), buckets, labels...)
+	case bool:
+		m.send(c, ch, map[bool]int{true: 1}[x], labels...)
+	case int:
+		ch <- prometheus.MustNewConstMetric(desc, m.kind.value(), float64(x), labels...)
+	case int64:
+		ch <- prometheus.MustNewConstMetric(desc, m.kind.value(), float64(x), labels...)
+	case uint64:
+		ch <- prometheus.MustNewConstMetric(desc, m.kind.value(), float64(x), labels...)
+	case float64:
+		ch <- prometheus.MustNewConstMetric(desc, m.kind.value(), x, labels...)
+	}
+}

@@ -1,0 +1,244 @@
+package db
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Activity is what a database has done since it was opened, and what it is doing. Counts
+// only grow. docs/OPERATIONS.md says what to make of them.
+type Activity struct {
+	Since time.Time `json:"since"` // when it was opened
+
+	// Searches are the calls that were answered, by Op and by the plan that was carried out;
+	// those without any are left out. SearchAll has no plan.
+	Searches     []SearchStats `json:"searches,omitempty"`
+	SearchErrors uint64        `json:"search_errors"` // calls that returned an error
+	Hits         uint64        `json:"hits"`          // items that Search, SearchAll and Neighbors have returned
+
+	Writes       Latencies `json:"writes,omitzero"` // calls that stored something, from the call until it is durable
+	WriteErrors  uint64    `json:"write_errors"`
+	Conflicts    uint64    `json:"conflicts"` // among these: ErrConflict, as it is meant to be
+	ItemsPut     uint64    `json:"items_put"` // put and merged
+	ItemsDeleted uint64    `json:"items_deleted"`
+
+	Waiting        int       `json:"waiting"`          // writes that wait for their commit, and what else waits with them
+	Commits        Latencies `json:"commits,omitzero"` // but bulk loads
+	CommitRequests uint64    `json:"commit_requests"`
+	CommitBytes    uint64    `json:"commit_bytes"`   // that they have written to the log
+	Syncs          Latencies `json:"syncs,omitzero"` // waiting for the disk, in Commits
+
+	Cache          CacheStats `json:"cache"`
+	KeyCacheBytes  int64      `json:"key_cache_bytes"`
+	KeyCacheMisses uint64     `json:"key_cache_misses"` // blocks of 256 keys that were read
+
+	Snapshots int `json:"snapshots"` // Snapshots and Runs that are open
+
+	Store      StoreStats         `json:"store"`
+	Running    []RunningOperation `json:"running,omitempty"`    // as they have begun
+	Operations []OperationStats   `json:"operations,omitempty"` // by Op
+	LastBackup *LastBackup        `json:"last_backup,omitempty"`
+
+	Failed        bool   `json:"failed"`         // see ErrFailed
+	DiskFull      bool   `json:"disk_full"`      // the last write was refused for want of space
+	FreeBytes     int64  `json:"free_bytes"`     // on the file system, when a write last looked; 0: none has, or it is not known
+	ReserveBytes  int64  `json:"reserve_bytes"`  // of these, that are kept free
+	LostCommits   uint64 `json:"lost_commits"`   // in Recovery.Losses
+	EventsDropped uint64 `json:"events_dropped"` // see EventListener
+}
+
+// A SearchStats is about the calls of one Op that were answered by one plan.
+type SearchStats struct {
+	Op   Op     `json:"op"`
+	Plan string `json:"plan,omitempty"`
+	Latencies
+}
+
+// CacheStats are those of the cache of stored blocks, see Options.CacheBytes.
+type CacheStats struct {
+	Bytes  int64 `json:"bytes"`
+	Hits   int64 `json:"hits"`
+	Misses int64 `json:"misses"`
+}
+
+// LastBackup is the last one that DB.Backup has made since the database was opened, of all
+// of it or of one collection.
+type LastBackup struct {
+	ID         string    `json:"id"`
+	Time       time.Time `json:"time"`     // when it began
+	Sequence   uint64    `json:"sequence"` // commits that are in it
+	BytesTotal int64     `json:"bytes_total"`
+	BytesNew   int64     `json:"bytes_new"`
+}
+
+// searchOps are the calls that Activity.Searches tells of by plan.
+var searchOps = [...]Op{OpSearch, OpSearchRadius, OpCountRadius}
+
+const plans = PlanBlockScan + 1
+
+// counters are what Activity is made of. Safe for concurrent use.
+type counters struct {
+	opened       time.Time
+	searches     [len(searchOps)][plans]latencies
+	searchAll    latencies
+	searchErrors atomic.Uint64
+	hits         atomic.Uint64
+
+	writes      latencies
+	writeErrors atomic.Uint64
+	conflicts   atomic.Uint64
+	put         atomic.Uint64
+	deleted     atomic.Uint64
+
+	waiting  atomic.Int64
+	commits  latencies
+	requests atomic.Uint64
+	bytes    atomic.Uint64
+	syncs    latencies
+
+	lost       atomic.Uint64 // commits
+	lastBackup atomic.Pointer[LastBackup]
+}
+
+// searched counts a search that has ended, and ends its span.
+func (c *counters) searched(cl *call, op Op, plan Plan, hits int, err error) {
+	switch {
+	case err != nil:
+		c.searchErrors.Add(1)
+	case op == OpSearch:
+		c.searches[0][plan].observe(cl.took())
+		c.hits.Add(uint64(hits))
+	case op == OpSearchRadius:
+		c.searches[1][plan].observe(cl.took())
+	default:
+		c.searches[2][plan].observe(cl.took())
+	}
+	if cl.span != nil {
+		if err != nil {
+			cl.span.End(err)
+			return
+		}
+		cl.span.End(nil, slog.String("plan", plan.String()), slog.Int("hits", hits))
+	}
+}
+
+// searchedAll is searched for many queries.
+func (c *counters) searchedAll(cl *call, results []*Result, err error) {
+	hits := 0
+	if err != nil {
+		c.searchErrors.Add(1)
+	} else {
+		c.searchAll.observe(cl.took())
+		for _, r := range results {
+			hits += len(r.Hits)
+		}
+		c.hits.Add(uint64(hits))
+	}
+	if cl.span != nil {
+		cl.span.End(err, slog.Int("queries", len(results)), slog.Int("hits", hits))
+	}
+}
+
+// iterated is searched for an iteration, whose time is that of whoever reads it.
+func (c *counters) iterated(cl *call, hits int, err error) {
+	c.hits.Add(uint64(hits))
+	if err != nil {
+		c.searchErrors.Add(1)
+	}
+	if cl.span != nil {
+		cl.span.End(err, slog.Int("hits", hits))
+	}
+}
+
+// wrote counts a write that has ended, and ends its span.
+func (c *counters) wrote(cl *call, changes int, err error) {
+	if err != nil {
+		c.writeErrors.Add(1)
+		if errors.Is(err, ErrConflict) {
+			c.conflicts.Add(1)
+		}
+	} else {
+		c.writes.observe(cl.took())
+	}
+	if cl.span != nil {
+		cl.span.End(err, slog.Int("changes", changes))
+	}
+}
+
+// changed counts what a commit has made of items.
+func (c *counters) changed(r *request) {
+	for _, ch := range r.changes {
+		switch ch.kind {
+		case putItem, mergeItem:
+			c.put.Add(1)
+		case deleteItem:
+			if ch.found {
+				c.deleted.Add(1)
+			}
+		}
+	}
+}
+
+// committed counts a commit of some requests that began at a time.
+func (c *counters) committed(g *group, taken []*request, began time.Time) {
+	c.commits.since(began)
+	c.bytes.Add(uint64(g.batch.Len()))
+	if g.sync {
+		c.syncs.observe(g.batch.CommitStats().CommitWaitDuration)
+	}
+	for _, r := range taken {
+		if r.err == nil {
+			c.requests.Add(1)
+			c.changed(r)
+		}
+	}
+}
+
+// activity returns what has been counted.
+func (d *DB) activity() (a Activity) {
+	c := &d.counters
+	a = Activity{
+		Since:        c.opened,
+		SearchErrors: c.searchErrors.Load(), Hits: c.hits.Load(),
+		Writes: c.writes.stats(), WriteErrors: c.writeErrors.Load(), Conflicts: c.conflicts.Load(),
+		ItemsPut: c.put.Load(), ItemsDeleted: c.deleted.Load(),
+		Waiting: int(c.waiting.Load()), Commits: c.commits.stats(), CommitRequests: c.requests.Load(),
+		CommitBytes: c.bytes.Load(), Syncs: c.syncs.stats(),
+		Cache: cacheStats(d.opts.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
+		Store:     d.storeFigures().stats(&d.log.work),
+		Snapshots: d.pins.count(),
+		Failed:    d.log.failed.Load() != nil, DiskFull: d.reserve.full.Load(),
+		FreeBytes: d.reserve.found.Load(), ReserveBytes: d.reserve.left.Load(),
+		LostCommits: c.lost.Load(), EventsDropped: d.signals.lost(),
+	}
+	for i, op := range searchOps {
+		for plan := range c.searches[i] {
+			if l := c.searches[i][plan].stats(); l.Count > 0 {
+				a.Searches = append(a.Searches, SearchStats{op, Plan(plan).String(), l})
+			}
+		}
+	}
+	if l := c.searchAll.stats(); l.Count > 0 {
+		a.Searches = append(a.Searches, SearchStats{OpSearchAll, "", l})
+	}
+	if b := c.lastBackup.Load(); b != nil {
+		own := *b
+		a.LastBackup = &own
+	}
+	a.Running, a.Operations = d.signals.operations.stats()
+	_, ofStore := d.log.work.ended.stats()
+	a.Operations = append(a.Operations, ofStore...)
+	slices.SortFunc(a.Operations, func(a, b OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
+	return a
+}
+
+func cacheStats(c *pebble.Cache) CacheStats {
+	m := c.Metrics()
+	return CacheStats{Bytes: m.Size, Hits: m.Hits, Misses: m.Misses}
+}

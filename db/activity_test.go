@@ -1,0 +1,332 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"pgregory.net/rapid"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A histogram counts each time in the bucket whose bounds it is within, and its quantiles
+// are at most twice those of the times.
+func TestLatencies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		times := rapid.SliceOf(rapid.Custom(func(t *rapid.T) time.Duration {
+			near := rapid.SampledFrom([]time.Duration{0, 1, time.Microsecond, 4096 * time.Microsecond, 40 * time.Second}).Draw(t, "near")
+			return near + time.Duration(rapid.Int64Range(-3, 1<<rapid.IntRange(0, 36).Draw(t, "bits")).Draw(t, "more"))
+		})).Draw(t, "times")
+		var l latencies
+		want := Latencies{Count: uint64(len(times))}
+		for i, d := range times {
+			l.observe(d)
+			times[i] = max(d, 0)
+			want.Sum += times[i]
+			for b := range LatencyBuckets {
+				if times[i] <= LatencyBound(b) {
+					want.Buckets[b]++
+					break
+				}
+			}
+		}
+		got := l.stats()
+		if got != want {
+			t.Fatalf("%v: %+v, want %+v", times, got, want)
+		}
+		slices.Sort(times)
+		for _, q := range []float64{0, .5, .99, 1} {
+			if len(times) == 0 {
+				if got.Quantile(q) != 0 {
+					t.Fatal("a quantile of nothing")
+				}
+				continue
+			}
+			is := times[max(int(math.Ceil(q*float64(len(times)))), 1)-1]
+			if x := got.Quantile(q); x < is && q > 0 || q > 0 && x > max(2*is, time.Microsecond) && x != LatencyBound(LatencyBuckets-1) {
+				t.Fatalf("%v: quantile %v is %v, not %v", times, q, is, x)
+			}
+		}
+	})
+}
+
+// What is counted is what was done.
+func TestActivity(t *testing.T) {
+	d, c := openPairs(t)
+	items := pairs(60, synth.Config{})
+	putAll(t, c, items[:50]) // one batch
+	for _, it := range items[50:] {
+		if err := c.Put(ctx, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Delete(ctx, "k0", "k1", "none"); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	if err := c.PutIf(ctx, items[5], nil); err == nil {
+		t.Fatal("no conflict")
+	}
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	before := mustStats(t, d).Activity
+	if before.Writes.Count != 13 || before.WriteErrors != 1 || before.Conflicts != 1 || before.ItemsPut != 61 || before.ItemsDeleted != 2 ||
+		before.Commits.Count != before.Syncs.Count || before.CommitRequests < 13 || before.CommitBytes == 0 || before.Waiting != 0 ||
+		len(before.Running) > 0 || before.Searches != nil {
+		t.Errorf("%+v", before)
+	}
+	if i := slices.IndexFunc(before.Operations, func(o OperationStats) bool { return o.Op == OpTrain }); i < 0 || before.Operations[i].Done != 1 {
+		t.Errorf("%+v", before.Operations)
+	}
+	type kind struct{ op, plan string }
+	want, hits := map[kind]uint64{}, 0
+	for i, plan := range []Plan{PlanAuto, PlanMemory, PlanScan, PlanFilter, PlanDisk, PlanBlockScan, PlanAuto, PlanAuto} {
+		q := Query{From: "text", Vector: items[i].Vectors["text"], K: 3 + i, Plan: plan, Where: "label = 'class1' OR year > 0"}
+		e, _, err := c.Explain(ctx, q, -1) // not counted
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Search(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[kind{"search", e.Plan}]++
+		hits += len(r.Hits)
+		if e, _, err = c.Explain(ctx, q, 4); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.CountRadius(ctx, q, 4); err != nil {
+			t.Fatal(err)
+		}
+		runs, err := c.SearchRadius(ctx, q, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := mustStats(t, d).Activity.Snapshots; n != 1 {
+			t.Errorf("%d are open", n)
+		}
+		runs.Close()
+		want[kind{"count_radius", e.Plan}]++
+		want[kind{"search_radius", e.Plan}]++
+	}
+	for _, err := range c.Neighbors(ctx, Query{Key: "k7"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hits++; hits%5 == 0 {
+			break
+		}
+	}
+	all, err := c.SearchAll(ctx, []Query{{Key: "k7"}, {Key: "k8", K: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want[kind{"search_all", ""}]++
+	hits += len(all[0].Hits) + len(all[1].Hits)
+	if _, err := c.Search(ctx, Query{Key: "none"}); err == nil {
+		t.Fatal("found")
+	}
+	a := mustStats(t, d).Activity
+	got := map[kind]uint64{}
+	for _, s := range a.Searches {
+		got[kind{string(s.Op), s.Plan}] = s.Count
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) || a.Hits != uint64(hits) || a.SearchErrors != 1 || a.Snapshots != 0 {
+		t.Errorf("%v, want %v; %d hits, want %d; %d errors, %d open", got, want, a.Hits, hits, a.SearchErrors, a.Snapshots)
+	}
+	m := mustBackup(t, d, mustFolder(t), BackupOptions{})
+	if b := mustStats(t, d).Activity.LastBackup; b == nil || b.ID != m.ID || b.Sequence != m.Sequence || b.BytesTotal != m.BytesTotal {
+		t.Errorf("%+v, not %+v", b, m)
+	}
+}
+
+// What goes on is told as long as it does.
+func TestRunningOperations(t *testing.T) {
+	d, c := openPairs(t)
+	putAll(t, c, pairs(60, synth.Config{}))
+	var during []RunningOperation
+	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	opt.Progress = func(phase string, done, total int) {
+		if phase == "encode" && during == nil {
+			during = mustStats(t, d).Activity.Running
+			if len(during) == 1 && (during[0].Done != int64(done) || during[0].Total != int64(total)) {
+				t.Errorf("%+v, not %d of %d", during, done, total)
+			}
+		}
+	}
+	mustTrain(t, c, opt)
+	if len(during) != 1 || during[0].Op != OpTrain || during[0].Collection != "main" || during[0].Stage != "encode" {
+		t.Errorf("%+v", during)
+	}
+	// A callback that panics ends it, too.
+	opt.Progress = func(string, int, int) { panic("the callback") }
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = c.Train(ctx, opt)
+	}()
+	if a := mustStats(t, d).Activity; len(a.Running) != 0 {
+		t.Errorf("%+v", a.Running)
+	}
+}
+
+// Stats do not look at the disk, however often they are asked for.
+func TestStatsReadNoDisk(t *testing.T) {
+	var asking atomic.Bool
+	var calls atomic.Int64
+	fsys := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(errorfs.Op) error {
+		if asking.Load() && strings.Contains(string(debug.Stack()), "(*DB).Stats(") { // others go on in the background
+			calls.Add(1)
+		}
+		return nil
+	}))
+	d := mustOpen(t, "db", &Options{FS: fsys})
+	defer mustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, pairs(60, synth.Config{}))
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	if err := d.flushed(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mustStats(t, d)
+	asking.Store(true)
+	for range 100 {
+		mustStats(t, d)
+	}
+	asking.Store(false)
+	if n := calls.Load(); n != 0 {
+		t.Errorf("%d calls of the file system", n)
+	}
+}
+
+// An import is among the figures also where these were asked for just before its folder was
+// made.
+func TestStatsOfImportThatBegins(t *testing.T) {
+	var d *DB
+	var asking atomic.Bool
+	asked := 0
+	fsys := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpMkdirAll && asking.CompareAndSwap(true, false) {
+			asked++
+			mustStats(t, d)
+		}
+		return nil
+	}))
+	d = mustOpen(t, "db", &Options{FS: fsys})
+	defer mustClose(t, d)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asking.Store(true)
+	im, err := c.NewImport(ctx, ImportOptions{Source: "a file"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := mustStats(t, d); asked != 1 || len(s.StagedImports) != 1 || !s.StagedImports[0].Open {
+		t.Errorf("asked %d times: %+v", asked, s.StagedImports)
+	}
+	if err := im.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	if s := mustStats(t, d); len(s.StagedImports) != 0 {
+		t.Errorf("%+v", s.StagedImports)
+	}
+}
+
+// spans is a Tracer that notes its calls.
+type spans struct {
+	calls  []Call
+	inside []string // what the context says that the call was made in
+	ends   []string
+}
+
+type spanKey struct{}
+
+func (s *spans) Start(ctx context.Context, call Call) (context.Context, Span) {
+	in, _ := ctx.Value(spanKey{}).(string)
+	s.calls, s.inside = append(s.calls, call), append(s.inside, in)
+	return context.WithValue(ctx, spanKey{}, string(call.Op)), &endOfSpan{s, call.Op}
+}
+
+type endOfSpan struct {
+	s  *spans
+	op Op
+}
+
+func (e *endOfSpan) End(err error, attrs ...slog.Attr) {
+	e.s.ends = append(e.s.ends, fmt.Sprint(e.op, " ", err != nil, " ", attrs))
+}
+
+// Each call has one span, which ends with it.
+func TestTracer(t *testing.T) {
+	var s spans
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Tracer: &s})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+		t.Fatal(err)
+	}
+	q := Query{Code: []byte{1}, Plan: PlanScan}
+	if _, err := c.Search(context.WithValue(ctx, spanKey{}, "request"), q); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Search(ctx, Query{Code: []byte{1, 2}}); err == nil {
+		t.Fatal("found")
+	}
+	if _, err := c.CountRadius(ctx, q, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.SearchAll(ctx, []Query{q, q}); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range c.Neighbors(ctx, q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var ops []string
+	for i, call := range s.calls {
+		if call.Op == OpIndex {
+			continue // in the background, within Compact
+		}
+		ops = append(ops, string(call.Op)+" "+s.inside[i])
+		if call.Dir != d.dir {
+			t.Errorf("%+v", call)
+		}
+	}
+	if want := []string{"write ", "search request", "search ", "count_radius ", "search_all ", "neighbors ", "compact "}; !slices.Equal(ops, want) {
+		t.Errorf("%q, want %q", ops, want)
+	}
+	for _, want := range []string{
+		"write false [changes=1]", "search false [plan=scan hits=1]", "search true []",
+		"count_radius false [plan=scan hits=1]", "search_all false [queries=2 hits=2]", "neighbors false [hits=1]", "compact false []",
+	} {
+		if !slices.Contains(s.ends, want) {
+			t.Errorf("%q has no %q", s.ends, want)
+		}
+	}
+	mustClose(t, d)
+	if len(s.ends) != len(s.calls) {
+		t.Errorf("%d spans, %d ends", len(s.calls), len(s.ends))
+	}
+}

@@ -1,0 +1,285 @@
+package dbtest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
+)
+
+// CheckSearches compares answers of a collection with those of an Oracle, and fails the
+// test where they differ, saying how: of each query that to Search, and to SearchRadius
+// within as many bits as the last of its K hits is away and within one bit less; where
+// it has a filter, what that finds; and the answers of SearchAll to all of them. A query
+// that gives an error fails, too.
+//
+// It reads all items once, and looks at all of them for each query. Where others write or
+// train meanwhile, c has to be of a snapshot.
+func CheckSearches(t testing.TB, c *db.Collection, queries ...db.Query) {
+	t.Helper()
+	o, err := NewOracle(context.WithoutCancel(t.Context()), c) // which has ended when cleanup begins
+	if err != nil {
+		t.Fatalf("dbtest: the collection cannot be read: %v", err)
+	}
+	o.report(t, queries)
+}
+
+// report fails a test for every query of which the answers differ.
+func (o *Oracle) report(t testing.TB, queries []db.Query) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	sound := true
+	for _, q := range queries {
+		if err := o.check(ctx, q); err != nil {
+			t.Error(err)
+			sound = false
+		}
+	}
+	if sound {
+		if err := o.together(ctx, queries); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// check makes all comparisons that there are.
+func (o *Oracle) check(ctx context.Context, q db.Query) error {
+	if err := o.CheckSearch(ctx, q); err != nil {
+		return err
+	}
+	hits, err := o.Hits(q)
+	if err != nil {
+		return err
+	}
+	radius := 0
+	if n := min(len(hits), cmp.Or(q.K, 10)); n > 0 {
+		radius = hits[n-1].Distance
+	}
+	err = o.CheckRadius(ctx, q, radius)
+	if err == nil && radius > 0 {
+		err = o.CheckRadius(ctx, q, radius-1)
+	}
+	if err == nil && q.Where != "" {
+		err = o.CheckWhere(ctx, q.Where)
+	}
+	return err
+}
+
+// together compares the answers of SearchAll with those of Search.
+func (o *Oracle) together(ctx context.Context, queries []db.Query) error {
+	all, err := o.c.SearchAll(ctx, queries)
+	if err != nil {
+		return fmt.Errorf("dbtest: SearchAll: %w", err)
+	}
+	for i, q := range queries {
+		one, err := o.c.Search(ctx, q)
+		if err == nil && !oracle.SameHits(all[i].Hits, one.Hits) {
+			err = fmt.Errorf("dbtest: SearchAll finds %v, Search %v", all[i].Hits, one.Hits)
+		}
+		if err != nil {
+			return describe(&q, err)
+		}
+	}
+	return nil
+}
+
+// CheckSearch compares the answer of Search, the first three pages of it, and Neighbors,
+// with the items that are nearest: those items and no others, with their distances and
+// scores, in an order that db.Query.Rerank allows. Defined by what is stored, and compared,
+// are the orders by distance, by score, of RerankNone, and of RerankFeatures among what is
+// nearest. The order of the projections of items that share a code is not: a hit may
+// be any of these. The error says where they differ, or is that of the database.
+func (o *Oracle) CheckSearch(ctx context.Context, q db.Query) error {
+	return describe(&q, o.search(ctx, q))
+}
+
+func (o *Oracle) search(ctx context.Context, q db.Query) error {
+	a, err := o.answer(&q)
+	if err != nil {
+		return err
+	}
+	res, err := o.c.Search(ctx, q)
+	if err != nil {
+		return err
+	}
+	if res.Space != o.space || res.Revision != o.revision {
+		return fmt.Errorf("dbtest: the answer is of space %d, revision %d, the oracle of %d, %d", res.Space, res.Revision, o.space, o.revision)
+	}
+	k := cmp.Or(q.K, 10)
+	if q.Rerank == db.RerankFeatures {
+		return o.features(ctx, q, k, a, res)
+	}
+	if (res.Next != "") != (k < len(a.Candidates)) {
+		return fmt.Errorf("dbtest: of %d items, behind the first %d, the cursor is %q", len(a.Candidates), k, res.Next)
+	}
+	if err := a.Check(res.Hits, k, -1, q.Rerank); err != nil {
+		return fmt.Errorf("dbtest: %w", err)
+	}
+	if err := o.neighbors(ctx, q, res.Hits); err != nil {
+		return err
+	}
+	pages := slices.Clone(res.Hits)
+	for range 2 {
+		if res.Next == "" {
+			break
+		}
+		q.After = res.Next
+		if res, err = o.c.Search(ctx, q); err != nil {
+			return err
+		}
+		pages = append(pages, res.Hits...)
+		if err := a.Check(pages, len(pages), -1, q.Rerank); err != nil {
+			return fmt.Errorf("dbtest: read page by page: %w", err)
+		}
+	}
+	return nil
+}
+
+// neighbors compares the first neighbours with the hits of Search.
+func (o *Oracle) neighbors(ctx context.Context, q db.Query, hits []db.Hit) error {
+	var found []db.Hit
+	for h, err := range o.c.Neighbors(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if found = append(found, h); len(found) >= len(hits) {
+			break
+		}
+	}
+	if !oracle.SameHits(found, hits) {
+		return fmt.Errorf("dbtest: Neighbors yields %v, Search %v", found, hits)
+	}
+	return nil
+}
+
+// features compares an answer by features with the nearest by projections, put in order.
+func (o *Oracle) features(ctx context.Context, q db.Query, k int, a *oracle.Answer, res *db.Result) error {
+	x := q.Vector
+	switch {
+	case q.Sparse != nil:
+		x = o.dense(*q.Sparse, q.From)
+	case q.Key != "":
+		x = o.vector(q.Key, q.From)
+	}
+	window := oracle.Window(&q, k)
+	q.Rerank, q.Window, q.K = db.RerankProjection, 0, len(a.Candidates)+1
+	all, err := o.c.Search(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := a.Check(all.Hits, q.K, -1, q.Rerank); err != nil {
+		return fmt.Errorf("dbtest: before features put them in order: %w", err)
+	}
+	want := oracle.ByFeatures(all.Hits, window, x, func(key string) []float32 { return o.vector(key, q.From) })
+	if want = want[:min(k, len(want))]; !oracle.SameHits(res.Hits, want) {
+		return fmt.Errorf("dbtest: the hits are %v, want %v", res.Hits, want)
+	}
+	return nil
+}
+
+// CheckRadius compares the answers of SearchRadius and CountRadius with the items that are
+// within radius bits, as CheckSearch does; of RerankFeatures the items only, not their
+// order.
+func (o *Oracle) CheckRadius(ctx context.Context, q db.Query, radius int) error {
+	return describe(&q, o.within(ctx, q, radius))
+}
+
+func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
+	a, err := o.answer(&q)
+	if err != nil {
+		return err
+	}
+	want := a.Within(radius)
+	n, err := o.c.CountRadius(ctx, q, radius)
+	if err != nil {
+		return err
+	}
+	if n != want {
+		return fmt.Errorf("dbtest: CountRadius counts %d items within %d bits, want %d", n, radius, want)
+	}
+	runs, err := o.c.SearchRadius(ctx, q, radius)
+	if err != nil {
+		return err
+	}
+	defer runs.Close()
+	if runs.Total() != want {
+		return fmt.Errorf("dbtest: SearchRadius finds %d items within %d bits, want %d", runs.Total(), radius, want)
+	}
+	var hits []db.Hit
+	for h, err := range runs.Hits(ctx) {
+		if err != nil {
+			return err
+		}
+		hits = append(hits, h)
+	}
+	err = a.CheckSet(hits, radius)
+	if err == nil && q.Rerank != db.RerankFeatures {
+		err = a.Check(hits, want, radius, q.Rerank)
+	}
+	if err != nil {
+		return fmt.Errorf("dbtest: within %d bits: %w", radius, err)
+	}
+	return nil
+}
+
+// CheckWhere compares what CountWhere and ItemsWhere find with the items that an
+// expression is true of.
+func (o *Oracle) CheckWhere(ctx context.Context, where string) error {
+	want, err := o.Items(where)
+	if err != nil {
+		return err
+	}
+	n, err := o.c.CountWhere(ctx, where)
+	if err != nil {
+		return err
+	}
+	if n != len(want) {
+		return fmt.Errorf("dbtest: where %s: CountWhere counts %d items, want %d", where, n, len(want))
+	}
+	at := 0
+	for it, err := range o.c.ItemsWhere(ctx, where) {
+		if err != nil {
+			return err
+		}
+		if at == len(want) || it.Key != want[at].Key {
+			return fmt.Errorf("dbtest: where %s: item %d of ItemsWhere is %q, which is not the one that comes next", where, at, it.Key)
+		}
+		at++
+	}
+	if at != len(want) {
+		return fmt.Errorf("dbtest: where %s: ItemsWhere yields %d items, and not %q", where, at, want[at].Key)
+	}
+	return nil
+}
+
+// describe says which query an error is about.
+func describe(q *db.Query, err error) error {
+	if err == nil {
+		return nil
+	}
+	var b strings.Builder
+	switch {
+	case q.Key != "":
+		fmt.Fprintf(&b, "query by key %.80q", q.Key)
+	case q.Code != nil:
+		fmt.Fprintf(&b, "query by code %x", q.Code)
+	default:
+		b.WriteString("query by vector")
+	}
+	if q.From != "" {
+		fmt.Fprintf(&b, " from %q", q.From)
+	}
+	if q.To != "" {
+		fmt.Fprintf(&b, " to %q", q.To)
+	}
+	if q.Where != "" {
+		fmt.Fprintf(&b, " where %.200s", q.Where)
+	}
+	fmt.Fprintf(&b, ", k = %d, order %v, plan %v", cmp.Or(q.K, 10), q.Rerank, q.Plan)
+	return fmt.Errorf("%w (%s)", err, &b)
+}

@@ -1,0 +1,151 @@
+package dbtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Open opens a database for the time of a test, in the folder dir, which is created where
+// there is none: t.TempDir(), say. Where dir is "", the database is in memory, in
+// Options.FS if there is one and else in a file system of its own. Options are those of
+// db.Open; nil means the defaults. If it cannot be opened, that ends the test.
+//
+// When the test ends, after the cleanup functions that were registered later, the
+// database is closed, unless the test has closed it, and verified as by VerifyFolder. The
+// test fails if that finds anything, if the database had failed (db.ErrFailed), if Close
+// does not come back as a call still goes on, and if goroutines of the database are
+// left. A folder that the test has closed and removed is not looked at.
+func Open(t testing.TB, dir string, options *db.Options) *db.DB {
+	t.Helper()
+	var opts db.Options
+	if options != nil {
+		opts = *options
+	}
+	if dir == "" {
+		dir = "test.fddhdb"
+		if opts.FS == nil {
+			opts.FS = vfs.NewMem()
+		}
+	}
+	if listen := opts.EventListener; listen != nil {
+		opts.EventListener = func(ctx context.Context, e *db.Event) {
+			unwatch() // connections that it opens, say, are the test's
+			listen(ctx, e)
+		}
+	}
+	var d *db.DB
+	var err error
+	brood := watch(func() { d, err = db.Open(dir, &opts) })
+	if err != nil {
+		t.Fatalf("dbtest: the database cannot be opened: %v", err)
+	}
+	t.Cleanup(func() {
+		t.Helper()
+		if finish(t, d) {
+			brood.check(t)
+			verifyClosed(t, dir, &opts)
+		}
+	})
+	return d
+}
+
+// patience is how long Close may wait for calls that go on: a test that takes longer hangs
+// for a reason that this package can name. A sixth of it is left to goroutines to end.
+var patience = time.Minute
+
+// finish closes a database; false if it did not come to that.
+func finish(t testing.TB, d *db.DB) bool {
+	t.Helper()
+	closed := make(chan error, 1)
+	go func() { closed <- d.Close() }()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		switch {
+		case errors.Is(err, db.ErrClosed): // the test has
+		case errors.Is(err, db.ErrFailed):
+			t.Errorf("dbtest: a write to disk failed during the test, and from then on the database has refused all writes: %v", err)
+		case err != nil:
+			t.Errorf("dbtest: the database cannot be closed: %v", err)
+		}
+		return true
+	case <-timer.C:
+		t.Errorf("dbtest: the test ends while calls of the database go on, and Close waits for them since %v. "+
+			"A range over Items, Codes, Neighbors or Runs has to end, one of iter.Pull has to be stopped, goroutines that use the database have to end before the test does, and an EventListener has to return:\n\n%s",
+			patience, strings.Join(inDatabase(), "\n\n"))
+		return false
+	}
+}
+
+// verifyClosed verifies a database that has been closed.
+func verifyClosed(t testing.TB, dir string, opts *db.Options) {
+	t.Helper()
+	if _, err := cmp.Or(opts.FS, vfs.Default).Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	verifyFolder(t, dir, opts)
+}
+
+// Verify verifies a database as it is now, deeply (db.VerifyOptions), and fails the test
+// for everything that is wrong. It costs reading everything twice and making all codes
+// again.
+func Verify(t testing.TB, d *db.DB) {
+	t.Helper()
+	report(t, func(ctx context.Context, found func(db.Finding) error) error {
+		_, err := d.Verify(ctx, db.VerifyOptions{Deep: true}, found)
+		return err
+	})
+}
+
+// VerifyFolder is Verify for a database that nobody has open: one that the program under
+// test has opened and closed itself, say. Of the options FS counts; nil means the
+// defaults.
+func VerifyFolder(t testing.TB, dir string, options *db.Options) {
+	t.Helper()
+	verifyFolder(t, dir, options)
+}
+
+func verifyFolder(t testing.TB, dir string, options *db.Options) {
+	t.Helper()
+	var opts db.Options // without a listener that has heard of the end
+	if options != nil {
+		opts.FS = options.FS
+	}
+	report(t, func(ctx context.Context, found func(db.Finding) error) error {
+		_, err := db.VerifyFolder(ctx, dir, &opts, db.VerifyOptions{Deep: true}, found)
+		if errors.Is(err, db.ErrLocked) {
+			err = errors.Join(err, errors.New("it has been opened again, and is to be closed before the test ends"))
+		}
+		return err
+	})
+}
+
+// report fails a test for what a verification finds.
+func report(t testing.TB, verify func(ctx context.Context, found func(db.Finding) error) error) {
+	t.Helper()
+	const most = 10
+	n := 0
+	// The context of a test has ended when its cleanup begins.
+	err := verify(context.WithoutCancel(t.Context()), func(f db.Finding) error {
+		if n++; n <= most {
+			t.Errorf("dbtest: the database is damaged: %v", f)
+		}
+		return nil
+	})
+	if n > most {
+		t.Errorf("dbtest: the database is damaged: %d findings more", n-most)
+	}
+	if err != nil {
+		t.Errorf("dbtest: the database cannot be verified: %v", err)
+	}
+}

@@ -1,0 +1,195 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/oracle"
+)
+
+// An Oracle knows all items of a collection, and finds by looking at each of them. It is
+// of one state of the collection and of one code space, those at which it was made. What
+// it is compared with must be of the same: where others write or train meanwhile, both are
+// to be of a snapshot. Safe for concurrent use.
+type Oracle struct {
+	c               *db.Collection
+	schema          db.Schema
+	space, revision uint32
+	items           []*db.Item // in database order
+	byKey           map[string]*db.Item
+	rows            map[string]uint32 // of those that have a code
+	views           bool              // each target modality has codes of its own
+}
+
+// NewOracle reads all items of a collection: that of a snapshot, and of a space
+// (db.Collection.InSpace), as any other. It costs the memory of the items, vectors
+// included. Besides errors of reading there is one where the codes that searches use are
+// not those that items have.
+func NewOracle(ctx context.Context, c *db.Collection) (*Oracle, error) {
+	o := &Oracle{c: c, byKey: map[string]*db.Item{}, rows: map[string]uint32{}}
+	var err error
+	if o.schema, err = c.Schema(); err != nil {
+		return nil, err
+	}
+	stats, err := c.Stats()
+	if err != nil {
+		return nil, err
+	}
+	o.space, o.revision = stats.Space, stats.Revision
+	for it, err := range c.Items(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		o.items = append(o.items, it)
+		o.byKey[it.Key] = it
+	}
+	targets := []string{""}
+	if o.views = len(stats.Views) > 0; o.views {
+		targets = nil
+		for _, v := range stats.Views {
+			targets = append(targets, v.Target)
+		}
+	}
+	for _, to := range targets {
+		if err := o.readCodes(ctx, to); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// readCodes reads rows, and compares the codes of a view with those of the items.
+func (o *Oracle) readCodes(ctx context.Context, to string) error {
+	coded := 0
+	for _, it := range o.items {
+		if o.code(it, to) != "" {
+			coded++
+		}
+	}
+	for c, err := range o.c.Codes(ctx, to) {
+		if err != nil {
+			return err
+		}
+		coded--
+		o.rows[c.Key] = c.Row
+		it := o.byKey[c.Key]
+		if it == nil {
+			return fmt.Errorf("dbtest: Codes has an item %q, and Items has none; if others write meanwhile, take a snapshot", c.Key)
+		}
+		if code := o.code(it, to); code != string(c.Code) {
+			return fmt.Errorf("dbtest: the code of item %q is %x by Items, and %x by Codes; if others write meanwhile, take a snapshot", c.Key, code, c.Code)
+		}
+	}
+	if coded != 0 {
+		return fmt.Errorf("dbtest: Items and Codes differ by %d items that have a code; if others write meanwhile, take a snapshot", coded)
+	}
+	return nil
+}
+
+// code returns the code by which searches for a modality find an item, "" where there is
+// none.
+func (o *Oracle) code(it *db.Item, to string) string {
+	if o.views {
+		return string(it.Codes[to].Code)
+	}
+	return string(it.Code)
+}
+
+// Items returns the items that an expression is true of, in database order; see
+// db.Query.Where. They are shared, and must not be written to.
+func (o *Oracle) Items(where string) ([]*db.Item, error) {
+	match, err := parseWhere(where, o.schema)
+	if err != nil {
+		return nil, err
+	}
+	var found []*db.Item
+	for _, it := range o.items {
+		if match(it) {
+			found = append(found, it)
+		}
+	}
+	return found, nil
+}
+
+// Hits returns all items that a query may find, whatever its K, Rerank and Window, by
+// (distance, -score), and where these are equal by (code, row): Search puts the items of
+// one code into the order of db.Query.Rerank. The database encodes the query and does
+// nothing else.
+func (o *Oracle) Hits(q db.Query) ([]db.Hit, error) {
+	a, err := o.answer(&q)
+	if err != nil {
+		return nil, describe(&q, err)
+	}
+	hits := make([]db.Hit, len(a.Candidates))
+	for i, c := range a.Candidates {
+		hits[i] = db.Hit{Key: c.Key, Row: c.Row, Distance: c.Distance, Score: c.Score}
+	}
+	return hits, nil
+}
+
+// answer returns what a query must find.
+func (o *Oracle) answer(q *db.Query) (*oracle.Answer, error) {
+	switch {
+	case q.After != "":
+		return nil, errors.New("dbtest: an oracle answers queries from the start, not behind a cursor")
+	case q.Space != 0 && q.Space != o.space:
+		return nil, fmt.Errorf("dbtest: the oracle is of space %d: make one of InSpace(%d)", o.space, q.Space)
+	}
+	b, z, err := o.c.EncodeQuery(*q)
+	if err != nil {
+		return nil, err
+	}
+	code := string(b)
+	if z != nil {
+		if err := oracle.Signs(code, z); err != nil {
+			return nil, fmt.Errorf("dbtest: %w", err)
+		}
+	} else if it := o.byKey[q.Key]; q.Key != "" && it != nil {
+		if own := o.code(it, q.To); own != "" && own != code {
+			return nil, fmt.Errorf("dbtest: the item has the code %x, and as a query %x", own, code)
+		}
+	}
+	found, err := o.Items(q.Where)
+	if err != nil {
+		return nil, err
+	}
+	a := &oracle.Answer{Projection: z}
+	for _, it := range found {
+		own := o.code(it, q.To)
+		if own == "" || q.To != "" && !hasModality(it, q.To) {
+			continue
+		}
+		a.Candidates = append(a.Candidates, oracle.Candidate{
+			Key: it.Key, Row: o.rows[it.Key], Code: own, Distance: oracle.Distance(own, code), Score: oracle.Score(z, own)})
+	}
+	a.Sort()
+	return a, nil
+}
+
+// vector returns the features of an item as a dense vector, nil where it has none.
+func (o *Oracle) vector(key, modality string) []float32 {
+	it := o.byKey[key]
+	if it == nil {
+		return nil
+	}
+	if x := it.Vectors[modality]; x != nil {
+		return x
+	}
+	x, ok := it.Sparse[modality]
+	if !ok {
+		return nil
+	}
+	return o.dense(x, modality)
+}
+
+func (o *Oracle) dense(x db.Sparse, modality string) []float32 {
+	i := slices.IndexFunc(o.schema.Modalities, func(m db.Modality) bool { return m.Name == modality })
+	out := make([]float32, o.schema.Modalities[i].Dim)
+	for e, j := range x.Index {
+		out[j] = x.Value[e]
+	}
+	return out
+}

@@ -1,0 +1,276 @@
+package dbtest
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Filters, evaluated by looking at an item: what Query.Where means, spelt out a second
+// time. Of what the database refuses some is read here nevertheless.
+
+// A predicate is what an expression says of an item.
+type predicate func(*db.Item) bool
+
+// parseWhere reads an expression; the empty one is true of all.
+func parseWhere(text string, schema db.Schema) (predicate, error) {
+	if text == "" {
+		return func(*db.Item) bool { return true }, nil
+	}
+	r := &reader{rest: text, schema: schema}
+	r.next()
+	p := r.or()
+	if r.word != "" {
+		r.fail("AND, OR or the end is expected, not %s", r.word)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("dbtest: where %.200s: %w", text, r.err)
+	}
+	return p, nil
+}
+
+// A reader reads an expression word by word. What it returns after an error means nothing.
+type reader struct {
+	rest   string
+	word   string // the present one, as it stands there; "" at the end
+	schema db.Schema
+	err    error // the first
+}
+
+// fail goes to the end, so that everybody stops.
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+	r.rest, r.word = "", ""
+}
+
+var words = regexp.MustCompile(`^(?:[\pL_][\pL_\p{Nd}.-]*|"(?:[^"]|"")*"|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|'(?:[^']|'')*'|!=|<=|>=|[=<>(),])`)
+
+func (r *reader) next() {
+	r.rest = strings.TrimLeftFunc(r.rest, unicode.IsSpace)
+	r.word = words.FindString(r.rest)
+	if r.word == "" && r.rest != "" {
+		r.fail("nothing that begins with %.20q is expected", r.rest)
+	}
+	r.rest = r.rest[len(r.word):]
+}
+
+// skip passes over a word if it is the present one, in any case.
+func (r *reader) skip(word string) bool {
+	if !strings.EqualFold(r.word, word) {
+		return false
+	}
+	r.next()
+	return true
+}
+
+func (r *reader) need(word string) {
+	if !r.skip(word) {
+		r.fail("%s is expected, not %q", word, r.word)
+	}
+}
+
+// take returns the present word and goes on.
+func (r *reader) take() string {
+	word := r.word
+	r.next()
+	return word
+}
+
+func (r *reader) or() predicate {
+	p := r.and()
+	for r.skip("OR") {
+		a, b := p, r.and()
+		p = func(it *db.Item) bool { return a(it) || b(it) }
+	}
+	return p
+}
+
+func (r *reader) and() predicate {
+	p := r.factor()
+	for r.skip("AND") {
+		a, b := p, r.factor()
+		p = func(it *db.Item) bool { return a(it) && b(it) }
+	}
+	return p
+}
+
+func (r *reader) factor() predicate {
+	switch {
+	case r.skip("NOT"):
+		p := r.factor()
+		return func(it *db.Item) bool { return !p(it) }
+	case r.skip("("):
+		p := r.or()
+		r.need(")")
+		return p
+	case r.skip("has"):
+		r.need("(")
+		modality := r.name()
+		r.need(")")
+		return func(it *db.Item) bool { return hasModality(it, modality) }
+	case strings.EqualFold(r.word, "label"):
+		r.next()
+		return r.labels()
+	}
+	return r.field()
+}
+
+// name returns the name that a word stands for.
+func (r *reader) name() string {
+	word := r.take()
+	if strings.HasPrefix(word, `"`) {
+		return strings.ReplaceAll(word[1:len(word)-1], `""`, `"`)
+	}
+	return word
+}
+
+// operator reads a comparison and what it compares with.
+func (r *reader) operator() (op string, values []string) {
+	switch op = strings.ToUpper(r.take()); op {
+	case "=", "!=", "<", "<=", ">", ">=":
+		return op, []string{r.take()}
+	case "IN":
+	default:
+		r.fail("a comparison is expected, not %q", op)
+	}
+	r.need("(")
+	for {
+		values = append(values, r.take())
+		if !r.skip(",") {
+			r.need(")")
+			return op, values
+		}
+	}
+}
+
+func (r *reader) labels() predicate {
+	op, values := r.operator()
+	for i, v := range values {
+		values[i] = r.unquoted(v)
+	}
+	return func(it *db.Item) bool {
+		has := slices.ContainsFunc(values, func(l string) bool { return slices.Contains(it.Labels, l) })
+		return has != (op == "!=")
+	}
+}
+
+// field reads a comparison with a field, false of items that lack it.
+func (r *reader) field() predicate {
+	name := r.name()
+	i := slices.IndexFunc(r.schema.Fields, func(f db.Field) bool { return f.Name == name })
+	if i < 0 {
+		r.fail("there is no field %q", name)
+		return nil
+	}
+	op, values := r.operator()
+	var tests []func(any) bool
+	for _, v := range values {
+		compare := r.comparison(r.schema.Fields[i].Type, v)
+		tests = append(tests, func(x any) bool { return holds(op, compare(x)) })
+	}
+	return func(it *db.Item) bool {
+		x, ok := it.Fields[name]
+		return ok && slices.ContainsFunc(tests, func(test func(any) bool) bool { return test(x) })
+	}
+}
+
+func holds(op string, sign int) bool {
+	switch op {
+	case "=", "IN":
+		return sign == 0
+	case "!=":
+		return sign != 0
+	case "<":
+		return sign < 0
+	case "<=":
+		return sign <= 0
+	case ">":
+		return sign > 0
+	}
+	return sign >= 0
+}
+
+// comparison returns how values of a type compare with a literal.
+func (r *reader) comparison(typ db.FieldType, literal string) func(any) int {
+	switch typ {
+	case db.String:
+		s := r.unquoted(literal)
+		return func(x any) int { return strings.Compare(x.(string), s) }
+	case db.Bool:
+		is := strings.EqualFold(literal, "true")
+		if !is && !strings.EqualFold(literal, "false") {
+			r.fail("%s is neither true nor false", literal)
+		}
+		return func(x any) int {
+			if x.(bool) == is {
+				return 0
+			}
+			return 1
+		}
+	case db.Float: // the literal is rounded as values were, too large ones to infinity
+		f, err := strconv.ParseFloat(literal, 64)
+		if errors.Is(err, strconv.ErrSyntax) {
+			r.fail("%s is no number", literal)
+		}
+		return func(x any) int {
+			switch v := x.(float64); {
+			case v < f:
+				return -1
+			case v > f:
+				return 1
+			}
+			return 0
+		}
+	}
+	number := r.exact(literal)
+	return func(x any) int { return new(big.Rat).SetInt64(x.(int64)).Cmp(number) }
+}
+
+// exact returns a number, or where its exponent is beyond all that could matter one that
+// compares with integers of 64 bits as it does.
+func (r *reader) exact(literal string) *big.Rat {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
+	m, ok := new(big.Rat).SetString(mantissa)
+	if !ok {
+		r.fail("%s is no number", literal)
+		return new(big.Rat)
+	}
+	far := len(mantissa) + 30 // so many digits are shifted beyond the point, or the other way
+	e, err := strconv.Atoi(exponent)
+	switch {
+	case exponent == "" || m.Sign() == 0:
+		return m
+	case err != nil && strings.HasPrefix(exponent, "-") || err == nil && e < -far:
+		return big.NewRat(int64(m.Sign()), 2)
+	case err != nil || e > far:
+		return new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(int64(m.Sign())), 100))
+	}
+	power := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(e, -e))), nil))
+	if e < 0 {
+		power.Inv(power)
+	}
+	return m.Mul(m, power)
+}
+
+func (r *reader) unquoted(word string) string {
+	if len(word) < 2 || word[0] != '\'' {
+		r.fail("%s is no string", word)
+		return ""
+	}
+	return strings.ReplaceAll(word[1:len(word)-1], "''", "'")
+}
+
+// hasModality reports whether an item has features of a modality.
+func hasModality(it *db.Item, name string) bool {
+	_, sparse := it.Sparse[name]
+	return it.Vectors[name] != nil || sparse || slices.Contains(it.Modalities, name)
+}

@@ -1,0 +1,97 @@
+package dbtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// filtered is a collection of items with all that filters can ask for.
+func filtered(t testing.TB) (*db.Collection, *Oracle) {
+	t.Helper()
+	d := Open(t, "", nil)
+	c, err := d.CreateCollection(t.Context(), "main", db.Schema{
+		Modalities: []db.Modality{{Name: "image", Dim: 1}, {Name: "and", Dim: 1}},
+		Fields: []db.Field{
+			{Name: "n", Type: db.Int, Indexed: true}, {Name: "x", Type: db.Float, Indexed: true}, {Name: "s", Type: db.String, Indexed: true},
+			{Name: "b", Type: db.Bool, Indexed: true}, {Name: "not", Type: db.Int, Indexed: true},
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ints := []int64{math.MinInt64, -3, 0, 1, 2, 1 << 53, 1<<53 + 1, math.MaxInt64}
+	floats := []float64{-math.MaxFloat64, -1.5, 0, 5e-324, .1, 1, 1e300}
+	texts := []string{"", "a", "a\x00", "aa", "it's", "ä"}
+	b := d.NewBatch()
+	for i := range 60 {
+		it := &db.Item{Key: fmt.Sprint(i), Fields: map[string]any{}}
+		if i%3 > 0 {
+			it.Fields["n"], it.Labels = ints[i%len(ints)], []string{texts[1+i%5]}
+		}
+		if i%4 > 0 {
+			it.Fields["x"], it.Vectors = floats[i%len(floats)], map[string][]float32{"image": {1}}
+		}
+		if i%5 > 0 {
+			it.Fields["s"], it.Fields["b"] = texts[i%len(texts)], i%2 == 0
+		}
+		if i%7 == 0 {
+			it.Fields["not"], it.Vectors = int64(i), map[string][]float32{"and": {1}}
+		}
+		if err := b.Put(c, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewOracle(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, o
+}
+
+// Whatever the database takes for a filter, the oracle reads, and finds the same items.
+func FuzzWhere(f *testing.F) {
+	for _, text := range []string{
+		"", "n = 1", "n != 1.5 or not n<2", `"not" >= 7 AND has("and")`, "x IN (.1, 1e400, -0, 1.) and b = TRUE", "s > 'a' aNd s<='it''s'",
+		"label = 'a' OR (label != 'it''s' AND NOT has(image))", "label in ('ä','aa')", "n > 9007199254740992.5", "n < 1e-99999999999", "n >= -1e30",
+		"n <= 9223372036854775807", "n = 1e0", "n IN (0.2e1,2,-9223372036854775808)", "x < 5e-324", "b != false", "not not n = 0", "((n=0))",
+		"n = 1 n = 2", "n = 'a'", "and = 1", "x = ", "s = 'a", "has(image", "n IN ()", "label < 'a'", "0.0000000000000000000000000000000001e34 = n", "n = 1e-1e",
+	} {
+		f.Add(text)
+	}
+	c, o := filtered(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		err := o.CheckWhere(t.Context(), text)
+		if errors.Is(err, db.ErrInvalid) {
+			return
+		}
+		n, said := c.CountWhere(t.Context(), text)
+		if said == nil && err != nil {
+			t.Errorf("%s: the database counts %d, the oracle says %v", text, n, err)
+		}
+	})
+}
+
+// A filter that neither understands is refused with the place where it goes wrong.
+func TestWhereErrors(t *testing.T) {
+	for text, says := range map[string]string{
+		"colour = 1":      `no field "colour"`,
+		"number = 'a'":    "'a' is no number",
+		"number ~ 1":      `begins with "~ 1"`,
+		"number 1":        `comparison is expected, not "1"`,
+		"(number = 1":     `) is expected, not ""`,
+		"label = a":       "a is no string",
+		"number = 1 also": "not also",
+	} {
+		_, err := parseWhere(text, Pairs{}.Schema())
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %s", text, err, says)
+		}
+	}
+}

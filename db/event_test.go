@@ -1,0 +1,484 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// heard collects events, in the order in which they come.
+type heard struct {
+	mu  sync.Mutex
+	all []*Event
+}
+
+func (h *heard) listen(_ context.Context, e *Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, e)
+}
+
+// of returns the events of a name.
+func (h *heard) of(name EventName) (some []*Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.all {
+		if e.Name == name {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+func (e *Event) attr(key string) (v slog.Value) {
+	for _, a := range e.attrs() {
+		if a.Key == key {
+			v = a.Value
+		}
+	}
+	return v
+}
+
+// logged is a handler that keeps what is logged, as text.
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *logged) Enabled(context.Context, slog.Level) bool { return true }
+func (r *logged) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *logged) WithGroup(string) slog.Handler            { return r }
+func (r *logged) Handle(_ context.Context, x slog.Record) error {
+	var attrs []slog.Attr
+	x.Attrs(func(a slog.Attr) bool { attrs = append(attrs, a); return true })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, fmt.Sprint(x.Time.UnixNano(), x.Level, x.Message, attrs))
+	return nil
+}
+
+// What a database does is told as it says itself, from begin to end, and the log has the same.
+func TestEvents(t *testing.T) {
+	var h heard
+	var log logged
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), EventListener: h.listen, Logger: slog.New(&log)})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(80, synth.Config{})
+	putAll(t, c, items[:60])
+	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	first := mustTrain(t, c, opt)
+	putAll(t, c, items[60:])
+	update, err := c.Update(ctx, UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reindexed, err := c.Reindex(ctx, ReindexOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAlter(t, c, Alteration{AddFields: []Field{{"place", String, false}}})
+	store := mustFolder(t)
+	m := mustBackup(t, d, store, BackupOptions{})
+	if err := errors.Join(
+		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.Drop(ctx, reindexed.Space),
+		d.Checkpoint(ctx, "copy", CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
+		second(d.Verify(ctx, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })),
+	); err != nil {
+		t.Fatal(err)
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	opt.Progress = func(string, int, int) { cancel() }
+	if _, err := c.Train(cancelled, opt); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 7}}); err == nil {
+		t.Fatal("trained with 7 bits")
+	}
+	if _, err := Restore(ctx, store, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.DropCollection(ctx, "main"); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+
+	type fields struct {
+		Collection      string
+		Space, Revision uint32
+		Items, Bytes    int64
+		Level           slog.Level
+	}
+	for name, want := range map[EventName][]fields{
+		"fddhdb.database.opened":    {{}},
+		"fddhdb.collection.created": {{Collection: "main"}},
+		"fddhdb.train.done":         {{Collection: "main", Space: first.Space, Revision: 1, Items: int64(first.Items)}},
+		"fddhdb.train.failed":       {{Collection: "main"}, {Collection: "main", Level: slog.LevelWarn}},
+		"fddhdb.update.done":        {{Collection: "main", Space: first.Space, Revision: update.Revision, Items: int64(update.Items)}},
+		"fddhdb.reindex.done":       {{Collection: "main", Space: reindexed.Space, Revision: reindexed.Revision, Items: 80}},
+		"fddhdb.space.activated":    {{Collection: "main", Space: reindexed.Space}, {Collection: "main", Space: first.Space}},
+		"fddhdb.space.dropped":      {{Collection: "main", Space: reindexed.Space}},
+		"fddhdb.collection.altered": {{Collection: "main"}},
+		"fddhdb.backup.done":        {{Bytes: m.BytesTotal}},
+		"fddhdb.restore.done":       {{Bytes: m.BytesTotal}},
+		"fddhdb.checkpoint.done":    {{}},
+		"fddhdb.compact.done":       {{}},
+		"fddhdb.verify.done":        {{Items: 80}},
+		"fddhdb.collection.dropped": {{Collection: "main"}},
+		"fddhdb.database.closed":    {{}},
+		"fddhdb.database.failed":    nil,
+		"fddhdb.store.error":        nil,
+	} {
+		var got []fields
+		for _, e := range h.of(name) {
+			got = append(got, fields{e.Collection, e.Space, e.Revision, e.Items, e.Bytes, e.Level})
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if e := h.of("fddhdb.backup.done")[0]; e.attr("id").String() != m.ID || e.attr("bytes_new").Int64() != m.BytesNew || e.Dir != d.dir {
+		t.Errorf("%+v", e)
+	}
+	if e := h.of("fddhdb.train.failed")[0]; !errors.Is(e.Err, context.Canceled) {
+		t.Errorf("%+v", e)
+	}
+	checkOrder(t, h.all)
+	var lines []string
+	for _, e := range h.all {
+		if e.Op != OpRestore {
+			lines = append(lines, fmt.Sprint(e.Time.UnixNano(), e.Level, e.Name, e.attrs()))
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "again") }) // of the restore
+	if !slices.Equal(lines, log.lines) {
+		t.Errorf("logged %d, heard of %d", len(log.lines), len(lines))
+	}
+	documented := eventsInTable(t)
+	for _, e := range h.all {
+		checkDocumented(t, documented, e)
+	}
+}
+
+// checkOrder checks that each operation begins before it goes on, and ends once.
+func checkOrder(t *testing.T, all []*Event) {
+	t.Helper()
+	type one struct {
+		op     Op
+		number uint64
+	}
+	phases := map[one][]Phase{}
+	for _, e := range all {
+		if e.Operation != 0 {
+			phases[one{e.Op, e.Operation}] = append(phases[one{e.Op, e.Operation}], e.Phase)
+		}
+		if e.Op != "" && e.Name != nameOf(e.Op, e.Phase) || e.Time.IsZero() || e.Dir == "" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if len(phases) == 0 {
+		t.Error("no operation")
+	}
+	for what, p := range phases {
+		for i, phase := range p {
+			last := phase == PhaseDone || phase == PhaseFailed
+			if (i == 0) != (phase == PhaseBegin) || (i == len(p)-1) != last {
+				t.Errorf("%v: %v", what, p)
+				break
+			}
+		}
+	}
+}
+
+// A listener may be slow and may use the database: nothing waits for it but Close.
+func TestListenerUsesTheDatabase(t *testing.T) {
+	goOn, entered, opened := make(chan struct{}), make(chan struct{}), make(chan *DB, 1)
+	var found []string
+	listener := func(ctx context.Context, e *Event) {
+		if e.Name != EventCollectionCreated {
+			return
+		}
+		d := <-opened
+		close(entered)
+		<-goOn
+		names, err := d.Collections()
+		c, cerr := d.CreateCollection(ctx, "of-the-listener", Schema{Bits: 8})
+		if err = errors.Join(err, cerr); err == nil {
+			err = c.Put(ctx, &Item{Key: "x", Code: []byte{1}})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		found = names
+	}
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), EventListener: func(ctx context.Context, e *Event) {
+		if e.Collection != "of-the-listener" {
+			listener(ctx, e)
+		}
+	}})
+	opened <- d
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	for i := range 2 * maxQueuedEvents {
+		level := slog.LevelInfo
+		if i >= maxQueuedEvents {
+			level = slog.LevelError
+		}
+		d.signals.happened("test", level, Event{Items: int64(i)})
+	}
+	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+		t.Fatal(err)
+	}
+	// Half of the room is for errors.
+	if n := mustStats(t, d).Activity.EventsDropped; n != maxQueuedEvents {
+		t.Errorf("%d events were dropped", n)
+	}
+	close(goOn)
+	d.signals.wait()
+	if !slices.Equal(found, []string{"main"}) {
+		t.Errorf("the listener found %v", found)
+	}
+	mustClose(t, d)
+}
+
+// A listener that panics, or ends its goroutine as t.FailNow does, hears of nothing any more;
+// the log says so, and the database goes on.
+func TestListenerPanics(t *testing.T) {
+	t.Run("panic", func(t *testing.T) { testListenerEnds(t, func() { panic("the listener") }) })
+	t.Run("goexit", func(t *testing.T) { testListenerEnds(t, runtime.Goexit) })
+}
+
+func testListenerEnds(t *testing.T, end func()) {
+	var log logged
+	calls := 0
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Logger: slog.New(&log), EventListener: func(context.Context, *Event) {
+		calls++
+		end()
+	}})
+	if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 8}); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	n := 0
+	for _, l := range log.lines {
+		if strings.Contains(l, string(EventListenerPanicked)) {
+			n++
+		}
+	}
+	if calls != 1 || n != 1 || !strings.Contains(log.lines[len(log.lines)-1], string(EventClosed)) {
+		t.Errorf("%d calls, %d said so: %q", calls, n, log.lines)
+	}
+}
+
+// What happens to a database: its disk breaks, it has lost commits, its disk is full.
+func TestEventsOfTrouble(t *testing.T) {
+	t.Run("failed", func(t *testing.T) {
+		var h heard
+		fsys, broken := breakable()
+		d := mustOpen(t, "db", &Options{FS: fsys, EventListener: h.listen})
+		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken.Store(true)
+		for range 2 {
+			if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); !errors.Is(err, ErrFailed) {
+				t.Fatal(err)
+			}
+		}
+		if a := mustStats(t, d).Activity; !a.Failed || a.WriteErrors != 2 {
+			t.Errorf("%+v", a)
+		}
+		_ = d.Close()
+		if e := h.of(EventFailed); len(e) != 1 || !strings.Contains(e[0].Err.Error(), "the disk is gone") || e[0].Level != slog.LevelError {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("missing commits", func(t *testing.T) {
+		var h heard
+		mem := killed(t, 9, 7, Options{NoSync: true})
+		d := mustOpen(t, "db", &Options{FS: mem, EventListener: h.listen})
+		lost := d.Recovery().Missing()
+		if a := mustStats(t, d).Activity; a.LostCommits != lost {
+			t.Errorf("%d commits are lost, not %d", a.LostCommits, lost)
+		}
+		if lost > 0 {
+			if _, err := d.AcknowledgeLosses(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a := mustStats(t, d).Activity; a.LostCommits != 0 {
+			t.Errorf("%d commits are lost, acknowledged", a.LostCommits)
+		}
+		mustClose(t, d)
+		e := h.of(EventCommitsMissing)
+		if (lost > 0) != (len(e) == 1) || lost > 0 && e[0].attr("missing").Uint64() != lost {
+			t.Errorf("%d lost: %+v", lost, e)
+		}
+		if err := mem.Remove("db/COMMITS"); err != nil {
+			t.Fatal(err)
+		}
+		d = mustOpen(t, "db", &Options{FS: mem, EventListener: h.listen})
+		problem := d.Recovery().Problem
+		mustClose(t, d)
+		if e := h.of(EventCommitsUnknown); len(e) != 1 || e[0].attr("problem").String() != problem || problem == "" {
+			t.Errorf("%q: %+v", problem, e)
+		}
+	})
+	t.Run("disk full without a reserve", func(t *testing.T) {
+		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), ReserveBytes: -1})
+		defer mustClose(t, d)
+		_ = d.fullDisk(syscall.ENOSPC) // as a bulk load says
+		if !mustStats(t, d).Activity.DiskFull {
+			t.Error("it is not full")
+		}
+		if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 8}); err != nil {
+			t.Fatal(err)
+		}
+		if mustStats(t, d).Activity.DiskFull {
+			t.Error("it is full, though writes go on")
+		}
+	})
+	t.Run("disk full", func(t *testing.T) {
+		var h heard
+		disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+		d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 100 << 20, EventListener: h.listen})
+		disk.tell(d, 10<<30)
+		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func() error { return c.Put(ctx, &Item{Key: "a", Code: []byte{1}}) }
+		for _, full := range []bool{false, true, true, false, false} {
+			free := int64(1 << 30)
+			if full {
+				free = 1 << 20
+			}
+			disk.tell(d, free)
+			if err := put(); full != errors.Is(err, ErrDiskFull) {
+				t.Fatal(err)
+			}
+			if a := mustStats(t, d).Activity; a.DiskFull != full || a.FreeBytes != free || a.ReserveBytes != 100<<20 {
+				t.Errorf("%+v", a)
+			}
+		}
+		mustClose(t, d)
+		full, freed := h.of(EventDiskFull), h.of(EventDiskFreed)
+		if len(full) != 1 || full[0].attr("free").Int64() != 1<<20 || full[0].attr("reserve").Int64() != 100<<20 || len(freed) != 1 {
+			t.Errorf("full %+v, freed %+v", full, freed)
+		}
+	})
+}
+
+// Updates in the background are told of, and so is what becomes of them.
+func TestEventsInTheBackground(t *testing.T) {
+	done := make(chan *Event, 16)
+	d := mustOpen(t, t.TempDir(), &Options{UpdateItems: 10, EventListener: func(_ context.Context, e *Event) {
+		if e.Name == "fddhdb.update.done" {
+			done <- e
+		}
+	}})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(80, synth.Config{})
+	putAll(t, c, items[:60])
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
+	putAll(t, c, items[60:])
+	select {
+	case e := <-done:
+		if e.Collection != "main" || e.Space != 1 || e.Operation == 0 {
+			t.Errorf("%+v", e)
+		}
+	case <-time.After(time.Minute):
+		t.Error("no update in a minute")
+	}
+	mustClose(t, d)
+}
+
+// eventsInTable returns the names of events of the table in docs/OPERATIONS.md, with what
+// it says of their fields.
+func eventsInTable(t *testing.T) map[EventName]string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[EventName]string{}
+	row := regexp.MustCompile("(?m)^\\| `(fddhdb\\.[a-z.]+)` \\| (\\w+) \\|([^|]*)\\| ([^|]+) \\|$")
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		all[EventName(m[1])] = m[2] + " " + m[3]
+	}
+	return all
+}
+
+// checkDocumented checks that the table has an event, its level, and its fields.
+func checkDocumented(t *testing.T, table map[EventName]string, e *Event) {
+	t.Helper()
+	name, level := e.Name, strings.ToLower(e.Level.String())
+	switch e.Phase {
+	case PhaseBegin, PhaseProgress, PhaseFailed: // these are the same for all
+		name, level = nameOf("op", e.Phase), ""
+	}
+	says, has := table[name]
+	if !has || level != "" && !strings.HasPrefix(says, level+" ") {
+		t.Errorf("docs/OPERATIONS.md does not have %s at level %s: %q", name, level, says)
+	}
+	for _, a := range e.attrs() {
+		switch a.Key {
+		case "dir", "collection", "operation", "duration", "error":
+		default:
+			if !strings.Contains(says, "`"+a.Key+"`") && name != "fddhdb.op.failed" {
+				t.Errorf("docs/OPERATIONS.md does not have %s of %s", a.Key, e.Name)
+			}
+		}
+	}
+}
+
+// The table of docs/OPERATIONS.md has all events.
+func TestEventsAreDocumented(t *testing.T) {
+	table := eventsInTable(t)
+	source, err := os.ReadFile("event.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []EventName{"fddhdb.op.begin", "fddhdb.op.progress", "fddhdb.op.failed"}
+	for _, m := range regexp.MustCompile(`EventName = "([a-z.]+)"`).FindAllSubmatch(source, -1) {
+		want = append(want, EventName(m[1]))
+	}
+	long, _, _ := strings.Cut(string(source), "// Calls that are short")
+	for _, m := range regexp.MustCompile(`Op = "([a-z]+)"`).FindAllStringSubmatch(long, -1) {
+		want = append(want, nameOf(Op(m[1]), PhaseDone))
+	}
+	for _, name := range want {
+		if _, has := table[name]; !has {
+			t.Errorf("not in docs/OPERATIONS.md: %s", name)
+		}
+	}
+	for name := range table {
+		if !slices.Contains(want, name) {
+			t.Errorf("only in docs/OPERATIONS.md: %s", name)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Commit stores the items that have been put, in one commit, as Batch.Commit does where
+// all are new, and as it would item by item otherwise: then they may take MaxBatchBytes, or
+// see ImportOptions.InParts. When it returns nil everything is durable and visible, and
+// what was staged is gone. With another error than ErrFailed nothing is visible, what is
+// staged stays, and Commit can be called again.
+//
+// Where an earlier process was interrupted after it had committed the import, Rows and
+// Items are those of all of it, and Commit only says so: nothing is stored twice.
+func (im *Import) Commit(ctx context.Context) error {
+	if err := im.usable(); err != nil {
+		return err
+	}
+	d := im.c.db
+	if !d.guard.enter() {
+		return ErrClosed
+	}
+	defer d.guard.leave()
+	if err := d.log.err(); err != nil {
+		return err
+	}
+	if !im.pledged {
+		err := im.settle()
+		if err == nil {
+			err = im.commit(ctx)
+		}
+		if err != nil {
+			return annotate(d.fullDisk(err), "import into collection %q", im.c.name)
+		}
+		im.pledged = true
+	}
+	im.ended = true
+	im.shut()
+	d.imports.leave(im.name)
+	if err := removeImport(d.opts.FS, d.importDir(im.name)); err != nil {
+		d.importLeft(d.importDir(im.name), err)
+	}
+	d.imports.changed.Add(1)
+	return nil
+}
+
+// settle makes what has been put durable, and lets it be read.
+func (im *Import) settle() error {
+	if im.err != nil {
+		return im.err
+	}
+	if im.w == nil {
+		return nil
+	}
+	im.flush()
+	if im.err = im.w.sync(); im.err != nil {
+		return im.err
+	}
+	for _, ref := range im.w.written() {
+		im.spool.chunks = append(im.spool.chunks, ref)
+		im.spool.extras = im.spool.extras || ref.lens[chunkRecords]+ref.lens[chunkVectors] > 0
+	}
+	return nil
+}
+
+func (im *Import) commit(ctx context.Context) error {
+	d, k := im.c.db, im.k
+	pledge := &pledge{fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.n)}}
+	err := im.c.read(func(_ *view, cv *collectionView) error {
+		im.spool.descriptor = cv.descriptor // what it may have grown by is in later items
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if k.n > 0 {
+		k.staged = nil
+		if im.spool.extras {
+			k.staged = im.spool
+		}
+		temps := 0
+		k.temp = func() (*tempFile, error) {
+			temps++
+			return newTempFile(d.opts.FS, d.opts.FS.PathJoin(im.spool.dir, fmt.Sprintf("%d.projections", temps)))
+		}
+		err := k.commit(ctx, im.Bytes(), pledge, im.opt.Progress)
+		if !errors.Is(err, errNotBulk) {
+			return err
+		}
+	}
+	return im.oneByOne(ctx, pledge)
+}
+
+// partBytes is about how much is stored in one of several commits.
+const partBytes = 64 << 20
+
+// oneByOne stores the items as a batch does that is no bulk load.
+func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
+	most := im.oneCommit
+	inParts := im.Bytes() > most
+	if inParts {
+		if !im.opt.InParts {
+			return invalid("%d bytes of items of which some replace others, or have the same key: at most %d bytes of such can be stored in one commit: split them, or import only new items",
+				im.Bytes(), most)
+		}
+		most = min(most, partBytes)
+	}
+	b := im.c.db.NewBatch()
+	b.single = true
+	if names := im.k.labels.all(); len(names) > 0 {
+		if err := b.RegisterLabels(im.c, names); err != nil {
+			return err
+		}
+	}
+	k := im.k
+	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *checked) error {
+		if inParts && int64(b.bytes) >= most {
+			if err := b.Commit(ctx); err != nil {
+				return err
+			}
+			b = im.c.db.NewBatch()
+			b.single = true
+			if im.opt.Progress != nil {
+				im.opt.Progress("storing", i, k.n)
+			}
+		}
+		own := it.clone()
+		k.keyAndCode(i, own)
+		b.changes = append(b.changes, &change{collection: im.c.id, kind: putItem, item: own})
+		b.bytes += own.bytes()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b.pledge = pledge
+	return b.Commit(ctx)
+}
+
+// clone returns a copy that shares nothing that may change.
+func (it *checked) clone() *checked {
+	own := *it
+	own.vectors = slices.Clone(it.vectors)
+	for t, x := range own.vectors {
+		own.vectors[t] = cloneVector(x)
+	}
+	own.code, own.payload = slices.Clone(it.code), slices.Clone(it.payload)
+	own.labels, own.fields = slices.Clone(it.labels), slices.Clone(it.fields)
+	return &own
+}

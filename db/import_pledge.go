@@ -1,0 +1,105 @@
+package db
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io/fs"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A pledge says, from before an import is committed until it is forgotten, which commit of
+// the database it is. So an import whose process ended around its commit is known to be
+// done, or not: there is such a commit then, or there is none. What opens the database
+// takes back the pledge of a commit that has not come about, before there can be another
+// of that number.
+type pledge struct {
+	fs  vfs.FS
+	dir string
+	pledged
+}
+
+// pledged is what a pledge says.
+type pledged struct {
+	sequence    uint64 // of the commit
+	rows, items uint64 // of the whole import
+}
+
+const pledgeBytes = 28
+
+// give writes the pledge for the next commit, durably.
+func (p *pledge) give(c *committer) error {
+	if p == nil {
+		return nil
+	}
+	b := binary.LittleEndian.AppendUint64(nil, c.sequence+1)
+	b = binary.LittleEndian.AppendUint64(b, p.rows)
+	b = binary.LittleEndian.AppendUint64(b, p.items)
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	err := replaceFile(p.fs, p.dir, importPledge, b)
+	if err != nil {
+		p.takeBack(c)
+	}
+	return err
+}
+
+// takeBack removes it. Where that fails so does the database: a later commit would be
+// taken for this one.
+func (p *pledge) takeBack(c *committer) {
+	if p == nil {
+		return
+	}
+	if err := removeFile(p.fs, p.dir, importPledge); err != nil {
+		c.log.fail(err)
+	}
+}
+
+// readPledge returns what the pledge in a folder says; given is false where there is none.
+func readPledge(fsys vfs.FS, dir string) (p pledged, given bool, err error) {
+	path := fsys.PathJoin(dir, importPledge)
+	b, err := readSmall(fsys, path, pledgeBytes+1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false, nil
+	}
+	if err != nil {
+		return p, false, err
+	}
+	if len(b) != pledgeBytes || binary.LittleEndian.Uint32(b[24:]) != crc32.Checksum(b[:24], castagnoli) {
+		return p, false, &stagedDamage{CorruptionError{
+			path + ", which says whether the import has been committed: look whether its items are there, and discard it",
+			errors.New("it has another sum")}}
+	}
+	p.sequence = binary.LittleEndian.Uint64(b)
+	p.rows, p.items = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
+	return p, true, nil
+}
+
+// settleImports takes back the pledges of commits that have not come about.
+func (d *DB) settleImports() error {
+	names, err := d.importNames()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		dir := d.importDir(name)
+		if strings.HasSuffix(name, importGone) {
+			if err := d.opts.FS.RemoveAll(dir); err != nil { // another time: nobody reads it
+				d.importLeft(dir, err)
+			}
+			continue
+		}
+		p, given, err := readPledge(d.opts.FS, dir)
+		if errors.Is(err, ErrCorrupt) {
+			continue // whoever goes on with the import hears of it
+		}
+		if err == nil && given && p.sequence > d.identity.sequence {
+			err = removeFile(d.opts.FS, dir, importPledge)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// An operation is one that goes on: it is in Activity, has a span, and events tell of it.
+// Safe for concurrent use.
+type operation struct {
+	s          *signals
+	ctx        context.Context
+	op         Op
+	id         uint64
+	collection string
+	background bool // nobody gets its error
+	began      time.Time
+	span       Span // nil: nobody asks
+
+	mu          sync.Mutex
+	ended       bool
+	stage       string
+	done, total int64
+	told        time.Time // when progress was
+}
+
+// operations are those that go on, and what has become of the others.
+type operations struct {
+	mu     sync.Mutex
+	last   uint64
+	going  []*operation
+	totals []OperationStats // one an Op
+}
+
+// begin begins an operation; end must be called. The context is the one to go on with.
+func (s *signals) begin(ctx context.Context, op Op, collection string) (context.Context, *operation) {
+	o := &operation{s: s, op: op, collection: collection, began: time.Now()}
+	if s == nil {
+		return ctx, o
+	}
+	if s.tracer != nil {
+		ctx, o.span = s.tracer.Start(ctx, Call{Op: op, Dir: s.dir, Collection: collection})
+	}
+	o.ctx = ctx
+	all := &s.operations
+	all.mu.Lock()
+	all.last++
+	o.id = all.last
+	all.going = append(all.going, o)
+	all.mu.Unlock()
+	o.tell(Event{Phase: PhaseBegin, Level: slog.LevelDebug, Time: o.began})
+	return ctx, o
+}
+
+// beginInBackground begins an operation that nobody waits for.
+func (s *signals) beginInBackground(ctx context.Context, op Op, collection string) (context.Context, *operation) {
+	ctx, o := s.begin(ctx, op, collection)
+	o.background = true
+	return ctx, o
+}
+
+func (o *operation) tell(e Event) {
+	e.Op, e.Operation = o.op, o.id
+	e.Name = nameOf(e.Op, e.Phase)
+	if e.Collection == "" {
+		e.Collection = o.collection
+	}
+	o.s.tell(o.ctx, e)
+}
+
+// progressEvery is how often events tell of progress.
+const progressEvery = time.Second
+
+// progress notes how far it has come. It costs nothing to call often.
+func (o *operation) progress(stage string, done, total int64) {
+	if o.s == nil {
+		return
+	}
+	now := time.Now()
+	o.mu.Lock()
+	tell := stage != o.stage || now.Sub(o.told) >= progressEvery
+	o.stage, o.done, o.total = stage, done, total
+	if tell {
+		o.told = now
+	}
+	o.mu.Unlock()
+	if tell && o.s.heard(o.ctx, slog.LevelDebug) {
+		o.tell(Event{Phase: PhaseProgress, Level: slog.LevelDebug, Time: now, Stage: stage, Done: done, Total: total})
+	}
+}
+
+// errAbandoned is what has become of an operation in which something has panicked.
+var errAbandoned = errors.New("ended by a panic")
+
+// abandon ends the operation, unless that has been done.
+func (o *operation) abandon() { o.end(errAbandoned, Event{}) }
+
+// end ends the operation, unless that has been done. What has come of it is in e, whose
+// level is that of success: Info by default.
+func (o *operation) end(err error, e Event) {
+	if o.s == nil {
+		return
+	}
+	o.mu.Lock()
+	ended := o.ended
+	o.ended = true
+	o.mu.Unlock()
+	if ended {
+		return
+	}
+	e.Time = time.Now()
+	e.Phase, e.Err, e.Duration = PhaseDone, err, e.Time.Sub(o.began)
+	cancelled := err != nil && (o.ctx.Err() != nil || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrClosed))
+	if err != nil {
+		e.Phase = PhaseFailed
+		switch {
+		case cancelled:
+			e.Level = slog.LevelInfo
+		case o.background:
+			e.Level = slog.LevelError
+		default: // whoever has called hears of it
+			e.Level = slog.LevelWarn
+		}
+	}
+	o.s.operations.leave(o, &e, cancelled)
+	if o.span != nil {
+		said := e
+		said.Duration, said.Err = 0, nil // which a span has anyway
+		o.span.End(err, said.attrs()...)
+	}
+	o.tell(e)
+}
+
+func (all *operations) leave(o *operation, e *Event, cancelled bool) {
+	all.mu.Lock()
+	all.going = slices.DeleteFunc(all.going, func(other *operation) bool { return other == o })
+	all.mu.Unlock()
+	all.count(o.op, e.Duration, e.Err != nil, cancelled)
+}
+
+// count adds an operation that has ended.
+func (all *operations) count(op Op, took time.Duration, failed, cancelled bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	i := slices.IndexFunc(all.totals, func(t OperationStats) bool { return t.Op == op })
+	if i < 0 {
+		i = len(all.totals)
+		all.totals = append(all.totals, OperationStats{Op: op})
+	}
+	t := &all.totals[i]
+	switch {
+	case cancelled:
+		t.Cancelled++
+	case failed:
+		t.Failed++
+	default:
+		t.Done++
+	}
+	t.Duration += took
+}
+
+// An OperationStats counts the operations of one sort that have ended since the database
+// was opened.
+type OperationStats struct {
+	Op        Op            `json:"op"`
+	Done      uint64        `json:"done"`
+	Failed    uint64        `json:"failed"`
+	Cancelled uint64        `json:"cancelled"` // by the context, or by Close
+	Duration  time.Duration `json:"duration_ns"`
+}
+
+// A RunningOperation is one that is going on.
+type RunningOperation struct {
+	Op         Op        `json:"op"`
+	Collection string    `json:"collection,omitempty"`
+	Began      time.Time `json:"began"`
+	Stage      string    `json:"stage,omitempty"`
+	Done       int64     `json:"done"` // how much of what is done in the stage; 0 of 0 where that is not known
+	Total      int64     `json:"total"`
+}
+
+// stats returns what goes on, as it has begun, and what has ended.
+func (all *operations) stats() (running []RunningOperation, ended []OperationStats) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, o := range all.going {
+		o.mu.Lock()
+		running = append(running, RunningOperation{
+			Op: o.op, Collection: o.collection, Began: o.began, Stage: o.stage, Done: o.done, Total: o.total,
+		})
+		o.mu.Unlock()
+	}
+	return running, slices.Clone(all.totals)
+}

@@ -1,0 +1,109 @@
+package db
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Distances counts what a scan finds at each distance, by every plan and order, filtered
+// or not.
+func TestRunsDistances(t *testing.T) {
+	d, c := openCoded(t, 32)
+	r := rand.New(rand.NewPCG(1, 2))
+	batch := d.NewBatch()
+	codes := make([]uint32, 600)
+	for i := range codes {
+		codes[i] = r.Uint32() & r.Uint32() & 0xff0f
+		it := &Item{Key: fmt.Sprint(i), Code: binary.LittleEndian.AppendUint32(nil, codes[i])}
+		if i%3 == 0 {
+			it.Labels = []string{"third"}
+		}
+		if err := batch.Put(c, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := batch.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const query = 0x0f03
+	for _, where := range []string{"", "label = 'third'"} {
+		for _, radius := range []int{0, 3, 9, 32, 1000} {
+			want := make([]int, min(radius, 32)+1)
+			for i, code := range codes {
+				if n := bits.OnesCount32(code ^ query); n < len(want) && (where == "" || i%3 == 0) {
+					want[n]++
+				}
+			}
+			for _, plan := range []Plan{PlanAuto, PlanMemory, PlanScan, PlanDisk, PlanBlockScan} {
+				q := Query{Code: binary.LittleEndian.AppendUint32(nil, query), Where: where, Plan: plan}
+				runs, err := c.SearchRadius(t.Context(), q, radius)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := runs.Distances(t.Context())
+				if err != nil || !slices.Equal(got, want) {
+					t.Errorf("%q, radius %d, plan %v: %v, %v, want %v", where, radius, plan, got, err, want)
+				}
+				if err := runs.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := runs.Distances(t.Context()); !errors.Is(err, ErrClosed) {
+					t.Errorf("closed: %v", err)
+				}
+			}
+		}
+	}
+	runs, err := c.SearchRadius(t.Context(), Query{Key: "5"}, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runs.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := runs.Distances(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// By score the codes are elsewhere, and counted as well.
+func TestRunsDistancesByScore(t *testing.T) {
+	_, c := openPairs(t)
+	putAll(t, c, pairs(120, synth.Config{Seed: 1, Noise: 1}))
+	if _, err := c.Train(t.Context(), TrainOptions{Options: model.Options{Bits: 16}}); err != nil {
+		t.Fatal(err)
+	}
+	q := Query{From: "image", To: "text", Key: "k7"}
+	var counts [2][]int
+	for i, rerank := range []Rerank{RerankProjection, RerankAsymmetric} {
+		q.Rerank = rerank
+		runs, err := c.SearchRadius(t.Context(), q, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts[i], err = runs.Distances(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0
+		for _, n := range counts[i] {
+			sum += n
+		}
+		if sum != runs.Total() || sum == 0 {
+			t.Errorf("%v: %d in all, total %d", rerank, sum, runs.Total())
+		}
+		if err := runs.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(counts[0], counts[1]) {
+		t.Errorf("%v by distance, %v by score", counts[0], counts[1])
+	}
+}

@@ -1,0 +1,45 @@
+package db
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// stagedFigures are what Stats says of staged imports, so that it need not look for them
+// each time. The zero value knows nothing. Safe for concurrent use.
+type stagedFigures struct {
+	mu      sync.Mutex
+	known   bool
+	changes uint64 // of imports, before it was looked
+	at      time.Time
+	all     []StagedImport
+}
+
+// stagedEvery is how often Stats looks at the files of imports that go on.
+const stagedEvery = time.Second
+
+// stagedNow returns what imports have staged: as it is, but for what those that go on have
+// written in the last second.
+func (d *DB) stagedNow(v *view) ([]StagedImport, error) {
+	s := &d.staged
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changes := d.imports.changed.Load()
+	fresh := s.known && changes == s.changes &&
+		(!slices.ContainsFunc(s.all, func(im StagedImport) bool { return im.Open }) || time.Since(s.at) < stagedEvery)
+	if !fresh {
+		all, err := d.stagedImports(v)
+		if err != nil {
+			return nil, err
+		}
+		s.known, s.changes, s.at, s.all = true, changes, time.Now(), all
+	}
+	return slices.Clone(s.all), nil
+}
+
+// importLeft tells that what was staged could not be removed; the next Open tries again.
+func (d *DB) importLeft(dir string, err error) {
+	d.signals.happened(EventImportLeft, slog.LevelWarn, Event{Err: err, Attrs: []slog.Attr{slog.String("folder", dir)}})
+}

@@ -1,0 +1,95 @@
+package db
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
+)
+
+// codesDatabase opens a database of n uniform codes of 128 bits, indexed, and returns some that
+// it has.
+func codesDatabase(b *testing.B, n int) (*DB, *Collection, [][]byte) {
+	b.Helper()
+	codes, err := codesets.Generate(codesets.Uniform, 128, n, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	d := mustOpen(b, b.TempDir(), nil)
+	b.Cleanup(func() { mustClose(b, d) })
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 128})
+	if err != nil {
+		b.Fatal(err)
+	}
+	batch := d.NewBatch()
+	for i := range n {
+		if err := batch.Put(c, &Item{Code: codes.At(i).AppendBytes(nil, 128)}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := batch.Commit(ctx); err != nil {
+		b.Fatal(err)
+	}
+	if err := d.WaitForIndex(ctx); err != nil {
+		b.Fatal(err)
+	}
+	var some [][]byte
+	for i := range 1000 {
+		some = append(some, codes.At(i*n/1000).AppendBytes(nil, 128))
+	}
+	return d, c, some
+}
+
+// BenchmarkStats measures what Stats costs, of a learned collection and of many codes,
+// while nothing is written.
+func BenchmarkStats(b *testing.B) {
+	b.Run("learned", func(b *testing.B) {
+		d, c := openPairs(b)
+		putAll(b, c, pairs(2000, synth.Config{Classes: 10}))
+		mustTrain(b, c, TrainOptions{})
+		stats(b, d)
+	})
+	for _, n := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("codes=%d", n), func(b *testing.B) {
+			d, _, _ := codesDatabase(b, n)
+			stats(b, d)
+		})
+	}
+}
+
+func stats(b *testing.B, d *DB) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.Stats(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCountRadius measures the shortest of all searches, by one goroutine and by as
+// many as there are processors.
+func BenchmarkCountRadius(b *testing.B) {
+	_, c, some := codesDatabase(b, 100_000)
+	b.Run("one", func(b *testing.B) {
+		b.ReportAllocs()
+		i := 0
+		for b.Loop() {
+			if _, err := c.CountRadius(ctx, Query{Code: some[i%len(some)]}, 4); err != nil {
+				b.Fatal(err)
+			}
+			i++
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(p *testing.PB) {
+			for i := 0; p.Next(); i++ {
+				if _, err := c.CountRadius(ctx, Query{Code: some[i%len(some)]}, 4); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	})
+}

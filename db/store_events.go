@@ -1,0 +1,151 @@
+package db
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// storeWork is what the store does by itself, as it tells, under its locks. Safe for
+// concurrent use.
+type storeWork struct {
+	flushes, compactions atomic.Int64 // that are going on
+	stalled              atomic.Bool
+	stalledAt            atomic.Int64 // nanoseconds of Unix time
+	stalls               latencies
+	ended                operations
+
+	changed atomic.Bool // since its figures were last looked at
+	looking sync.Mutex
+	figures atomic.Pointer[storeFigures]
+}
+
+// listener returns what the store tells.
+func (l *storeLogger) listener() *pebble.EventListener {
+	w := &l.work
+	changed := func() { w.changed.Store(true) }
+	return &pebble.EventListener{
+		FlushBegin: func(pebble.FlushInfo) { w.flushes.Add(1) },
+		FlushEnd: func(info pebble.FlushInfo) {
+			w.flushes.Add(-1)
+			changed()
+			if info.Err != nil {
+				select {
+				case l.unflushed <- struct{}{}:
+				default: // it is known
+				}
+			}
+			if info.Err != nil && strings.Contains(info.Err.Error(), "pebble: empty table") {
+				return // nothing was in memory
+			}
+			bytes := int64(0)
+			for _, t := range info.Output {
+				bytes += int64(t.Size)
+			}
+			l.ended(OpFlush, info.TotalDuration, bytes, info.Err)
+		},
+		CompactionBegin: func(pebble.CompactionInfo) { w.compactions.Add(1); changed() },
+		CompactionEnd: func(info pebble.CompactionInfo) {
+			w.compactions.Add(-1)
+			changed()
+			bytes := int64(0)
+			for _, t := range info.Output.Tables {
+				bytes += int64(t.Size)
+			}
+			err := info.Err
+			if errors.Is(err, pebble.ErrCancelledCompaction) {
+				err = nil // in favour of tables that are taken over
+			}
+			l.ended(OpCompaction, info.TotalDuration, bytes, err)
+		},
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			w.stalledAt.Store(time.Now().UnixNano())
+			w.stalled.Store(true)
+			l.signals.happened(EventStalled, slog.LevelWarn, Event{Attrs: []slog.Attr{slog.String("reason", info.Reason)}})
+		},
+		WriteStallEnd: func() {
+			took := time.Duration(time.Now().UnixNano() - w.stalledAt.Load())
+			w.stalled.Store(false)
+			w.stalls.observe(took)
+			l.signals.happened(EventResumed, slog.LevelInfo, Event{Duration: took})
+		},
+		TableDeleted:    func(pebble.TableDeleteInfo) { changed() },
+		TableIngested:   func(pebble.TableIngestInfo) { changed() },
+		BlobFileDeleted: func(pebble.BlobFileDeleteInfo) { changed() },
+		ManifestCreated: func(pebble.ManifestCreateInfo) { changed() },
+		WALCreated:      func(pebble.WALCreateInfo) { changed() },
+		WALDeleted:      func(pebble.WALDeleteInfo) { changed() },
+		// Whoever reads what is damaged gets an error; the rest goes on. By
+		// default this would be fatal.
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			l.signals.happened(EventCorruption, slog.LevelError, Event{Err: info.Details, Attrs: []slog.Attr{slog.String("file", info.Path)}})
+		},
+	}
+}
+
+// ended counts a flush or a compaction, and tells of it.
+func (l *storeLogger) ended(op Op, took time.Duration, bytes int64, err error) {
+	l.work.ended.count(op, took, err != nil, false)
+	e := Event{Op: op, Phase: PhaseDone, Bytes: bytes, Duration: took, Err: err}
+	level := slog.LevelDebug
+	if err != nil {
+		e.Phase, level = PhaseFailed, slog.LevelError
+	}
+	l.signals.happened(nameOf(op, e.Phase), level, e)
+}
+
+// StoreStats are figures about the store, Pebble.
+type StoreStats struct {
+	Tables              int       `json:"tables"`
+	ReadAmplification   int       `json:"read_amplification"`    // tables, or rows of them, that a read may have to look at
+	CompactionDebtBytes int64     `json:"compaction_debt_bytes"` // that compactions have yet to rewrite, about
+	Flushing            int       `json:"flushing"`              // flushes that are going on
+	Compacting          int       `json:"compacting"`            // compactions, likewise
+	Stalled             bool      `json:"stalled"`               // writers wait for these
+	Stalls              Latencies `json:"stalls,omitzero"`       // that have ended
+}
+
+// storeFigures are what the store knows of itself.
+type storeFigures struct {
+	disk, obsolete, memory int64 // bytes; memory without the cache of blocks
+	tables, amplification  int
+	debt                   int64
+}
+
+// storeFigures returns the figures of the store. It looks at them anew where something has
+// changed, which takes a lock of the store for some microseconds, so that asking often
+// costs nothing; while somebody else looks it returns what was known before.
+func (d *DB) storeFigures() *storeFigures {
+	w := &d.log.work
+	if w.changed.Load() && w.looking.TryLock() {
+		w.changed.Store(false)
+		w.figures.Store(figuresOf(d.store.Metrics()))
+		w.looking.Unlock()
+	}
+	return w.figures.Load()
+}
+
+func figuresOf(m *pebble.Metrics) *storeFigures {
+	return &storeFigures{
+		disk: int64(m.DiskSpaceUsage()),
+		obsolete: int64(m.WAL.ObsoletePhysicalSize +
+			m.Table.Local.ObsoleteSize + m.Table.Local.ZombieSize +
+			m.BlobFiles.Local.ObsoleteSize + m.BlobFiles.Local.ZombieSize),
+		memory: int64(m.MemTable.Size + m.MemTable.ZombieSize),
+		tables: int(m.Total().TablesCount), amplification: m.ReadAmp(), debt: int64(m.Compact.EstimatedDebt),
+	}
+}
+
+// stats returns them for Activity.
+func (f *storeFigures) stats(w *storeWork) StoreStats {
+	return StoreStats{
+		Tables: f.tables, ReadAmplification: f.amplification, CompactionDebtBytes: f.debt,
+		Flushing: int(w.flushes.Load()), Compacting: int(w.compactions.Load()),
+		Stalled: w.stalled.Load(), Stalls: w.stalls.stats(),
+	}
+}

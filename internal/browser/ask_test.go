@@ -1,0 +1,64 @@
+package browser
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A row of a file and a code find what the item finds that they are of, and "More" goes
+// on where the hits end.
+func TestFileCodeAndMore(t *testing.T) {
+	page := exploreEmoji(t)
+	b := browse(t, page)
+	var item struct {
+		Code    string
+		Vectors map[string][]float32
+	}
+	get(t, page, "/api/item?collection=emoji&vectors=true&id="+url.QueryEscape("🐱"), &item)
+	var row []string
+	for _, x := range item.Vectors["picture"] {
+		row = append(row, strconv.FormatFloat(float64(x), 'g', -1, 32))
+	}
+	file := filepath.Join(t.TempDir(), "my pictures.csv")
+	zeros := strings.Repeat("0,", len(row)-1) + "1\n"
+	if err := os.WriteFile(file, []byte(zeros+strings.Join(row, ",")+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=words&k=10")
+	b.until(`document.querySelectorAll(".card").length === 10`)
+	want := hits(t, page, url.Values{"collection": {"emoji"}, "id": {"🐱"}, "from": {"picture"}, "to": {"words"}, "k": {"30"}})
+
+	b.do(chromedp.Click(chromedp.CSS(`input[value=row]`)))
+	b.until(`document.getElementById("ask").dataset.mode === "row"`)
+	b.do(chromedp.SetUploadFiles(chromedp.CSS("#file"), []string{file}))
+	b.until(`document.querySelector(".query h1")?.textContent.includes("Row 0 of my pictures.csv")`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#row"), kb.ArrowUp))
+	b.until(`document.querySelector(".query h1")?.textContent.includes("Row 1 of")`)
+	if got := b.keys(); !slices.Equal(got, want[:10]) {
+		t.Errorf("by its row: %q, want %q", got, want[:10])
+	}
+	for shown := 20; shown <= 30; shown += 10 {
+		b.do(chromedp.Click(chromedp.CSS(".more")))
+		b.until(`document.querySelectorAll(".card").length === ` + strconv.Itoa(shown))
+		if got := b.keys(); !slices.Equal(got, want[:shown]) {
+			t.Errorf("more: %q, want %q", got, want[:shown])
+		}
+	}
+
+	b.do(chromedp.Click(chromedp.CSS(`input[value=code]`)))
+	b.do(chromedp.SendKeys(chromedp.CSS("#code"), item.Code+"\r"))
+	b.until(`document.querySelector(".query h1")?.textContent === "A code"`)
+	want = hits(t, page, url.Values{"collection": {"emoji"}, "code": {item.Code}, "to": {"words"}, "k": {"10"}})
+	if got := b.keys(); !slices.Equal(got, want) {
+		t.Errorf("by its code: %q, want %q", got, want)
+	}
+	b.quiet()
+}

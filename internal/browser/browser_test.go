@@ -1,0 +1,268 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+var (
+	axeFile = flag.String("axe", "", "axe.min.js of axe-core, which looks for what people with disabilities cannot use")
+	shots   = flag.String("shots", "", "folder for screenshots")
+	budget  = flag.Bool("budget", false, "fail where the page is slower than it has to be; for a machine that does nothing else")
+)
+
+// program is the shell, and emoji the example, both built once.
+var program, emoji string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if *axeFile == "" {
+		fmt.Println("nothing is tested without -axe: make page does it")
+		return 0
+	}
+	dir, err := os.MkdirTemp("", "fddhdb-browser-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program, emoji = filepath.Join(dir, "fddhdb"), filepath.Join(dir, "emoji")
+	for _, build := range [][]string{{"-C", "../..", "build", "-o", program, "./cmd/fddhdb"}, {"-C", "../../examples/emoji", "build", "-o", emoji, "."}} {
+		if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go %s: %v\n%s", strings.Join(build, " "), err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// emojiDatabase builds the database of the example, once.
+var emojiDatabase = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(filepath.Dir(program), "emoji.db")
+	out, err := exec.Command(emoji, "--db", dir, "cat").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return dir, err
+})
+
+// explore serves a database until the test ends, and returns the address of the page.
+func explore(t *testing.T, dir string, flags ...string) *url.URL {
+	t.Helper()
+	cmd := exec.Command(program, append([]string{"explore", dir, "--json"}, flags...)...)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
+			t.Errorf("explore: %v", err)
+		}
+	})
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at struct{ URL string }
+	if err := json.Unmarshal(line, &at); err != nil {
+		t.Fatal(err)
+	}
+	page, err := url.Parse(at.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+func exploreEmoji(t *testing.T) *url.URL {
+	t.Helper()
+	dir, err := emojiDatabase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return explore(t, dir, "--collection", "emoji", "--encoder-lines", "words="+emoji+" --db "+dir+" --encode")
+}
+
+// A tab is a browser of its own, and what it has asked for.
+type tab struct {
+	*testing.T
+	ctx  context.Context
+	page *url.URL
+
+	mu       sync.Mutex
+	asked    []string // addresses
+	bytes    float64  // of what is not under /api
+	problems []string // that the browser has written to its console
+	paths    map[network.RequestID]string
+}
+
+// browse starts a browser.
+func browse(t *testing.T, page *url.URL) *tab {
+	t.Helper()
+	chromium := os.Getenv("CHROMIUM")
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if chromium == "" {
+			chromium, _ = exec.LookPath(name)
+		}
+	}
+	if chromium == "" {
+		t.Skip("no chromium: install it, or name it in CHROMIUM")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.WindowSize(1360, 900),
+		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &tab{T: t, ctx: ctx, page: page, paths: map[network.RequestID]string{}}
+	if err := chromedp.Listen(ctx, b.hear); err != nil {
+		t.Fatal(err)
+	}
+	call(b, network.Enable, network.EnableParams{})
+	call(b, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true})
+	return b
+}
+
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) {
+	b.Helper()
+	if _, err := chromedp.Call(b.ctx, command, params); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// hear notes what the browser asks for and complains about.
+func (b *tab) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.asked = append(b.asked, e.Request.URL)
+		b.paths[e.RequestID] = strings.TrimPrefix(e.Request.URL, b.page.Scheme+"://"+b.page.Host)
+	case *network.EventLoadingFinished:
+		if !strings.HasPrefix(b.paths[e.RequestID], "/api/") {
+			b.bytes += float64(e.EncodedDataLength)
+		}
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, e.ExceptionDetails.Text+" "+e.ExceptionDetails.URL)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			b.problems = append(b.problems, fmt.Sprint(e.Args))
+		}
+	}
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.shot("failed")
+		b.Fatal(err)
+	}
+}
+
+// open opens an address of the page.
+func (b *tab) open(path string) {
+	b.Helper()
+	b.do(chromedp.Navigate(b.page.Scheme + "://" + b.page.Host + path))
+}
+
+// eval returns the value of an expression, or of the promise that it is.
+func eval[T any](b *tab, expression string) T {
+	b.Helper()
+	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.shot("failed")
+		b.Fatal(err)
+	}
+	return out
+}
+
+// until waits for an expression to be true.
+func (b *tab) until(expression string) {
+	b.Helper()
+	b.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(20*time.Second), chromedp.WithPollingInterval(20*time.Millisecond)))
+}
+
+// keys returns the keys of the cards, in their order.
+func (b *tab) keys() []string {
+	b.Helper()
+	return eval[[]string](b, `[...document.querySelectorAll(".card")].map((c) => c.dataset.id)`)
+}
+
+func (b *tab) shot(name string) {
+	if *shots == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.Errorf("screenshot %s: %v", name, err)
+		return
+	}
+	if err := os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o666); err != nil {
+		b.Error(err)
+	}
+}
+
+// scheme makes the browser one of a person who prefers light or dark pages, of so many
+// pixels.
+func (b *tab) scheme(scheme string, width, height int64) {
+	b.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	b.do(chromedp.EmulateViewport(width, height))
+}
+
+// quiet fails where the browser has complained.
+func (b *tab) quiet() {
+	b.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.problems {
+		b.Errorf("the browser complains: %s", p)
+	}
+}
+
+// get asks the API.
+func get(t *testing.T, page *url.URL, path string, out any) {
+	t.Helper()
+	resp, err := http.Get(page.Scheme + "://" + page.Host + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", path, resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		t.Fatal(err)
+	}
+}

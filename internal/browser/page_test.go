@@ -1,0 +1,259 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// hits returns the keys of an answer of the API.
+func hits(t *testing.T, page *url.URL, query url.Values) []string {
+	t.Helper()
+	var answer struct{ Hits []struct{ ID string } }
+	get(t, page, "/api/search?"+query.Encode(), &answer)
+	var keys []string
+	for _, h := range answer.Hits {
+		keys = append(keys, h.ID)
+	}
+	return keys
+}
+
+// Words find emoji, an emoji finds its neighbours, and the browser goes back.
+func TestWordsAndNeighbours(t *testing.T) {
+	page := exploreEmoji(t)
+	b := browse(t, page)
+	b.open("/?collection=emoji")
+	b.until(`document.querySelectorAll(".card").length === 36`)
+	b.shot("first")
+	b.do(chromedp.SendKeys(chromedp.CSS("#text"), "red heart"))
+	b.until(`document.querySelector(".query h1")?.textContent.includes("red heart")`)
+	words := url.Values{"collection": {"emoji"}, "text": {"red heart"}, "from": {"words"}, "to": {"picture"}, "k": {"24"}}
+	want := hits(t, page, words)
+	if got := b.keys(); !slices.Equal(got, want) {
+		t.Errorf("cards %q, want %q", got, want)
+	}
+	b.until(`[...document.querySelectorAll(".card img")].slice(0, 5).every((i) => i.complete && i.naturalWidth > 0)`)
+	b.until(`document.querySelectorAll("#histogram rect").length > 0`)
+	b.until(`location.search.includes("text=red+heart")`)
+	b.shot("words")
+
+	second := want[1]
+	b.do(chromedp.Click(chromedp.CSS(`.card:nth-child(2) a`)))
+	b.until(`new URL(location).searchParams.get("id") === ` + quoted(second) + ` && document.querySelector(".query img")`)
+	neighbours := hits(t, page, url.Values{"collection": {"emoji"}, "id": {second}, "from": {"picture"}, "to": {"picture"}, "k": {"24"}})
+	b.until(`document.querySelector(".card").dataset.id === ` + quoted(neighbours[0]))
+	if got := b.keys(); !slices.Equal(got, neighbours) {
+		t.Errorf("neighbours %q, want %q", got, neighbours)
+	}
+	b.shot("neighbours")
+
+	b.do(chromedp.NavigateBack())
+	b.until(`document.querySelector(".query h1")?.textContent.includes("red heart")`)
+	if got := b.keys(); !slices.Equal(got, want) {
+		t.Errorf("back: cards %q, want %q", got, want)
+	}
+	b.do(chromedp.Reload())
+	b.until(`document.querySelectorAll(".card").length === 24`)
+	if got := b.keys(); !slices.Equal(got, want) {
+		t.Errorf("after a reload: cards %q, want %q", got, want)
+	}
+	b.quiet()
+}
+
+func quoted(s string) string { return `"` + s + `"` }
+
+// Everything can be done from the keyboard: words, a hit, the sliders, the views.
+func TestKeyboard(t *testing.T) {
+	b := browse(t, exploreEmoji(t))
+	b.open("/?collection=emoji")
+	b.until(`document.querySelectorAll(".card").length === 36`)
+	b.do(chromedp.KeyEvent("/"))
+	b.until(`document.activeElement.id === "text"`)
+	b.do(chromedp.KeyEvent("pizza"), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector(".query h1")?.textContent.includes("pizza")`)
+	b.do(chromedp.Focus(chromedp.CSS("#k")), chromedp.KeyEvent(kb.Home))
+	b.until(`document.querySelectorAll(".card").length === 1`)
+	b.do(chromedp.KeyEvent(kb.ArrowRight))
+	b.until(`document.querySelectorAll(".card").length === 2`)
+	b.do(chromedp.Focus(chromedp.CSS(".card:nth-child(2) a")), chromedp.KeyEvent(kb.Enter))
+	b.until(`new URL(location).searchParams.has("id")`)
+	b.do(chromedp.Focus(chromedp.CSS("nav a[data-view=models]")), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector("h1")?.textContent === "Models" && location.pathname === "/models"`)
+	b.quiet()
+}
+
+// What is wrong is said, and the page goes on.
+func TestMistakes(t *testing.T) {
+	b := browse(t, exploreEmoji(t))
+	b.open("/?collection=emoji&id=nobody&from=picture&to=picture")
+	b.until(`document.querySelector(".notice.bad")?.textContent.includes("not found")`)
+	b.open("/?collection=emoji&text=cat+face&from=words&to=picture&radius=0")
+	var distances struct{ Distances []int }
+	get(t, b.page, "/api/histogram?collection=emoji&text=cat+face&from=words&to=picture", &distances)
+	nearest := slices.IndexFunc(distances.Distances, func(n int) bool { return n > 0 })
+	b.until(fmt.Sprintf(`document.querySelector(".nothing")?.textContent === "The nearest item is %d bits away."`, nearest))
+	b.open("/?collection=emoji&text=cat&from=words&to=picture&where=year+%3C")
+	b.until(`!document.querySelector("#whereError").hidden && document.querySelector("#whereError").textContent.includes("column")`)
+	eval[bool](b, `(document.querySelector("#where").value = "") === ""`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#where"), "label = 'cat-face'\r"))
+	b.until(`document.querySelector("#whereError").hidden && document.querySelectorAll(".card").length > 0`)
+	for _, name := range eval[[]string](b, `[...document.querySelectorAll(".card h2")].map((h) => h.textContent)`) {
+		if !strings.Contains(name, "cat") {
+			t.Errorf("%q is no cat", name)
+		}
+	}
+}
+
+// Nothing comes from elsewhere, the page is small, and it is there at once.
+func TestFootprint(t *testing.T) {
+	page := exploreEmoji(t)
+	b := browse(t, page)
+	b.open("/?collection=emoji&text=cat&from=words&to=picture") // the first time Chromium itself is slow
+	b.until(`document.querySelectorAll(".card").length === 24`)
+	var paints, shown []float64
+	for range 7 {
+		b.bytes = 0
+		b.open("/?collection=emoji&text=cat&from=words&to=picture&explain=true")
+		b.until(`document.querySelectorAll(".card").length === 24 && document.querySelector(".panel") && document.querySelector("#histogram rect")`)
+		shown = append(shown, eval[float64](b, `performance.now()`))
+		paints = append(paints, eval[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
+	}
+	t.Logf("%.0f bytes without what /api answers; first paint after %.0f ms, all there after %.0f ms, in the median of %d", b.bytes, median(paints), median(shown), len(paints))
+	if b.bytes > 200_000 || b.bytes < 10_000 {
+		t.Errorf("%.0f bytes: 200 KB at most", b.bytes)
+	}
+	if *budget && median(paints) > 200 {
+		t.Errorf("first paint after %.0f ms: 200 ms at most", median(paints))
+	}
+	for _, path := range []string{"/models?collection=emoji", "/stats?collection=emoji"} {
+		b.open(path)
+		b.until(`document.querySelector(".panel")`)
+	}
+	for _, asked := range b.asked {
+		if u, err := url.Parse(asked); err != nil || u.Host != page.Host {
+			t.Errorf("the page asks for %s", asked)
+		}
+	}
+	b.quiet()
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
+
+// views are addresses with what has to be there before they are looked at.
+var views = []struct{ name, path, ready string }{
+	{"search", "/?collection=emoji&text=cat+face&from=words&to=picture&radius=40&explain=true", `document.querySelectorAll(".card").length > 0 && document.querySelector("#histogram rect")`},
+	{"item", "/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&k=12", `document.querySelectorAll(".card").length === 12 && document.querySelector(".query img")`},
+	{"wrong", "/?collection=emoji&id=nobody&from=picture&to=picture", `document.querySelector(".notice.bad")`},
+	{"models", "/models?collection=emoji", `document.querySelector(".panel table")`},
+	{"figures", "/stats?collection=emoji", `document.querySelectorAll(".panel table").length > 2`},
+}
+
+// Every view, light and dark, wide and narrow, can be used by everybody, as far as axe can
+// tell; and looked at, with -shots.
+func TestViews(t *testing.T) {
+	b := browse(t, exploreEmoji(t))
+	for _, look := range []struct {
+		scheme        string
+		width, height int64
+	}{{"light", 1360, 900}, {"dark", 1360, 900}, {"light", 390, 844}, {"dark", 390, 844}} {
+		b.scheme(look.scheme, look.width, look.height)
+		for _, v := range views {
+			name := v.name + "-" + look.scheme
+			if look.width < 500 {
+				name += "-narrow"
+			}
+			b.open(v.path)
+			b.until(v.ready)
+			b.until(`[...document.images].filter((i) => i.getBoundingClientRect().top < innerHeight).every((i) => i.complete)`)
+			b.shot(name)
+			if wide := eval[float64](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
+				t.Errorf("%s: wider than the screen by %.0f pixels", name, wide)
+			}
+			b.accessible(name)
+		}
+	}
+}
+
+// accessible fails where axe finds anything.
+func (b *tab) accessible(name string) {
+	b.Helper()
+	axe, err := os.ReadFile(*axeFile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](string(axe)))
+	for _, found := range eval[[]string](b, `axe.run().then((r) => r.violations.map((v) => v.impact + ": " + v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).slice(0, 3).join("; ")))`) {
+		b.Errorf("%s: %s", name, found)
+	}
+}
+
+// A file of several matrices is asked for the name of the one to search from.
+func TestMember(t *testing.T) {
+	b := browse(t, exploreEmoji(t))
+	b.open("/?collection=emoji")
+	b.until(`document.querySelectorAll(".card").length === 36`)
+	b.do(chromedp.Click(chromedp.CSS(`.segments label:nth-child(3)`)))
+	eval[bool](b, `((input) => {
+  const given = new DataTransfer();
+  given.items.add(new File([JSON.stringify({ a: [1, 2], b: Array(2048).fill(0.02) }) + "\n"], "two.jsonl"));
+  input.files = given.files;
+  return input.dispatchEvent(new Event("change"));
+})(document.querySelector("#file"))`)
+	b.until(`document.querySelector("#fileName").textContent.includes("member=NAME") && !document.querySelector("#memberPair").hidden`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#member"), "b\r"))
+	b.until(`document.querySelector(".query h1")?.textContent === "Row 0 of two.jsonl" && location.search.includes("member=b")`)
+	b.do(chromedp.Reload())
+	b.until(`document.querySelectorAll(".card").length === 24 && document.querySelector("#member").value === "b"`)
+	b.accessible("member")
+	b.shot("member")
+	b.quiet()
+}
+
+// Items of two collections have the same keys, and are not taken for each other.
+func TestCollections(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "two.db")
+	d, err := db.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"main", "other"} {
+		c, err := d.CreateCollection(ctx, name, db.Schema{Bits: 8, Fields: []db.Field{{Name: "title", Type: db.String}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}, Fields: map[string]any{"title": fmt.Sprint(name, " ", i)}}
+			if err := c.Put(ctx, it); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := browse(t, explore(t, dir))
+	b.open("/")
+	b.until(`document.querySelectorAll(".card").length === 3`)
+	eval[bool](b, `((select) => { select.value = "other"; return select.dispatchEvent(new Event("change")); })(document.querySelector("#collection"))`)
+	b.until(`location.search === "?collection=other" && !document.querySelector(".busy")`)
+	for _, name := range eval[[]string](b, `[...document.querySelectorAll(".card h2")].map((h) => h.textContent)`) {
+		if !strings.HasPrefix(name, "other") {
+			t.Errorf("in the collection other there is a card of %q", name)
+		}
+	}
+	b.quiet()
+}

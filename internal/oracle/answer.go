@@ -1,0 +1,243 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Candidate is an item that a search may find.
+type Candidate struct {
+	Key      string
+	Row      uint32
+	Code     string
+	Distance int
+	Score    float64 // NaN where the query has no projection
+	Age      int     // of the code, where that is known
+}
+
+// An Answer is what a query must find: all items, in order as far as it is known.
+type Answer struct {
+	Candidates []Candidate // by (distance, -score, age, code, row) once sorted
+	Projection []float64   // of the query; nil: it is by code
+	Exact      bool        // that is the whole order
+}
+
+// Sort puts the candidates in order.
+func (a *Answer) Sort() {
+	slices.SortFunc(a.Candidates, func(x, y Candidate) int {
+		s := 0
+		if a.Projection != nil {
+			s = cmp.Compare(y.Score, x.Score)
+		}
+		return cmp.Or(cmp.Compare(x.Distance, y.Distance), s, cmp.Compare(x.Age, y.Age), cmp.Compare(x.Code, y.Code), cmp.Compare(x.Row, y.Row))
+	})
+}
+
+// Within returns how many items are within a radius; a negative one means all.
+func (a *Answer) Within(radius int) int {
+	n := 0
+	for _, c := range a.Candidates {
+		if radius < 0 || c.Distance <= radius {
+			n++
+		}
+	}
+	return n
+}
+
+// rounding is how far two computations of a score may be apart.
+const rounding = 1e-9
+
+// Check compares the first k hits of an answer within a radius, a negative one meaning
+// any distance, with what must be found: no other items and none twice, at their
+// distances, with their scores; in order; the items of one code together, and by row where
+// nothing else tells them apart. The order is not RerankFeatures.
+func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
+	within := a.Within(radius)
+	if len(got) != min(k, within) {
+		return fmt.Errorf("%d hits, want %d of %d%s", len(got), min(k, within), within, a.difference(got, radius))
+	}
+	if a.Exact {
+		for i, h := range got {
+			if w := a.Candidates[i]; h.Key != w.Key || h.Row != w.Row || h.Distance != w.Distance || !math.IsNaN(h.Score) {
+				return fmt.Errorf("hit %d is %+v, want %q in row %d at %d", i, h, w.Key, w.Row, w.Distance)
+			}
+		}
+		return nil
+	}
+	byScore := order == db.RerankAsymmetric && a.Projection != nil
+	byRow := order == db.RerankNone || a.Projection == nil // inside a code
+	all, carry := map[string]Candidate{}, map[string]int{}
+	for _, c := range a.Candidates {
+		if radius < 0 || c.Distance <= radius {
+			all[c.Key] = c
+			carry[c.Code]++
+		}
+	}
+	tolerance := rounding
+	for _, z := range a.Projection {
+		tolerance += rounding * math.Abs(z)
+	}
+	better := func(x, y Candidate) bool { // x has to come before y
+		switch {
+		case !byScore && x.Distance != y.Distance:
+			return x.Distance < y.Distance
+		case a.Projection == nil:
+			return false
+		}
+		return x.Score > y.Score+tolerance
+	}
+	var last Candidate
+	seen, ended := map[string]bool{}, map[string]bool{}
+	run := 0
+	for i, h := range got {
+		w, ok := all[h.Key]
+		switch {
+		case !ok || seen[h.Key]:
+			return fmt.Errorf("hit %d is %+v, which is none, or there twice", i, h)
+		case h.Distance != w.Distance:
+			return fmt.Errorf("hit %d is %+v, want distance %d", i, h, w.Distance)
+		case a.Projection == nil && !math.IsNaN(h.Score), a.Projection != nil && !(math.Abs(h.Score-w.Score) <= tolerance):
+			return fmt.Errorf("hit %d is %+v, want score %g", i, h, w.Score)
+		}
+		seen[h.Key] = true
+		if i > 0 && better(w, last) {
+			return fmt.Errorf("hit %d, %+v, comes behind %q, which is worse", i, h, last.Key)
+		}
+		if i == 0 || w.Code != last.Code {
+			if i > 0 {
+				if ended[last.Code] = true; run != carry[last.Code] {
+					return fmt.Errorf("hit %d: %d items of code %x come together, of %d", i, run, last.Code, carry[last.Code])
+				}
+			}
+			if run = 0; ended[w.Code] {
+				return fmt.Errorf("hit %d, %+v: code %x comes twice", i, h, w.Code)
+			}
+		} else if byRow && w.Row < last.Row {
+			return fmt.Errorf("hit %d, %+v: %q of the same code is of a later row and comes before", i, h, last.Key)
+		}
+		run++
+		last = w
+	}
+	if len(got) > 0 {
+		for _, w := range a.Candidates {
+			if _, ok := all[w.Key]; ok && !seen[w.Key] && (better(w, last) || byRow && w.Code == last.Code && w.Row < last.Row) {
+				return fmt.Errorf("%q at distance %d, score %g, is missing; the last is %q at %d, %g", w.Key, w.Distance, w.Score, last.Key, last.Distance, last.Score)
+			}
+		}
+	}
+	return nil
+}
+
+// difference names the first hit that must not be there, or else the first item that is
+// missing.
+func (a *Answer) difference(got []db.Hit, radius int) string {
+	within := func(c Candidate) bool { return radius < 0 || c.Distance <= radius }
+	for i, h := range got {
+		if !slices.ContainsFunc(a.Candidates, func(c Candidate) bool { return c.Key == h.Key && within(c) }) {
+			return fmt.Sprintf("; hit %d, %q at distance %d, must not be there", i, h.Key, h.Distance)
+		}
+	}
+	for _, c := range a.Candidates {
+		if within(c) && !slices.ContainsFunc(got, func(h db.Hit) bool { return h.Key == c.Key }) {
+			return fmt.Sprintf("; %q at distance %d is missing", c.Key, c.Distance)
+		}
+	}
+	return ""
+}
+
+// CheckSet compares hits in whatever order with all items within a radius.
+func (a *Answer) CheckSet(got []db.Hit, radius int) error {
+	if want := a.Within(radius); len(got) != want {
+		return fmt.Errorf("%d hits, want %d%s", len(got), want, a.difference(got, radius))
+	}
+	all := map[string]Candidate{}
+	for _, c := range a.Candidates {
+		all[c.Key] = c
+	}
+	for i, h := range got {
+		c, ok := all[h.Key]
+		if !ok || c.Distance != h.Distance || radius >= 0 && h.Distance > radius {
+			return fmt.Errorf("hit %d is %+v, which is none, there twice, or at another distance", i, h)
+		}
+		delete(all, h.Key)
+	}
+	return nil
+}
+
+// SameHits reports whether two answers are the same.
+func SameHits(a, b []db.Hit) bool {
+	return slices.EqualFunc(a, b, func(x, y db.Hit) bool {
+		return x.Key == y.Key && x.Row == y.Row && x.Distance == y.Distance &&
+			(x.Score == y.Score || math.IsNaN(x.Score) && math.IsNaN(y.Score))
+	})
+}
+
+// ByFeatures returns hits with the first of them, as many as the window, in the order of
+// db.RerankFeatures: by the squared distance of the vectors of items, nil for those that
+// lack one, from x.
+func ByFeatures(hits []db.Hit, window int, x []float32, vector func(key string) []float32) []db.Hit {
+	out := slices.Clone(hits)
+	squared := func(h db.Hit) float64 {
+		y := vector(h.Key)
+		if y == nil {
+			return math.Inf(1)
+		}
+		sum := 0.0
+		for j := range x {
+			sum += (float64(x[j]) - float64(y[j])) * (float64(x[j]) - float64(y[j]))
+		}
+		return sum
+	}
+	slices.SortStableFunc(out[:min(window, len(out))], func(a, b db.Hit) int { return cmp.Compare(squared(a), squared(b)) })
+	return out
+}
+
+// Window is how many items RerankFeatures puts in order for a query of k.
+func Window(q *db.Query, k int) int {
+	if q.Window > 0 {
+		return max(q.Window, k)
+	}
+	return max(200, 2*k)
+}
+
+// Distance returns the Hamming distance of two codes.
+func Distance(a, b string) int {
+	n := 0
+	for i := range len(a) {
+		for x := a[i] ^ b[i]; x != 0; x &= x - 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// Score returns the inner product of a projection with a code as +-1, NaN where there is
+// no projection.
+func Score(z []float64, code string) float64 {
+	if z == nil {
+		return math.NaN()
+	}
+	sum := 0.0
+	for j, x := range z {
+		if code[j/8]>>(j%8)&1 == 1 {
+			sum += x
+		} else {
+			sum -= x
+		}
+	}
+	return sum
+}
+
+// Signs checks that a code is made of the signs of a projection.
+func Signs(code string, z []float64) error {
+	for j, z := range z {
+		if bit := code[j/8]>>(j%8)&1 == 1; bit != (z >= 0) && z != 0 {
+			return fmt.Errorf("bit %d of the code of the query is %v, its projection %g", j, bit, z)
+		}
+	}
+	return nil
+}
