@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,7 @@ type benchOptions struct {
 	tier                 string
 	queries              int
 	check                bool
+	plot                 string
 	target               targetFlag
 }
 
@@ -67,14 +69,14 @@ type benchOptions struct {
 func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) benchTarget) *cobra.Command {
 	o := benchOptions{k: intList{least: 1}, radius: intList{least: 0}}
 	cmd := &cobra.Command{
-		Use:     "bench DIR --codes FILE",
+		Use:     "bench DIR [DIR...] --codes FILE",
 		Short:   "Measure searches",
 		GroupID: groupLook,
 		Long: prose(`
 			Bench measures how long searches take, one at a time, on one core. Queries are
 			the rows of --vectors FILE, of the modality --from, or of --codes FILE, a .npy
 			of packed codes. --to keeps to the items that have that modality, as in a
-			search.
+			search. Several databases are measured one after the other.
 
 			A measurement is one of
 			  knn     the -k nearest items with their keys
@@ -94,19 +96,22 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 
 			Times are those of the median query (p50), of the slowest but one in a hundred
 			(p99) and the mean, in microseconds. --check also compares every answer with a
-			linear scan that shares no code with any tier; if any differs, bench fails.`),
+			linear scan that shares no code with any tier; if any differs, bench fails.
+
+			--plot draws the times of each tier on a logarithmic axis, the median and a bar
+			up to p99: against k and radius or, of several databases, against their items.`),
 		Example: example(`
 			fddhdb bench hashes.db --codes queries.npy -k 1,10,100 --radius 0,4,8
 			fddhdb bench wiki.db --vectors query_text.npy --from text --tier auto,memory --json
-			fddhdb bench hashes.db --codes queries.npy --radius 8 --queries 100 --check`),
-		Args: dirArg,
+			fddhdb bench hashes.db --codes queries.npy --radius 8 --queries 100 --check
+			fddhdb bench hashes.db --codes queries.npy --radius 0,4,8,12,16 --plot radius.svg
+			fddhdb bench 10k.db 100k.db 1m.db --codes queries.npy --radius 8 --plot size.svg`),
+		Args: benchArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return e.lookAtCollection(args[0], &o.common, func(d *db.DB, c *db.Collection) error {
-				return e.bench(cmd.Context(), c, target(d, c, o.target.to), &o)
-			})
+			return e.benchAll(cmd.Context(), args, target, &o)
 		},
 	}
 	o.register(cmd)
@@ -122,7 +127,24 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 	f.StringVar(&o.tier, "tier", "auto,"+fullScanTier, "ways to search, a `LIST` of "+strings.Join(benchTiers, ", "))
 	f.IntVar(&o.queries, "queries", 1000, "the first `N` rows of the file, at most")
 	f.BoolVar(&o.check, "check", false, "compare every answer with a linear scan")
+	f.StringVar(&o.plot, "plot", "", "draw the times to `FILE`.svg or .png")
 	return cmd
+}
+
+// benchArgs admits folders of databases, each once.
+func benchArgs(cmd *cobra.Command, args []string) error {
+	for i, dir := range args {
+		if err := dirArg(cmd, args[i:i+1]); err != nil {
+			return err
+		}
+		info, err := os.Stat(dir)
+		for _, other := range args[:i] {
+			if again, otherErr := os.Stat(other); err == nil && otherErr == nil && os.SameFile(info, again) {
+				return usageErrorf("bench measures %s once: give other databases, or leave it out", dir)
+			}
+		}
+	}
+	return dirArg(cmd, args[:min(1, len(args))])
 }
 
 // intList is the value of a flag that takes whole numbers, separated by commas. It
@@ -171,7 +193,7 @@ func (o *benchOptions) validate() error {
 			return usageErrorf("--tier: there is no tier %q: there are %s", name, strings.Join(benchTiers, ", "))
 		}
 	}
-	return nil
+	return checkPlot(o.plot)
 }
 
 // tiers returns the names in --tier, each once.
@@ -185,48 +207,83 @@ func (o *benchOptions) tiers() []string {
 	return names
 }
 
-// bench measures, checks and prints.
-func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o *benchOptions) error {
+// benchAll measures databases, prints and draws.
+func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *db.Collection, string) benchTarget, o *benchOptions) error {
+	var files outFiles
+	defer files.discard()
+	var figure *outFile
+	if o.plot != "" {
+		var err error
+		if figure, err = files.create(o.plot); err != nil {
+			return err
+		}
+	}
+	var runs []benchRun
+	for _, dir := range dirs {
+		err := e.lookAtCollection(dir, &o.common, func(d *db.DB, c *db.Collection) error {
+			b, err := e.bench(ctx, c, target(d, c, o.target.to), o)
+			if b != nil {
+				runs = append(runs, benchRun{dir, b.items, b.lines})
+			}
+			return err
+		})
+		if err != nil {
+			if len(dirs) > 1 {
+				err = wrap(err, "while measuring %s", dir)
+			}
+			// What was measured before an error is of use too.
+			return errors.Join(e.printBench(runs, len(dirs) > 1, o), err)
+		}
+	}
+	if err := e.printBench(runs, len(dirs) > 1, o); err != nil || figure == nil {
+		return err
+	}
+	if err := writeBenchPlot(figure, o.plot, runs); err != nil {
+		return err
+	}
+	return files.commit()
+}
+
+// bench measures and checks. What it returns is nil where it measures nothing.
+func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o *benchOptions) (*bench, error) {
 	stats, err := c.Stats()
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case !stats.Trained:
-		return untrained(c)
+		return nil, untrained(c)
 	}
 	schema, err := c.Schema()
 	if err == nil {
 		err = checkTarget(c, schema, stats, o.target.to)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	queries, err := o.read(c, stats.Bits)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range queries {
 		if queries[i].code, err = target.code(ctx, queries[i].Query); err != nil {
-			return atRow(err, o.vectors+o.codes, i)
+			return nil, atRow(err, o.vectors+o.codes, i)
 		}
 	}
 	if err := target.settle(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	bar := e.newProgress()
 	defer bar.end()
 	b, err := newBench(ctx, target, stats.Bits, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.queries, b.bar = queries, bar
 	err = b.measure(ctx)
 	if err == nil && o.check {
 		err = b.checkAll(ctx)
 	}
-	bar.end()
-	// What was measured before an error is of use too.
-	return errors.Join(e.printBench(b.lines, o), err)
+	return b, err
 }
 
 // A benchQuery is a query and the code that it is encoded to.
@@ -286,66 +343,4 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 		return nil, failuref("%s has no rows to search with", s.path())
 	}
 	return queries, nil
-}
-
-// benchJSON is what bench prints for a measurement.
-type benchJSON struct {
-	Op         string  `json:"op"`
-	K          *int    `json:"k,omitempty"`
-	Radius     *int    `json:"radius,omitempty"`
-	Tier       string  `json:"tier"`
-	Queries    int     `json:"queries"`
-	P50        float64 `json:"p50_us"`
-	P99        float64 `json:"p99_us"`
-	Mean       float64 `json:"mean_us"`
-	AvgHits    float64 `json:"avg_hits"`
-	Checked    *int    `json:"checked,omitempty"`
-	Mismatches *int    `json:"mismatches,omitempty"`
-}
-
-func (e *env) printBench(lines []*benchLine, o *benchOptions) error {
-	if o.json {
-		for _, l := range lines {
-			if err := e.printJSON(l.json(o.check)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	lines = slices.DeleteFunc(slices.Clone(lines), func(l *benchLine) bool { return len(l.times) == 0 }) // interrupted before
-	columns := []column{{"search", false}, {"tier", false}, {"queries", true}, {"p50 us", true}, {"p99 us", true},
-		{"mean us", true}, {"hits", true}, {"times " + fullScanTier, true}}
-	if o.check {
-		columns = append(columns, column{"checked", true}, column{"mismatches", true})
-	}
-	var rows [][]any
-	for _, l := range lines {
-		j := l.json(o.check)
-		row := []any{l.benchOp.String(), j.Tier, j.Queries, microseconds(j.P50), microseconds(j.P99), microseconds(j.Mean),
-			numberCell(j.AvgHits, 1), noCell}
-		for _, yard := range lines {
-			if yard.tier == fullScanTier && yard.benchOp == l.benchOp && j.P50 > 0 {
-				row[len(row)-1] = numberCell(yard.json(false).P50/j.P50, 2)
-			}
-		}
-		if o.check {
-			row = append(row, *j.Checked, *j.Mismatches)
-		}
-		rows = append(rows, row)
-	}
-	if len(rows) > 0 {
-		e.printTable(columns, rows)
-	}
-	return nil
-}
-
-// microseconds spells a time with a digit or two after the point where they matter.
-func microseconds(x float64) string {
-	switch {
-	case x < 10:
-		return strconv.FormatFloat(x, 'f', 2, 64)
-	case x < 100:
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(x, 'f', 0, 64)
 }

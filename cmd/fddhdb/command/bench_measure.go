@@ -125,6 +125,7 @@ func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 type bench struct {
 	queries []benchQuery
 	lines   []*benchLine // operation by operation
+	items   int          // that are searched
 	oracle  *checkScan   // nil without --check
 	bar     *progress
 }
@@ -137,9 +138,8 @@ func newBench(ctx context.Context, target benchTarget, bits int, o *benchOptions
 		b.oracle = newCheckScan(bits)
 	}
 	useFull := slices.Contains(o.tiers(), fullScanTier)
-	items := 0
 	err := target.each(ctx, func(row uint32, key string, code []byte) error {
-		items++
+		b.items++
 		if useFull {
 			full.add(row, code)
 		}
@@ -151,7 +151,7 @@ func newBench(ctx context.Context, target benchTarget, bits int, o *benchOptions
 	switch {
 	case err != nil:
 		return nil, err
-	case items == 0:
+	case b.items == 0:
 		return nil, failuref("there are no items to search: import some")
 	}
 	for _, op := range o.ops() {

@@ -199,13 +199,14 @@ func TestBench(t *testing.T) {
 			Mean                float64 `json:"mean_us"`
 			Hits                float64 `json:"avg_hits"`
 			Checked, Mismatches *int
+			Items               int
 		}
 		d := json.NewDecoder(strings.NewReader(line))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&l); err != nil {
 			t.Fatalf("%v in %s", err, line)
 		}
-		if l.Queries != 110 || *l.Checked != 110 || *l.Mismatches != 0 || l.P50 <= 0 || l.P99 < l.P50 || l.Mean <= 0 {
+		if l.Queries != 110 || *l.Checked != 110 || *l.Mismatches != 0 || l.P50 <= 0 || l.Items != 700 || l.P99 < l.P50 || l.Mean <= 0 {
 			t.Errorf("line %s", line)
 		}
 		n := l.K
@@ -296,6 +297,7 @@ func TestBenchErrors(t *testing.T) {
 	}{
 		{dir, "bench needs queries: ", exitUsage},
 		{"--codes q", "bench needs the folder of a database: ", exitUsage},
+		{dir + " " + empty.db + " " + dir + "/. --codes q", "bench measures " + dir + "/. once: ", exitUsage},
 		{dir + " --codes q --vectors v", "bench takes one of --vectors and --codes", exitUsage},
 		{dir + " --vectors v", "--from NAME is missing", exitUsage},
 		{dir + " --codes q --from image", "--from: a query by code", exitUsage},

@@ -31,6 +31,7 @@ type env struct {
 	stdout *bufio.Writer // flushed at the end, and before stderr is written to
 	stderr io.Writer
 	colour bool // stdout is a terminal that shows colours
+	charts bool // it is one that shows block characters
 
 	layout  layout      // of the verb that runs
 	session *session    // of the shell that it runs in, or nil
@@ -45,7 +46,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
-	return run(ctx, args, &env{stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr, colour: inColour(stdout)})
+	return run(ctx, args, &env{stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr, colour: inColour(stdout), charts: showsBlocks(stdout)})
 }
 
 func run(ctx context.Context, args []string, e *env) int {
@@ -88,7 +89,6 @@ const (
 	groupLook   = "look"
 	groupBackup = "backup"
 	groupOther  = "other"
-	groupFuture = "future"
 )
 
 // rootCommand returns the command line; every run takes a new one, as flags keep their
@@ -156,18 +156,16 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		&cobra.Group{ID: groupLook, Title: "Look at a database, and after it:"},
 		&cobra.Group{ID: groupBackup, Title: "Backups:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
-		&cobra.Group{ID: groupFuture, Title: "Not built yet:"},
 	)
 	root.AddCommand(
 		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
 		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e),
 		updateCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
 		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, newBenchTarget), compactCommand(e),
-		verifyCommand(e), repairCommand(e), upgradeCommand(e),
+		verifyCommand(e), repairCommand(e), upgradeCommand(e), exploreCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),
 	)
-	root.AddCommand(futureCommands()...)
 	root.SetHelpCommand(helpCommand())
 	root.SetHelpCommandGroupID(groupOther)
 	addCompletion(root)

@@ -115,7 +115,7 @@ func TestContract(t *testing.T) {
 		"scan":        "collection json space where limit",
 		"count":       "collection json where limit",
 		"train":       "collection json bits anchors seed start sweeps method gamma features map mu delta rows label-embedding views activate",
-		"search":      "collection json space from to vectors row id code codes k radius where rerank window after explain",
+		"search":      "collection json space from to vectors row id code codes k radius where rerank window after explain sheet pictures",
 		"eval":        "collection json space vectors labels truth where top curves plot",
 		"experiment":  "collection json vectors labels truth where top bits anchors seed start sweeps method gamma features map mu delta rows label-embedding fusion views seeds grid plot",
 		"encode":      "collection json space from to vectors out",
@@ -124,13 +124,13 @@ func TestContract(t *testing.T) {
 		"collections": "json",
 		"compact":     "json",
 		"verify":      "json deep",
-		"bench":       "collection json space vectors from to codes k radius tier queries check",
+		"bench":       "collection json space vectors from to codes k radius tier queries check plot",
 		"version":     "json",
 		"update":      "collection json space teacher grow-labels",
 		"reindex":     "collection json space rate activate",
 		"activate":    "collection json space",
 		"rollback":    "collection json space revision",
-		"models":      "collection json space pin unpin",
+		"models":      "collection json space pin unpin plot",
 		"drop":        "collection json space",
 		"backup":      "json collection index-only compress",
 		"backups":     "json",
@@ -139,7 +139,7 @@ func TestContract(t *testing.T) {
 		"alter":       "collection json add-modality add-field",
 		"repair":      "json dry-run",
 		"upgrade":     "json dry-run",
-		"explore":     "",
+		"explore":     "collection json address open encoder encoder-lines encoder-timeout",
 	} {
 		cmd, rest, err := root.Find([]string{verb})
 		if err != nil || len(rest) > 0 || cmd.Name() != verb {
@@ -166,7 +166,7 @@ func TestContract(t *testing.T) {
 func TestHelp(t *testing.T) {
 	root := rootCommand(newTestEnv())
 	for _, cmd := range append(root.Commands(), root) {
-		if cmd.GroupID == groupFuture || cmd.Name() == "help" {
+		if cmd.Name() == "help" {
 			continue
 		}
 		if cmd.Long == "" || cmd.Example == "" || cmd.Short == "" {
@@ -224,6 +224,8 @@ func TestInterrupt(t *testing.T) {
 		{"import", f.path("b.db"), "--init", "--vectors", "image=" + f.image},
 		{"train", f.db},
 		{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text},
+		{"search", f.db, "--from", "text", "--to", "image", "--vectors", f.text, "--sheet", f.path("out.html")},
+		{"bench", f.db, "--from", "text", "--vectors", f.text, "--plot", f.path("out.png")},
 		{"eval", f.db, "--vectors", "text=" + f.text, "--labels", f.labels},
 		{"experiment", f.db, "bits", "--vectors", "text=" + f.text, "--labels", f.labels, "--plot", f.path("out.svg")},
 		{"encode", f.db, "--from", "text", "--vectors", f.text, "--out", f.path("out.npy")},
@@ -252,7 +254,7 @@ func TestInterrupt(t *testing.T) {
 	if got := must(t, "count", f.db); got != "50\n" {
 		t.Errorf("count afterwards: %s", got)
 	}
-	for _, name := range []string{"b.db", "out.npy", "out.txt", "out.svg", "backups"} {
+	for _, name := range []string{"b.db", "out.npy", "out.txt", "out.svg", "out.html", "out.png", "backups"} {
 		if _, err := os.Stat(f.path(name)); err == nil {
 			t.Errorf("%s is there", name)
 		}

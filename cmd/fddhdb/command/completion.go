@@ -54,7 +54,7 @@ func (e *env) valueCandidates(cmd *cobra.Command, dir, flag, word string) candid
 	case words != nil:
 		return candidates{words: words}
 	}
-	return candidates{files: strings.Contains(takes, "FILE")}
+	return candidates{files: strings.Contains(takes, "FILE"), dirs: takes == "DIR"}
 }
 
 // enumerations are the values of flags that have a few.
@@ -122,7 +122,7 @@ func (e *env) argumentCandidates(cmd *cobra.Command, args []string) candidates {
 		return candidates{}
 	}
 	switch places[len(args)] {
-	case "DIR", "DIR|URL", "URL", "[URL]":
+	case "DIR", "DIR|URL", "URL", "[URL]", "[DIR...]":
 		return candidates{dirs: true}
 	case "KIND":
 		return candidates{words: []string{"ablation", "convergence", "sensitivity", "bits", "size"}}

@@ -6,10 +6,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 )
 
 // The fused code is that which an unlabelled item gets.
 func TestEncodeIsTheStoredCode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector")
+	}
 	f := newFixture(t, 1500, true) // more than one block of rows
 	out := f.path("codes.npy")
 	var got map[string]int
@@ -20,7 +25,7 @@ func TestEncodeIsTheStoredCode(t *testing.T) {
 	must(t, "init", f.db, "--collection", "given", "--codes", "16")
 	must(t, "import", f.db, "--collection", "given", "--codes", out)
 	for _, row := range []string{"0", "1023", "1024", "1499"} {
-		var given, stored itemJSON
+		var given, stored jsonform.Item
 		mustJSON(t, &given, "get", f.db, row, "--collection", "given")
 		mustJSON(t, &stored, "put", f.db, "copy", "--vector", "image="+vectorOf(t, f, row, "image"), "--vector", "text="+vectorOf(t, f, row, "text"))
 		if stored.Code != given.Code || stored.CodeFrom != "fused" {

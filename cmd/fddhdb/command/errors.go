@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,7 +75,7 @@ func message(err error) string {
 	}
 	var parts []string
 	for _, line := range strings.Split(err.Error(), "\n") { // of errors.Join
-		if line = reason(line); line != "" {
+		if line = reason(line); line != "" && !slices.Contains(parts, line) {
 			parts = append(parts, line)
 		}
 	}
@@ -83,7 +84,9 @@ func message(err error) string {
 		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}
 	var lost *notSavedError
-	if errors.Is(err, db.ErrCorrupt) && !errors.As(err, &lost) && !errors.Is(err, backup.ErrDamaged) {
+	if errors.Is(err, db.ErrStaged) {
+		text += " (import --restart begins anew)"
+	} else if errors.Is(err, db.ErrCorrupt) && !errors.As(err, &lost) && !errors.Is(err, backup.ErrDamaged) {
 		text += ": the stored data is damaged: restore a backup, or let fddhdb repair save what can be saved"
 	}
 	return text

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // evalOptions are the flags of eval.
@@ -48,6 +49,7 @@ func evalCommand(e *env) *cobra.Command {
 
 			--plot draws, for each pair of modalities, precision against recall of all
 			items within each radius, and precision of the first K, K from 1 to 1000.
+			On a terminal the last column shows that precision, from 0 to 1, as blocks.
 			--curves gives these as numbers, with --json; docs/EVALUATION.md explains them.`),
 		Example: example(`
 			fddhdb eval wiki.db --vectors image=query_image.npy --vectors text=query_text.npy \
@@ -366,21 +368,30 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 	for _, r := range found {
 		for _, by := range []struct {
 			order string
-			m     [5]float64
-		}{
-			{"distance", [5]float64{r.Hamming.MAP, r.Hamming.MAPTie, r.Hamming.MAPAt, r.Hamming.PrecisionAt, r.Hamming.RecallAt}},
-			{"asymmetric", [5]float64{r.Asymmetric.MAP, r.Asymmetric.MAPTie, r.Asymmetric.MAPAt, r.Asymmetric.PrecisionAt, r.Asymmetric.RecallAt}},
-		} {
+			m     *model.Metrics
+		}{{"distance", &r.Hamming}, {"asymmetric", &r.Asymmetric}} {
 			row := []any{r.From + "->" + r.To, by.order}
-			for _, x := range by.m {
+			for _, x := range []float64{by.m.MAP, by.m.MAPTie, by.m.MAPAt, by.m.PrecisionAt, by.m.RecallAt} {
 				row = append(row, numberCell(x, 4))
 			}
-			rows = append(rows, append(row, countCell(r.Hamming.Queries), countCell(r.Hamming.Database)))
+			row = append(row, countCell(r.Hamming.Queries), countCell(r.Hamming.Database))
+			if e.layout.charts {
+				row = append(row, precisionChart(by.m.ByTop))
+			}
+			rows = append(rows, row)
 		}
 	}
 	at := func(s string) string { return fmt.Sprintf("%s@%d", s, top) }
-	e.printTable([]column{
+	columns := []column{
 		{"direction", false}, {"ranked by", false}, {"map", true}, {"map tie", true}, {at("map"), true},
 		{at("precision"), true}, {at("recall"), true}, {"queries", true}, {"items", true},
-	}, rows)
+	}
+	if e.layout.charts {
+		last := 1
+		for _, p := range found[0].Hamming.ByTop {
+			last = p.K
+		}
+		columns = append(columns, column{fmt.Sprintf("precision@1..%d", last), false})
+	}
+	e.printTable(columns, rows)
 }

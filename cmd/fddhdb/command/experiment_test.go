@@ -94,6 +94,9 @@ func sameAsTrain(t *testing.T, m measurement, db string, queries []string, flags
 // Every row is what train with the same settings and eval say, and the database is
 // afterwards what it was before.
 func TestExperimentsAgainstTrain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector")
+	}
 	f, queries := experimenting(t)
 	other := newFixture(t, 150, false)
 	must(t, "import", other.db, "--vectors", "image="+other.image, "--vectors", "text="+other.text)

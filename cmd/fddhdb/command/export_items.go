@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -17,7 +18,7 @@ func itemSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink
 	}
 	enc := json.NewEncoder(f)
 	enc.SetEscapeHTML(false)
-	return sink{put: func(it *db.Item) error { return enc.Encode(newItemJSON(it)) }}, nil
+	return sink{put: func(it *db.Item) error { return enc.Encode(jsonform.NewItem(it)) }}, nil
 }
 
 // parquetSink writes what an import takes: of the codes those that items bring.

@@ -27,13 +27,14 @@ func checkPlot(path string) error {
 	}
 }
 
-// A figure is panels in rows, each row with the same legend beside it, so that it
-// covers no curve. Sizes are in points.
+// A figure is panels in rows, each row with a legend beside it, so that it covers no
+// curve. Sizes are in points.
 type figure struct {
 	columns       int
-	width, height vg.Length // of a panel
-	panels        []*plot.Plot
-	legend        []curveStyle // nil: none
+	width, height vg.Length      // of a panel
+	panels        []*plot.Plot   // nil leaves a place free
+	legend        []curveStyle   // of every row; nil: none
+	rowLegends    [][]curveStyle // in its place, where they differ
 	legendWidth   vg.Length
 }
 
@@ -79,14 +80,20 @@ func (f *figure) draw(c draw.Canvas) error {
 	for i, p := range f.panels {
 		column, top := i%f.columns, c.Max.Y-vg.Length(i/f.columns)*f.height
 		left := vg.Length(column) * f.width
-		p.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-			Min: vg.Point{X: left + panelMargin, Y: top - f.height + panelMargin},
-			Max: vg.Point{X: left + f.width - panelGap, Y: top - panelMargin},
-		}})
-		if column > 0 || f.legend == nil {
+		if p != nil {
+			p.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+				Min: vg.Point{X: left + panelMargin, Y: top - f.height + panelMargin},
+				Max: vg.Point{X: left + f.width - panelGap, Y: top - panelMargin},
+			}})
+		}
+		legend := f.legend
+		if f.rowLegends != nil {
+			legend = f.rowLegends[i/f.columns]
+		}
+		if column > 0 || legend == nil {
 			continue
 		}
-		l, err := curveLegend(f.legend)
+		l, err := curveLegend(legend)
 		if err != nil {
 			return err
 		}
@@ -185,17 +192,16 @@ func curveLegend(styles []curveStyle) (*plot.Legend, error) {
 	return &legend, nil
 }
 
-// directionOf names a pair of modalities; names that would run into the next panel
-// are cut.
-func directionOf(from, to string) string {
-	cut := func(name string) string {
-		const most = 10
-		if runes := []rune(name); len(runes) > most {
-			return string(runes[:most-1]) + "…"
-		}
-		return name
+// directionOf names a pair of modalities.
+func directionOf(from, to string) string { return shortName(from) + " → " + shortName(to) }
+
+// shortName cuts a name that would run into the next panel.
+func shortName(name string) string {
+	const most = 10
+	if runes := []rune(plain(name)); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
-	return cut(plain(from)) + " → " + cut(plain(to))
+	return plain(name)
 }
 
 // ticksAt puts a tick at each value.

@@ -36,6 +36,9 @@ func TestImportTooLarge(t *testing.T) {
 
 // Few items that are large are one commit, also with --on-error skip.
 func TestImportOfLargeItems(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector")
+	}
 	f := fixture{dir: t.TempDir(), db: ""}
 	f.db = f.path("a.db")
 	const rows = 40

@@ -1,9 +1,7 @@
 package command
 
 import (
-	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,71 +9,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 )
-
-// itemJSON is an item as --json prints it and items files hold it.
-type itemJSON struct {
-	Key      string              `json:"key"`
-	Vectors  map[string]any      `json:"vectors,omitempty"` // []float32, or db.Sparse
-	Labels   []string            `json:"labels"`            // never null
-	Fields   map[string]any      `json:"fields,omitempty"`
-	Payload  []byte              `json:"payload,omitempty"` // base64
-	Code     string              `json:"code,omitempty"`    // hexadecimal
-	CodeFrom string              `json:"code_from,omitempty"`
-	Codes    map[string]codeJSON `json:"codes,omitempty"` // by target, in place of the two
-
-	Modalities []string `json:"modalities,omitempty"` // in place of vectors, where the collection is index-only
-}
-
-// codeJSON is the code of an item for one target.
-type codeJSON struct {
-	Code string `json:"code"` // hexadecimal
-	From string `json:"from"`
-}
-
-func newItemJSON(it *db.Item) itemJSON {
-	out := itemJSON{
-		Key: it.Key, Vectors: map[string]any{}, Labels: it.Labels, Fields: it.Fields,
-		Payload: it.Payload, Code: hex.EncodeToString(it.Code), CodeFrom: it.CodeFrom,
-		Modalities: it.Modalities,
-	}
-	cloned := false
-	for name, x := range it.Vectors {
-		out.Vectors[name] = x
-	}
-	for name, x := range it.Sparse {
-		out.Vectors[name] = x
-	}
-	for name, v := range it.Fields {
-		if x, ok := v.(float64); ok {
-			if !cloned {
-				out.Fields, cloned = maps.Clone(out.Fields), true
-			}
-			out.Fields[name] = floatJSON(x)
-		}
-	}
-	for to, c := range it.Codes {
-		if out.Codes == nil {
-			out.Codes = map[string]codeJSON{}
-		}
-		out.Codes[to] = codeJSON{hex.EncodeToString(c.Code), c.From}
-	}
-	if out.Labels == nil {
-		out.Labels = []string{}
-	}
-	return out
-}
-
-// floatJSON is a float that is one in JSON, too: 5.0 and not 5, which whoever reads it
-// would take for an int.
-type floatJSON float64
-
-func (x floatJSON) MarshalJSON() ([]byte, error) {
-	b, err := json.Marshal(float64(x))
-	if err == nil && !bytes.ContainsAny(b, ".e") {
-		b = append(b, ".0"...)
-	}
-	return b, err
-}
 
 // printItem writes an item for a person to look at.
 func (e *env) printItem(it *db.Item) {

@@ -34,9 +34,6 @@ func ManPage(w io.Writer) error {
 	m.flags(root.Flags())
 	m.flags(root.PersistentFlags())
 	for _, group := range root.Groups() {
-		if group.ID == groupFuture {
-			continue
-		}
 		m.section(strings.ToUpper(strings.TrimSuffix(group.Title, ":")))
 		for _, c := range root.Commands() {
 			if c.GroupID == group.ID && !c.Hidden {

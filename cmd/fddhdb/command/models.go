@@ -10,6 +10,7 @@ func modelsCommand(e *env) *cobra.Command {
 	var o common
 	var space spaceFlag
 	var pin, unpin uint32
+	var plot string
 	cmd := &cobra.Command{
 		Use:     "models DIR",
 		Short:   "List the spaces of codes and the revisions of their models",
@@ -41,11 +42,19 @@ func modelsCommand(e *env) *cobra.Command {
 			nearest and residual go on growing from revision to revision, the data moves
 			away from the model: train again, and compare.
 
+			--plot draws, of each space, the objective and the mAP of items that were held
+			out after each sweep of its training; and nearest, residual, balance and mAP of
+			the items that came over its revisions.
+
+			On a terminal a line of blocks under the revisions shows how residual, nearest
+			and mAP have gone, from 0 up.
+
 			With --json it prints an object a line for each space, with the report of its
 			training and checksums.`),
 		Example: example(`
 			fddhdb models wiki.db
 			fddhdb models wiki.db --space 1 --json
+			fddhdb models wiki.db --plot drift.svg
 			fddhdb models wiki.db --pin 3`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,6 +64,9 @@ func modelsCommand(e *env) *cobra.Command {
 				return usageErrorf("models takes one of --pin and --unpin, not both")
 			case flags.Changed("pin") && pin == 0, flags.Changed("unpin") && unpin == 0:
 				return usageErrorf("--pin and --unpin: revisions are numbered from 1")
+			}
+			if err := checkPlot(plot); err != nil {
+				return err
 			}
 			with := e.lookAtCollection
 			if pin != 0 || unpin != 0 {
@@ -86,6 +98,11 @@ func modelsCommand(e *env) *cobra.Command {
 				if space.given() {
 					spaces = only(spaces, space.n)
 				}
+				if plot != "" {
+					if err := plotModels(plot, spaces); err != nil {
+						return err
+					}
+				}
 				if !o.json {
 					e.printSpaces(c.Name(), spaces, items)
 					return nil
@@ -103,6 +120,7 @@ func modelsCommand(e *env) *cobra.Command {
 	printsObjects(cmd)
 	space.register(cmd, "only space `N`; with --pin and --unpin the space (default: the active one)")
 	cmd.Flags().Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw trainings and drift to `FILE`.svg or .png")
 	cmd.Flags().Uint32Var(&unpin, "unpin", 0, "keep revision `R` no longer than others; it goes when the next one comes")
 	return cmd
 }

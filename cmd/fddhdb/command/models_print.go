@@ -43,6 +43,9 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 		}
 		e.printf("\n")
 		e.printRevisions(s)
+		if e.layout.charts {
+			e.chartDrift(s)
+		}
 	}
 }
 

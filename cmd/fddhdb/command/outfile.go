@@ -42,8 +42,10 @@ func (o *outFiles) create(path string) (*outFile, error) {
 		}
 		out.f, err = os.OpenFile(path, os.O_WRONLY, 0)
 	} else {
-		// Not os.CreateTemp, whose files nobody else may read.
+		// Not os.CreateTemp, whose files nobody else may read. One that is there is of a
+		// process of the same number that was killed.
 		tmp := filepath.Join(filepath.Dir(real), fmt.Sprintf(".%s.%d.tmp", filepath.Base(real), os.Getpid()))
+		_ = os.Remove(tmp)
 		if out.f, err = os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err == nil {
 			out.tmp = tmp
 		}

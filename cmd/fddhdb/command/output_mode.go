@@ -43,6 +43,7 @@ func (m *outputMode) Set(s string) error {
 type layout struct {
 	mode   outputMode
 	colour bool         // headings are set off: the output is a terminal that can do that
+	charts bool         // small charts stand beside numbers, likewise
 	tables int          // how many have been printed
 	prose  bytes.Buffer // in csv: what is no table, and is printed only if there is none
 	array  *jsonArray   // in json, of a verb that prints an object a line
@@ -62,7 +63,7 @@ func printsObjects(cmd *cobra.Command) {
 
 // beginOutput makes cmd print in a mode, which --json overrules.
 func (e *env) beginOutput(cmd *cobra.Command, mode outputMode) error {
-	e.layout = layout{mode: mode, colour: e.colour}
+	e.layout = layout{mode: mode, colour: e.colour, charts: e.charts && mode == modeTable}
 	asJSON := cmd.Flags().Lookup("json")
 	switch {
 	case asJSON == nil:

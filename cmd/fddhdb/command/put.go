@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -133,7 +134,7 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 
 // printItemJSON prints an item with all that it has.
 func (e *env) printItemJSON(it *db.Item) error {
-	if err := e.printJSON(newItemJSON(it)); err != nil {
+	if err := e.printJSON(jsonform.NewItem(it)); err != nil {
 		return fmt.Errorf("item %q: %w", it.Key, err)
 	}
 	return nil

@@ -1,6 +1,10 @@
 package command
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+)
 
 // In a trained collection put shows where the code comes from.
 func TestPutCode(t *testing.T) {
@@ -15,7 +19,7 @@ func TestPutCode(t *testing.T) {
 		{[]string{"--labels", "never seen", "--vector", "text=1,2,3,4,5"}, "fused"},
 		{nil, ""},
 	} {
-		var got itemJSON
+		var got jsonform.Item
 		mustJSON(t, &got, append([]string{"put", f.db, "x"}, c.args...)...)
 		if got.CodeFrom != c.from || (got.Code == "") != (c.from == "") {
 			t.Errorf("%q: code %q from %q, want from %q", c.args, got.Code, got.CodeFrom, c.from)

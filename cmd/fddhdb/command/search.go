@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -25,6 +26,7 @@ type searchOptions struct {
 	row, k, radius, window   int
 	rerank, after            string
 	explain                  bool
+	sheet, pictures          string
 	where                    whereFlag
 	hasRow, hasK, hasRadius  bool
 	hasWindow                bool
@@ -66,12 +68,19 @@ func searchCommand(e *env) *cobra.Command {
 			              no scores and come by distance
 			  features    the first --window hits of projection by the distance between
 			              their vectors of --from and that of the query; those that lack
-			              them behind the others. There is no "next".`),
+			              them behind the others. There is no "next".
+
+			--sheet also makes a contact sheet: a row a query, with the pictures of the hits
+			over their keys. A picture, a PNG, JPEG or GIF, is the payload of an item, or a
+			file in the folder --pictures or below it that a string field names, or the key:
+			a path or URL, or the end of one. Other items are shown as text. A .html file
+			holds all that it shows. There is room for 1,000 queries and hits.`),
 		Example: example(`
 			fddhdb search wiki.db --from text --to image --vectors query_text.npy --row 0
 			fddhdb search wiki.db --from image --to text --id 17 -k 5
 			fddhdb search wiki.db --from image --to text --vectors query_image.npy --json
-			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8`),
+			fddhdb search hashes.db --code 9f3c01d2aa55e870 --radius 8
+			fddhdb search wiki.db --from text --to image --id 17 --sheet hits.html --pictures jpg`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
@@ -82,7 +91,7 @@ func searchCommand(e *env) *cobra.Command {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
-				return e.search(cmd.Context(), c, &o, rerank)
+				return e.searchTo(cmd.Context(), c, &o, rerank)
 			})
 		},
 	}
@@ -104,6 +113,8 @@ func searchCommand(e *env) *cobra.Command {
 	o.where.register(cmd)
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
+	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html or .png")
+	f.StringVar(&o.pictures, "pictures", "", "with --sheet: the folder `DIR` that files of pictures are in")
 	return cmd
 }
 
@@ -139,6 +150,9 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	if o.hasRadius && !o.hasK {
 		o.k = 10_000
 	}
+	if err := o.checkSheet(); err != nil {
+		return 0, err
+	}
 	rerank, err := db.ParseRerank(o.rerank)
 	switch features := rerank == db.RerankFeatures; {
 	case err != nil:
@@ -159,7 +173,8 @@ func (o *searchOptions) check() (db.Rerank, error) {
 // a key or a code.
 type queryName any
 
-func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank) error {
+// search answers the queries; to, if not nil, gets the hits, too.
+func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank, to *sheet) error {
 	schema, err := c.Schema()
 	if err != nil {
 		return err
@@ -204,8 +219,17 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			// The flags are right: it is the item, or the file.
 			return &failure{err}
 		}
+		if to != nil {
+			title := o.title(name)
+			if o.hasRows() {
+				title += " of " + plain(o.vectors+o.codes)
+			}
+			if err := to.add(ctx, title, q.Key, r.Hits); err != nil {
+				return err
+			}
+		}
 		if o.json {
-			return e.printJSON(newSearchJSON(name, r, o.hasRadius, explain))
+			return e.printJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
 		}
 		if e.layout.flat() {
 			if table == nil {
@@ -323,7 +347,9 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 			continue
 		}
 		if err == nil {
-			err = atRow(answer(row, s.query()), s.path(), row)
+			if err = answer(row, s.query()); o.after == "" { // which is wrong more likely than the row
+				err = atRow(err, s.path(), row)
+			}
 		}
 		if err != nil || o.hasRow {
 			return err
@@ -338,49 +364,19 @@ func (o *searchOptions) checkRow(s source) error {
 	return nil
 }
 
-// searchJSON is what search prints for a query.
-type searchJSON struct {
-	Query queryName `json:"query"`
-	Hits  []hitJSON `json:"hits"`
-	Next  *string   `json:"next"` // a cursor, null at the end
-	Total *int      `json:"total,omitempty"`
-
-	Explain *db.Explain `json:"explain,omitempty"`
-}
-
-type hitJSON struct {
-	ID       string   `json:"id"`
-	Distance int      `json:"distance"`
-	Score    *float64 `json:"score"` // null for queries by code
-}
-
-func newSearchJSON(name queryName, r *db.Result, radius bool, explain *db.Explain) searchJSON {
-	out := searchJSON{Query: name, Hits: []hitJSON{}, Explain: explain}
-	if r.Next != "" {
-		out.Next = &r.Next
+// title names a query for people.
+func (o *searchOptions) title(name queryName) string {
+	switch {
+	case o.id != "":
+		return "item " + plain(o.id)
+	case o.code != "":
+		return fmt.Sprintf("code %s", name)
 	}
-	for _, h := range r.Hits {
-		hit := hitJSON{ID: h.Key, Distance: h.Distance}
-		if !math.IsNaN(h.Score) {
-			hit.Score = &h.Score
-		}
-		out.Hits = append(out.Hits, hit)
-	}
-	if radius {
-		out.Total = &r.Total
-	}
-	return out
+	return fmt.Sprintf("row %d", name)
 }
 
 func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
-	switch {
-	case o.id != "":
-		e.printf("item %s", name)
-	case o.code != "":
-		e.printf("code %s", name)
-	default:
-		e.printf("row %d", name)
-	}
+	e.printf("%s", o.title(name))
 	switch {
 	case o.hasRadius && r.Total > len(r.Hits):
 		e.printf(": the first %s of %s within %s; -k prints more", thousands(len(r.Hits)),

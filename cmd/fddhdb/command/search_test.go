@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 )
 
 type answer struct {
@@ -40,7 +42,7 @@ func TestSearch(t *testing.T) {
 	if string(byItem.Query) != `"5"` || byItem.Total != nil {
 		t.Errorf("query %s, total %v", byItem.Query, byItem.Total)
 	}
-	var it itemJSON
+	var it jsonform.Item
 	mustJSON(t, &it, "get", f.db, "5")
 	var byCode answer
 	mustJSON(t, &byCode, "search", f.db, "--code", it.Code, "--radius", "0")

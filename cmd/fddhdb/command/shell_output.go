@@ -67,20 +67,20 @@ func (s *shell) endOutput() error {
 // withOutput runs f with the output where the user wants it.
 func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
 	e := s.env
-	before, colour := e.stdout, e.colour
-	defer func() { e.stdout, e.colour = before, colour }()
+	before, colour, charts := e.stdout, e.colour, e.charts
+	defer func() { e.stdout, e.colour, e.charts = before, colour, charts }()
 	switch {
 	case s.once != nil:
 		files := s.once
 		s.once = nil
 		defer files.discard()
-		e.stdout, e.colour = files.files[0].Writer, false
+		e.stdout, e.colour, e.charts = files.files[0].Writer, false, false
 		if err := f(ctx); err != nil {
 			return err
 		}
 		return files.commit()
 	case s.output != nil:
-		e.stdout, e.colour = bufio.NewWriter(s.output.f), false
+		e.stdout, e.colour, e.charts = bufio.NewWriter(s.output.f), false, false
 		return f(ctx)
 	case s.terminal == nil || len(s.pager) == 0:
 		return f(ctx)

@@ -42,9 +42,6 @@ func statsCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					if s.Collections == nil {
-						s.Collections = []db.CollectionStats{}
-					}
 					return e.printJSON(s)
 				}
 				uuid := s.UUID

@@ -1,0 +1,115 @@
+package command
+
+import (
+	"bytes"
+	"image/png"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// timedRun is a database of so many items, with times made up.
+func timedRun(items int, ops []benchOp, tiers ...string) benchRun {
+	run := benchRun{database: "some.db", items: items}
+	for i, op := range ops {
+		for j, tier := range tiers {
+			l := &benchLine{benchOp: op, tier: tier}
+			for k := range 10 {
+				l.times = append(l.times, time.Duration(items*(i+1)*(j+1)+k*k*100)*time.Nanosecond)
+			}
+			run.lines = append(run.lines, l)
+		}
+	}
+	return run
+}
+
+// benchDrawn draws runs twice and returns the texts of the figure.
+func benchDrawn(t *testing.T, runs ...benchRun) string {
+	t.Helper()
+	draw := func(path string) []byte {
+		var b bytes.Buffer
+		if err := writeBenchPlot(&b, path, runs); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	svg := draw("a.svg")
+	if !bytes.Equal(svg, draw("a.svg")) || strings.Contains(string(svg), "NaN") {
+		t.Error("equal times, other bytes, or no numbers")
+	}
+	if _, err := png.DecodeConfig(bytes.NewReader(draw("a.png"))); err != nil {
+		t.Error(err)
+	}
+	list, x, y := texts(t, svg)
+	checkApart(t, list, x, y)
+	return "\n" + strings.Join(list, "\n") + "\n"
+}
+
+func checkTexts(t *testing.T, all string, wanted map[string]int) {
+	t.Helper()
+	for text, times := range wanted {
+		if got := strings.Count(all, "\n"+text+"\n"); got != times {
+			t.Errorf("%q stands there %d times, not %d, in %q", text, got, times, all)
+		}
+	}
+}
+
+// Of one database there is a panel for each operation.
+func TestBenchPlot(t *testing.T) {
+	ops := []benchOp{{"knn", 1}, {"knn", 10}, {"knn", 100}, {"radius", 0}, {"hits", 0}, {"count", 0}, {"radius", 16}, {"hits", 16}, {"count", 16}}
+	checkTexts(t, benchDrawn(t, timedRun(12345, ops, "auto", fullScanTier, "disk")), map[string]int{
+		"the k nearest of 12,345 items": 1, "all within r bits of 12,345 items": 1, "the first 100 within r bits of 12,345 items": 1,
+		"count within r bits of 12,345 items": 1, "k (items)": 1, "radius r (bits)": 3, timeLabel: 4,
+		"auto": 2, "fullscan": 2, "disk": 2, "memory": 0,
+	})
+}
+
+// Of several there is one for each measurement, against their items.
+func TestBenchPlotOfSizes(t *testing.T) {
+	ops := []benchOp{{"knn", 10}, {"radius", 1}}
+	var runs []benchRun
+	for _, items := range []int{1_000_000, 1000, 100_000} {
+		runs = append(runs, timedRun(items, ops, "memory", "scan"))
+	}
+	checkTexts(t, benchDrawn(t, runs...), map[string]int{
+		"the 10 nearest": 1, "all within 1 bit": 1, "items": 2, "1k": 4, "1M": 2, "memory": 1, "scan": 1, "auto": 0,
+	})
+}
+
+// One measurement, of no time, is a figure, too.
+func TestBenchPlotOfLittle(t *testing.T) {
+	run := timedRun(1, []benchOp{{"count", 0}}, "auto")
+	run.lines[0].times = []time.Duration{0}
+	checkTexts(t, benchDrawn(t, run), map[string]int{"count within r bits of 1 item": 1, "0": 1})
+	checkTexts(t, benchDrawn(t, run, run), map[string]int{"count within 0 bits": 1})
+}
+
+// Several databases are measured in one run, which says which is which.
+func TestBenchOfSeveralDatabases(t *testing.T) {
+	a, queries := benchFixture(t, 16, 50, 3)
+	b, _ := benchFixture(t, 16, 400, 3)
+	figure := t.TempDir() + "/a.svg"
+	args := []string{a, b, "--codes", queries, "--tier", "auto", "--queries", "2", "--plot", figure}
+	code, stdout, stderr := doBench(t, &fakeTarget{}, append(args, "--json")...)
+	if code != 0 || stderr != "" || strings.Count(stdout, "\n") != 2 ||
+		!strings.Contains(stdout, `"items":50,"database":"`+a) || !strings.Contains(stdout, `"items":400,"database":"`+b) {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	svg, err := os.ReadFile(figure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, _, _ := texts(t, svg); !strings.Contains(strings.Join(list, "\n"), "the 10 nearest") {
+		t.Errorf("%q", list)
+	}
+	if _, stdout, _ = doBench(t, &fakeTarget{}, args...); !strings.HasPrefix(stdout, "database ") || strings.Count(stdout, "\n") != 3 {
+		t.Error(stdout)
+	}
+	// What was measured before a failure is printed, and names what failed.
+	args[1] = t.TempDir()
+	code, stdout, stderr = doBench(t, &fakeTarget{}, append(args, "--json")...)
+	if code != exitUsage || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "while measuring "+args[1]) {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+}

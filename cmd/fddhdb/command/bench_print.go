@@ -1,0 +1,97 @@
+package command
+
+import (
+	"slices"
+	"strconv"
+)
+
+// benchJSON is what bench prints for a measurement.
+type benchJSON struct {
+	Op         string  `json:"op"`
+	K          *int    `json:"k,omitempty"`
+	Radius     *int    `json:"radius,omitempty"`
+	Tier       string  `json:"tier"`
+	Queries    int     `json:"queries"`
+	P50        float64 `json:"p50_us"`
+	P99        float64 `json:"p99_us"`
+	Mean       float64 `json:"mean_us"`
+	AvgHits    float64 `json:"avg_hits"`
+	Checked    *int    `json:"checked,omitempty"`
+	Mismatches *int    `json:"mismatches,omitempty"`
+	Items      int     `json:"items"`              // that were searched
+	Database   string  `json:"database,omitempty"` // of several
+}
+
+// printBench prints what was measured, of several databases with their names.
+func (e *env) printBench(runs []benchRun, several bool, o *benchOptions) error {
+	if o.json {
+		return e.printBenchJSON(runs, several, o)
+	}
+	columns := []column{{"search", false}, {"tier", false}, {"queries", true}, {"p50 us", true}, {"p99 us", true},
+		{"mean us", true}, {"hits", true}, {"times " + fullScanTier, true}}
+	if o.check {
+		columns = append(columns, column{"checked", true}, column{"mismatches", true})
+	}
+	if several {
+		columns = append([]column{{"database", false}, {"items", true}}, columns...)
+	}
+	var rows [][]any
+	for _, run := range runs {
+		for _, row := range run.rows(o) {
+			if several {
+				row = append([]any{textCell(run.database), countCell(run.items)}, row...)
+			}
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) > 0 {
+		e.printTable(columns, rows)
+	}
+	return nil
+}
+
+func (e *env) printBenchJSON(runs []benchRun, several bool, o *benchOptions) error {
+	for _, run := range runs {
+		for _, l := range run.lines {
+			j := l.json(o.check)
+			if j.Items = run.items; several {
+				j.Database = run.database
+			}
+			if err := e.printJSON(j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rows returns a row of the table for each measurement that was not interrupted.
+func (r *benchRun) rows(o *benchOptions) (rows [][]any) {
+	lines := slices.DeleteFunc(slices.Clone(r.lines), func(l *benchLine) bool { return len(l.times) == 0 })
+	for _, l := range lines {
+		j := l.json(o.check)
+		row := []any{l.benchOp.String(), j.Tier, j.Queries, microseconds(j.P50), microseconds(j.P99), microseconds(j.Mean),
+			numberCell(j.AvgHits, 1), noCell}
+		for _, yard := range lines {
+			if yard.tier == fullScanTier && yard.benchOp == l.benchOp && j.P50 > 0 {
+				row[len(row)-1] = numberCell(yard.json(false).P50/j.P50, 2)
+			}
+		}
+		if o.check {
+			row = append(row, *j.Checked, *j.Mismatches)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// microseconds spells a time with a digit or two after the point where they matter.
+func microseconds(x float64) string {
+	switch {
+	case x < 10:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	case x < 100:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 0, 64)
+}

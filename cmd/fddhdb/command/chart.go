@@ -1,0 +1,90 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// showsBlocks says whether what is written to f is seen on a terminal that has block
+// characters, for small charts.
+func showsBlocks(f io.Writer) bool {
+	if terminal(f) == nil || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	if runtime.GOOS == "windows" {
+		return os.Getenv("WT_SESSION") != "" // its own terminal
+	}
+	locale := strings.ToLower(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
+	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+}
+
+// chart draws values as a line of blocks, the lowest for low and less, the highest for
+// high and more.
+func chart(values []float64, low, high float64) string {
+	blocks := []rune("▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, v := range values {
+		share := 0.0
+		if high > low {
+			share = (v - low) / (high - low)
+		}
+		b.WriteRune(blocks[int(math.Round(min(max(share, 0), 1)*float64(len(blocks)-1)))])
+	}
+	return b.String()
+}
+
+// precisionChart draws the precision of the first K, from 0 to 1.
+func precisionChart(points []model.TopPoint) string {
+	var values []float64
+	for _, p := range points {
+		values = append(values, p.Precision)
+	}
+	return chart(values, 0, 1)
+}
+
+// chartDrift draws residual, nearest distances and mAP of the items that came for each
+// revision of a space, where there are several.
+func (e *env) chartDrift(s *db.SpaceInfo) {
+	for _, name := range driftNames(s) {
+		var residuals, nearest, precision []float64
+		for i := range s.Revisions {
+			d := s.Revisions[i].Drift
+			if d == nil || d.Trained {
+				continue
+			}
+			of := d.Modalities[name]
+			if of.Residual != nil {
+				residuals = append(residuals, *of.Residual)
+			}
+			if of.Nearest != nil {
+				nearest = append(nearest, float64(of.Nearest.P50))
+			}
+			if of.MAP != nil {
+				precision = append(precision, *of.MAP)
+			}
+		}
+		var parts []string
+		for _, c := range []struct {
+			name   string
+			values []float64
+			digits int
+		}{{"residual", residuals, 3}, {"nearest p50", nearest, 0}, {"mAP", precision, 3}} {
+			if n := len(c.values); n > 1 {
+				top := slices.Max(c.values)
+				parts = append(parts, fmt.Sprintf("%s %s %.*f to %.*f", c.name, chart(c.values, 0, top), c.digits, c.values[0], c.digits, c.values[n-1]))
+			}
+		}
+		if len(parts) > 0 {
+			e.printf("%s that came: %s\n", shortName(name), strings.Join(parts, ", "))
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package command
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+func TestChart(t *testing.T) {
+	for _, c := range []struct {
+		values    []float64
+		low, high float64
+		want      string
+	}{
+		{[]float64{0, 1, 2, 3, 4, 5, 6, 7}, 0, 7, "▁▂▃▄▅▆▇█"},
+		{[]float64{-5, 50, math.Inf(1)}, 0, 10, "▁██"},
+		{[]float64{0, 0}, 0, 0, "▁▁"},
+		{nil, 0, 1, ""},
+	} {
+		if got := chart(c.values, c.low, c.high); got != c.want {
+			t.Errorf("%v: %s, want %s", c.values, got, c.want)
+		}
+	}
+}
+
+// Charts stand on terminals only, and there only in tables.
+func TestCharts(t *testing.T) {
+	spaces := someSpaces()
+	last := spaces[0].Revisions[2]
+	drift := *last.Drift
+	drift.Modalities = map[string]db.ModalityDrift{"image": drift.Modalities["image"]}
+	half := .35
+	d := drift.Modalities["image"]
+	d.Residual = &half
+	drift.Modalities["image"] = d
+	spaces[0].Revisions[1].Drift = &drift
+	found := []db.Retrieval{{From: "image", To: "text", Hamming: model.Metrics{ByTop: []model.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
+	for _, charts := range []bool{true, false} {
+		got := printed(func(e *env) {
+			e.layout = layout{mode: modeTable, charts: charts}
+			e.printSpaces("main", spaces, 2200)
+		})
+		if strings.Contains(got, "image that came: residual ▅█ 0.350 to 0.700, nearest p50 ██ 9 to 9\n") != charts {
+			t.Error(got)
+		}
+		got = printed(func(e *env) {
+			e.layout = layout{mode: modeTable, charts: charts}
+			e.printEvaluation(found, 50)
+		})
+		if strings.Contains(got, "precision@1..20\n") != charts || strings.Contains(got, "█▁") != charts {
+			t.Error(got)
+		}
+	}
+	e := newTestEnv()
+	e.charts = true
+	root := rootCommand(e)
+	cmd, _, err := root.Find([]string{"models"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[outputMode]bool{modeTable: true, modeCSV: false, modeMarkdown: false, modeLine: false, modeJSON: false} {
+		if err := e.beginOutput(cmd, mode); err != nil || e.layout.charts != want {
+			t.Errorf("%s: %v, %v", mode, e.layout.charts, err)
+		}
+		_ = e.endOutput(true)
+	}
+}

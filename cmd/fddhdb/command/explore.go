@@ -1,0 +1,226 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// exploreOptions are the flags of explore.
+type exploreOptions struct {
+	common
+	address       string
+	open          bool
+	encoders      namedList // started for each text
+	lineEncoders  namedList // that go on
+	encodeTimeout time.Duration
+}
+
+func exploreCommand(e *env) *cobra.Command {
+	o := exploreOptions{encoders: namedList{kind: "NAME=COMMAND"}, lineEncoders: namedList{kind: "NAME=COMMAND"}}
+	cmd := &cobra.Command{
+		Use:     "explore DIR",
+		Short:   "Look at a database in the browser",
+		GroupID: groupLook,
+		Long: prose(`
+			Explore serves a page on this machine, prints its address, and goes on until
+			Ctrl-C: search by item, by code, by a row of a file or by text; look at hits, at
+			how far all items are from the query and how the answer was found; at models and
+			their drift, and at figures. Nothing is changed. The same is there as JSON under
+			/api, see docs/EXPLORE.md.
+
+			Only this machine is served, and everybody who works on it: whoever reaches the
+			port reads what is in the database.
+
+			Text is searched for by a program of yours that makes vectors of it:
+			  --encoder NAME=COMMAND       started for each text, which it reads from its
+			                               input up to the end
+			  --encoder-lines NAME=COMMAND started once: a text a line in, a vector a line
+			                               out, flushed; for models that take time to load
+			It prints a vector of the modality NAME: numbers with commas or blanks between,
+			an array of JSON, or {"i":[3,17],"v":[1.5,2]}; or {"error":"..."}. COMMAND is
+			cut into words at blanks, but for quotes. No shell runs it.`),
+		Example: example(`
+			fddhdb explore wiki.db --open
+			fddhdb explore wiki.db --address 127.0.0.1:8080
+			fddhdb explore wiki.db --encoder-lines text="python3 encode.py"`),
+		Args: dirArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			encoders, err := o.check()
+			if err != nil {
+				return err
+			}
+			return e.lookAt(args[0], func(d *db.DB) error {
+				return e.explore(cmd.Context(), args[0], d, &o, encoders)
+			})
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().Lookup("collection").Usage = "begin with the collection `NAME`"
+	f := cmd.Flags()
+	f.StringVar(&o.address, "address", "127.0.0.1:0", "serve on `HOST:PORT` of this machine; port 0 is a free one")
+	f.BoolVar(&o.open, "open", false, "open the page in the browser")
+	f.Var(&o.encoders, "encoder", "make vectors of text by a program")
+	f.Var(&o.lineEncoders, "encoder-lines", "make vectors of text by a program that goes on, line by line")
+	f.DurationVar(&o.encodeTimeout, "encoder-timeout", 30*time.Second, "a program may take `TIME` for a text, such as 10s")
+	return cmd
+}
+
+// check finds flags that are wrong whatever the database is.
+func (o *exploreOptions) check() ([]explore.Encoder, error) {
+	if err := explore.CheckAddress(o.address); err != nil {
+		return nil, usageErrorf("--address %q: %w", o.address, err)
+	}
+	if o.encodeTimeout <= 0 {
+		return nil, usageErrorf("--encoder-timeout %v: more than nothing is expected, such as 30s", o.encodeTimeout)
+	}
+	var encoders []explore.Encoder
+	taken := map[string]bool{}
+	for _, list := range []struct {
+		flag  string
+		lines bool
+		of    []named
+	}{{"--encoder", false, o.encoders.list}, {"--encoder-lines", true, o.lineEncoders.list}} {
+		for _, n := range list.of {
+			words, open := splitWords(n.value)
+			switch {
+			case open != 0:
+				return nil, usageErrorf("%s %s: %q ends within %q", list.flag, n.name, n.value, open)
+			case len(words) == 0:
+				return nil, usageErrorf("%s %s: the program is missing", list.flag, n.name)
+			case taken[n.name]:
+				return nil, usageErrorf("%s %s: the modality has an encoder already", list.flag, n.name)
+			}
+			taken[n.name] = true
+			command := unquoted(words)
+			if _, err := exec.LookPath(command[0]); err != nil {
+				return nil, usageErrorf("%s %s: %w", list.flag, n.name, err)
+			}
+			encoders = append(encoders, explore.Encoder{
+				Modality: n.name, Command: command, Lines: list.lines, Timeout: o.encodeTimeout,
+			})
+		}
+	}
+	return encoders, nil
+}
+
+// explore serves the page until the context ends.
+func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptions, encoders []explore.Encoder) (err error) {
+	if err := checkEncoders(d, encoders); err != nil {
+		return err
+	}
+	if o.collection != "main" {
+		if _, err := collection(d, o.collection); err != nil {
+			return err
+		}
+	}
+	name := dir
+	if abs, err := filepath.Abs(dir); err == nil {
+		name = filepath.Base(abs)
+	}
+	s, err := explore.New(d, explore.Options{
+		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders,
+		OpenVectors: openMatrix, Message: message, Report: func(fault string) { e.warnf("%s", fault) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	l, err := net.Listen("tcp", o.address)
+	if err != nil {
+		return failuref("--address %s: %w: give another port, or 0 for a free one", o.address, err)
+	}
+	page := url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/"}
+	if o.collection != "main" {
+		page.RawQuery = url.Values{"collection": {o.collection}}.Encode()
+	}
+	if err := e.announce(page.String(), o.json); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if o.open {
+		if err := openBrowser(page.String()); err != nil {
+			e.warnf("--open: %v: open %s yourself", err, page.String())
+		}
+	}
+	return s.Serve(ctx, l)
+}
+
+// announce prints where the page is, at once: the pager of a shell would keep it.
+func (e *env) announce(page string, asJSON bool) error {
+	switch {
+	case asJSON:
+		if err := e.printJSON(map[string]string{"url": page}); err != nil {
+			return err
+		}
+	case e.session != nil:
+		e.notef("%s", page)
+	default:
+		e.printf("%s\n", page)
+	}
+	if err := e.stdout.Flush(); err != nil {
+		return err
+	}
+	e.notef("Ctrl-C ends it.")
+	return nil
+}
+
+// checkEncoders refuses a modality that no collection has.
+func checkEncoders(d *db.DB, encoders []explore.Encoder) error {
+	names, err := d.Collections()
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, name := range names {
+		c, err := d.Collection(name)
+		if err != nil {
+			return err
+		}
+		schema, err := c.Schema()
+		if err != nil {
+			return err
+		}
+		for _, m := range schema.Modalities {
+			known[m.Name] = true
+		}
+	}
+	for _, encoder := range encoders {
+		if !known[encoder.Modality] {
+			flag := "--encoder"
+			if encoder.Lines {
+				flag = "--encoder-lines"
+			}
+			return usageErrorf("%s %s: no collection has a modality %q", flag, encoder.Modality, encoder.Modality)
+		}
+	}
+	return nil
+}
+
+// openBrowser opens a page in the browser of whoever is logged in.
+func openBrowser(page string) error {
+	var cmd *exec.Cmd
+	switch runtime.GOOS {
+	case "darwin":
+		cmd = exec.Command("open", page)
+	case "windows":
+		cmd = exec.Command("rundll32", "url.dll,FileProtocolHandler", page)
+	default:
+		cmd = exec.Command("xdg-open", page)
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // it may be the browser itself
+	return nil
+}

@@ -1,0 +1,107 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+)
+
+// startExplore runs the verb until stop is called, which returns its exit code and what
+// it wrote to stderr.
+func startExplore(t *testing.T, args ...string) (page string, stop func() (int, string)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	var errs bytes.Buffer
+	ended := make(chan int)
+	go func() {
+		code := run(ctx, args, &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(w), stderr: &errs})
+		_ = w.Close()
+		ended <- code
+	}()
+	lines := bufio.NewReader(r)
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		cancel()
+		t.Fatalf("exit code %d: %s", <-ended, errs.String())
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	return strings.TrimSpace(line), func() (int, string) {
+		cancel()
+		return <-ended, errs.String()
+	}
+}
+
+// The page is there until an interrupt, which is no failure; its answers are those of
+// search --json, in the same form.
+func TestExplore(t *testing.T) {
+	f := newFixture(t, 80, true)
+	page, stop := startExplore(t, "explore", f.db)
+	resp, err := http.Get(page + "api/search?id=7&from=image&to=text&k=3&radius=9&explain=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want jsonform.Search
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	mustJSON(t, &want, "search", f.db, "--id", "7", "--from", "image", "--to", "text", "-k", "3", "--radius", "9")
+	if diff := cmp.Diff(want, got); diff != "" || len(want.Hits) == 0 {
+		t.Error(diff)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if code, errs := stop(); code != exitDone || errs != "Ctrl-C ends it.\n" {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+
+	for _, args := range [][]string{
+		{"explore", f.db, "--json", "--address", "localhost:0"},
+		{f.db, "-c", "explore --json"}, // the database of a shell
+	} {
+		line, stop := startExplore(t, args...)
+		var at struct{ URL string }
+		if err := json.Unmarshal([]byte(line), &at); err != nil || !strings.HasPrefix(at.URL, "http://") {
+			t.Errorf("%q: %s: %v", args, line, err)
+		}
+		resp, err := http.Get(at.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+		if code, errs := stop(); code != exitDone {
+			t.Errorf("%q: exit code %d, %s", args, code, errs)
+		}
+	}
+}
+
+func TestExploreMistakes(t *testing.T) {
+	f := newFixture(t, 10, false)
+	for _, c := range []struct{ args, want string }{
+		{"--address 0.0.0.0:80", "only this machine is served"},
+		{"--address 8080", "HOST:PORT is expected"},
+		{"--encoder text", "NAME=COMMAND is expected"},
+		{"--encoder text=nosuchprogram", "nosuchprogram"},
+		{"--encoder sound=go", `no collection has a modality "sound"`},
+		{"--encoder-lines sound=go", `--encoder-lines sound: no collection has`},
+		{"--encoder text=go --encoder-lines text=go", "the modality has an encoder already"},
+		{"--encoder text='", "ends within"},
+		{"--encoder-timeout 0s", "more than nothing"},
+		{"--collection nope", "there is main"},
+	} {
+		code, _, errs := do(t, append([]string{"explore", f.db}, strings.Fields(c.args)...)...)
+		if code != exitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit code %d, %q", c.args, code, errs)
+		}
+	}
+}

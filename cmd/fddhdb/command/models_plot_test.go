@@ -1,0 +1,93 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+func modelsDrawn(t *testing.T, spaces []db.SpaceInfo) string {
+	t.Helper()
+	draw := func(path string) []byte {
+		var b bytes.Buffer
+		if err := writeModelsPlot(&b, path, spaces); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	svg := draw("a.svg")
+	if !bytes.Equal(svg, draw("a.svg")) || !bytes.HasPrefix(draw("a.png"), []byte("\x89PNG")) || strings.Contains(string(svg), "NaN") {
+		t.Error("equal spaces, other bytes, no numbers, or no PNG")
+	}
+	list, x, y := texts(t, svg)
+	checkApart(t, list, x, y)
+	return "\n" + strings.Join(list, "\n") + "\n"
+}
+
+func TestModelsPlot(t *testing.T) {
+	spaces := someSpaces()
+	spaces[0].Training = &model.Report{Objective: []float64{113252.7, 106793.1, 106700}, SweepMAP: []float64{.55, .56, .56}}
+	spaces[1].Training = &model.Report{Objective: []float64{21_780_000}}
+	checkTexts(t, modelsDrawn(t, spaces), map[string]int{
+		"space 1: training": 1, "objective": 2, "space 1: items held out": 1, "mAP": 2, "sweep": 3,
+		"space 1: items that came": 4, "residual": 1, "revision": 4, "1 (trained)": 4, "3": 2 + 4,
+		"image": 2, "text": 2, "overall": 1, "bit balance": 1,
+		"space 2: training": 1, "space 2: items that came": 0,
+	})
+	// The scale of many revisions and modalities.
+	s := someSpaces()[:1]
+	drift := s[0].Revisions[2].Drift
+	for _, name := range []string{"sound", "an exceedingly long name of a modality", "<&>", "e", "f", "g", "h", "i"} {
+		drift.Modalities[name] = drift.Modalities["image"]
+	}
+	for n := uint32(4); n < 200; n++ {
+		s[0].Revisions = append(s[0].Revisions, db.RevisionInfo{Revision: n, Drift: drift})
+	}
+	checkTexts(t, modelsDrawn(t, s), map[string]int{"150": 4, "sound": 2, "an exceed…": 2, "<&>": 2, "space 1: training": 0})
+}
+
+// A training and a reindex of little are figures, nothing at all is an error.
+func TestModelsPlotOfLittle(t *testing.T) {
+	s := someSpaces()[:1]
+	s[0].Revisions = s[0].Revisions[:1]
+	s[0].Revisions[0].Drift = nil
+	checkTexts(t, modelsDrawn(t, s), map[string]int{"residual": 1, "1": 4})
+	for _, none := range [][]db.SpaceInfo{nil, someSpaces()[1:2]} {
+		if err := writeModelsPlot(&bytes.Buffer{}, "a.svg", none); exitCode(err) != exitFailed {
+			t.Errorf("%d spaces: %v", len(none), err)
+		}
+	}
+}
+
+// What models draws is what training has stored; drawing changes nothing of what it prints.
+func TestModelsPlotOfADatabase(t *testing.T) {
+	f := newFixture(t, 80, true)
+	var s db.SpaceInfo
+	mustJSON(t, &s, "models", f.db, "--plot", f.path("a.svg"))
+	if s.Training == nil || len(s.Training.Objective) != 3 || len(s.Training.SweepMAP) != 3 {
+		got, _ := json.Marshal(s.Training)
+		t.Errorf("%s", got)
+	}
+	svg, err := os.ReadFile(f.path("a.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, _ := texts(t, svg)
+	checkTexts(t, "\n"+strings.Join(list, "\n")+"\n", map[string]int{"space 1: items held out": 1, "space 1: items that came": 4})
+	if with, without := must(t, "models", f.db, "--plot", f.path("b.png")), must(t, "models", f.db); with != without {
+		t.Errorf("%s, but %s", with, without)
+	}
+	empty := f.path("codes.db")
+	must(t, "init", empty, "--codes", "16")
+	if code, _, stderr := do(t, "models", empty, "--plot", f.path("c.svg")); code != exitFailed || !strings.Contains(stderr, "nothing to draw") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if _, err := os.Stat(f.path("c.svg")); err == nil {
+		t.Error("a figure of nothing is there")
+	}
+}

@@ -1,0 +1,217 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// maxSheetCards bounds what a sheet shows, and with it the memory that a .png takes: some
+// 150 kB a card. A .html takes that of one card.
+const maxSheetCards = 1000
+
+// A sheetCard is an item on a contact sheet.
+type sheetCard struct {
+	key, labels string
+	distance    string      // and score; "" for the query
+	picture     image.Image // nil: there is none
+	text        string      // in its place
+}
+
+// A sheetForm is a contact sheet in one format, which gets one card after the other.
+type sheetForm interface {
+	size() int // of the box that pictures are made to fit, in pixels
+
+	// begin begins the row of a query. card follows for the query if it is an item, and
+	// for each of so many hits.
+	begin(title string, isItem bool, hits int) error
+	card(c *sheetCard) error
+
+	end() error
+}
+
+// A sheet makes a contact sheet of the answers to queries.
+type sheet struct {
+	c        *db.Collection
+	files    outFiles
+	form     sheetForm
+	pictures *pictureFinder
+	cards    int
+	unshown  int    // pictures
+	problem  string // of the first of them
+}
+
+// checkSheet refuses what search does not know how to make.
+func (o *searchOptions) checkSheet() error {
+	switch ext := strings.ToLower(filepath.Ext(o.sheet)); {
+	case o.sheet == "" && o.pictures != "":
+		return usageErrorf("--pictures is for --sheet FILE, which is not given")
+	case o.sheet != "" && ext != ".png" && ext != ".html":
+		return usageErrorf("--sheet %s: a .png or .html file is made", o.sheet)
+	}
+	return nil
+}
+
+// newSheet begins the sheet that the flags ask for; it has to be closed.
+func newSheet(c *db.Collection, o *searchOptions) (*sheet, error) {
+	schema, err := c.Schema()
+	if err != nil {
+		return nil, err
+	}
+	finder, err := newPictureFinder(schema, o.pictures)
+	if err != nil {
+		return nil, err
+	}
+	s := &sheet{c: c, pictures: finder}
+	out, err := s.files.create(o.sheet)
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.form = newSheetForm(out.Writer, o, c.Name())
+	return s, nil
+}
+
+func newSheetForm(w *bufio.Writer, o *searchOptions, collection string) sheetForm {
+	if strings.EqualFold(filepath.Ext(o.sheet), ".png") {
+		return newSheetPNG(w, o.k)
+	}
+	title := "collection " + collection
+	if o.from != "" && o.to != "" {
+		title += ": " + o.from + " → " + o.to
+	}
+	return newSheetHTML(w, plain(title))
+}
+
+// close leaves nothing behind of a sheet that was not committed.
+func (s *sheet) close() {
+	s.files.discard()
+	s.pictures.close()
+}
+
+// searchTo is search, with the sheet that the flags ask for.
+func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank) error {
+	if o.sheet == "" {
+		return e.search(ctx, c, o, rerank, nil)
+	}
+	s, err := newSheet(c, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := e.search(ctx, c, o, rerank, s); err != nil {
+		return err
+	}
+	remark, err := s.commit()
+	if remark != "" {
+		e.warnf("warning: --sheet: %s", remark)
+	}
+	return err
+}
+
+// commit gives the sheet its name. It returns a remark about pictures that are not
+// shown, "" for none.
+func (s *sheet) commit() (remark string, err error) {
+	if err := s.form.end(); err != nil {
+		return "", err
+	}
+	if s.unshown > 0 {
+		remark = fmt.Sprintf("%s could not be shown: %s", plural(s.unshown, "picture", "pictures"), s.problem)
+	}
+	return remark, s.files.commit()
+}
+
+// add puts a query and its hits on the sheet. key is that of the item that the query is,
+// "" for another.
+func (s *sheet) add(ctx context.Context, title, key string, hits []db.Hit) error {
+	if s.cards += len(hits) + 1; s.cards > maxSheetCards {
+		return failuref("--sheet: more than %s queries and hits: -k shows fewer, --row one query", thousands(maxSheetCards))
+	}
+	if err := s.form.begin(title, key != "", len(hits)); err != nil {
+		return err
+	}
+	if key != "" {
+		if err := s.addCard(ctx, key, ""); err != nil {
+			return err
+		}
+	}
+	for _, h := range hits {
+		distance := plural(h.Distance, "bit", "bits")
+		if !math.IsNaN(h.Score) {
+			distance += fmt.Sprintf(", score %.3f", h.Score)
+		}
+		if err := s.addCard(ctx, h.Key, distance); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sheet) addCard(ctx context.Context, key, distance string) error {
+	card, err := s.card(ctx, key)
+	if err != nil {
+		return err
+	}
+	card.distance = distance
+	return s.form.card(card)
+}
+
+// card looks at an item.
+func (s *sheet) card(ctx context.Context, key string) (*sheetCard, error) {
+	card := &sheetCard{key: plain(key)}
+	it, err := s.c.Get(ctx, key)
+	if errors.Is(err, db.ErrNotFound) {
+		card.text = "deleted meanwhile"
+		return card, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	card.labels = plain(strings.Join(it.Labels, ", "))
+	source, err := s.pictures.find(it)
+	if err == nil && source != nil {
+		card.picture, err = source.thumbnail(ctx, s.form.size())
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		card.text = "picture not shown: " + err.Error()
+		if s.unshown++; s.unshown == 1 {
+			s.problem = fmt.Sprintf("that of %s, %v", card.key, err)
+		}
+	case card.picture == nil:
+		card.text = itemText(it)
+	}
+	return card, nil
+}
+
+// itemText is what a card says of an item without a picture.
+func itemText(it *db.Item) string {
+	const most = 300 // characters
+	var lines []string
+	if len(it.Payload) > 0 && utf8.Valid(it.Payload) {
+		for line := range strings.Lines(string(it.Payload[:min(len(it.Payload), 4*most)])) {
+			lines = append(lines, plain(strings.TrimSpace(strings.ToValidUTF8(line, ""))))
+		}
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
+			lines = append(lines, plain(fmt.Sprintf("%s: %v", name, it.Fields[name])))
+		}
+	}
+	text := []rune(strings.Join(lines, "\n"))
+	if len(text) > most {
+		return string(text[:most-1]) + "…"
+	}
+	return string(text)
+}

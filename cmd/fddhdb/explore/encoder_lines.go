@@ -1,0 +1,191 @@
+package explore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// lines is a program that goes on: a line in, a line out.
+type lines struct {
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	printed chan printed // its lines; closed when it prints no more
+	stop    chan struct{}
+	stderr  *tail
+}
+
+// printed is a line, and whether there was more behind it at once.
+type printed struct {
+	line []byte
+	more bool
+}
+
+// start starts the program.
+func (e *encoder) start() (*lines, error) {
+	l := &lines{
+		cmd:     exec.Command(e.Command[0], e.Command[1:]...),
+		printed: make(chan printed),
+		stop:    make(chan struct{}),
+		stderr:  &tail{},
+	}
+	l.cmd.Stderr = l.stderr
+	l.cmd.WaitDelay = endGrace
+	stdin, err := l.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := l.cmd.StdoutPipe()
+	if err != nil {
+		return nil, errors.Join(err, stdin.Close())
+	}
+	l.stdin = stdin
+	if err := l.cmd.Start(); err != nil {
+		return nil, err // which closes both
+	}
+	go l.read(stdout)
+	return l, nil
+}
+
+// read passes lines on, one at a time.
+func (l *lines) read(stdout io.Reader) {
+	defer close(l.printed)
+	r := bufio.NewReader(stdout)
+	for {
+		var line []byte
+		for {
+			part, err := r.ReadSlice('\n')
+			line = append(line, part...)
+			if err == nil {
+				break
+			}
+			if err != bufio.ErrBufferFull || len(line) > maxVectorBytes {
+				return
+			}
+		}
+		select {
+		case l.printed <- printed{line, r.Buffered() > 0}:
+		case <-l.stop:
+			return
+		}
+	}
+}
+
+// end lets the program end by the end of its input, or kills it.
+func (l *lines) end() error {
+	close(l.stop)
+	err := l.stdin.Close()
+	ended := make(chan struct{})
+	kill := time.AfterFunc(endGrace, func() {
+		select {
+		case <-ended:
+		default:
+			_ = l.cmd.Process.Kill() // it may have ended by itself
+		}
+	})
+	_ = l.cmd.Wait() // how it ends does not matter any more
+	close(ended)
+	kill.Stop()
+	return err
+}
+
+// askLines encodes a text by the program that goes on, and hands the turn on. A program
+// that has been asked is listened to even where nobody waits for the vector any more: the
+// next line that it prints would else be taken for the next answer.
+func (e *encoder) askLines(ctx context.Context, text string) (vector, error) {
+	type answer struct {
+		x   vector
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		defer func() { <-e.turn }()
+		x, err := e.exchange(text)
+		done <- answer{x, err}
+	}()
+	select {
+	case a := <-done:
+		return a.x, a.err
+	case <-ctx.Done():
+		return vector{}, ctx.Err()
+	}
+}
+
+// exchange has the turn. After an error the program is ended, and the next text starts it
+// again: what it may still print would be taken for the next answer. It goes on where it
+// said itself why there is no vector.
+func (e *encoder) exchange(text string) (x vector, err error) {
+	if e.lines == nil {
+		if e.lines, err = e.start(); err != nil {
+			return vector{}, e.failed(err, "")
+		}
+	}
+	l := e.lines
+	line, err := e.lineFor(l, text)
+	if err == nil {
+		var said *encoderSays
+		switch x, err = e.take(text, line); {
+		case err == nil:
+			return x, nil
+		case errors.As(err, &said):
+			return vector{}, e.failed(err, "")
+		}
+		err = e.failed(err, l.complaint())
+	}
+	e.lines = nil
+	_ = l.end() // the error is what matters
+	return vector{}, err
+}
+
+// lineFor writes a line and returns the one that comes back.
+func (e *encoder) lineFor(l *lines, text string) ([]byte, error) {
+	select {
+	case p, going := <-l.printed:
+		if going {
+			return nil, e.failed(fmt.Errorf("it printed %.40q without being asked", p.line), l.complaint())
+		}
+	default:
+	}
+	written := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(l.stdin, strings.NewReplacer("\r", " ", "\n", " ").Replace(text)+"\n")
+		written <- err
+	}()
+	timeout := time.NewTimer(e.Timeout)
+	defer timeout.Stop()
+	for {
+		select {
+		case p, going := <-l.printed:
+			switch {
+			case !going:
+				return nil, e.failed(errors.New("it ended, or printed too much"), l.complaint())
+			case p.more: // which is not of the next text, and which line is the vector it does not say
+				return nil, e.failed(fmt.Errorf("it printed more than a line for a text, the first %.40q", p.line), l.complaint())
+			}
+			return p.line, nil
+		case err := <-written:
+			if err != nil {
+				return nil, e.failed(errors.New("it ended"), l.complaint())
+			}
+			written = nil
+		case <-timeout.C:
+			return nil, e.late(l.stderr.String())
+		case <-e.quit:
+			return nil, db.ErrClosed
+		}
+	}
+}
+
+// complaint ends a program and waits for it, so that all that it says is there.
+func (l *lines) complaint() string {
+	_ = l.cmd.Process.Kill() // it may print no more and go on nevertheless
+	_ = l.cmd.Wait()
+	return l.stderr.String()
+}

@@ -1,0 +1,148 @@
+package explore
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// databaseForm is what there is to know before anything is searched. It costs nothing.
+type databaseForm struct {
+	Name        string           `json:"name"`
+	UUID        string           `json:"uuid,omitempty"`
+	Format      int              `json:"format"`
+	Version     string           `json:"version"`
+	Collections []collectionForm `json:"collections"`
+	Encoders    []string         `json:"encoders"` // modalities that can be asked for by text
+	MaxK        int              `json:"max_k"`
+}
+
+// collectionForm has the names of what collections prints, as far as they cost nothing.
+type collectionForm struct {
+	Name       string        `json:"name"`
+	IndexOnly  bool          `json:"index_only,omitempty"`
+	Items      int           `json:"items"`
+	Modalities []db.Modality `json:"modalities"`
+	Fields     []db.Field    `json:"fields"`
+	Trained    bool          `json:"trained"`
+	Space      uint32        `json:"space,omitempty"` // the active one
+	Spaces     []spaceForm   `json:"spaces"`
+}
+
+// spaceForm has the names of what models prints.
+type spaceForm struct {
+	Space    uint32        `json:"space"`
+	State    db.SpaceState `json:"state"`
+	Bits     int           `json:"bits"`
+	Views    []string      `json:"views,omitempty"`
+	Revision uint32        `json:"revision"`
+	Items    int           `json:"items"`
+	Codes    int           `json:"distinct_codes"`
+}
+
+func (s *Server) database(ctx context.Context, v url.Values) (any, error) {
+	p := &parameters{values: v}
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	out := databaseForm{
+		Name: s.opt.Name, UUID: s.db.UUID(), Format: s.db.Format(), Version: s.opt.Version,
+		Collections: []collectionForm{}, Encoders: []string{}, MaxK: maxK,
+	}
+	for _, e := range s.opt.Encoders {
+		out.Encoders = append(out.Encoders, e.Modality)
+	}
+	names, err := s.db.Collections()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		form, err := s.collectionForm(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out.Collections = append(out.Collections, *form)
+	}
+	return out, nil
+}
+
+func (s *Server) collectionForm(ctx context.Context, name string) (*collectionForm, error) {
+	c, err := s.db.Collection(name)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := c.Schema()
+	if err != nil {
+		return nil, err
+	}
+	out := &collectionForm{
+		Name: name, IndexOnly: schema.IndexOnly,
+		Modalities: append([]db.Modality{}, schema.Modalities...), Fields: append([]db.Field{}, schema.Fields...),
+		Spaces: []spaceForm{},
+	}
+	if out.Items, err = c.Count(); err != nil {
+		return nil, err
+	}
+	spaces, err := c.Spaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, sp := range spaces {
+		out.Spaces = append(out.Spaces, spaceForm{
+			Space: sp.Space, State: sp.State, Bits: sp.Bits, Views: sp.Views,
+			Revision: sp.Revision, Items: sp.Items, Codes: sp.Codes,
+		})
+		if sp.State == db.SpaceActive {
+			out.Space, out.Trained = sp.Space, true
+		}
+	}
+	return out, nil
+}
+
+// stats is what the verb prints: the time is linear in the number of distinct codes.
+func (s *Server) stats(_ context.Context, v url.Values) (any, error) {
+	p := &parameters{values: v}
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	out, err := s.db.Stats()
+	if err == nil && out.Collections == nil {
+		out.Collections = []db.CollectionStats{}
+	}
+	return out, err
+}
+
+// collections is what the verb prints, in one list.
+func (s *Server) collections(ctx context.Context, v url.Values) (any, error) {
+	all, err := s.stats(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Collections []db.CollectionStats `json:"collections"`
+	}{all.(*db.Stats).Collections}, nil
+}
+
+// models is what the verb prints, in one list.
+func (s *Server) models(ctx context.Context, v url.Values) (any, error) {
+	p := &parameters{values: v}
+	name := p.text("collection", "main")
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	c, err := s.at(place{collection: name})
+	if err != nil {
+		return nil, err
+	}
+	spaces, err := c.Spaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if spaces == nil {
+		spaces = []db.SpaceInfo{}
+	}
+	return struct {
+		Spaces []db.SpaceInfo `json:"spaces"`
+	}{spaces}, nil
+}

@@ -1,0 +1,160 @@
+package explore
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// itemForm is an item as get and scan print it, without its payload and, unless they
+// are asked for, its vectors; with what can be shown of it.
+type itemForm struct {
+	jsonform.Item
+	PayloadBytes int    `json:"payload_bytes,omitempty"`
+	PayloadType  string `json:"payload_type,omitempty"`
+	Picture      string `json:"picture,omitempty"` // the path at which it is served
+	Text         string `json:"text,omitempty"`    // of the payload
+	Shortened    bool   `json:"shortened,omitempty"`
+}
+
+func newItemForm(at place, it *db.Item) *itemForm {
+	out := &itemForm{Item: jsonform.NewItem(it)}
+	out.Payload = nil
+	if out.Modalities == nil {
+		out.Modalities = slices.Sorted(maps.Keys(out.Vectors))
+	}
+	out.Vectors = nil
+	if len(it.Payload) > 0 {
+		out.PayloadBytes, out.PayloadType = len(it.Payload), sniff(it.Payload)
+		if out.PayloadType == plainText {
+			out.Text = string(it.Payload)
+		}
+	}
+	if part, ok := picture(it); ok {
+		v := url.Values{"collection": {at.collection}, "id": {it.Key}}
+		if at.space != 0 {
+			v.Set("space", strconv.Itoa(int(at.space)))
+		}
+		if part != "" {
+			v.Set("field", part)
+		}
+		out.Picture = "/api/media?" + v.Encode()
+	}
+	return out
+}
+
+// shownText is how much of a text is in a list of items.
+const shownText = 1000
+
+// shortened cuts long texts, for lists of items.
+func (f *itemForm) shortened() *itemForm {
+	f.Text = f.cut(f.Text)
+	var fields map[string]any
+	for name, v := range f.Fields {
+		if s, ok := v.(string); ok && len(s) > shownText {
+			if fields == nil {
+				fields = make(map[string]any, len(f.Fields))
+				for name, v := range f.Fields {
+					fields[name] = v
+				}
+			}
+			fields[name] = f.cut(s)
+		}
+	}
+	if fields != nil {
+		f.Fields = fields
+	}
+	return f
+}
+
+func (f *itemForm) cut(s string) string {
+	if len(s) <= shownText {
+		return s
+	}
+	f.Shortened = true
+	n := shownText
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+func (s *Server) item(ctx context.Context, v url.Values) (any, error) {
+	p := &parameters{values: v}
+	at, id, vectors := p.place(), p.text("id", ""), p.flag("vectors")
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	if id == "" {
+		return nil, badRequest("id is missing: the key of an item")
+	}
+	c, err := s.at(at)
+	if err != nil {
+		return nil, err
+	}
+	it, err := c.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := newItemForm(at, it)
+	if vectors {
+		out.Vectors, out.Modalities = jsonform.NewItem(it).Vectors, it.Modalities
+	}
+	return out, nil
+}
+
+// items returns the first items of a collection, or of those that match.
+func (s *Server) items(ctx context.Context, v url.Values) (any, error) {
+	p := &parameters{values: v}
+	at, where, limit := p.place(), p.text("where", ""), p.number("limit", 24, 1, maxK)
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	c, err := s.at(at)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Items []*itemForm `json:"items"`
+	}{[]*itemForm{}}
+	for it, err := range c.ItemsWhere(ctx, where) {
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, newItemForm(at, it).shortened())
+		if len(out.Items) == limit {
+			break
+		}
+	}
+	return out, nil
+}
+
+func (s *Server) labels(_ context.Context, v url.Values) (any, error) {
+	p := &parameters{values: v}
+	at, limit := p.place(), p.number("limit", maxK, 1, 10*maxK)
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	c, err := s.at(at)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := c.Labels()
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Labels []string `json:"labels"`
+		Total  int      `json:"total"`
+	}{labels[:min(limit, len(labels))], len(labels)}
+	if len(labels) == 0 {
+		out.Labels = []string{}
+	}
+	return out, nil
+}

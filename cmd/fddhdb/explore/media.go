@@ -1,0 +1,139 @@
+package explore
+
+import (
+	"bytes"
+	"encoding/base64"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Types of payloads that are no pictures.
+const (
+	plainText = "text/plain; charset=utf-8"
+	svgType   = "image/svg+xml"
+	anyBytes  = "application/octet-stream"
+)
+
+// shown are the types that browsers show as pictures.
+var shown = []string{"image/png", "image/jpeg", "image/gif", "image/webp", svgType}
+
+// sniff says what bytes are, by themselves: a picture that browsers show, text, or bytes.
+func sniff(b []byte) string {
+	if t := http.DetectContentType(b); slices.Contains(shown, t) {
+		return t
+	}
+	if !isText(b) {
+		return anyBytes
+	}
+	if isSVG(b) {
+		return svgType
+	}
+	return plainText
+}
+
+func isText(b []byte) bool {
+	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' })
+}
+
+// isSVG says whether the first element of a text is an svg.
+func isSVG(b []byte) bool {
+	b = bytes.TrimPrefix(b, []byte("\uFEFF"))
+	for {
+		b = bytes.TrimSpace(b)
+		end := ""
+		switch {
+		case bytes.HasPrefix(b, []byte("<?")):
+			end = "?>"
+		case bytes.HasPrefix(b, []byte("<!--")):
+			end = "-->"
+		case bytes.HasPrefix(b, []byte("<!")):
+			end = ">"
+		default:
+			rest, ok := bytes.CutPrefix(b, []byte("<svg"))
+			return ok && len(rest) > 0 && bytes.ContainsRune([]byte(" \t\r\n>/"), rune(rest[0]))
+		}
+		i := bytes.Index(b, []byte(end))
+		if i < 0 {
+			return false
+		}
+		b = b[i+len(end):]
+	}
+}
+
+// picture says where an item has a picture: in its payload, "", or in the first field by
+// name that is one as a data: URL.
+func picture(it *db.Item) (field string, ok bool) {
+	if slices.Contains(shown, sniff(it.Payload)) {
+		return "", true
+	}
+	for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
+		if s, is := it.Fields[name].(string); is && strings.HasPrefix(s, "data:image/") {
+			if b, ok := dataURL(s); ok && slices.Contains(shown, sniff(b)) {
+				return name, true
+			}
+		}
+	}
+	return "", false
+}
+
+// dataURL returns what a data: URL holds.
+func dataURL(s string) ([]byte, bool) {
+	head, data, ok := strings.Cut(s, ",")
+	if !ok {
+		return nil, false
+	}
+	if strings.HasSuffix(head, ";base64") {
+		b, err := base64.StdEncoding.DecodeString(data)
+		return b, err == nil
+	}
+	text, err := url.PathUnescape(data)
+	return []byte(text), err == nil
+}
+
+// media sends a payload, or the picture in a field. Whatever it is, it can do nothing: it
+// runs no script, loads nothing and has no origin; what is no picture or text is for saving,
+// and so is an SVG, which shows in the page as a picture only.
+func (s *Server) media(w http.ResponseWriter, r *http.Request, v url.Values) error {
+	p := &parameters{values: v}
+	at, id, field := p.place(), p.text("id", ""), p.text("field", "")
+	if err := p.end(); err != nil {
+		return err
+	}
+	if id == "" {
+		return badRequest("id is missing: the key of an item")
+	}
+	c, err := s.at(at)
+	if err != nil {
+		return err
+	}
+	it, err := c.Get(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	body := it.Payload
+	if field != "" {
+		text, _ := it.Fields[field].(string)
+		body, _ = dataURL(text)
+	}
+	if len(body) == 0 {
+		return statusErrorf(http.StatusNotFound, "the item has nothing there")
+	}
+	kind := sniff(body)
+	h := w.Header()
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "private, max-age=60")
+	if kind == svgType || kind == anyBytes {
+		h.Set("Content-Disposition", "attachment")
+	}
+	_, _ = w.Write(body) // who asked may have left
+	return nil
+}

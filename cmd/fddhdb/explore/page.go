@@ -1,0 +1,53 @@
+package explore
+
+import (
+	"embed"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// An asset is a file of the page.
+type asset struct {
+	kind string // its type
+	body []byte
+}
+
+// types of files by extension: those that the operating system knows may differ.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  svgType,
+}
+
+// loadPage returns the files of the page by their paths. All views are the same document.
+func loadPage() (map[string]asset, error) {
+	assets := map[string]asset{}
+	err := fs.WalkDir(pageFiles, "page", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := pageFiles.ReadFile(name)
+		assets["/"+entry.Name()] = asset{kind: types[path.Ext(name)], body: body}
+		return err
+	})
+	index := assets["/index.html"]
+	for _, view := range []string{"/", "/models", "/stats"} {
+		assets[view] = index
+	}
+	delete(assets, "/index.html")
+	return assets, err
+}
+
+func (a *asset) serve(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", a.kind)
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	h.Set("Cache-Control", "no-cache") // the next version may be at the same port
+	_, _ = w.Write(a.body)             // who asked may have left
+}

@@ -1,0 +1,172 @@
+// The form at the side: it shows a state, and tells of what is changed in it.
+
+import { get, send } from "./api.js";
+import { $, h } from "./dom.js";
+
+const wait = 200; // ms after the last letter before words are searched for
+
+// collectionOf returns the collection that a state is about, and spaceOf its space.
+export const collectionOf = (database, state) => database.collections.find((c) => c.name === state.collection);
+
+export const spaceOf = (collection, state) =>
+  collection?.spaces.find((s) => String(s.space) === state.space) ?? collection?.spaces.find((s) => s.space === collection.space);
+
+// complete sets what a state leaves open, and mends what the database does not have.
+export function complete(database, state) {
+  const collection = collectionOf(database, state) ?? database.collections.find((c) => c.name === "main") ?? database.collections[0];
+  if (!collection) return state;
+  state.collection = collection.name;
+  if (!collection.spaces.some((s) => String(s.space) === state.space)) state.space = "";
+  const names = collection.modalities.map((m) => m.name);
+  const encoders = database.encoders.filter((name) => names.includes(name));
+  state.by ||= encoders.length ? "text" : "id";
+  if (!names.includes(state.from)) state.from = state.directed || !names.length ? "" : encoders[0] ?? names[0];
+  if (!names.includes(state.to)) state.to = state.directed || !names.length ? "" : names.find((n) => n !== state.from) ?? names[0];
+  if (state.by === "text" && !encoders.includes(state.from)) state.from = encoders[0] ?? state.from;
+  const views = spaceOf(collection, state)?.views;
+  if (views?.length && !views.includes(state.to)) state.to = views[0];
+  state.directed = true;
+  return state;
+}
+
+// connect calls change(changes, how) when anything is changed: how is "move" while a slider
+// moves, "type" while words are typed, else "go".
+export function connect(change, current) {
+  const form = $("form");
+  let typing = 0;
+  const value = (id, how = "go") => change({ [id]: $(id).value }, how);
+  for (const id of ["from", "to", "rerank", "code", "id", "where"]) $(id).addEventListener("change", () => value(id));
+  $("collection").addEventListener("change", () =>
+    change({ collection: $("collection").value, space: "", from: "", to: "", id: "", code: "", where: "", directed: false }, "go"));
+  $("space").addEventListener("change", () => value("space"));
+  $("text").addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => value("text", "type"), wait);
+  });
+  $("k").addEventListener("input", () => change({ k: Number($("k").value) }, "move"));
+  $("radius").addEventListener("input", () => change({ radius: Number($("radius").value), within: true }, "move"));
+  $("within").addEventListener("change", () => change({ within: $("within").checked }, "go"));
+  $("explain").addEventListener("change", () => change({ explain: $("explain").checked }, "go"));
+  $("row").addEventListener("input", () => $("row").validity.valid && change({ row: Number($("row").value) }, "move"));
+  $("swap").addEventListener("click", () => change({ from: current().to, to: current().from }, "go"));
+  for (const radio of form.elements.by) radio.addEventListener("change", () => change({ by: radio.value }, "go"));
+  for (const id of ["text", "id", "code", "where"]) $(id).addEventListener("search", () => submit(id));
+  const submit = (id) => {
+    clearTimeout(typing);
+    if (current()[id] !== $(id).value) value(id);
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const by = current().by;
+    if (by !== "row") submit(by);
+    submit("where");
+  });
+  let chosen = null; // the file, until its member is named
+  $("file").addEventListener("change", () => {
+    if (!$("file").files[0]) return;
+    chosen = $("file").files[0];
+    $("file").value = ""; // the same one may be sent again
+    upload(change, chosen, "");
+  });
+  $("member").addEventListener("change", () => {
+    const member = $("member").value.trim();
+    if (chosen) upload(change, chosen, member);
+    else change({ member, row: 0 }, "go");
+  });
+  $("where").addEventListener("focus", () => offerLabels(current()));
+  document.addEventListener("keydown", (event) => {
+    const writing = event.target.closest("input:not([type=range],[type=checkbox],[type=radio]), select, textarea");
+    if (event.key !== "/" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    $(current().by === "row" ? "row" : current().by).focus();
+  });
+  const narrow = matchMedia("(max-width: 820px)");
+  const fold = () => ($("rest").open = !narrow.matches || $("where").value !== "");
+  narrow.addEventListener("change", fold);
+  fold();
+}
+
+// upload sends a file. Of one that holds several matrices it asks for the member.
+async function upload(change, file, member) {
+  $("fileName").textContent = `Sending ${file.name} …`;
+  try {
+    const sent = await send(file, member);
+    $("row").max = sent.rows - 1;
+    $("memberPair").hidden = !member;
+    change({ by: "row", upload: sent.upload, member, file: file.name, row: 0 }, "go");
+  } catch (error) {
+    $("fileName").textContent = `${file.name}: ${error.message}`;
+    $("status").textContent = error.message;
+    $("memberPair").hidden = !/\.(npz|mat|jsonl|parquet)$/i.test(file.name);
+  }
+}
+
+let labelsOf = "";
+
+// offerLabels lists labels for the filter, once somebody is about to write one.
+async function offerLabels(state) {
+  if (labelsOf === state.collection) return;
+  labelsOf = state.collection;
+  try {
+    const { labels } = await get("labels", { collection: state.collection, limit: 200 });
+    $("labels").replaceChildren(...labels.map((l) => h("option", { value: `label = '${l.replaceAll("'", "''")}'` })));
+  } catch {
+    labelsOf = ""; // it is an offer
+  }
+}
+
+function options(id, list, chosen) {
+  const key = JSON.stringify(list);
+  if ($(id).dataset.list !== key) {
+    $(id).replaceChildren(...list.map(([value, text]) => h("option", { value }, text)));
+    $(id).dataset.list = key;
+  }
+  $(id).value = chosen;
+}
+
+function slide(id, value, most) {
+  const slider = $(id);
+  slider.max = most;
+  slider.value = value;
+  slider.style.setProperty("--full", `${(100 * (slider.value - slider.min)) / (slider.max - slider.min)}%`);
+}
+
+// show makes the form that of a state; anew: also what somebody is writing.
+export function show(database, state, anew) {
+  const collection = collectionOf(database, state);
+  $("layout").classList.toggle("wide", state.view !== "search");
+  if (!collection) return;
+  const space = spaceOf(collection, state);
+  const names = collection.modalities.map((m) => m.name);
+  const encoders = database.encoders.filter((n) => names.includes(n));
+  options("collection", database.collections.map((c) => [c.name, c.name]), state.collection);
+  $("collectionPair").hidden = database.collections.length < 2;
+  const usable = collection.spaces.filter((s) => s.state !== "building");
+  options("space", [["", collection.space ? `active (${collection.space})` : "none"], ...usable.map((s) => [String(s.space), `${s.space}: ${s.bits} bits, ${s.state}`])], state.space);
+  $("spacePair").hidden = usable.length < 2;
+  $("form").elements.by.value = state.by;
+  $("ask").dataset.mode = state.by;
+  $("noEncoder").hidden = encoders.length > 0;
+  $("text").disabled = !encoders.length;
+  for (const id of ["text", "id", "code", "where"]) if (anew || document.activeElement !== $(id) || !$(id).value) $(id).value = state[id];
+  $("direction").hidden = !names.length;
+  options("from", state.by === "text" ? encoders.map((n) => [n, n]) : [...names.map((n) => [n, n]), ["", state.by === "row" ? "codes" : "its code"]], state.from);
+  $("from").disabled = state.by === "code";
+  $("swap").disabled = state.by === "code";
+  options("to", [...names.map((n) => [n, n]), ...(space?.views?.length ? [] : [["", "anything"]])], state.to);
+  $("rowPair").hidden = !state.upload;
+  if (state.member) $("memberPair").hidden = false;
+  if (document.activeElement !== $("row")) $("row").value = state.row;
+  if (document.activeElement !== $("member")) $("member").value = state.member;
+  if (state.file && state.upload) $("fileName").textContent = state.file;
+  slide("k", state.k, Math.max(100, state.k));
+  $("kValue").textContent = state.k;
+  const bits = space?.bits ?? 64;
+  slide("radius", state.radius, bits);
+  $("within").checked = state.within;
+  $("radiusValue").textContent = state.within ? `${state.radius} of ${bits} bits` : "any distance";
+  $("radius").parentElement.classList.toggle("off", !state.within);
+  $("radius").setAttribute("aria-valuetext", `${state.radius} bits${state.within ? "" : ", not in use"}`);
+  $("rerank").value = state.rerank;
+  $("explain").checked = state.explain;
+}

@@ -1,0 +1,89 @@
+// Spaces of codes, their trainings, and how revisions drift.
+
+import { get, latest } from "./api.js";
+import { lines } from "./chart.js";
+import { $, bytes, count, failed, h, list, notice, number, plural, table, when } from "./dom.js";
+
+const newest = latest();
+
+// picker is a choice of the collection, where there are several.
+export function picker(state, database, change) {
+  if (database.collections.length < 2) return null;
+  return h("div", { class: "pair" }, h("label", { for: "of" }, "Collection"),
+    h("select", { id: "of", onchange: (e) => change({ collection: e.target.value, space: "", from: "", to: "", id: "", directed: false }, "go") },
+      database.collections.map((c) => h("option", { value: c.name, selected: c.name === state.collection }, c.name))));
+}
+
+export async function models(state, database, change) {
+  const { result, error } = await newest((signal) => get("models", { collection: state.collection }, signal));
+  if (!result && !error) return;
+  const title = h("div", { class: "title" }, h("h1", {}, "Models"), picker(state, database, change));
+  if (error) $("content").replaceChildren(title, failed(error));
+  else if (!result.spaces.length) $("content").replaceChildren(title, notice("There is no model yet: run fddhdb train."));
+  else $("content").replaceChildren(title, ...[...result.spaces].reverse().map(space));
+  $("status").textContent = error ? error.message : plural(result.spaces.length, "space", "spaces");
+}
+
+function space(s) {
+  const t = s.training;
+  return h("section", { class: "panel", "aria-label": `Space ${s.space}` },
+    h("h2", {}, `Space ${s.space}`, h("span", { class: `badge ${s.state}` }, s.previous ? `${s.state}, was active` : s.state)),
+    h("div", { class: "split" },
+      list([
+        ["made", when(s.created)],
+        ["from", s.parent ? `space ${s.parent}, by reindex` : t ? `training on ${plural(t.train_items, "item", "items")}` : "codes that items bring"],
+        ["bits", s.views?.length ? `${s.bits}, a code for each of ${s.views.join(", ")}` : s.bits],
+        ["items", count(s.items)],
+        ["distinct codes", count(s.distinct_codes)],
+        ["revision", s.revision || ""],
+      ]),
+      t && list([
+        ["labels", `${count(t.labels)} in ${plural(t.label_sets, "combination", "combinations")}`],
+        ["method", `${t.method}, ${plural(t.sweeps, "sweep", "sweeps")}`],
+        ["bit balance", number(t.bit_balance)],
+        ["constant bits", count(t.constant_bits)],
+        ["took", `${number(t.seconds?.total ?? 0)} s`],
+        ["model", bytes(s.model_bytes)],
+      ]),
+      s.revisions.length > 0 && list([["learned from", plural(s.taught, "item", "items")], ["not seen yet", plural(s.pending, "item", "items")], ["checksum", s.checksum]]),
+      t && bySweep("Objective by sweep", t.objective), t && bySweep("mAP of items held out, by sweep", t.map_tie_sweep)),
+    t?.chosen && [h("h3", {}, "Chosen for each modality"), chosen(t)],
+    s.revisions.length > 0 && [h("h3", {}, "Revisions: how far the items that came are from what was learned"), drift(s), revisions(s)]);
+}
+
+function bySweep(title, values = []) {
+  return lines(title, [{ name: title, points: values.map((y, i) => [i + 1, y]) }], "sweep");
+}
+
+function chosen(t) {
+  return table(["modality", "features", "map", "#anchors", "#gamma", "#mAP", "#± error"],
+    Object.entries(t.chosen).map(([name, c]) => {
+      const choice = t.choices?.[name];
+      return [name, c.feature_map, c.map, c.anchors ? count(c.anchors) : null, number(c.gamma), choice && !choice.unfit ? choice.map_tie.toFixed(3) : null, choice && !choice.unfit ? choice.stderr.toFixed(3) : null];
+    }), "Chosen for each modality");
+}
+
+function drift(s) {
+  const names = [...new Set(s.revisions.flatMap((r) => Object.keys(r.drift?.modalities ?? {})))].sort();
+  const series = (of) => names.map((name) => ({
+    name, points: s.revisions.map((r) => [r.revision, of(r.drift?.modalities?.[name])]).filter((p) => p[1] !== undefined && p[1] !== null),
+  })).filter((x) => x.points.length);
+  return h("div", { class: "split" },
+    lines("Bits to the nearest item, median", series((m) => m?.nearest?.p50), "revision"),
+    lines("Residual", series((m) => m?.residual), "revision"),
+    lines("mAP", series((m) => m?.map_tie), "revision"));
+}
+
+function revisions(s) {
+  const rows = s.revisions.flatMap((r) => {
+    const names = Object.keys(r.drift?.modalities ?? r.residual ?? { "": 0 }).sort();
+    return names.map((name, i) => {
+      const m = r.drift?.modalities?.[name];
+      const first = i === 0;
+      const note = [r.revision === s.revision && "in use", r.pinned && "pinned"].filter(Boolean).join(", ");
+      return [String(r.revision), first ? when(r.created) : "", first ? r.teacher || (r.parent ? "" : "training") : "", first ? count(r.items) : "",
+        name, m?.nearest ? `${m.nearest.p50} / ${m.nearest.p90}` : null, m?.residual?.toFixed(3), r.residual?.[name]?.toFixed(3), m?.bit_balance?.toFixed(3), first ? note : ""];
+    });
+  });
+  return table(["#revision", "made", "teacher", "#items", "modality", "#nearest p50 / p90", "#residual", "#overall", "#balance", "note"], rows, "Revisions");
+}

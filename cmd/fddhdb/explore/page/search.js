@@ -1,0 +1,209 @@
+// The search: one request for the hits, and behind it one for the histogram.
+
+import { get, latest } from "./api.js";
+import { distances, histogram, shade } from "./chart.js";
+import { $, count, failed, h, list, plural, svg, time } from "./dom.js";
+import { cards, prose, tags, title } from "./hits.js";
+import { address, asked } from "./state.js";
+
+const newest = latest();
+const newestHistogram = latest();
+let drawn = ""; // what the histogram is of
+let distribution = null; // that it shows
+
+function parameters(state) {
+  return {
+    collection: state.collection, space: state.space, ...asked(state),
+    from: state.by === "code" ? "" : state.from, to: state.to, where: state.where,
+  };
+}
+
+// show answers what the state asks for, or shows the first items where it asks for nothing.
+// ask is called with the changes of a search from a hit.
+export async function show(state, ask) {
+  const query = parameters(state);
+  const searching = Object.keys(asked(state)).length > 0;
+  $("content").classList.add("busy");
+  const { result, error } = await newest((signal) => searching
+    ? get("search", { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank, explain: state.explain, items: true }, signal)
+    : get("items", { collection: state.collection, space: state.space, where: state.where, limit: 36 }, signal));
+  if (!result && !error) return; // a later one has taken over
+  $("content").classList.remove("busy");
+  showError(error);
+  if (error) {
+    if (!error.column) {
+      $("content").replaceChildren(failed(error, "No answer"));
+      forget();
+    }
+    return;
+  }
+  if (!searching) {
+    first(state, result, ask);
+    forget();
+    return;
+  }
+  answer(state, query, result, ask);
+  shade($("histogram"), state.within ? state.radius : (result.hits.at(-1)?.distance ?? -1));
+  draw(query, state, result);
+}
+
+function showError(error) {
+  const where = error?.column ? error.message : "";
+  $("whereError").textContent = where;
+  $("whereError").hidden = !where;
+  $("where").setAttribute("aria-invalid", Boolean(where));
+  if (error) $("status").textContent = error.message;
+}
+
+function forget() {
+  drawn = "";
+  distribution = null;
+  $("histogram").replaceChildren();
+  $("numbers").hidden = true;
+}
+
+// draw fetches the histogram where it is another one than the one that is shown.
+async function draw(query, state, answered) {
+  const of = JSON.stringify(query);
+  if (of === drawn) {
+    tellNearest();
+    return;
+  }
+  drawn = of;
+  distribution = null;
+  const { result, error } = await newestHistogram((signal) => get("histogram", query, signal));
+  if (error) forget();
+  if (!result) return;
+  distribution = result.distances;
+  tellNearest();
+  histogram($("histogram"), result);
+  $("distances").replaceChildren(distances(result));
+  $("numbers").hidden = false;
+  shade($("histogram"), state.within ? state.radius : (answered.hits.at(-1)?.distance ?? -1));
+}
+
+// tellNearest says, where nothing is within the radius, how far there is something.
+function tellNearest() {
+  const nearest = distribution?.findIndex((n) => n) ?? -1;
+  const nothing = $("content").querySelector(".nothing");
+  if (nothing) nothing.textContent = nearest < 0 ? "" : `The nearest item is ${plural(nearest, "bit", "bits")} away.`;
+}
+
+const from = (state, id) => ({ by: "id", id, from: state.to || state.from, view: "search" });
+
+function grid(state, entries, code, ask) {
+  let ul = $("content").querySelector(".cards");
+  // Another collection may have other items under the same keys.
+  if (ul?.dataset.of !== state.collection) ul = h("ul", { class: "cards", "aria-label": "Items", "data-of": state.collection });
+  cards(ul, entries, {
+    code, to: state.to,
+    href: (e) => address({ ...state, ...from(state, e.id) }),
+    onask: (e) => ask(from(state, e.id)),
+  });
+  return ul;
+}
+
+function first(state, result, ask) {
+  const entries = result.items.map((item) => ({ id: item.key, item }));
+  const title = state.where ? "Items that match" : "The first items";
+  const text = entries.length ? "Choose one to see what is near it." : state.where ? "There are none." : "The collection is empty.";
+  $("status").textContent = `${title}: ${entries.length}`;
+  $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, title), h("p", {}, text)), grid(state, entries, "", ask));
+}
+
+function answer(state, query, result, ask) {
+  const entries = result.hits.map((hit, i) => ({ ...hit, item: result.items?.[i] }));
+  const ul = grid(state, entries, result.query_code, ask);
+  const summary = found(state, result, entries.length);
+  $("status").textContent = summary;
+  const more = result.next && h("button", { type: "button", class: "more", onclick: () => append(state, query, result, entries, ask) }, "More");
+  $("content").replaceChildren(...[head(state, result, entries, summary), result.explain && explained(result.explain), entries.length ? ul : h("p", { class: "nothing" }), more].filter(Boolean));
+}
+
+function found(state, result, n) {
+  if (state.within) {
+    const all = `${plural(result.total, "item", "items")} within ${plural(state.radius, "bit", "bits")}`;
+    return result.total > n ? `The first ${count(n)} of ${all}` : all;
+  }
+  if (!n) return "No items";
+  const [least, most] = [result.hits[0].distance, result.hits.at(-1).distance];
+  const away = least === most ? plural(least, "bit", "bits") : `${least} to ${plural(most, "bit", "bits")}`;
+  return n === 1 ? `The nearest item, ${away} away` : `The nearest ${count(n)} items, ${away} away`;
+}
+
+let asker = { of: "", item: null }; // the item that was asked by, the last time
+
+// head names the query: by an item it shows that one.
+function head(state, result, entries, summary) {
+  const names = { text: `“${state.text.trim()}”`, code: "A code", row: `Row ${state.row} of ${state.file || "the file"}` };
+  const box = h("div", { class: "query" }, h("div", { class: "what" },
+    h("h1", {}, names[state.by] ?? `Item ${state.id}`), h("p", {}, `${summary} · ${time(result.took_us)}`)));
+  if (state.by === "id") {
+    const own = entries.find((e) => e.id === state.id)?.item;
+    const fill = (item) => {
+      box.querySelector("h1").textContent = title(item, `Item ${state.id}`);
+      const text = prose(item);
+      box.querySelector(".what").append(...[text && h("p", { class: "prose", tabindex: 0 }, text), tags(item, 12)].filter(Boolean));
+      if (item?.picture) box.prepend(h("img", { src: item.picture, alt: "" }));
+    };
+    const place = { collection: state.collection, space: state.space, id: state.id };
+    const of = JSON.stringify(place);
+    if (own) asker = { of, item: own };
+    if (asker.of === of) fill(asker.item);
+    else get("item", place).then((item) => fill((asker = { of, item }).item), () => {}); // what is wrong, the search tells
+  }
+  return box;
+}
+
+async function append(state, query, result, entries, ask) {
+  const button = $("content").querySelector(".more");
+  button.disabled = true;
+  const { result: next, error } = await newest((signal) => get("search", { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank, items: true, after: result.next }, signal));
+  if (error) button.replaceWith(failed(error));
+  if (!next) return;
+  const begin = entries.length;
+  entries.push(...next.hits.map((hit, i) => ({ ...hit, item: next.items?.[i] })));
+  const ul = grid(state, entries, result.query_code, ask);
+  $("status").textContent = `${count(entries.length)} items are shown`;
+  ul.children[begin]?.querySelector("a").focus();
+  if (next.next) {
+    button.disabled = false;
+    button.replaceWith(h("button", { type: "button", class: "more", onclick: () => append(state, query, { ...result, next: next.next }, entries, ask) }, "More"));
+  } else {
+    button.remove();
+  }
+}
+
+export function explained(x) {
+  return h("section", { class: "panel", "aria-label": "How it was found" },
+    h("h2", {}, `Found by ${planNames[x.plan] ?? x.plan}`),
+    h("div", { class: "split" },
+      list([
+        ["codes found", `${count(x.codes)} of ${count(x.distinct)}`],
+        ["items", count(x.hits)],
+        ["lookups", x.probes ? `${count(x.probes)} in ${x.substrings?.join(" + ") || "no"} tables` : ""],
+        ["candidates", x.probes ? `${count(x.candidates)}, ${count(x.compared)} compared` : ""],
+        ["codes read", x.scanned ? count(x.scanned) : ""],
+        ["not indexed yet", x.tail ? count(x.tail) : ""],
+        ["given up", x.abandoned ? "lookups, for a scan" : ""],
+      ]),
+      h("div", {}, h("h3", {}, "Took"), meter([["encode", x.encode_us], ["find codes", x.search_us], ["items, in order", x.resolve_us]])),
+      h("div", {}, h("h3", {}, "Predicted, to find the codes"), meter(Object.entries(x.predicted_us).sort((a, b) => a[1] - b[1]), x.plan))));
+}
+
+const planNames = {
+  memory: "substring tables in memory", scan: "a scan of the codes in memory", filter: "the codes of the items that match",
+  disk: "substring postings on disk", blockscan: "a scan of the codes on disk",
+};
+
+// meter shows times as bars of a logarithmic scale.
+function meter(pairs, chosen) {
+  const log = (us) => Math.log10(1 + Math.max(us, 0));
+  const most = Math.max(...pairs.map(([, us]) => log(us)), 1e-9);
+  return h("div", { class: "meter" }, pairs.flatMap(([name, us]) => {
+    const mark = name === chosen ? "chosen" : null;
+    return [h("span", { class: mark }, name),
+      svg("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("rect", { class: mark, width: (100 * log(us)) / most, height: 8, rx: 1 })),
+      h("span", { class: mark }, time(us))];
+  }));
+}

@@ -1,0 +1,66 @@
+// What the page shows is in its address: back, forward, reload and bookmarks work.
+
+const views = { "/models": "models", "/stats": "stats" };
+const texts = ["collection", "space", "from", "to", "text", "id", "code", "upload", "member", "file", "rerank", "where"];
+
+export const defaults = { k: 24, radius: 8, rerank: "projection" };
+
+// parse reads a state from an address.
+export function parse(url) {
+  const v = url.searchParams;
+  const state = { view: views[url.pathname] ?? "search", explain: v.get("explain") === "true" };
+  for (const name of texts) state[name] = v.get(name) ?? "";
+  state.rerank ||= defaults.rerank;
+  state.k = whole(v.get("k"), defaults.k);
+  state.radius = whole(v.get("radius"), defaults.radius);
+  state.within = v.has("radius");
+  state.row = whole(v.get("row"), 0);
+  state.by = state.text ? "text" : state.code ? "code" : state.upload ? "row" : state.id ? "id" : "";
+  state.directed = v.has("from") || v.has("to");
+  return state;
+}
+
+function whole(text, byDefault) {
+  const n = Number(text);
+  return text !== null && text !== "" && Number.isInteger(n) && n >= 0 ? n : byDefault;
+}
+
+// address is what parse reads again; what is as by default is left out.
+export function address(state) {
+  const v = new URLSearchParams();
+  const set = (name, value) => value !== "" && value !== undefined && v.set(name, value);
+  if (state.collection !== "main") set("collection", state.collection);
+  set("space", state.space);
+  if (state.view === "search") {
+    const query = asked(state);
+    Object.entries(query).forEach(([name, value]) => set(name, value));
+    if (query.upload) set("file", state.file);
+    if (Object.keys(query).length) {
+      v.set("from", state.from);
+      v.set("to", state.to);
+      if (state.k !== defaults.k) set("k", state.k);
+      if (state.within) set("radius", state.radius);
+      if (state.rerank !== defaults.rerank) set("rerank", state.rerank);
+      if (state.explain) set("explain", "true");
+    }
+    set("where", state.where);
+  }
+  const path = { models: "/models", stats: "/stats" }[state.view] ?? "/";
+  const query = v.toString();
+  return query ? `${path}?${query}` : path;
+}
+
+// asked returns the parameters of what a state asks for; none where it asks for nothing.
+export function asked(state) {
+  switch (state.by) {
+    case "text":
+      return state.text.trim() ? { text: state.text.trim() } : {};
+    case "id":
+      return state.id ? { id: state.id } : {};
+    case "code":
+      return state.code.trim() ? { code: state.code.trim() } : {};
+    case "row":
+      return state.upload ? { upload: state.upload, member: state.member, row: state.row } : {};
+  }
+  return {};
+}

@@ -1,0 +1,146 @@
+package explore
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// parameters are those of a request, which are taken out one by one; the first error
+// stays.
+type parameters struct {
+	values url.Values
+	known  []string
+	err    error
+}
+
+func (p *parameters) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = badRequest(format, args...)
+	}
+}
+
+// text returns a parameter, or what it is by default.
+func (p *parameters) text(name, byDefault string) string {
+	p.known = append(p.known, name)
+	list, given := p.values[name]
+	switch {
+	case !given || len(list) == 0:
+		return byDefault
+	case len(list) > 1:
+		p.fail("%s is given %d times", name, len(list))
+	case !utf8.ValidString(list[0]):
+		p.fail("%s is not UTF-8", name)
+	}
+	return list[0]
+}
+
+// number returns a parameter that is a whole number from least to most.
+func (p *parameters) number(name string, byDefault, least, most int) int {
+	s := p.text(name, "")
+	if s == "" && !p.values.Has(name) {
+		return byDefault
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < least || n > most {
+		p.fail("%s=%.40q: a whole number from %d to %d is expected", name, s, least, most)
+		return byDefault
+	}
+	return n
+}
+
+func (p *parameters) flag(name string) bool {
+	switch s := p.text(name, "false"); s {
+	case "true", "1":
+		return true
+	case "false", "0", "":
+	default:
+		p.fail("%s=%.40q: true or false is expected", name, s)
+	}
+	return false
+}
+
+// end returns the first error, or that there are parameters that nobody took.
+func (p *parameters) end() error {
+	for name := range p.values {
+		if !slices.Contains(p.known, name) {
+			p.fail("there is no parameter %.40q, but %s", name, strings.Join(p.known, ", "))
+		}
+	}
+	return p.err
+}
+
+// place says which collection is asked about, and in which space.
+type place struct {
+	collection string
+	space      uint32 // 0: the active one
+}
+
+func (p *parameters) place() place {
+	return place{p.text("collection", "main"), uint32(p.number("space", 0, 0, 1<<31-1))}
+}
+
+// A query is a search as parameters ask for it, which have the names of the flags of the
+// verb.
+type query struct {
+	place
+	from, to string
+
+	// One of these is not empty.
+	id, code, text, upload string
+	member                 string // of the upload
+	row                    int    // of the upload
+
+	k, radius, window int // radius -1: none; window 0: the default
+	rerank            db.Rerank
+	where, after      string
+	explain, items    bool
+}
+
+// parseQuery reads the parameters of a search, and checks what can be checked without a
+// database.
+func parseQuery(v url.Values) (*query, error) {
+	p := &parameters{values: v}
+	q := &query{
+		place: p.place(),
+		from:  p.text("from", ""), to: p.text("to", ""),
+		id: p.text("id", ""), code: p.text("code", ""), text: p.text("text", ""), upload: p.text("upload", ""),
+		member: p.text("member", ""), row: p.number("row", 0, 0, 1<<31-1),
+		k: p.number("k", 10, 1, maxK), radius: p.number("radius", -1, 0, 1<<20), window: p.number("window", 0, 1, 100*maxK),
+		where: p.text("where", ""), after: p.text("after", ""),
+		explain: p.flag("explain"), items: p.flag("items"),
+	}
+	rerank, err := db.ParseRerank(p.text("rerank", db.RerankProjection.String()))
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.rerank = rerank
+	given := 0
+	for _, s := range []string{q.id, q.code, q.text, q.upload} {
+		if s != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return nil, badRequest("a search has one of id, code, text and upload, this one has %d", given)
+	case q.text != "" && q.from == "":
+		return nil, badRequest("from is missing: the modality whose encoder the text is for")
+	case len(q.text) > maxText:
+		return nil, badRequest("a text of %d bytes: at most %d are possible", len(q.text), maxText)
+	case q.code != "" && q.from != "":
+		return nil, badRequest("from=%q: a query by code is of no modality", q.from)
+	case q.upload == "" && (v.Has("row") || q.member != ""):
+		return nil, badRequest("row and member are of an upload, which is not given")
+	case q.rerank != db.RerankFeatures && q.window != 0:
+		return nil, badRequest("window is of rerank=features")
+	}
+	return q, nil
+}

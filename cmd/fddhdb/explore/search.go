@@ -1,0 +1,268 @@
+package explore
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// at returns the collection that a request is about, as it is seen in its space.
+func (s *Server) at(p place) (*db.Collection, error) {
+	c, err := s.db.Collection(p.collection)
+	if errors.Is(err, db.ErrNotFound) {
+		names, err := s.db.Collections()
+		if err != nil {
+			return nil, err
+		}
+		return nil, statusErrorf(http.StatusNotFound, "there is no collection %.100q: there is %s", p.collection, strings.Join(names, ", "))
+	}
+	if err != nil || p.space == 0 {
+		return c, err
+	}
+	return c.InSpace(p.space)
+}
+
+// searchForm is the answer to a search: that of the verb, and what the page shows with it.
+type searchForm struct {
+	jsonform.Search
+	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in their order; null where one has gone
+	Code     string      `json:"query_code,omitempty"` // that the query was encoded as, in hexadecimal
+	Bits     int         `json:"bits"`
+	Space    uint32      `json:"space"`
+	Revision uint32      `json:"revision"`
+	TookUS   float64     `json:"took_us"` // the search alone
+}
+
+func (s *Server) search(ctx context.Context, v url.Values) (any, error) {
+	q, err := parseQuery(v)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.at(q.place)
+	if err != nil {
+		return nil, err
+	}
+	dq, err := s.query(ctx, c, q)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	r, explain, err := find(ctx, c, dq, q)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(start)
+	form := &searchForm{
+		Search: jsonform.NewSearch(q.name(), r, q.radius >= 0, explain),
+		Space:  r.Space, Revision: r.Revision, TookUS: float64(took.Nanoseconds()) / 1000,
+	}
+	code, _, err := c.EncodeQuery(dq)
+	if err != nil {
+		return nil, err
+	}
+	form.Code, form.Bits = hex.EncodeToString(code), 8*len(code)
+	if q.items {
+		form.Items = make([]*itemForm, len(r.Hits))
+		for i, h := range r.Hits {
+			it, err := c.Get(ctx, h.Key)
+			switch {
+			case err == nil:
+				form.Items[i] = newItemForm(q.place, it).shortened()
+			case !errors.Is(err, db.ErrNotFound):
+				return nil, err
+			}
+		}
+	}
+	return form, nil
+}
+
+// name is what stands for the query in the answer.
+func (q *query) name() any {
+	switch {
+	case q.id != "":
+		return q.id
+	case q.code != "":
+		return q.code
+	case q.text != "":
+		return q.text
+	}
+	return q.row
+}
+
+// query makes the query of the database.
+func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Query, error) {
+	out := db.Query{
+		From: q.from, To: q.to, K: q.k, Where: q.where, After: q.after,
+		Rerank: q.rerank, Window: q.window,
+	}
+	switch {
+	case q.id != "":
+		out.Key = q.id
+		return out, nil
+	case q.code != "":
+		code, err := hex.DecodeString(q.code)
+		if err != nil {
+			return out, badRequest("code=%.40q is not hexadecimal: two digits a byte are expected", q.code)
+		}
+		out.Code = code
+		return out, nil
+	}
+	if q.from != "" {
+		if err := hasModality(c, q.from); err != nil {
+			return out, err
+		}
+	}
+	var x vector
+	var err error
+	switch {
+	case q.upload != "":
+		x, err = s.uploads.row(ctx, q.upload, q.member, q.row, q.from == "")
+	default:
+		e := s.encode[q.from]
+		if e == nil {
+			return out, badRequest("there is no encoder for %q: start explore with --encoder %s=COMMAND", q.from, q.from)
+		}
+		x, err = e.vector(ctx, q.text)
+	}
+	out.Vector, out.Sparse, out.Code = x.dense, x.sparse, x.code
+	return out, err
+}
+
+// hasModality refuses a modality that the collection does not have.
+func hasModality(c *db.Collection, name string) error {
+	schema, err := c.Schema()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, m := range schema.Modalities {
+		if m.Name == name {
+			return nil
+		}
+		names = append(names, m.Name)
+	}
+	if len(names) == 0 {
+		return badRequest("there is no modality %.100q: items of this collection bring their codes", name)
+	}
+	return badRequest("there is no modality %.100q: there is %s", name, strings.Join(names, ", "))
+}
+
+// find answers a query.
+func find(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*db.Result, *db.Explain, error) {
+	if q.explain {
+		explain, r, err := c.Explain(ctx, dq, q.radius)
+		return r, explain, err
+	}
+	if q.radius < 0 {
+		r, err := c.Search(ctx, dq)
+		return r, nil, err
+	}
+	runs, err := c.SearchRadius(ctx, dq, q.radius)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer runs.Close()
+	r, err := runs.First(ctx, q.k)
+	return r, nil, err
+}
+
+// histogramForm says how many items are at each distance from a query.
+type histogramForm struct {
+	Items     int   `json:"items"`
+	Bits      int   `json:"bits"`
+	Distances []int `json:"distances"` // element d: at d bits; bits + 1 of them
+}
+
+// histogram looks at all distinct codes.
+func (s *Server) histogram(ctx context.Context, v url.Values) (any, error) {
+	q, err := parseQuery(v)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.at(q.place)
+	if err != nil {
+		return nil, err
+	}
+	dq, err := s.query(ctx, c, q)
+	if err != nil {
+		return nil, err
+	}
+	dq.Rerank, dq.Window, dq.After = db.RerankNone, 0, ""
+	runs, err := c.SearchRadius(ctx, dq, maxBits)
+	if err != nil {
+		return nil, err
+	}
+	defer runs.Close()
+	counts, err := runs.Distances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &histogramForm{Items: runs.Total(), Bits: len(counts) - 1, Distances: counts}, nil
+}
+
+const maxBits = 4096 // of any code
+
+// planForm says how one sort of search is done: of the Explain, its plan and what others
+// are predicted to take.
+type planForm struct {
+	Op      string      `json:"op"` // knn or radius, as of bench
+	K       int         `json:"k,omitempty"`
+	Radius  *int        `json:"radius,omitempty"`
+	Explain *db.Explain `json:"explain"`
+}
+
+// plans does searches of several sorts for one query, by default by the first item that
+// there is, and says how.
+func (s *Server) plans(ctx context.Context, v url.Values) (any, error) {
+	c, q, err := s.planQuery(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Plans []planForm `json:"plans"`
+	}{[]planForm{}}
+	if q == nil {
+		return out, nil
+	}
+	for _, sort := range []struct{ k, radius int }{{10, -1}, {100, -1}, {10, 0}, {10, 2}, {10, 4}, {10, 8}, {10, 16}} {
+		q.K = sort.k
+		explain, _, err := c.Explain(ctx, *q, sort.radius)
+		if err != nil {
+			return nil, err
+		}
+		form := planForm{Op: "knn", K: sort.k, Explain: explain}
+		if sort.radius >= 0 {
+			form.Op, form.K, form.Radius = "radius", 0, &sort.radius
+		}
+		out.Plans = append(out.Plans, form)
+	}
+	return out, nil
+}
+
+// planQuery returns a query by the stored code of the first item, nil where nothing can
+// be searched.
+func (s *Server) planQuery(ctx context.Context, v url.Values) (*db.Collection, *db.Query, error) {
+	p := &parameters{values: v}
+	at, to := p.place(), p.text("to", "")
+	if err := p.end(); err != nil {
+		return nil, nil, err
+	}
+	c, err := s.at(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	for coded, err := range c.Codes(ctx, to) {
+		if errors.Is(err, db.ErrNoModel) {
+			break
+		}
+		return c, &db.Query{Code: append([]byte(nil), coded.Code...), To: to, Rerank: db.RerankNone}, err
+	}
+	return c, nil, nil
+}

@@ -1,0 +1,241 @@
+package explore
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// hitsForm is what a user of the API reads of an answer.
+type hitsForm struct {
+	Hits []struct {
+		ID       string
+		Distance int
+		Score    *float64
+	}
+	Items []struct {
+		Key string
+	}
+	Next      *string
+	Total     *int
+	QueryCode string `json:"query_code"`
+	Explain   *struct{ Plan string }
+	Space     int
+}
+
+// scan returns the distances of all items from a code, by key, without the index; to is
+// the target whose codes they are, if each has its own.
+func scan(t *testing.T, d *db.DB, collection string, space uint32, to, where string, code []byte) map[string]int {
+	t.Helper()
+	c, err := d.Collection(collection)
+	check(t, err)
+	c, err = c.InSpace(space)
+	check(t, err)
+	distances := map[string]int{}
+	for it, err := range c.ItemsWhere(context.Background(), where) {
+		check(t, err)
+		n, theirs := 0, it.Code
+		if it.Codes != nil {
+			theirs = it.Codes[to].Code
+		}
+		for i := range code {
+			n += bits.OnesCount8(code[i] ^ theirs[i])
+		}
+		distances[it.Key] = n
+	}
+	return distances
+}
+
+// Answers by k, by radius, filtered and page by page are those of a scan, and so is the
+// histogram.
+func TestSearchIsAScan(t *testing.T) {
+	d := sharedDatabase(t)
+	s := newServer(t, d)
+	for _, c := range []struct {
+		collection string
+		space      uint32
+		to         string
+		where      string
+		query      string
+	}{
+		{"main", 0, "text", "", "id=item+7&from=image"},
+		{"main", 0, "", "", "id=item+8&from=text"},
+		{"main", 0, "", "", "id=item+9"},
+		{"main", 0, "", "year >= 2010 AND label = 'label1'", "id=item+8&from=text"},
+		{"main", 0, "", "", "code=0ff0"},
+		{"main", 2, "image", "", "id=item+7&from=text"},
+		{"main", 2, "text", "year < 2005", "code=0ff0aa"},
+		{"given", 0, "", "", "code=01020001"},
+		{"given", 0, "", "", "id=17"},
+	} {
+		query := "?collection=" + c.collection + "&" + c.query
+		if c.to != "" {
+			query += "&to=" + c.to
+		}
+		if c.space != 0 {
+			query += fmt.Sprint("&space=", c.space)
+		}
+		if c.where != "" {
+			query += "&where=" + url.QueryEscape(c.where)
+		}
+		all := get[hitsForm](t, s, "/api/search"+query+"&k=1000&items=true")
+		code, err := hex.DecodeString(all.QueryCode)
+		check(t, err)
+		want := scan(t, d, c.collection, c.space, c.to, c.where, code)
+		if len(all.Hits) != len(want) {
+			t.Fatalf("%s: %d hits of %d items", query, len(all.Hits), len(want))
+		}
+		for i, h := range all.Hits {
+			if want[h.ID] != h.Distance || i > 0 && h.Distance < all.Hits[i-1].Distance || all.Items[i].Key != h.ID {
+				t.Fatalf("%s: hit %d is %q at %d, which is at %d; its item is %q", query, i, h.ID, h.Distance, want[h.ID], all.Items[i].Key)
+			}
+		}
+		histogram := get[histogramForm](t, s, "/api/histogram"+query)
+		counts := make([]int, 8*len(code)+1)
+		for _, n := range want {
+			counts[n]++
+		}
+		if diff := cmp.Diff(histogramForm{Items: len(want), Bits: 8 * len(code), Distances: counts}, histogram); diff != "" {
+			t.Errorf("%s: histogram: %s", query, diff)
+		}
+		for _, radius := range []int{0, 3, 7, 100} {
+			within := 0
+			for _, n := range want {
+				if n <= radius {
+					within++
+				}
+			}
+			got := get[hitsForm](t, s, fmt.Sprintf("/api/search%s&radius=%d&k=5", query, radius))
+			if *got.Total != within || len(got.Hits) != min(5, within) || (got.Next != nil) != (within > 5) {
+				t.Errorf("%s: radius %d: total %d, %d hits, want %d of %d", query, radius, *got.Total, len(got.Hits), min(5, within), within)
+			}
+			if diff := cmp.Diff(all.Hits[:len(got.Hits)], got.Hits); diff != "" {
+				t.Errorf("%s: radius %d: %s", query, radius, diff)
+			}
+		}
+		paged := slices.Clone(all.Hits[:0])
+		for next := ""; ; {
+			page := get[hitsForm](t, s, "/api/search"+query+"&k=77&after="+url.QueryEscape(next))
+			paged = append(paged, page.Hits...)
+			if page.Next == nil {
+				break
+			}
+			next = *page.Next
+		}
+		if diff := cmp.Diff(all.Hits, paged); diff != "" {
+			t.Errorf("%s: page by page: %s", query, diff)
+		}
+	}
+}
+
+// Explain and plans tell of the search that was done.
+func TestExplain(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	plain := get[hitsForm](t, s, "/api/search?id=item+3&from=image&to=text")
+	explained := get[hitsForm](t, s, "/api/search?id=item+3&from=image&to=text&explain=true")
+	if explained.Explain == nil || explained.Explain.Plan == "" || plain.Explain != nil {
+		t.Errorf("explain %+v, and without being asked for %+v", explained.Explain, plain.Explain)
+	}
+	if diff := cmp.Diff(plain.Hits, explained.Hits); diff != "" {
+		t.Error(diff)
+	}
+	plans := get[struct{ Plans []planForm }](t, s, "/api/plans?to=text").Plans
+	if len(plans) == 0 || plans[0].Op != "knn" || plans[0].Explain.Plan == "" || len(plans[0].Explain.Predicted) < 2 {
+		t.Errorf("plans %+v", plans)
+	}
+	if plans := get[struct{ Plans []planForm }](t, s, "/api/plans?collection=empty").Plans; plans == nil || len(plans) > 0 {
+		t.Errorf("an empty collection is searched by %+v", plans)
+	}
+}
+
+// Each mistake has its status, and says what is wrong.
+func TestMistakes(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	for target, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"/api/search":                                       {400, "one of id, code, text and upload"},
+		"/api/search?id=a&code=00":                          {400, "this one has 2"},
+		"/api/search?id=item+1&k=0":                         {400, `k="0": a whole number from 1 to 1000`},
+		"/api/search?id=item+1&k=1001":                      {400, "1 to 1000"},
+		"/api/search?id=item+1&k=99999999999999999999":      {400, "1 to 1000"},
+		"/api/search?id=item+1&k=ten":                       {400, `k="ten"`},
+		"/api/search?id=item+1&radius=-1":                   {400, "radius"},
+		"/api/search?id=item+1&space=-3":                    {400, "space"},
+		"/api/search?id=item+1&space=7":                     {404, "7"},
+		"/api/search?id=item+1&rerank=best":                 {400, "unknown rerank"},
+		"/api/search?id=item+1&k=3&k=4":                     {400, "k is given 2 times"},
+		"/api/search?id=item+1&radus=3":                     {400, `there is no parameter "radus"`},
+		"/api/search?id=item+1&explain=maybe":               {400, "true or false"},
+		"/api/search?id=%ff":                                {400, "not UTF-8"},
+		"/api/search?id=%zz":                                {400, "cannot be read"},
+		"/api/search?id=a;b":                                {400, "cannot be read"},
+		"/api/search?id=nobody":                             {404, "not found"},
+		"/api/search?id=item+1&collection=nope":             {404, "there is empty, given, main"},
+		"/api/search?id=item+1&collection=../main":          {404, "no collection"},
+		"/api/search?id=x&collection=empty":                 {409, "not trained"},
+		"/api/search?code=0f0":                              {400, "not hexadecimal"},
+		"/api/search?code=0f":                               {400, "bits"},
+		"/api/search?code=0f0f&from=image":                  {400, "of no modality"},
+		"/api/search?id=item+1&to=sound":                    {400, "sound"},
+		"/api/search?id=item+1&row=3":                       {400, "of an upload"},
+		"/api/search?id=item+1&window=3":                    {400, "rerank=features"},
+		"/api/search?id=item+1&after=AAAA":                  {400, "cursor"},
+		"/api/search?text=cat":                              {400, "from is missing"},
+		"/api/search?text=cat&from=text":                    {400, "no encoder"},
+		"/api/search?text=cat&from=sound":                   {400, "there is image, text"},
+		"/api/search?text=cat&collection=given&from=x":      {400, "bring their codes"},
+		"/api/search?upload=AAA&from=image":                 {404, "send it again"},
+		"/api/search?id=item+1&where=year+<":                {400, "where: column 7"},
+		"/api/search?id=item+1&where=title+%3D+'x'":         {400, "year"},
+		"/api/histogram?id=nobody":                          {404, "not found"},
+		"/api/item":                                         {400, "id is missing"},
+		"/api/item?id=nobody":                               {404, "not found"},
+		"/api/items?limit=0":                                {400, "limit"},
+		"/api/items?limit=1001":                             {400, "limit"},
+		"/api/media?id=item+9":                              {404, "nothing there"},
+		"/api/media?id=item+1&field=nope":                   {404, "nothing there"},
+		"/api/models?collection=nope":                       {404, "no collection"},
+		"/api/database?x=1":                                 {400, "no parameter"},
+		"/api":                                              {404, "nothing at"},
+		"/api/":                                             {404, "nothing at"},
+		"/api/search/":                                      {404, "nothing at"},
+		"/api/../api/database":                              {404, "nothing at"},
+		"/../../etc/passwd":                                 {404, "nothing at"},
+		"/page/index.html":                                  {404, "nothing at"},
+		"/index.html":                                       {404, "nothing at"},
+		"//":                                                {404, "nothing at"},
+		"/api/search?from=text&text=" + longText(maxText+1): {400, "at most"},
+	} {
+		refused(t, do(s, request("GET", target, nil)), want.status, want.text)
+		if t.Failed() {
+			t.Fatalf("of %.200s", target)
+		}
+	}
+	for target, method := range map[string]string{
+		"/api/search": "POST", "/api/uploads": "GET", "/": "POST", "/api/item": "DELETE", "/api/stats": "G", "/style.css": "PUT",
+	} {
+		w := do(s, request(method, target, nil))
+		refused(t, w, 405, method)
+		if w.Header().Get("Allow") == "" {
+			t.Errorf("%s %s: Allow is missing", method, target)
+		}
+	}
+}
+
+func longText(n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = 'a'
+	}
+	return string(b)
+}

@@ -1,0 +1,199 @@
+package explore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// What the first request tells is what the database has, and an item is one of get.
+func TestForms(t *testing.T) {
+	d := sharedDatabase(t)
+	s := newServer(t, d, Encoder{Modality: "text", Command: []string{"true"}})
+	form := get[databaseForm](t, s, "/api/database")
+	if form.Name != "test.db" || form.UUID != d.UUID() || len(form.Collections) != 3 || form.Encoders[0] != "text" {
+		t.Errorf("%+v", form)
+	}
+	main := form.Collections[2]
+	if main.Name != "main" || main.Items != learnedItems || !main.Trained || main.Space != 1 || main.Spaces[0].Bits != 16 || len(main.Modalities) != 2 || len(main.Fields) != 2 {
+		t.Errorf("%+v", main)
+	}
+	if empty := form.Collections[0]; empty.Trained || len(empty.Spaces) != 0 {
+		t.Errorf("%+v", empty)
+	}
+	if stats := get[db.Stats](t, s, "/api/stats"); stats.Items != learnedItems+givenItems || len(stats.Collections) != 3 {
+		t.Errorf("%+v", stats)
+	}
+	if all := get[struct{ Collections []db.CollectionStats }](t, s, "/api/collections"); len(all.Collections) != 3 || all.Collections[1].Bits != 32 {
+		t.Errorf("%+v", all)
+	}
+	if models := get[struct{ Spaces []db.SpaceInfo }](t, s, "/api/models"); len(models.Spaces) != 2 || models.Spaces[0].Training == nil {
+		t.Errorf("%+v", models)
+	}
+	if models := get[struct{ Spaces []db.SpaceInfo }](t, s, "/api/models?collection=empty"); models.Spaces == nil || len(models.Spaces) > 0 {
+		t.Errorf("%+v", models)
+	}
+	labels := get[struct {
+		Labels []string
+		Total  int
+	}](t, s, "/api/labels?limit=2")
+	if labels.Total != 4 || len(labels.Labels) != 2 {
+		t.Errorf("%+v", labels)
+	}
+	item := get[map[string]any](t, s, "/api/item?id=item+5&vectors=true")
+	if fields := item["fields"].(map[string]any); fields["year"] != 2005.0 || fields["title"] != "title & <5>" || len(item["vectors"].(map[string]any)["image"].([]any)) != 8 {
+		t.Errorf("%v", item)
+	}
+	items := get[struct{ Items []itemForm }](t, s, "/api/items?limit=3&where=year+%3D+2001").Items
+	if len(items) != 3 || items[0].Key != "item 1" || items[1].Key != "item 21" || items[0].Vectors != nil || strings.Join(items[0].Modalities, " ") != "image text" {
+		t.Errorf("%+v", items)
+	}
+}
+
+// Long texts are cut in lists, between two characters, and whole in the item.
+func TestShortened(t *testing.T) {
+	d, c := ownDatabase(t)
+	long := "x" + strings.Repeat("ü", shownText)
+	check(t, c.Put(t.Context(), &db.Item{Key: "long", Fields: map[string]any{"year": 1900, "title": long}, Payload: []byte(long)}))
+	s := newServer(t, d)
+	it := get[struct{ Items []itemForm }](t, s, "/api/items?where=year+%3D+1900").Items[0]
+	want := long[:shownText-1] + "…"
+	if !it.Shortened || it.Text != want || it.Fields["title"] != want {
+		t.Errorf("%v, %d bytes, %v", it.Shortened, len(it.Text), it.Fields)
+	}
+	if it := get[itemForm](t, s, "/api/item?id=long"); it.Shortened || it.Text != long || it.Fields["title"] != long {
+		t.Errorf("%v, %d bytes", it.Shortened, len(it.Text))
+	}
+}
+
+// All that the page refers to is there, of this server, and small.
+func TestPage(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	size := 0
+	reference := regexp.MustCompile(`(?:src|href|from|import)[= ]"([^"]+)"`)
+	for at, a := range s.page {
+		w := do(s, request("GET", at, nil))
+		if w.Code != 200 || w.Header().Get("Content-Type") != a.kind || a.kind == "" {
+			t.Errorf("%s: %d, %q", at, w.Code, w.Header().Get("Content-Type"))
+		}
+		protected(t, w.Header())
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'self';") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: %s", at, csp)
+		}
+		if at != "/models" && at != "/stats" {
+			size += w.Body.Len()
+		}
+		for _, found := range reference.FindAllStringSubmatch(w.Body.String(), -1) {
+			to := found[1]
+			if strings.HasPrefix(to, "#") || strings.HasPrefix(to, "http://www.w3.org/") {
+				continue
+			}
+			if _, ok := s.page[path.Join("/", to)]; !ok {
+				t.Errorf("%s refers to %s", at, to)
+			}
+		}
+	}
+	if size > 200_000 {
+		t.Errorf("%d bytes: 200 KB at most", size)
+	}
+	if w := do(s, request("HEAD", "/", nil)); w.Code != 200 {
+		t.Errorf("HEAD: %d", w.Code)
+	}
+}
+
+// Who comes when all are busy waits; who comes when too many wait is told so.
+func TestTooMany(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	for range cap(s.slots) {
+		s.slots <- struct{}{}
+	}
+	answered := make(chan int)
+	for range maxWaiting {
+		go func() { answered <- do(s, request("GET", "/api/database", nil)).Code }()
+	}
+	for s.waiting.Load() < maxWaiting {
+		select {
+		case code := <-answered:
+			t.Fatalf("answered with %d while all are busy", code)
+		default:
+		}
+	}
+	w := do(s, request("GET", "/api/database", nil))
+	refused(t, w, 503, "too many requests")
+	if w.Header().Get("Retry-After") == "" {
+		t.Error("when to ask again is missing")
+	}
+	for range cap(s.slots) {
+		<-s.slots
+	}
+	for range maxWaiting {
+		if code := <-answered; code != 200 {
+			t.Errorf("who has waited gets %d", code)
+		}
+	}
+	if len(s.slots) != 0 || s.waiting.Load() != 0 {
+		t.Errorf("%d at work, %d waiting, when all are answered", len(s.slots), s.waiting.Load())
+	}
+}
+
+// A server answers until its context ends, and a panic is an answer, too.
+func TestServe(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	s.api["/api/panic"] = endpoint{raw: func(http.ResponseWriter, *http.Request, url.Values) error { panic("oops") }}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Serve(ctx, l) }()
+	base := "http://" + l.Addr().String()
+	for at, want := range map[string]int{"/": 200, "/api/database": 200, "/api/panic": 500, "/api/nothing": 404} {
+		resp, err := http.Get(base + at)
+		check(t, err)
+		check(t, resp.Body.Close())
+		if resp.StatusCode != want {
+			t.Errorf("%s: %s", at, resp.Status)
+		}
+	}
+	if fault, _ := reported.Load().(string); !strings.Contains(fault, "/api/panic: oops") {
+		t.Errorf("reported %q", fault)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+// Whatever is asked, the answer is JSON, and no fault of the server.
+func FuzzRequest(f *testing.F) {
+	s := newServer(f, sharedDatabase(f))
+	paths := []string{"/api/search", "/api/histogram", "/api/items", "/api/item", "/api/plans", "/api/labels", "/api/models", "/api/stats"}
+	for i, q := range []string{
+		"id=item+3&from=image&to=text&k=7&radius=3&items=true", "code=0ff0&radius=16&explain=1", "where=year+%3E+2001&limit=3", "id=item+1&vectors=true",
+		"to=text", "limit=1", "collection=given", "", "id=item+3&rerank=features&from=text&window=20&k=30", "id=item+3&after=AAECAwQ", "text=x&from=text", "upload=x&row=1",
+	} {
+		f.Add(i, q)
+	}
+	f.Fuzz(func(t *testing.T, at int, query string) {
+		at %= len(paths)
+		if at < 0 {
+			at += len(paths)
+		}
+		w := do(s, request("GET", paths[at]+"?"+query, nil))
+		if !json.Valid(w.Body.Bytes()) || w.Code != 200 && (w.Code < 400 || w.Code > 499) {
+			t.Errorf("%s?%q: %d: %s", paths[at], query, w.Code, bytes.TrimSpace(w.Body.Bytes()))
+		}
+	})
+}

@@ -1,0 +1,262 @@
+package explore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A vector is what a query starts from: one of these.
+type vector struct {
+	dense  []float32
+	sparse *db.Sparse
+	code   []byte
+}
+
+// uploads are the files of vectors that were sent, the latest few, in a folder of their
+// own.
+type uploads struct {
+	open func(path string) (vecfile.Reader, error)
+
+	mu     sync.Mutex
+	dir    string // "" before the first
+	closed bool
+	list   []*upload
+}
+
+// An upload is a file of vectors. Its place on disk has nothing of the name that it was
+// sent under but the extension.
+type upload struct {
+	id, name, path string
+
+	mu   sync.Mutex // of a reader that goes through it
+	last struct {
+		ok     bool
+		member string
+		row    int
+		code   bool
+		x      vector
+	}
+}
+
+// extensions are those of files of vectors.
+var extensions = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
+
+// uploadForm is what is known of a file that was sent.
+type uploadForm struct {
+	Upload string `json:"upload"` // to be given to searches
+	Name   string `json:"name"`
+	Rows   int    `json:"rows"`
+	Cols   int    `json:"cols"`
+}
+
+// upload stores a file of vectors.
+func (s *Server) upload(_ context.Context, v url.Values, body io.Reader) (any, error) {
+	p := &parameters{values: v}
+	name, member := p.text("name", ""), p.text("member", "")
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	ext := strings.ToLower(filepath.Ext(name))
+	if !slices.Contains(extensions, ext) {
+		return nil, badRequest("name=%.100q: the name of a file is expected, one of %s", name, strings.Join(extensions, ", "))
+	}
+	u, err := s.uploads.add(name, ext, body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.uploads.openFile(u, member)
+	if err != nil {
+		return nil, errors.Join(err, s.uploads.remove(u))
+	}
+	defer r.Close()
+	return &uploadForm{Upload: u.id, Name: u.name, Rows: r.Rows(), Cols: r.Cols()}, nil
+}
+
+// add writes a file, and removes the oldest where there are too many.
+func (l *uploads) add(name, ext string, body io.Reader) (*upload, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, db.ErrClosed
+	}
+	if l.dir == "" {
+		dir, err := os.MkdirTemp("", "fddhdb-explore-")
+		if err != nil {
+			l.mu.Unlock()
+			return nil, err
+		}
+		l.dir = dir
+	}
+	id := rand.Text()
+	u := &upload{id: id, name: name, path: filepath.Join(l.dir, id+ext)}
+	l.mu.Unlock()
+	if err := writeTo(u.path, body); err != nil {
+		return nil, errors.Join(err, os.Remove(u.path))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, u)
+	if len(l.list) <= keptUploads {
+		return u, nil
+	}
+	oldest := l.list[0]
+	l.list = slices.Delete(l.list, 0, 1)
+	return u, oldest.delete()
+}
+
+func writeTo(path string, body io.Reader) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, body)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		err = statusErrorf(http.StatusRequestEntityTooLarge, "a file of at most %d MiB can be sent: cut out the rows to ask for", maxUpload>>20)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// delete removes the file when nobody reads it any more.
+func (u *upload) delete() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return os.Remove(u.path)
+}
+
+func (l *uploads) remove(u *upload) error {
+	l.mu.Lock()
+	l.list = slices.DeleteFunc(l.list, func(other *upload) bool { return other == u })
+	l.mu.Unlock()
+	return u.delete()
+}
+
+func (l *uploads) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.list = true, nil
+	if l.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(l.dir)
+}
+
+func (l *uploads) get(id string) (*upload, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, u := range l.list {
+		if u.id == id {
+			return u, nil
+		}
+	}
+	return nil, statusErrorf(http.StatusNotFound, "the file is not here any more: send it again")
+}
+
+// openFile opens a file for reading; errors name it as it was sent.
+func (l *uploads) openFile(u *upload, member string) (vecfile.Reader, error) {
+	path := u.path
+	if member != "" {
+		path += ":" + member
+	}
+	r, err := l.open(path)
+	return r, u.worded(err)
+}
+
+// worded names the file as it was sent, and not where it is, and a member as the parameter.
+func (u *upload) worded(err error) error {
+	if err == nil {
+		return nil
+	}
+	return badRequest("%s", strings.NewReplacer(u.path+":NAME", "member=NAME", u.path, filepath.Base(u.name)).Replace(err.Error()))
+}
+
+// row returns a row of a file, as a vector or as a code. It reads the rows before it,
+// unless it was the last that was asked for.
+func (l *uploads) row(ctx context.Context, id, member string, row int, code bool) (vector, error) {
+	u, err := l.get(id)
+	if err != nil {
+		return vector{}, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if last := &u.last; last.ok && last.member == member && last.row == row && last.code == code {
+		return last.x, nil
+	}
+	var x vector
+	if code {
+		x, err = u.codeAt(row)
+	} else {
+		x, err = l.vectorAt(ctx, u, member, row)
+	}
+	if err != nil {
+		return vector{}, err
+	}
+	u.last.ok, u.last.member, u.last.row, u.last.code, u.last.x = true, member, row, code, x
+	return x, nil
+}
+
+func (u *upload) noRow(row, rows int) error {
+	return badRequest("row %d: %s has %d rows, counted from 0", row, filepath.Base(u.name), rows)
+}
+
+func (u *upload) codeAt(row int) (vector, error) {
+	codes, err := vecfile.ReadCodes(u.path)
+	switch {
+	case err != nil:
+		return vector{}, fmt.Errorf("%w: for a file of vectors, from is missing", u.worded(err))
+	case row >= codes.Len():
+		return vector{}, u.noRow(row, codes.Len())
+	}
+	return vector{code: codes.At(row).AppendBytes(nil, codes.Bits())}, nil
+}
+
+func (l *uploads) vectorAt(ctx context.Context, u *upload, member string, row int) (vector, error) {
+	r, err := l.openFile(u, member)
+	if err != nil {
+		return vector{}, err
+	}
+	defer r.Close()
+	if row >= r.Rows() {
+		return vector{}, u.noRow(row, r.Rows())
+	}
+	sparse, isSparse := r.(vecfile.SparseReader)
+	var x vector
+	if isSparse {
+		x.sparse = &db.Sparse{}
+	} else {
+		x.dense = make([]float32, r.Cols())
+	}
+	for i := 0; ; i++ {
+		if err := ctx.Err(); err != nil { // a small .npz may have very many rows
+			return vector{}, err
+		}
+		if isSparse {
+			x.sparse.Index, x.sparse.Value, err = sparse.NextSparse(x.sparse.Index[:0], x.sparse.Value[:0])
+		} else {
+			err = r.Next(x.dense)
+		}
+		var bad *vecfile.Error
+		if i < row && errors.As(err, &bad) && bad.Col >= 0 {
+			continue // a row that nobody asks for may be bad
+		}
+		if err == io.EOF {
+			return vector{}, u.noRow(row, i)
+		}
+		if err != nil || i == row {
+			return x, u.worded(err)
+		}
+	}
+}

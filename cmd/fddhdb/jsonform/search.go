@@ -1,0 +1,44 @@
+package jsonform
+
+import (
+	"math"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A Search is the answer to one query.
+type Search struct {
+	Query any     `json:"query"` // what stands for it: the row number in a file, a key or a code
+	Hits  []Hit   `json:"hits"`
+	Next  *string `json:"next"` // a cursor, null at the end
+	Total *int    `json:"total,omitempty"`
+
+	Explain *db.Explain `json:"explain,omitempty"`
+}
+
+// A Hit is one item of an answer.
+type Hit struct {
+	ID       string   `json:"id"`
+	Distance int      `json:"distance"`
+	Score    *float64 `json:"score"` // null for queries by code
+}
+
+// NewSearch returns the form of an answer, whose memory it shares; radius says that it
+// is one to a search within a radius, of which there is a total. Explain may be nil.
+func NewSearch(query any, r *db.Result, radius bool, explain *db.Explain) Search {
+	out := Search{Query: query, Hits: []Hit{}, Explain: explain}
+	if r.Next != "" {
+		out.Next = &r.Next
+	}
+	for _, h := range r.Hits {
+		hit := Hit{ID: h.Key, Distance: h.Distance}
+		if !math.IsNaN(h.Score) {
+			hit.Score = &h.Score
+		}
+		out.Hits = append(out.Hits, hit)
+	}
+	if radius {
+		out.Total = &r.Total
+	}
+	return out
+}
