@@ -1,6 +1,11 @@
 // Backup backs up a database, changes it, backs it up again, and restores the first
-// backup: a search there finds what it found before. The folder of the backups could as
-// well be a bucket, with package db/s3.
+// backup: a search there finds what it found before.
+//
+//	go run ./examples/backup [FOLDER | "s3://BUCKET/PREFIX?endpoint=https://HOST:PORT"]
+//
+// The backups stay in the folder, or the bucket, for which credentials come from
+// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile of ~/.aws; without one they are
+// removed at the end.
 package main
 
 import (
@@ -11,9 +16,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/s3"
 )
 
 func main() {
@@ -40,7 +47,11 @@ func main() {
 	put("old", 20_000)
 	found := search(ctx, d)
 
-	store, err := backup.Folder(filepath.Join(dir, "backups"))
+	where := filepath.Join(dir, "backups")
+	if len(os.Args) > 1 {
+		where = os.Args[1]
+	}
+	store, err := openStore(ctx, where)
 	check(err)
 	first, err := d.Backup(ctx, store, db.BackupOptions{})
 	check(err)
@@ -62,6 +73,18 @@ func main() {
 	defer r.Close()
 	fmt.Println("the database finds what it found before:", slices.Equal(search(ctx, d), found))
 	fmt.Println("the restored one finds what it found before:", slices.Equal(search(ctx, r), found))
+}
+
+// openStore opens the folder or the bucket for backups.
+func openStore(ctx context.Context, where string) (backup.Store, error) {
+	if !strings.HasPrefix(where, "s3://") {
+		return backup.Folder(where)
+	}
+	options, err := s3.ParseURL(where)
+	if err != nil {
+		return nil, err
+	}
+	return s3.Open(ctx, options)
 }
 
 // search returns the ten items nearest to a code, with their distances.

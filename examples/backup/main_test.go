@@ -5,19 +5,42 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/versity"
 )
 
 // The first backup is as large as the database, and what is restored from it is as it
 // was.
-func TestBackup(t *testing.T) {
+func TestBackup(t *testing.T) { testBackup(t) }
+
+func TestBackupToFolder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the same as without a folder, but for where it is")
+	}
+	dir := t.TempDir()
+	testBackup(t, dir)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) == 0 {
+		t.Errorf("%d entries in the folder of the backups, %v", len(entries), err)
+	}
+}
+
+func TestBackupToS3(t *testing.T) {
+	endpoint := versity.Start(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", versity.Access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", versity.Secret)
+	testBackup(t, "s3://"+versity.Bucket+"/hashes?endpoint="+endpoint)
+}
+
+func testBackup(t *testing.T, args ...string) {
+	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout := os.Stdout
-	os.Stdout = w
+	stdout, given := os.Stdout, os.Args
+	os.Stdout, os.Args = w, append([]string{"backup"}, args...)
 	main()
-	os.Stdout = stdout
+	os.Stdout, os.Args = stdout, given
 	w.Close()
 	out, err := io.ReadAll(r)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"image/png"
@@ -13,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // TestFinder builds the database once, as the program does, and then asks the
@@ -38,6 +41,34 @@ func TestFinder(t *testing.T) {
 			if mAP, _ := strconv.ParseFloat(m[1], 64); mAP < 0.6 {
 				t.Errorf("%s: mAP %v, was at least .7", direction, mAP)
 			}
+		}
+	})
+
+	t.Run("encode", func(t *testing.T) {
+		others, err := db.Open(dir, &db.Options{ReadOnly: true}) // explore has it open
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer others.Close()
+		var out bytes.Buffer
+		if err := encode(t.Context(), dir, strings.NewReader("red heart\nqqqq\n"), &out); err != nil {
+			t.Fatal(err)
+		}
+		heart, refusal, _ := strings.Cut(out.String(), "\n")
+		var vector db.Sparse
+		if err := json.Unmarshal([]byte(heart), &vector); err != nil {
+			t.Fatal(err)
+		}
+		emoji, err := others.Collection("emoji")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := emoji.Search(t.Context(), db.Query{From: "words", To: "picture", Sparse: &vector})
+		if err != nil || found.Hits[0].Key != "❤️" {
+			t.Errorf("the vector of red heart finds %v, %v", found, err)
+		}
+		if !strings.HasPrefix(refusal, `{"error":"nothing in \"qqqq\"`) {
+			t.Errorf("of qqqq there is %s", refusal)
 		}
 	})
 
@@ -222,7 +253,7 @@ func TestParseArgs(t *testing.T) {
 	if err != nil || !filepath.IsAbs(opt.db) || !slices.Equal(opt.queries, []string{"red heart", "🐱"}) {
 		t.Errorf("got %+v, %v", opt, err)
 	}
-	for _, args := range [][]string{{"--bits", "3"}, {"cat", "--db", "x"}} {
+	for _, args := range [][]string{{"--bits", "3"}, {"cat", "--db", "x"}, {"--encode"}, {"--db", "x", "--encode", "cat"}} {
 		if _, err := parseArgs(args, &help); err == nil || help.Len() > 0 {
 			t.Errorf("%q: error %v, help %q", args, err, help.String())
 		}

@@ -13,7 +13,9 @@
 // QUERY it shows a few (demo.go) and asks for more on a terminal.
 //
 // With --db, the database is kept, and a second run answers at once: all that
-// it needs, down to the pictures of the contact sheet, is read from there.
+// it needs, down to the pictures of the contact sheet, is read from there. With
+// --encode, the program makes vectors of words for `fddhdb explore`, which shows
+// that database in the browser (encode.go).
 //
 // Sample output, on two cores, of
 //
@@ -84,7 +86,12 @@ func main() {
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		opt.prompt = os.Stdin
 	}
-	if err := run(ctx, opt, os.Stdout); err != nil {
+	if opt.encode {
+		err = encode(ctx, opt.db, os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, opt, os.Stdout)
+	}
+	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			err = errors.New("interrupted")
 		}
@@ -97,6 +104,7 @@ func main() {
 type options struct {
 	db      string    // folder to keep the database in; "" for a temporary one
 	sheet   string    // PNG file to draw the answers in; "" for none
+	encode  bool      // make vectors of the lines of the input, and nothing else
 	queries []string  // to answer instead of the demonstration
 	prompt  io.Reader // where a person types queries; nil if there is none
 }
@@ -109,6 +117,7 @@ func parseArgs(args []string, help io.Writer) (options, error) {
 	flags.SetOutput(io.Discard) // it would print errors that main prints
 	flags.StringVar(&opt.db, "db", "", "keep the database in `DIR`, or use the one that is there")
 	flags.StringVar(&opt.sheet, "sheet", "", "draw queries and answers in `FILE.png`")
+	flags.BoolVar(&opt.encode, "encode", false, "print a vector for each line of the input, with the words of --db, for fddhdb explore")
 	flags.Usage = func() {}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -120,6 +129,12 @@ func parseArgs(args []string, help io.Writer) (options, error) {
 		return opt, fmt.Errorf("%w: -h lists the flags", err)
 	}
 	opt.queries = flags.Args()
+	switch {
+	case opt.encode && opt.db == "":
+		return opt, errors.New("--encode needs the database whose words it knows: --db DIR")
+	case opt.encode && len(opt.queries) > 0:
+		return opt, errors.New("--encode reads its input: there are no queries with it")
+	}
 	for _, query := range opt.queries {
 		if strings.HasPrefix(query, "-") {
 			return opt, fmt.Errorf("%s comes after the first query: put flags before it", query)

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+const (
+	maxBody     = 1 << 20          // bytes of a request
+	maxHits     = 1000             // of a search
+	maxRequests = 64               // at a time; what comes beyond is told to come again
+	quick       = 5 * time.Second  // for all but trainings
+	slow        = 30 * time.Minute // for these
+)
+
+// handle makes a handler of a function that returns what to answer, or why not.
+func (s *service) handle(limit time.Duration, do func(context.Context, *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			reply(w, http.StatusServiceUnavailable, map[string]string{"error": "too many requests at a time"})
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
+		defer cancel()
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		if limit > quick { // the timeouts of the server are meant for others
+			connection := http.NewResponseController(w)
+			_, _ = connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{})
+		}
+		answer, err := do(ctx, r)
+		if err != nil {
+			code := status(err)
+			if code == http.StatusInternalServerError {
+				log.Printf("%s %s: %v", r.Method, r.URL.Path, err)
+			}
+			reply(w, code, map[string]string{"error": err.Error()})
+			return
+		}
+		reply(w, http.StatusOK, answer)
+	}
+}
+
+func reply(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body) // if nobody listens any more, nobody misses it
+}
+
+// status returns how HTTP calls an error.
+func status(err error) int {
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch large := new(http.MaxBytesError); {
+	case is(context.DeadlineExceeded), is(context.Canceled), is(db.ErrFailed), is(db.ErrClosed):
+		return http.StatusServiceUnavailable
+	case is(db.ErrDiskFull):
+		return http.StatusInsufficientStorage
+	case is(db.ErrNoModel), is(db.ErrBusy):
+		return http.StatusConflict
+	case is(db.ErrNotFound):
+		return http.StatusNotFound
+	case is(db.ErrInvalid):
+		return http.StatusBadRequest
+	case errors.As(err, &large):
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusInternalServerError
+}
+
+// read reads a request as JSON.
+func read(r *http.Request, into any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil && d.More() {
+		err = errors.New("there is more behind it")
+	}
+	if large := new(http.MaxBytesError); err != nil && !errors.As(err, &large) {
+		err = fmt.Errorf("%w: the body of the request: %w", db.ErrInvalid, err)
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A service answers requests about a collection.
+type service struct {
+	c     *db.Collection
+	slots chan struct{}
+}
+
+func newService(c *db.Collection) http.Handler {
+	s := &service{c, make(chan struct{}, maxRequests)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /items/{key}", s.handle(quick, s.put))
+	mux.HandleFunc("GET /items/{key}", s.handle(quick, s.get))
+	mux.HandleFunc("DELETE /items/{key}", s.handle(quick, s.delete))
+	mux.HandleFunc("POST /search", s.handle(quick, s.search))
+	mux.HandleFunc("POST /models", s.handle(slow, s.train))
+	mux.HandleFunc("GET /models", s.handle(quick, s.models))
+	mux.HandleFunc("POST /models/{space}/activate", s.handle(quick, s.activate))
+	mux.HandleFunc("GET /health", s.handle(quick, s.health))
+	mux.HandleFunc("/", s.handle(quick, func(ctx context.Context, r *http.Request) (any, error) {
+		return nil, fmt.Errorf("%w: %s %s", db.ErrNotFound, r.Method, r.URL.Path)
+	}))
+	return mux
+}
+
+type item struct {
+	Vectors map[string][]float32 `json:"vectors,omitempty"`
+	Labels  []string             `json:"labels,omitempty"`
+	Title   string               `json:"title,omitempty"`
+}
+
+func (s *service) put(ctx context.Context, r *http.Request) (any, error) {
+	var it item
+	if err := read(r, &it); err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	if it.Title != "" {
+		fields["title"] = it.Title
+	}
+	return struct{}{}, s.c.Put(ctx, &db.Item{Key: r.PathValue("key"), Vectors: it.Vectors, Labels: it.Labels, Fields: fields})
+}
+
+func (s *service) get(ctx context.Context, r *http.Request) (any, error) {
+	it, err := s.c.Get(ctx, r.PathValue("key"))
+	if err != nil {
+		return nil, err
+	}
+	title, _ := it.Fields["title"].(string)
+	return item{it.Vectors, it.Labels, title}, nil
+}
+
+func (s *service) delete(ctx context.Context, r *http.Request) (any, error) {
+	n, err := s.c.Delete(ctx, r.PathValue("key"))
+	return map[string]int{"deleted": n}, err
+}
+
+func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
+	var q struct {
+		From, To, Key, Where, After string
+		Vector                      []float32
+		K                           int
+	}
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	if q.K > maxHits {
+		return nil, fmt.Errorf("%w: k = %d: at most %d are possible", db.ErrInvalid, q.K, maxHits)
+	}
+	found, err := s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, After: q.After, Vector: q.Vector, K: q.K})
+	if err != nil {
+		return nil, err
+	}
+	type hit struct {
+		Key      string   `json:"key"`
+		Distance int      `json:"distance"`
+		Score    *float64 `json:"score"` // null where the query is a code
+	}
+	answer := struct {
+		Space uint32 `json:"space"`
+		Hits  []hit  `json:"hits"`
+		Next  string `json:"next,omitempty"` // "after" of the request for more
+	}{found.Space, []hit{}, found.Next}
+	for _, h := range found.Hits {
+		score := &h.Score
+		if math.IsNaN(h.Score) {
+			score = nil
+		}
+		answer.Hits = append(answer.Hits, hit{h.Key, h.Distance, score})
+	}
+	return answer, nil
+}
+
+// train learns a new model from what is stored, while others search and write.
+func (s *service) train(ctx context.Context, r *http.Request) (any, error) {
+	var options struct{ Bits int }
+	if err := read(r, &options); err != nil {
+		return nil, err
+	}
+	t, err := s.c.Train(ctx, db.TrainOptions{Options: model.Options{Bits: cmp.Or(options.Bits, 64)}})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"space": t.Space, "active": t.Active, "items": t.Items, "seconds": t.Seconds["total"]}, nil
+}
+
+func (s *service) models(ctx context.Context, r *http.Request) (any, error) {
+	return s.c.Spaces(ctx)
+}
+
+func (s *service) activate(ctx context.Context, r *http.Request) (any, error) {
+	space, err := strconv.ParseUint(r.PathValue("space"), 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a model has a number, not %q", db.ErrInvalid, r.PathValue("space"))
+	}
+	return struct{}{}, s.c.Activate(ctx, uint32(space))
+}
+
+func (s *service) health(ctx context.Context, r *http.Request) (any, error) {
+	n, err := s.c.Count()
+	return map[string]int{"items": n}, err
+}
