@@ -6,6 +6,8 @@ SOAKTIME ?= 10m
 KILLS ?= 500
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Modules of their own, besides that of the folder itself.
+NESTED = examples/emoji internal/benchmatrix internal/browser contrib/promfddhdb contrib/otelfddhdb
 
 .PHONY: all build test race lint fuzz kill faults soak metamorphic backups s3 bench check figures cross vuln release integration ci
 
@@ -16,8 +18,7 @@ build:
 
 test:
 	$(GO) test ./...
-	$(GO) -C examples/emoji test ./...
-	$(GO) -C internal/benchmatrix test ./...
+	@set -e; for module in $(NESTED); do $(GO) -C $$module test ./...; done
 
 race:
 	$(GO) test -race ./...
@@ -25,11 +26,10 @@ race:
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	$(GO) vet ./...
-	$(GO) -C examples/emoji vet ./...
-	$(GO) -C internal/benchmatrix vet ./...
 	$(GO) run $(STATICCHECK) ./...
-	cd examples/emoji && $(GO) run $(STATICCHECK) ./...
-	cd internal/benchmatrix && $(GO) run $(STATICCHECK) ./...
+	@set -e; for module in $(NESTED); do \
+	  echo "== $$module"; $(GO) -C $$module vet ./...; (cd $$module && $(GO) run $(STATICCHECK) ./...); \
+	done
 
 # Every fuzz target of every package, FUZZTIME each, FUZZJOBS at a time; an hour each is the
 # long run. What is found interesting is kept where `go test -fuzz` keeps it.
@@ -45,7 +45,7 @@ kill:
 # takes some minutes; give SWEEP=1 for every byte, a night.
 SWEEP ?= 40
 faults:
-	$(GO) test -v -timeout 0 -run '^(TestEveryFailed|TestDamageTo)' ./db -args -everyfault -sweep $(SWEEP)
+	$(GO) test -v -timeout 0 -run '^(TestEveryFailed|TestCrashesAround|TestDamageTo)' ./db -args -everyfault -sweep $(SWEEP)
 
 # For SOAKTIME each: everything at once, with what memory, goroutines, open files, the folder
 # and the backups come to; crashes of that; and random histories of spaces, of which a failure names its seed,
@@ -67,7 +67,7 @@ backups:
 s3:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	GOBIN=$$dir $(GO) install $(VERSITYGW); \
-	VERSITYGW=$$dir/versitygw $(GO) test -count=1 -run '^TestServer|S3$$' ./db/s3 ./cmd/fddhdb/command
+	VERSITYGW=$$dir/versitygw $(GO) test -count=1 -run '^TestServer|S3$$' ./db/s3 ./cmd/fddhdb/command ./examples/backup
 
 # Figures of docs/BENCHMARKS.md; compare runs with benchstat.
 bench:
@@ -93,13 +93,22 @@ docs:
 figures: build
 	sh docs/eval/figures.sh bin/fddhdb ../shared/data bin/eval
 
+# The page of explore in a real Chromium, which has to be installed, and by axe-core, which
+# is fetched into a folder of its own. Its figures need a machine that does nothing else.
+.PHONY: page
+page:
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	npm install --silent --no-save --prefix $$dir axe-core@4.14.1; \
+	$(GO) -C internal/browser test -count=1 -v -args -axe $$dir/node_modules/axe-core/axe.min.js -budget
+
 # What takes too long for .ci/run: every test in full with the race detector, long
 # fuzzing, kills, faults and histories, backups to a real S3 server, the check of all
-# answers, and the other platforms.
+# answers, the page in a browser, and the other platforms.
 integration:
+	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
 	$(GO) test -race -timeout 60m ./...
 	$(GO) test -timeout 0 -run '^TestReleaseIsReproducible$$' ./internal/release -args -long
-	$(MAKE) fuzz kill faults soak metamorphic backups s3 check cross
+	$(MAKE) fuzz kill faults soak metamorphic backups s3 check page cross
 
 # The platforms that are supported have to compile without cgo.
 cross:
