@@ -93,9 +93,10 @@ docs:
 figures: build
 	sh docs/eval/figures.sh bin/fddhdb ../shared/data bin/eval
 
-# The page of explore in a real Chromium, which has to be installed, and by axe-core, which
-# is fetched into a folder of its own. Its figures need a machine that does nothing else.
+# The page of explore in a real Chromium, which has to be installed, or named in CHROMIUM, and by
+# axe-core, which is fetched into a folder of its own. Its figures need a machine that does nothing else.
 .PHONY: page
+page: export CHROMIUM ?= $(firstword $(foreach b,chromium chromium-browser google-chrome,$(shell command -v $b)))
 page:
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	npm install --silent --no-save --prefix $$dir axe-core@4.14.1; \

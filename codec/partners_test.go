@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
 )
 
 // partnersByDefinition is the oracle.

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -248,8 +249,9 @@ func TestStatsOfImportThatBegins(t *testing.T) {
 	}
 }
 
-// spans is a Tracer that notes its calls.
+// spans is a Tracer that notes its calls, which the database may make at once.
 type spans struct {
+	mu     sync.Mutex
 	calls  []Call
 	inside []string // what the context says that the call was made in
 	ends   []string
@@ -259,6 +261,8 @@ type spanKey struct{}
 
 func (s *spans) Start(ctx context.Context, call Call) (context.Context, Span) {
 	in, _ := ctx.Value(spanKey{}).(string)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.calls, s.inside = append(s.calls, call), append(s.inside, in)
 	return context.WithValue(ctx, spanKey{}, string(call.Op)), &endOfSpan{s, call.Op}
 }
@@ -269,6 +273,8 @@ type endOfSpan struct {
 }
 
 func (e *endOfSpan) End(err error, attrs ...slog.Attr) {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
 	e.s.ends = append(e.s.ends, fmt.Sprint(e.op, " ", err != nil, " ", attrs))
 }
 

@@ -297,8 +297,8 @@ func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
 
 // The same where the machine stops before any change.
 func TestCrashesOfAnUpgrade(t *testing.T) {
-	mem := vfs.NewCrashableMem()
-	want := oldest(t, mem)
+	mem := newCrashFS()
+	want := oldest(t, mem.MemFS)
 	var mu sync.Mutex
 	var crashes []*vfs.MemFS
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

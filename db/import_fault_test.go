@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -177,7 +178,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		done bool
 	}
 	var crashes []crash
-	importing, imported := false, false
+	importing, given, imported := false, false, false
 	var mu sync.Mutex // several change files at a time
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if !isWrite(op) {
@@ -185,9 +186,6 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if op.Kind == errorfs.OpRemoveAll && strings.HasSuffix(op.Path, importGone) {
-			imported = true // it is forgotten, and not yet acknowledged
-		}
 		if importing = importing || strings.Contains(op.Path, importsName); importing {
 			for _, percent := range []int{0, 50} {
 				crashes = append(crashes, crash{
@@ -195,6 +193,10 @@ func TestCrashesAroundAnImport(t *testing.T) {
 					mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r}), imported,
 				})
 			}
+		}
+		given = given || path.Base(op.Path) == importPledge+".tmp"
+		if given && op.Kind == errorfs.OpRename && path.Base(path.Dir(op.Path)) == importsName {
+			imported = true // from here on it may be forgotten, and is not yet acknowledged
 		}
 		return nil
 	}))

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
 	"github.com/fddhdb/fddhdb/model"
 )
 

@@ -32,6 +32,7 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 	mem := vfs.NewMem()
 	opts.FS = mem
 	d := mustOpen(t, "db", &opts)
+	d.keeper.mu.Lock() // so that it keeps nothing by itself, however long this takes
 	c, err := d.CreateCollection(ctx, "main", numbersSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -41,11 +42,14 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 			t.Fatal(err)
 		}
 		if i+1 == known {
+			d.keeper.mu.Unlock()
 			d.keeper.keep()
+			d.keeper.mu.Lock()
 		}
 	}
 	left := vfs.NewMem()
 	copyFolder(t, mem, left, "db")
+	d.keeper.mu.Unlock()
 	mustClose(t, d)
 	return left
 }

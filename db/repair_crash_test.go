@@ -126,7 +126,7 @@ func TestCrashesOfARepair(t *testing.T) {
 	longTest(t)
 	whole := smallPatient(t)
 	p := &patient{t: t, dir: whole.dir, before: whole.before}
-	mem := vfs.NewCrashableMem()
+	mem := newCrashFS()
 	if ok, err := vfs.Clone(whole.fs, mem, whole.dir, whole.dir, vfs.CloneSync); !ok || err != nil {
 		t.Fatal(ok, err)
 	}

@@ -425,18 +425,7 @@ func TestUpdatesInTheBackground(t *testing.T) {
 		putAll(t, c, items[:100])
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 		putAll(t, c, items[100:])
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-			s, err := c.Stats()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.Revision > 1 {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("no update in 20 seconds")
-			}
-		}
+		eventually(t, "an update", func() bool { return activeSpace(t, c).Revision > 1 })
 		checkStatistics(t, c, 0)
 		mustClose(t, d)
 	}

@@ -32,9 +32,9 @@ func activeSpace(t testing.TB, c *Collection) SpaceInfo {
 // eventually waits for something that happens in the background.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("in 20 seconds not: %s", what)
+			t.Fatalf("in five minutes not: %s", what)
 		}
 	}
 }

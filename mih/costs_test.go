@@ -32,8 +32,9 @@ func TestEachSegmentIsSearchedInItsOwnWay(t *testing.T) {
 		add(100_000, false)
 		add(2000, bare)
 		table := w.Publish()
-		// Whatever this machine has measured: a scan of the large segment costs more.
-		table.segments[0].costs.scan, table.segments[0].costs.nearest = 1e12, 1e12
+		// Whatever this machine has measured, if it has come to it: a scan of the large segment
+		// costs more.
+		table.segments[0].costs = costs{scan: 1e12, nearest: 1e12, pace: 1, lookups: make([]float64, 130), compares: make([]float64, 130), found: make([]float64, 130)}
 		var e Explain
 		query := &Query{Code: table.Code(7)}
 		if _, _, err := table.Radius(context.Background(), query, 8, nil, &e); err != nil {

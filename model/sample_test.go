@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
 )
 
 // sampleOf returns which of n vectors are kept.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
 )
 
 func readCSV(text string) ([]float32, int, int, error) {

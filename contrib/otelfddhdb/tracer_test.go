@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,14 +19,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// traced is a store that notes in which spans it was called.
+// traced is a store that notes in which spans it was called, by several goroutines at once.
 type traced struct {
 	backup.Store
+	mu sync.Mutex
 	in map[trace.SpanID]bool
 }
 
 func (s *traced) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
+	s.mu.Lock()
 	s.in[trace.SpanFromContext(ctx).SpanContext().SpanID()] = true
+	s.mu.Unlock()
 	return s.Store.Put(ctx, name, r, size)
 }
 
@@ -55,7 +59,7 @@ func TestSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &traced{folder, map[trace.SpanID]bool{}}
+	store := &traced{Store: folder, in: map[trace.SpanID]bool{}}
 	if _, err := d.Backup(ctx, store, db.BackupOptions{}); err != nil {
 		t.Fatal(err)
 	}

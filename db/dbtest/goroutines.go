@@ -40,12 +40,15 @@ func watch(open func()) brood {
 // unwatch makes what the goroutine starts from now on nobody's.
 func unwatch() { pprof.SetGoroutineLabels(context.Background()) }
 
-// check fails a test where goroutines are left. The last ones may have said that they are
-// done and not be gone yet.
+// afterwards is how long goroutines may take to end behind Close. The last ones may have said
+// that they are done and not be gone yet.
+var afterwards = time.Minute
+
+// check fails a test where goroutines are left.
 func (b brood) check(t testing.TB) {
 	t.Helper()
 	left := b.running()
-	for until := time.Now().Add(patience / 6); len(left) > 0 && time.Now().Before(until); left = b.running() {
+	for until := time.Now().Add(afterwards); len(left) > 0 && time.Now().Before(until); left = b.running() {
 		time.Sleep(time.Millisecond)
 	}
 	if len(left) == 0 {

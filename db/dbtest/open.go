@@ -59,7 +59,7 @@ func Open(t testing.TB, dir string, options *db.Options) *db.DB {
 }
 
 // patience is how long Close may wait for calls that go on: a test that takes longer hangs
-// for a reason that this package can name. A sixth of it is left to goroutines to end.
+// for a reason that this package can name.
 var patience = time.Minute
 
 // finish closes a database; false if it did not come to that.

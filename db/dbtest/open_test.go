@@ -166,8 +166,8 @@ func TestLeftGoroutineIsNoticed(t *testing.T) {
 	}); len(said) > 0 {
 		t.Errorf("%q", said)
 	}
-	patience = 60 * time.Millisecond
-	defer func() { patience = time.Minute }()
+	afterwards = 10 * time.Millisecond
+	defer func() { afterwards = time.Minute }()
 	expect(t, failing(t, func(t testing.TB) { Open(t, "", &db.Options{FS: leaky{vfs.NewMem(), stop}}) }),
 		"goroutines that it has started still run", "leaky")
 }
@@ -189,15 +189,18 @@ func TestEndlessCallIsNoticed(t *testing.T) {
 	defer func() { patience = time.Minute }()
 	var next func() (*db.Item, error, bool)
 	var stop func()
-	var d *db.DB
+	closed := make(chan struct{})
 	expect(t, failing(t, func(t testing.TB) {
-		d = Open(t, "", nil)
+		d := Open(t, "", &db.Options{EventListener: func(_ context.Context, e *db.Event) {
+			if e.Name == db.EventClosed {
+				close(closed)
+			}
+		}})
 		next, stop = iter.Pull2(loaded(t, d, 10).Items(t.Context()))
 		if _, err, ok := next(); err != nil || !ok {
 			t.Errorf("%v", err)
 		}
 	}), "the test ends while calls of the database go on", "iter.Pull", "Items")
 	stop()
-	for !errors.Is(d.Close(), db.ErrClosed) { // that of the test is under way
-	}
+	<-closed
 }

@@ -42,6 +42,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/makeset":    {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "internal/synth"}, []string{roaring}},
 	"internal/oracle":     {[]string{"db", "db/internal/where", "db/backup", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"internal/orders":     {[]string{"db", "db/internal/where", "db/backup", "codec", "codec/internal/jsontext", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
+	"internal/rapidseed":  {nil, []string{rapid}},
 	"internal/release":    {nil, nil},
 	"internal/synth":      {nil, nil},
 	"internal/versity":    {nil, []string{minio}},
@@ -66,6 +67,7 @@ const (
 
 	compress = "github.com/klauspost/compress"
 	parquet  = "github.com/parquet-go/parquet-go"
+	rapid    = "pgregory.net/rapid"
 )
 
 var anything = []string{"*"}

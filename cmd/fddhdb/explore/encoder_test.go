@@ -2,6 +2,7 @@ package explore
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -88,14 +89,14 @@ func testEncoder(t *testing.T, mode string, timeout time.Duration) *encoder {
 	return e
 }
 
-// openEncoder returns one for the test to close.
+// openEncoder returns one for the test to close. A timeout of 0 is none that a test could meet.
 func openEncoder(t *testing.T, mode string, timeout time.Duration) *encoder {
 	t.Helper()
 	program, err := os.Executable()
 	check(t, err)
 	t.Setenv(encoderVariable, mode)
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	return newEncoder(Encoder{Modality: "text", Command: []string{program}, Lines: mode == "lines", Timeout: timeout})
+	return newEncoder(Encoder{Modality: "text", Command: []string{program}, Lines: mode == "lines", Timeout: cmp.Or(timeout, time.Hour)})
 }
 
 // A text comes to the program as it is, whatever it would mean to a shell.
@@ -169,11 +170,13 @@ func TestEncoderIsSilent(t *testing.T) {
 	if err == nil || status(err) != 504 || !strings.Contains(err.Error(), "no vector after 300ms") {
 		t.Errorf("%v", err)
 	}
+	left := openEncoder(t, "lines", time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.vector(ctx, "another"); err != context.Canceled {
+	if _, err := left.vector(ctx, "be silent"); err != context.Canceled {
 		t.Errorf("who has left gets %v", err)
 	}
+	check(t, left.close())
 	slow := openEncoder(t, "lines", time.Hour)
 	failed := make(chan error)
 	go func() {

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
 )
 
 // The right column is how the expression is printed: with only the parentheses
