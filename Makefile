@@ -36,8 +36,8 @@ lint:
 fuzz:
 	bash .ci/fuzz $(FUZZTIME) $(FUZZJOBS) "$$($(GO) env GOCACHE)/fuzz"
 
-# Kills KILLS processes that write, back up, prune, restore and make checkpoints, one after
-# another, and looks at what they leave.
+# Kills KILLS processes that write, import, alter, back up, prune, restore and make
+# checkpoints, one after another, and looks at what they leave.
 kill:
 	$(GO) test -v -timeout 0 -run '^TestKill' ./internal/killtest -args -kills $(KILLS)
 

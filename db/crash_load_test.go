@@ -69,9 +69,9 @@ func (w *steadyWriter) after(n int64) map[string]string {
 	return state
 }
 
-// A machine that stops at any moment, while several write and spaces are trained, learn,
-// are built anew and dropped, and the store flushes and compacts: what was acknowledged
-// is there, and what was not, whole or not at all.
+// A machine that stops at any moment, while several write, import and alter, and spaces are
+// trained, learn, are built anew and dropped, and the store flushes and compacts: what was
+// acknowledged is there, and what was not, whole or not at all.
 func TestCrashesUnderLoad(t *testing.T) {
 	longTest(t)
 	start := time.Now()
@@ -92,6 +92,10 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 			t.Fatal(err)
 		}
 	}
+	into, err := d.CreateCollection(ctx, "imports", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
 	items := viewItems(60, seed)
 	putAll(t, cs[0], items)
 	mustTrain(t, cs[0], tinyTraining(seed, model.ViewsShared))
@@ -108,6 +112,15 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 			}
 		})
 	}
+	importer := &steadyImporter{}
+	all.Go(func() {
+		for n := int64(1); !stop.Load(); n++ {
+			if err := importer.carryOut(into, cs[0], n); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+				return
+			}
+		}
+	})
 	var work atomic.Int64 // things done to spaces
 	all.Go(func() {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -145,12 +158,15 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 		for j, w := range writers {
 			least[j] = w.acked.Load()
 		}
+		acked := [2]int64{importer.acked.Load(), importer.altered.Load()}
 		percent := []int{0, 50, 100}[r.IntN(3)]
 		left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r})
 		for j, w := range writers {
 			most[j] = w.begun.Load()
 		}
-		checkCrashed(t, fmt.Sprintf("seed %d, crash %d, %d%% of what is not synced", seed, i, percent), left, writers, least, most)
+		begun := [2]int64{importer.begun.Load(), importer.altering.Load()}
+		label := fmt.Sprintf("seed %d, crash %d, %d%% of what is not synced", seed, i, percent)
+		checkCrashed(t, label, left, writers, least, most, func(d *DB) { importer.check(t, label, d, acked, begun) })
 	}
 	stop.Store(true)
 	all.Wait()
@@ -160,7 +176,7 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 }
 
 // checkCrashed checks what a crash has left.
-func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWriter, least, most [2]int64) {
+func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWriter, least, most [2]int64, more func(*DB)) {
 	t.Helper()
 	d := mustOpen(t, "db", &Options{FS: left, MustExist: true})
 	defer mustClose(t, d)
@@ -189,6 +205,7 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 			t.Fatalf("%s: writer %d, after %d to %d batches: %v", label, j, least[j], most[j], own)
 		}
 	}
+	more(d)
 	c := mustCollection(t, d, "main")
 	if err := complete(c); err != nil {
 		t.Fatal(label, ": ", err)

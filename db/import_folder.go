@@ -159,10 +159,11 @@ func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
 		}
 		im := StagedImport{Source: h.Source, Open: d.imports.has(name), name: name}
 		if !im.Open {
-			_, im.Committed, err = readPledge(fsys, dir)
+			p, given, err := readPledge(fsys, dir)
 			if err != nil && !errors.Is(err, ErrCorrupt) {
 				return nil, err
 			}
+			im.Committed = given && p.sequence <= v.sequence // what is open for reading only takes no pledge back
 		}
 		if cv := v.collections[h.Collection]; cv != nil {
 			im.Collection = cv.Name

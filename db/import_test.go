@@ -354,6 +354,29 @@ func TestCommittedImportIsRemembered(t *testing.T) {
 	}
 }
 
+// An import whose process ended right before its commit is not committed, for whoever opens
+// the database for reading only either, who cannot take back what the process had pledged.
+func TestImportThatWasAboutToBeCommitted(t *testing.T) {
+	w := newWorld(t, Schema{Bits: 16}, true)
+	im := mustImport(t, w.c, ImportOptions{})
+	mustStage(t, im, codeItems(20, 16, 1, nil))
+	if err := im.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := &pledge{fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
+	if err := p.give(w.d.committer); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, w.d)
+	for _, readOnly := range []bool{true, false} {
+		d := mustOpen(t, "db", &Options{FS: w.fs, ReadOnly: readOnly})
+		if staged, err := d.StagedImports(); err != nil || len(staged) != 1 || staged[0].Committed {
+			t.Errorf("opened for reading only: %v: %+v, %v", readOnly, staged, err)
+		}
+		mustClose(t, d)
+	}
+}
+
 func TestImportRefuses(t *testing.T) {
 	w := newWorld(t, Schema{Bits: 16}, true)
 	for what, source := range map[string]string{"empty": "", "long": strings.Repeat("x", maxSourceBytes+1), "noise": "\xff"} {

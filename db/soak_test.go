@@ -31,10 +31,10 @@ type soakSample struct {
 	operations int64
 }
 
-// Writers, searches, trainings, updates, reindexings, loads, snapshots, compactions,
-// backups, prunes, restores and checkpoints go on all at once, for as long as it is told
-// to: nothing fails; memory, goroutines, open files, the folder and the repository do not
-// grow; what is restored is what was there; and in the end everything is in order.
+// Writers, searches, trainings, updates, reindexings, loads, imports, alterations, snapshots,
+// compactions, backups, prunes, restores and checkpoints go on all at once, for as long as it
+// is told to: nothing fails; memory, goroutines, open files, the folder and the repository do
+// not grow; what is restored is what was there; and in the end everything is in order.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("give it -soak TIME")
@@ -163,6 +163,16 @@ func TestSoak(t *testing.T) {
 			return fmt.Errorf("%d items of %d in a snapshot: %v", n, count, err)
 		}
 		return nil
+	})
+	into, err := d.CreateCollection(ctx, "imports", Schema{Bits: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	each("imports", 200*time.Millisecond, func(r *rand.Rand) error { return importAgain(stopping, into, r) })
+	alterations := int64(0)
+	each("alterations", *soak/40, func(*rand.Rand) error {
+		alterations++
+		return c.Alter(stopping, steadyAlteration(alterations))
 	})
 	each("compactions", 10*time.Second, func(*rand.Rand) error { return d.Compact(stopping) })
 	a := newSoakedArchive(t, d, root)

@@ -15,8 +15,11 @@ type book struct {
 	noSync  bool
 	writers []history
 	spaces  spaceHistory
+	imports importHistory
 	copies  copies
 	acked   int // operations, of everybody
+
+	imported []int // operations of each writer that had been acknowledged when whoever imports began its last
 }
 
 // A history is what one writer has done since the folder was looked at last.
@@ -39,11 +42,13 @@ type spaceHistory struct {
 	active    uint32
 	last      uint32 // number of a space that there has been
 	loads     map[int]bool
+	altered   int    // how often
 	going     *begun // not acknowledged
 }
 
 func newBook(writers int, noSync bool) *book {
 	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[uint32]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
+	b.imports = importHistory{there: map[int]bool{}, number: 1}
 	for i := range b.writers {
 		b.writers[i].before = contents{}
 	}
@@ -66,15 +71,24 @@ func (b *book) hear(l line) {
 	case l.Who == archivist && l.Done != nil:
 		b.acked++
 		b.copies.done(l.Done, b)
+	case l.Who == importer && l.Op != nil:
+		b.imports.begin(l.Op)
+		b.imported = b.ackedNow()
+		b.copies.meanwhile(b)
+	case l.Who == importer && l.Done != nil:
+		b.acked++
+		if kind := b.imports.going.Kind; kind == "import" || kind == "unimport" {
+			b.syncedSince(b.imported)
+		}
+		b.imports.done(l.Done)
+		b.copies.meanwhile(b)
 	case l.Who == spaces && l.Op != nil:
 		b.spaces.going = &begun{l.Op, b.ackedNow()}
 		b.copies.meanwhile(b)
 	case l.Who == spaces && l.Done != nil:
 		b.acked++
 		if b.spaces.wrote(l.Done) {
-			for i, n := range b.spaces.going.after { // it is synced, with what came before
-				b.writers[i].synced = max(b.writers[i].synced, n)
-			}
+			b.syncedSince(b.spaces.going.after)
 		}
 		b.spaces.done(l.Done)
 		b.copies.meanwhile(b)
@@ -87,6 +101,14 @@ func (b *book) hear(l line) {
 		if w.acked++; !b.noSync {
 			w.synced = w.acked
 		}
+	}
+}
+
+// syncedSince notes that something has been synced, and with it what had been acknowledged of
+// each writer before that began.
+func (b *book) syncedSince(after []int) {
+	for i, n := range after {
+		b.writers[i].synced = max(b.writers[i].synced, n)
 	}
 }
 
@@ -115,6 +137,8 @@ func (s *spaceHistory) done(r *result) {
 		s.active = r.Space
 	case "drop":
 		delete(s.revisions, op.Space)
+	case "alter":
+		s.altered = op.Load
 	case "load":
 		s.loads[op.Load] = true
 	case "unload":
@@ -152,6 +176,9 @@ func (b *book) look(ctx context.Context, d *db.DB) (lost int, err error) {
 		lost += max(0, w.acked-most[i])
 	}
 	if err := b.spaces.look(ctx, d); err != nil {
+		return 0, err
+	}
+	if err := b.imports.look(ctx, d); err != nil {
 		return 0, err
 	}
 	for i := range b.writers {
@@ -223,7 +250,7 @@ func (s *spaceHistory) clone() spaceHistory {
 	return own
 }
 
-// look compares the spaces and loads that are there with what was told, where an
+// look compares the spaces, alterations and loads that are there with what was told, where an
 // operation that was not acknowledged may have happened, and takes them for granted.
 func (s *spaceHistory) look(ctx context.Context, d *db.DB) error {
 	whole, err := loaded(ctx, d)
@@ -234,7 +261,11 @@ func (s *spaceHistory) look(ctx context.Context, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	return s.accept(whole, infos)
+	n, err := altered(d)
+	if err != nil {
+		return err
+	}
+	return s.accept(whole, infos, n)
 }
 
 func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
@@ -246,13 +277,16 @@ func spacesOf(ctx context.Context, d *db.DB) ([]db.SpaceInfo, error) {
 }
 
 // accept is look. Without loads, the database has not that collection.
-func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo) error {
+func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo, altered int) error {
 	going := operation{}
 	if s.going != nil {
 		going = *s.going.operation
 	}
+	if altered != s.altered && !(going.Kind == "alter" && going.Load == altered) {
+		return fmt.Errorf("%d alterations are there, and there were %d; %+v was going on", altered, s.altered, going)
+	}
 	for load := range 4 {
-		if whole != nil && whole[load] != s.loads[load] && !(going.Load == load && (going.Kind == "load") == whole[load]) {
+		if whole != nil && whole[load] != s.loads[load] && !(going.Load == load && going.Kind != "alter" && (going.Kind == "load") == whole[load]) {
 			return fmt.Errorf("load %d is there: %v, and was: %v; %+v was going on", load, whole[load], s.loads[load], going)
 		}
 	}
@@ -282,6 +316,6 @@ func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo) error {
 	if active == 0 && s.active != 0 {
 		return fmt.Errorf("no space is active, and space %d was", s.active)
 	}
-	*s = spaceHistory{revisions: found, active: active, last: last, loads: whole}
+	*s = spaceHistory{revisions: found, active: active, last: last, loads: whole, altered: altered}
 	return nil
 }

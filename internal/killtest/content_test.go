@@ -35,8 +35,9 @@ var schemas = map[string]db.Schema{
 		Modalities: []db.Modality{{Name: "image", Dim: 8}, {Name: "text", Dim: 5}},
 		Fields:     []db.Field{{Name: "put", Type: db.Int, Indexed: true}},
 	},
-	codes: {Bits: bits},
-	loads: {Bits: bits, Fields: []db.Field{{Name: "load", Type: db.Int, Indexed: true}}},
+	codes:   {Bits: bits},
+	loads:   {Bits: bits, Fields: []db.Field{{Name: "load", Type: db.Int, Indexed: true}}},
+	imports: {Bits: bits, Fields: []db.Field{{Name: "import", Type: db.Int, Indexed: true}}},
 }
 
 func random(key string, put int) *rand.Rand {

@@ -19,11 +19,13 @@ import (
 
 // A copied database is one that was backed up or checkpointed, and what may be in it: of
 // each writer at least what had been acknowledged when it began, and nothing that had not
-// begun when it was acknowledged; and spaces and loads as they were at some time between.
+// begun when it was acknowledged; and spaces and loads, and imports, as they were at some time
+// between.
 type copied struct {
 	*operation
 	writers []history
 	spaces  []spaceHistory
+	imports []importHistory
 }
 
 // copies are what a process has told of them, over all processes.
@@ -40,17 +42,18 @@ func newCopies() copies {
 }
 
 func (c *copies) begin(op *operation, b *book) {
-	c.going = &copied{operation: op, spaces: []spaceHistory{b.spaces.clone()}}
+	c.going = &copied{operation: op, spaces: []spaceHistory{b.spaces.clone()}, imports: []importHistory{b.imports.clone()}}
 	for i, n := range b.ackedNow() {
 		c.going.writers = append(c.going.writers, b.writers[i])
 		c.going.writers[i].synced = n
 	}
 }
 
-// meanwhile is called when spaces or loads change.
+// meanwhile is called when spaces, loads or imports change.
 func (c *copies) meanwhile(b *book) {
 	if c.going != nil {
 		c.going.spaces = append(c.going.spaces, b.spaces.clone())
+		c.going.imports = append(c.going.imports, b.imports.clone())
 	}
 }
 
@@ -278,6 +281,9 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 		if all, err = read(ctx, d, !c.IndexOnly); err == nil {
 			whole, err = loaded(ctx, d)
 		}
+		if err == nil {
+			err = c.checkImports(ctx, d)
+		}
 	}
 	if err != nil {
 		return err
@@ -289,10 +295,14 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 	if err != nil {
 		return err
 	}
+	alterations, err := altered(d)
+	if err != nil {
+		return err
+	}
 	var reasons error
 	for _, at := range c.spaces {
 		s := at.clone()
-		err := s.accept(whole, infos)
+		err := s.accept(whole, infos, alterations)
 		if err == nil {
 			reasons = nil
 			break
@@ -316,6 +326,21 @@ func (c *copied) check(ctx context.Context, dir string, random *rand.Rand) (err 
 		err = fmt.Errorf("%d items were verified of %d", v.Items, len(all))
 	}
 	return err
+}
+
+// checkImports compares imports: those that are staged are in no copy.
+func (c *copied) checkImports(ctx context.Context, d *db.DB) error {
+	whole, err := imported(ctx, d)
+	if err == nil {
+		err = acceptsOneOf(c.imports, whole)
+	}
+	if err != nil {
+		return err
+	}
+	if all, err := d.StagedImports(); err != nil || len(all) > 0 {
+		return fmt.Errorf("staged imports in a copy: %+v, %v", all, err)
+	}
+	return nil
 }
 
 // age makes what is left of killed backups and prunes, as all are by now, as old as it has

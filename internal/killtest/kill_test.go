@@ -59,7 +59,7 @@ func testKills(t *testing.T, few int, noSync bool) {
 	lost, during := 0, map[string]int{}
 	start := time.Now()
 	for i := range n {
-		in, err := json.Marshal(order{Dir: dir, Seed: random.Uint64(), NoSync: noSync, Writers: writers, Next: b.next()})
+		in, err := json.Marshal(order{Dir: dir, Seed: random.Uint64(), NoSync: noSync, Writers: writers, Next: b.next(), Import: b.imports.number, Staged: b.imports.staged})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,6 +98,7 @@ func testKills(t *testing.T, few int, noSync bool) {
 		t.Errorf("%d backups take %d MiB", len(b.copies.backups), size(t, repositoryOf(dir))>>20)
 	}
 	t.Logf("%d kills (%v), %d operations acknowledged, %d of them lost, %d KiB", n, during, b.acked, lost, size(t, dir)>>10)
+	t.Logf("%d imports committed, altered %d times", b.imports.number-1, b.spaces.altered)
 	t.Logf("%d backups completed, %d of them restored, %d checkpoints and restored folders checked, %d KiB",
 		b.copies.backedUp, b.copies.restored, b.copies.checked, size(t, repositoryOf(dir))>>10)
 }
@@ -131,7 +132,7 @@ func killOne(in string, random *rand.Rand, noSync bool, hear func(line)) (during
 	if after == 0 {
 		kill()
 	}
-	going, copying := "opening", ""
+	going, copying, importing := "opening", "", ""
 	var gaveUp string
 	err = lines(bufio.NewReader(out), func(l line) {
 		if after--; after == 0 {
@@ -148,6 +149,10 @@ func killOne(in string, random *rand.Rand, noSync bool, hear func(line)) (during
 			copying = l.Op.Kind
 		case l.Who == archivist:
 			copying = ""
+		case l.Who == importer && l.Op != nil:
+			importing = l.Op.Kind
+		case l.Who == importer:
+			importing = ""
 		}
 		if l.Err == "" {
 			hear(l)
@@ -155,7 +160,7 @@ func killOne(in string, random *rand.Rand, noSync bool, hear func(line)) (during
 	})
 	_ = cmd.Process.Kill() // where it has closed the pipe itself
 	_ = cmd.Wait()         // says that it was killed
-	during = slices.DeleteFunc([]string{going, copying}, func(s string) bool { return s == "" })
+	during = slices.DeleteFunc([]string{going, copying, importing}, func(s string) bool { return s == "" })
 	switch {
 	case gaveUp != "":
 		return during, fmt.Errorf("it gave up: %s", gaveUp)

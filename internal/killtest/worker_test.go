@@ -24,13 +24,15 @@ type order struct {
 	NoSync  bool
 	Writers int
 	Next    int // number of the first operation of each writer
+	Import  int // number of the import to go on with
+	Staged  int // rows of it that have been acknowledged
 }
 
 const orderVariable = "FDDHDB_KILLTEST_ORDER"
 
 // A line is what that process tells.
 type line struct {
-	Who  int // a writer, the one that changes spaces, or the one that makes copies
+	Who  int // a writer, the one that changes spaces, the one that makes copies, or the one that imports
 	Op   *operation
 	Done *result // of the operation that this one began last
 	Err  string  // it gives up
@@ -39,7 +41,7 @@ type line struct {
 // An operation is told before it begins.
 type operation struct {
 	N    int    // numbers of a writer ascend
-	Kind string // of changes: "batch", "put", "merge" or "delete"; or of spaces, or of copies
+	Kind string // of changes: "batch", "put", "merge" or "delete"; or of spaces, of copies, or of imports
 
 	Changes []change `json:",omitempty"`
 	Space   uint32   `json:",omitempty"`
@@ -62,11 +64,13 @@ type result struct {
 	Active   bool
 	Revision uint32
 	ID       string // of a backup
+	Rows     int    // that are staged
 }
 
 const (
 	spaces    = -1 // Who changes spaces
 	archivist = -2 // Who makes copies
+	importer  = -3 // Who imports
 )
 
 // A worker works until it is killed.
@@ -121,6 +125,9 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	go func() { failed <- w.changeSpaces(ctx) }()
 	go func() { failed <- w.makeCopies(ctx) }()
+	if w.Seed%2 == 0 { // in the others there is more of the rest
+		go func() { failed <- w.makeImports(ctx) }()
+	}
 	return <-failed
 }
 
@@ -224,11 +231,15 @@ func (w *worker) apply(ctx context.Context, op *operation, after contents) error
 	return errors.Join(err, b.Commit(ctx))
 }
 
-// changeSpaces trains, updates, loads and so on.
+// changeSpaces trains, updates, alters, loads and so on.
 func (w *worker) changeSpaces(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(w.Seed, 1<<32))
 	c := w.c[features]
 	whole, err := loaded(ctx, w.d)
+	if err != nil {
+		return err
+	}
+	alterations, err := altered(w.d)
 	if err != nil {
 		return err
 	}
@@ -246,7 +257,11 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			}
 		}
 		var f func() (result, error)
-		switch k := r.IntN(20); {
+		switch k := r.IntN(22); {
+		case k >= 20 && alterations < maxAltered:
+			alterations++
+			op.Kind, op.Load = "alter", alterations
+			f = func() (result, error) { return result{}, c.Alter(ctx, alteration(op.Load)) }
 		case k < 4 && len(ids) < 3 || len(ids) == 0:
 			opt := db.TrainOptions{Activate: r.IntN(2) == 0, Options: model.Options{
 				Bits: bits, Anchors: 6, Seed: uint64(n), Sweeps: 1, Views: model.Views(r.IntN(2)), Fusion: model.Fusion{Rule: model.FusionSum},

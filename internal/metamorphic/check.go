@@ -10,7 +10,12 @@ import (
 )
 
 // checkAll compares everything that can be read with what must be there.
-func (h *history) checkAll(*Op) error { return h.checkWorld(h.now, h.d.Collection) }
+func (h *history) checkAll(*Op) error {
+	if err := h.checkWorld(h.now, h.d.Collection); err != nil {
+		return err
+	}
+	return h.checkStaged()
+}
 
 // checkWorld compares a state of the database with a world; get gives its collections.
 func (h *history) checkWorld(w *world, get func(string) (*db.Collection, error)) error {
@@ -37,8 +42,10 @@ func (h *history) checkCollection(c *collection, handle *db.Collection) error {
 	if n, err := handle.Count(); err != nil || n != len(c.items) {
 		return wrong(err, "%d items counted, want %d", n, len(c.items))
 	}
-	if s, err := handle.Schema(); err != nil || s.IndexOnly != c.indexOnly {
-		return wrong(err, "index-only: %v, want %v", s.IndexOnly, c.indexOnly)
+	s, err := handle.Schema()
+	if err != nil || s.IndexOnly != c.indexOnly || s.Bits != c.schema.Bits ||
+		!slices.Equal(s.Modalities, c.schema.Modalities) || !slices.Equal(s.Fields, c.schema.allFields()) {
+		return wrong(err, "schema %+v; want %+v, index-only: %v", s, c.schema, c.indexOnly)
 	}
 	labels, err := handle.Labels()
 	if err != nil {

@@ -13,6 +13,7 @@ type duplicate struct {
 	folder  string
 	w       *world
 	answers map[string][]db.Hit // of probe, then
+	imports map[source]*staging // in its folder
 }
 
 // duplicate returns what a copy of what an operation asks for must be.
@@ -101,9 +102,12 @@ func (h *history) adopt(to *duplicate, keep string) error {
 			return err
 		}
 	} else {
-		h.copies[keep] = &duplicate{folder: h.name, w: h.now}
+		h.copies[keep] = &duplicate{folder: h.name, w: h.now, imports: h.imports}
 	}
 	h.name, h.now, h.past = to.folder, to.w.fork(), nil
+	if h.imports = to.imports; h.imports == nil {
+		h.imports = map[source]*staging{}
+	}
 	for name := range h.now.collections {
 		for _, sp := range h.now.edit(name).spaces {
 			sp.free = true // as it may have been when this became a copy

@@ -20,6 +20,13 @@
 // collection, or index-only; it must answer as the original did. What is opened for reading
 // only, or index-only, must refuse every change and show everything.
 //
+// An import is staged in a folder, over as many operations, crashes and openings as come
+// between, and seen by nobody: of what was put since it was gone on with last a crash leaves
+// the first so many rows, of what was put before all. It is committed whole, also by a crash
+// in the middle of that, and then says that it is. No copy holds what is staged, and a repair
+// removes it. A collection that is altered has more modalities and fields from then on;
+// snapshots go on with those of their moment, and models with the modalities they know.
+//
 // What is known of the codes of a learned collection without trusting what stores them:
 // items with the same known labels have the same code, for good; an item without has the
 // one that Encode made of its vectors when it was written. With the codes that items

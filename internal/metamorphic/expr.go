@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // An Expr is a filter: as text for the database, and as a function of an item.
@@ -33,7 +35,7 @@ func (e *Expr) String() string {
 		return "has(" + e.Field + ")"
 	}
 	for _, v := range e.Values {
-		if e.Field == "label" || e.Field == "s" || e.Field == "note" {
+		if e.Field == "label" || typeOf(e.Field) == db.String {
 			v = "'" + strings.ReplaceAll(literal(v), "'", "''") + "'"
 		}
 		parts = append(parts, v)
@@ -44,7 +46,7 @@ func (e *Expr) String() string {
 	return e.Field + " " + e.Op + " " + parts[0]
 }
 
-// valid reports whether a collection of these modalities can be asked that.
+// valid reports whether a collection of this schema can be asked that.
 func (e *Expr) valid(s *Schema) bool {
 	if e == nil {
 		return true
@@ -54,7 +56,13 @@ func (e *Expr) valid(s *Schema) bool {
 			return false
 		}
 	}
-	return e.Field != "note" && (e.Op != "has" || s.has(e.Field))
+	switch {
+	case e.Op == "has":
+		return s.has(e.Field)
+	case len(e.Args) > 0 || e.Field == "label":
+		return true
+	}
+	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == e.Field && f.Indexed })
 }
 
 // match reports whether the expression is true of an item.

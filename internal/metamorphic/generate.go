@@ -26,6 +26,7 @@ type generator struct {
 	backups []string
 	copies  []string
 	cursors []string
+	imports []Op // that have been begun
 	due     []dueOp
 	made    int    // names
 	keys    int    // how many different ones
@@ -149,23 +150,25 @@ func (g *generator) life() Op {
 		return Op{Do: "cancelled", In: name, Key: g.key(), Item: g.item(name, false)}
 	case n < 21:
 		return Op{Do: "verify"}
-	case n < 31:
+	case n < 28:
 		return Op{Do: "check"}
-	case n < 43:
+	case n < 40:
 		if len(g.open) > 3 {
 			return g.release()
 		}
 		op := Op{Do: "snapshot", Name: g.name("s")}
 		g.open = append(g.open, op.Name)
 		return op
-	case n < 51:
+	case n < 48:
 		return g.release()
-	case n < 54:
+	case n < 51:
 		return g.create()
-	case n < 55 && len(g.schemas) > 1:
+	case n < 52 && len(g.schemas) > 1:
 		name := pick(g, g.collections())
 		delete(g.schemas, name)
 		return Op{Do: "drop", In: name}
+	case n < 55:
+		return g.alter(g.collection())
 	case n < 57:
 		return Op{Do: "deletewhere", In: g.collection(), Where: g.expr(g.collection(), 2)}
 	}
@@ -194,8 +197,11 @@ func (g *generator) together() Op {
 		for range 1 + g.IntN(8) {
 			name := g.collection()
 			change := g.change(name, false)
-			if g.chance(3) {
+			switch g.IntN(9) {
+			case 0, 1, 2:
 				change = g.batch(name, 1+g.IntN(6))
+			case 3:
+				change = g.importAll(name)
 			}
 			lane = append(lane, g.own(change)...)
 		}
@@ -209,6 +215,9 @@ func (g *generator) together() Op {
 	op.Lanes = append(op.Lanes, looks)
 	if name := g.learned(); g.schemas[name] != nil {
 		var lane []Op
+		if g.chance(4) {
+			lane = append(lane, g.alter(name))
+		}
 		switch g.IntN(5) {
 		case 0:
 			t := g.train(name)
@@ -235,11 +244,17 @@ func (g *generator) together() Op {
 func (g *generator) one() Op {
 	if g.profile.Bulk && !g.filled && g.chance(max(1, g.profile.Ops/3)) {
 		g.filled = true
-		return Op{Do: "fill", In: g.collection(), Name: g.name("f"), N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
+		op := Op{Do: "fill", In: g.collection(), Name: g.name("f"), N: pick(g, []int{1100, 1100, 1500, 8192}), Seed: g.Uint64N(1 << 20)}
+		if g.chance(2) {
+			op.Import = &Import{}
+		}
+		return op
 	}
 	switch n := g.IntN(100); {
-	case n < 22:
+	case n < 18:
 		return g.change(g.collection(), false)
+	case n < 23:
+		return g.importing()
 	case n < 38:
 		return g.batch(g.collection(), 1+g.IntN(10))
 	case n < 84:

@@ -63,12 +63,12 @@ func (g *generator) another() Op {
 // backup returns an operation on backups.
 func (g *generator) backup() Op {
 	switch n := g.IntN(10); {
-	case n < 5 || len(g.backups) == 0:
+	case n < 4 || len(g.backups) == 0:
 		op := Op{Do: "backup", Name: g.name("b"), Seed: g.Uint64N(2)}
 		op.In, op.IndexOnly = g.part()
 		g.backups = append(g.backups, op.Name)
 		return op
-	case n < 8:
+	case n < 7:
 		op := Op{Do: "restore", Name: pick(g, g.backups), Pinned: g.chance(2), Seed: g.Uint64N(4)}
 		if op.Pinned {
 			g.open = nil

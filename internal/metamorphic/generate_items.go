@@ -85,7 +85,7 @@ func (g *generator) item(name string, partial bool) *Item {
 	}
 	it.Sparse = g.chance(4)
 	if g.chance(150) {
-		it.Bad = pick(g, []string{"vector", "field", "label"})
+		it.Bad = pick(g, []string{"vector", "field", "label", "modality", "name"})
 	}
 	switch {
 	case partial && g.chance(6):
@@ -115,6 +115,9 @@ func (g *generator) item(name string, partial bool) *Item {
 	field("s", someStrings)
 	field("b", []string{"true", "false"})
 	field("note", []string{"", "a note"})
+	for _, f := range s.Fields {
+		field(f.Name, someOf[f.Type])
+	}
 	switch {
 	case g.chance(6):
 		it.Payload = strings.Repeat("p", 1+g.IntN(20))
@@ -190,6 +193,10 @@ func (g *generator) own(op Op) []Op {
 	switch op.Do {
 	case "labels":
 		return nil // of no key
+	case "importall":
+		for i := range op.Ops {
+			op.Ops[i].Key = mine(op.Ops[i].Key)
+		}
 	case "delete":
 		for i := range op.Keys {
 			op.Keys[i] = mine(op.Keys[i])

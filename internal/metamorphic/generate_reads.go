@@ -2,6 +2,8 @@ package metamorphic
 
 import (
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 func (g *generator) expr(name string, depth int) *Expr {
@@ -17,13 +19,21 @@ func (g *generator) expr(name string, depth int) *Expr {
 	}
 	literal := func(field string, values []string) *Expr {
 		e := &Expr{Op: pick(g, []string{"=", "!=", "<", "<=", ">", ">=", "in"}), Field: field, Values: []string{pick(g, values)}}
-		if field == "b" || field == "label" {
+		if typeOf(field) == db.Bool || field == "label" {
 			e.Op = pick(g, []string{"=", "!=", "in"})
 		}
 		if e.Op == "in" {
 			e.Values = append(e.Values, pick(g, values))
 		}
 		return e
+	}
+	added := s != nil && len(s.Fields) > 0 && g.chance(4)
+	if added || g.chance(100) { // by what is there only since an alteration, or not yet
+		f := pick(g, moreFields)
+		if added && !g.chance(10) {
+			f = pick(g, s.Fields)
+		}
+		return literal(f.Name, someOf[f.Type])
 	}
 	switch n := g.IntN(12); {
 	case n < 2 && s != nil && len(s.Modalities) > 0:

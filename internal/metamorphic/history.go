@@ -79,6 +79,7 @@ type history struct {
 	backups     map[string]*kept
 	backupOrder []string // the oldest first
 	copies      map[string]*duplicate
+	imports     map[source]*staging
 	folders     int               // that have been given names so far
 	untouched   map[string]string // footprint of a database that is open for reading only
 }
@@ -101,7 +102,7 @@ func Run(p *Program) (counts Counts, err error) {
 	h := &history{
 		options: p.Options, dir: dir, name: "db", now: &world{collections: map[string]*collection{}, format: db.NewestFormat},
 		snapshots: map[string]*moment{}, cursors: map[string]*place{}, counts: Counts{},
-		backups: map[string]*kept{}, copies: map[string]*duplicate{},
+		backups: map[string]*kept{}, copies: map[string]*duplicate{}, imports: map[source]*staging{},
 	}
 	if !p.Options.Disk {
 		h.mem = newMemory()
@@ -154,8 +155,10 @@ var verbs map[string]func(*history, *Op) error
 func init() {
 	verbs = map[string]func(*history, *Op) error{
 		"open": (*history).open, "end": (*history).end, "check": (*history).checkAll,
-		"create": (*history).create, "drop": (*history).dropCollection,
+		"create": (*history).create, "drop": (*history).dropCollection, "alter": (*history).alter,
 		"put": (*history).write, "merge": (*history).write, "batch": (*history).write, "fill": (*history).write, "putif": (*history).write,
+		"import": (*history).importing, "importclose": (*history).importClose, "importcommit": (*history).importCommit,
+		"importdiscard": (*history).importDiscard, "importremove": (*history).importRemove, "importall": (*history).write,
 		"delete": (*history).delete, "deletewhere": (*history).deleteWhere, "together": (*history).together,
 		"train": (*history).train, "update": (*history).update, "reindex": (*history).reindex, "activate": (*history).activate,
 		"rollback": (*history).rollback, "dropspace": (*history).dropSpace, "pin": (*history).pin, "restorerevision": (*history).restoreRevision,
@@ -280,7 +283,7 @@ func (h *history) close() error {
 	}
 	d := h.d
 	h.d = nil
-	return errors.Join(d.Close(), h.stayed())
+	return errors.Join(d.Close(), h.closed(), h.stayed())
 }
 
 // end checks everything, once more after opening again.

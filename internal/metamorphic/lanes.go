@@ -94,6 +94,7 @@ func (h *history) together(op *Op) error {
 				n[1]++
 			}
 			h.counts[step.op.Do] = n
+			h.cleared(step.op)
 		}
 	}
 	return h.joined(op, next, t, slices.Concat(after...))
@@ -149,7 +150,7 @@ func (h *history) joined(op *Op, next *world, t touched, after []func() error) e
 }
 
 func (s *laneStep) writes() bool {
-	return slices.Contains([]string{"put", "merge", "putif", "batch", "delete"}, s.op.Do)
+	return slices.Contains([]string{"put", "merge", "putif", "batch", "delete", "importall"}, s.op.Do)
 }
 
 // lane carries out one step. What it returns takes over the outcome when all lanes have
@@ -165,6 +166,8 @@ func (h *history) lane(s laneStep, lanes [][]laneStep, progress []progress) (the
 		return nil, h.look(s.op)
 	case "train", "update", "reindex":
 		return h.laneLearns(s.op)
+	case "alter":
+		return h.laneAlter(s.op)
 	case "backup":
 		return h.laneBackup(lanes, progress)
 	case "checkpoint":

@@ -20,7 +20,7 @@ func (h *history) create(op *Op) error {
 	if h.now.collections[op.In] != nil {
 		want = db.ErrExists
 	}
-	_, err := h.d.CreateCollection(h.ctx, op.In, db.Schema{Modalities: op.Schema.Modalities, Bits: op.Schema.Bits, Fields: fields})
+	_, err := h.d.CreateCollection(h.ctx, op.In, db.Schema{Modalities: op.Schema.Modalities, Bits: op.Schema.Bits, Fields: op.Schema.allFields()})
 	if err := expect(err, want); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (h *history) dropCollection(op *Op) error {
 	}
 	next := h.now.fork()
 	delete(next.collections, op.In)
-	return h.commit(next, true)
+	return errors.Join(h.commit(next, true), h.orphaned())
 }
 
 func (h *history) snapshot(op *Op) error {
@@ -193,6 +193,7 @@ func (h *history) crash(op *Op) error {
 		return h.reopen(op)
 	}
 	left := h.mem.crash(op)
+	h.lost()
 	if err := h.close(); err != nil {
 		return err
 	}
@@ -205,7 +206,7 @@ func (h *history) crash(op *Op) error {
 	if err := h.recovered(exact); err != nil {
 		return err
 	}
-	return h.verify(nil)
+	return errors.Join(h.checkStaged(), h.verify(nil))
 }
 
 // recovered finds the state that the database has come back to: the last one, or where

@@ -5,27 +5,64 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // A memory is a file system that can be cloned as a crash would leave it while it is in use.
 // That of Pebble takes a lock again in Lock that it has already, which hangs where a clone
 // waits for it in between.
 type memory struct {
-	*vfs.MemFS
+	vfs.FS
+	files   *vfs.MemFS
 	locking sync.RWMutex
+
+	mu     sync.Mutex
+	before int // so many changes to come
+	do     func()
 }
 
-func newMemory() *memory { return &memory{MemFS: vfs.NewCrashableMem()} }
+func newMemory() *memory { return memoryOf(vfs.NewCrashableMem()) }
+
+func memoryOf(files *vfs.MemFS) *memory {
+	m := &memory{files: files}
+	m.FS = errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpLock { // which locking is held in
+			m.changes()
+		}
+		return nil
+	}))
+	return m
+}
 
 func (m *memory) Lock(name string) (io.Closer, error) {
 	m.locking.RLock()
 	defer m.locking.RUnlock()
-	return m.MemFS.Lock(name)
+	return m.FS.Lock(name)
+}
+
+// at has something done before the change of files that comes after so many others; without
+// anything to do, what has not been done yet is not to be done.
+func (m *memory) at(changes int, do func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.before, m.do = changes, do
+}
+
+func (m *memory) changes() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.do == nil {
+		return
+	}
+	if m.before--; m.before < 0 {
+		m.do()
+		m.do = nil
+	}
 }
 
 // crash returns what a crash would leave now.
 func (m *memory) crash(op *Op) *memory {
 	m.locking.Lock()
 	defer m.locking.Unlock()
-	return &memory{MemFS: m.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent, RNG: newRand(op.Seed)})}
+	return memoryOf(m.files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: op.Percent, RNG: newRand(op.Seed)}))
 }

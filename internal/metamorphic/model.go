@@ -57,7 +57,7 @@ type collection struct {
 	indexOnly    bool // the database has not the vectors of its items
 }
 
-// An item is what is kept under a key. It does not change.
+// An item is what is kept under a key, or is to be. It does not change.
 type item struct {
 	row     uint32
 	vectors map[string][]float32
@@ -69,6 +69,13 @@ type item struct {
 
 func (s *Schema) has(modality string) bool {
 	return slices.ContainsFunc(s.Modalities, func(m db.Modality) bool { return m.Name == modality })
+}
+
+// allFields returns what fields items may have.
+func (s *Schema) allFields() []db.Field { return slices.Concat(fields, s.Fields) }
+
+func (s *Schema) hasField(name string) bool {
+	return slices.ContainsFunc(s.allFields(), func(f db.Field) bool { return f.Name == name })
 }
 
 func newCollection(name string, s *Schema) *collection {
@@ -108,6 +115,9 @@ func (c *collection) made(it *Item) *item {
 		}
 	}
 	for name, text := range it.Fields {
+		if !c.schema.hasField(name) {
+			continue
+		}
 		if out.fields == nil {
 			out.fields = map[string]any{}
 		}
@@ -162,6 +172,10 @@ func (it *Item) spoil(c *collection, out *db.Item, made *item) {
 		out.Fields = map[string]any{"n": "not a number"}
 	case "label":
 		out.Labels = []string{"a", ""}
+	case "modality":
+		made.vectors = map[string][]float32{"nowhere": {1}}
+	case "name":
+		out.Fields = map[string]any{"nowhere": "a"}
 	}
 }
 
@@ -197,6 +211,14 @@ func (it *Item) over(old, made *item) *item {
 // put puts or merges, and returns the key.
 func (c *collection) put(key string, it *Item, merge bool) string {
 	made := c.made(it)
+	if old := c.items[key]; old != nil && merge {
+		made = it.over(old, made)
+	}
+	return c.place(key, made)
+}
+
+// place puts an item, which becomes the collection's own, and returns the key.
+func (c *collection) place(key string, made *item) string {
 	if key == "" {
 		for key == "" || c.items[key] != nil {
 			key = strconv.FormatUint(c.nextKey, 10)
@@ -204,9 +226,6 @@ func (c *collection) put(key string, it *Item, merge bool) string {
 		}
 	}
 	if old := c.items[key]; old != nil {
-		if merge {
-			made = it.over(old, made)
-		}
 		made.row = old.row
 	} else {
 		made.row = c.nextRow

@@ -120,7 +120,7 @@ func TestPartsOfWorlds(t *testing.T) {
 	}
 
 	h := &history{now: without}
-	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false, "create": false, "get": false} {
+	for do, want := range map[string]bool{"put": true, "deletewhere": true, "train": true, "activate": false, "create": false, "get": false, "alter": true, "import": true} {
 		if got := h.refuses(&Op{Do: do, In: "b"}); got != want || h.refuses(&Op{Do: do, In: "a"}) {
 			t.Errorf("%s of an index-only collection is refused: %v", do, got)
 		}
@@ -129,5 +129,46 @@ func TestPartsOfWorlds(t *testing.T) {
 			t.Errorf("%s, opened for reading only, is refused: %v", do, got)
 		}
 		h.options.ReadOnly = false
+	}
+}
+
+// What a collection can be altered by, and that of the worlds that share it only one knows of
+// that.
+func TestAlterable(t *testing.T) {
+	c := newCollection("a", &Schema{Modalities: []db.Modality{{Name: "image", Dim: 2}}})
+	codes := newCollection("b", &Schema{Bits: 16})
+	sound, place := db.Modality{Name: "sound", Dim: 3}, db.Field{Name: "place", Type: db.String}
+	for i, tc := range []struct {
+		c    *collection
+		add  Schema
+		want error
+	}{
+		{c, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}, nil},
+		{codes, Schema{Fields: []db.Field{place}}, nil},
+		{codes, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}, db.ErrInvalid},
+		{c, Schema{}, db.ErrInvalid},
+		{c, Schema{Modalities: []db.Modality{sound, sound}}, db.ErrInvalid},
+		{c, Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{{Name: "sound", Type: db.Int}}}, db.ErrInvalid},
+		{c, Schema{Modalities: []db.Modality{{Name: "flat"}}}, db.ErrInvalid},
+		{c, Schema{Fields: []db.Field{place, {Name: "when", Type: "date"}}}, db.ErrInvalid},
+		{c, Schema{Fields: []db.Field{place, {Name: "image", Type: db.Int}}}, db.ErrExists},
+		{c, Schema{Fields: []db.Field{{Name: "n", Type: db.Int}}, Modalities: []db.Modality{sound}}, db.ErrExists},
+	} {
+		if got := tc.c.alterable(&tc.add); got != tc.want {
+			t.Errorf("alteration %d: %v, want %v", i, got, tc.want)
+		}
+	}
+	h := &history{now: &world{collections: map[string]*collection{"a": c}}}
+	before := h.now
+	if err := h.altered(&Op{In: "a", Schema: &Schema{Modalities: []db.Modality{sound}, Fields: []db.Field{place}}}); err != nil {
+		t.Fatal(err)
+	}
+	where := &Expr{Op: "has", Field: "sound"}
+	if then, now := before.collections["a"].schema, h.now.collections["a"].schema; where.valid(&then) || then.hasField("place") || !where.valid(&now) || !now.hasField("place") {
+		t.Errorf("%+v, altered %+v", then, now)
+	}
+	it := &Item{Vectors: map[string]uint64{"sound": 1}, Fields: map[string]string{"place": "a"}}
+	if then, now := before.collections["a"].made(it), h.now.collections["a"].made(it); len(then.vectors)+len(then.fields) > 0 || len(now.vectors) != 1 || len(now.fields) != 1 {
+		t.Errorf("%+v, in the collection that is altered %+v", then, now)
 	}
 }

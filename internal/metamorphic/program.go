@@ -37,9 +37,9 @@ type Op struct {
 	Keys    []string  `json:"keys,omitempty"`
 	Item    *Item     `json:"item,omitempty"`
 	Absent  bool      `json:"absent,omitempty"` // of putif and expect: there is to be no such item, else it is to be as it is
-	Ops     []Op      `json:"ops,omitempty"`    // of a batch
+	Ops     []Op      `json:"ops,omitempty"`    // of a batch or an import
 	Lanes   [][]Op    `json:"lanes,omitempty"`  // of together: each a goroutine
-	Crash   bool      `json:"crash,omitempty"`  // of together: look at what a crash after N writes would leave
+	Crash   bool      `json:"crash,omitempty"`  // of together: look at what a crash after N writes would leave; of importcommit: go on with what one before change N of files leaves
 	Schema  *Schema   `json:"schema,omitempty"`
 	Where   *Expr     `json:"where,omitempty"`
 	Query   *Query    `json:"query,omitempty"`
@@ -55,6 +55,7 @@ type Op struct {
 	Seed    uint64    `json:"seed,omitempty"`
 	Percent int       `json:"percent,omitempty"` // of what is not synced that survives a crash
 	Options *Options  `json:"options,omitempty"` // to open with
+	Import  *Import   `json:"import,omitempty"`
 
 	IndexOnly bool   `json:"index_only,omitempty"` // of backup and checkpoint: without vectors
 	Keep      string `json:"keep,omitempty"`       // of restore: the name of the copy that the present database becomes
@@ -71,13 +72,21 @@ type Item struct {
 	Fields  map[string]string `json:"fields,omitempty"`  // as they are written in expressions, strings without quotes
 	Payload string            `json:"payload,omitempty"`
 	Unload  bool              `json:"unload,omitempty"` // a payload that is empty and not nil
-	Bad     string            `json:"bad,omitempty"`    // what is wrong with it: vector (or code), field or label
+	Bad     string            `json:"bad,omitempty"`    // what is wrong with it: vector (or code), field, label, modality or name
 }
 
-// A Schema is that of a collection; all have the same fields.
+// A Schema is that of a collection, or of alter what is to be added to it.
 type Schema struct {
 	Bits       int           `json:"bits,omitempty"`
 	Modalities []db.Modality `json:"modalities,omitempty"`
+	Fields     []db.Field    `json:"fields,omitempty"` // besides those that all collections have
+}
+
+// An Import says how to import.
+type Import struct {
+	Restart bool `json:"restart,omitempty"`
+	InParts bool `json:"in_parts,omitempty"`
+	Cancel  bool `json:"cancel,omitempty"` // commit with a context that has ended first
 }
 
 // A Training is how to train.

@@ -29,7 +29,10 @@ func (h *history) refused(op *Op, err error) error {
 
 // refuses reports whether a change cannot be made, whatever it is.
 func (h *history) refuses(op *Op) bool {
-	changesItems := slices.Contains([]string{"put", "merge", "putif", "fill", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision"}, op.Do)
+	changesItems := slices.Contains([]string{
+		"put", "merge", "putif", "fill", "labels", "delete", "deletewhere", "train", "update", "reindex", "restorerevision",
+		"alter", "import", "importall", "importcommit", "importdiscard",
+	}, op.Do)
 	switch {
 	case op.Do == "batch":
 		return slices.ContainsFunc(op.Ops, func(change Op) bool { return h.refuses(&change) })
@@ -126,6 +129,12 @@ func (h *history) checkRefusals() error {
 		}
 		if n, err := handle.Delete(h.ctx, "refused"); !errors.Is(err, db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: a deletion: %d, %v, want %v", name, n, err, db.ErrReadOnly)
+		}
+		if _, err := handle.NewImport(h.ctx, db.ImportOptions{Source: "refused"}); !errors.Is(err, db.ErrReadOnly) {
+			return fmt.Errorf("collection %q: an import: %v, want %v", name, err, db.ErrReadOnly)
+		}
+		if err := handle.Alter(h.ctx, db.Alteration{AddFields: []db.Field{{Name: "refused", Type: db.Int}}}); !errors.Is(err, db.ErrReadOnly) {
+			return fmt.Errorf("collection %q: an alteration: %v, want %v", name, err, db.ErrReadOnly)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package metamorphic
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,6 +76,18 @@ var fields = []db.Field{
 	{Name: "b", Type: db.Bool, Indexed: true},
 }
 
+// What collections may be altered by.
+var (
+	moreModalities = []db.Modality{{Name: "depth", Dim: 3}, {Name: "bag", Dim: 30, Sparse: true}, {Name: "sound", Dim: 3}}
+	moreFields     = []db.Field{
+		{Name: "m", Type: db.Int, Indexed: true},
+		{Name: "y", Type: db.Float, Indexed: true},
+		{Name: "place", Type: db.String, Indexed: true},
+		{Name: "seen", Type: db.Bool, Indexed: true},
+		{Name: "memo", Type: db.String},
+	}
+)
+
 // longest stands for the longest string that an indexed field may hold.
 const longest = "<longest>"
 
@@ -86,26 +99,31 @@ func literal(text string) string {
 	return text
 }
 
+// typeOf returns the type of a field, which is the same in all collections that have it.
+func typeOf(field string) db.FieldType {
+	for _, f := range slices.Concat(fields, moreFields) {
+		if f.Name == field {
+			return f.Type
+		}
+	}
+	return ""
+}
+
 // valueOf returns the value of a field that is written so, nil where it is none.
 func valueOf(field, text string) any {
-	for _, f := range fields {
-		if f.Name != field {
-			continue
+	switch typeOf(field) {
+	case db.String:
+		return literal(text)
+	case db.Int:
+		if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return v
 		}
-		switch f.Type {
-		case db.String:
-			return literal(text)
-		case db.Int:
-			if v, err := strconv.ParseInt(text, 10, 64); err == nil {
-				return v
-			}
-		case db.Float:
-			if v, err := strconv.ParseFloat(text, 64); err == nil {
-				return v
-			}
-		case db.Bool:
-			return text == "true"
+	case db.Float:
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			return v
 		}
+	case db.Bool:
+		return text == "true"
 	}
 	return nil
 }
@@ -117,4 +135,6 @@ var (
 	someInts    = []string{"-9223372036854775808", "-300", "-1", "0", "1", "2", "255", "256", "9007199254740993", "9223372036854775807"}
 	someFloats  = []string{"-1.7976931348623157e308", "-1.5", "-5e-324", "0", "5e-324", ".1", "1.5", "1e300"}
 	someStrings = []string{"", "a", "a\x00", "aa", "it's", "two\nlines", "ä", longest}
+
+	someOf = map[db.FieldType][]string{db.Int: someInts, db.Float: someFloats, db.String: someStrings, db.Bool: {"true", "false"}}
 )

@@ -67,6 +67,12 @@ func (w *world) apply(op *Op, t touched) error {
 			key, it := c.filling(op, i)
 			t[op.In] = append(t[op.In], c.put(key, it, false))
 		}
+	case "importall":
+		for i := range op.Ops {
+			if put := &op.Ops[i]; !c.refused(put) { // an import goes on without it
+				t.add(op.In, c.put(put.Key, put.Item, false))
+			}
+		}
 	}
 	return nil
 }
@@ -205,6 +211,9 @@ func (h *history) send(op *Op) error {
 			return handle.PutIf(h.ctx, given, old)
 		}
 	}
+	if op.imports() {
+		return h.importAll(op)
+	}
 	b := h.d.NewBatch()
 	if err := h.add(b, op); err != nil {
 		return err
@@ -225,6 +234,7 @@ func (h *history) write(op *Op) error {
 	if err := expect(h.send(op), want); err != nil {
 		return err
 	}
+	h.cleared(op)
 	return h.written(next, t, false)
 }
 
@@ -308,4 +318,39 @@ func (h *history) deleteWhere(op *Op) error {
 		return err
 	}
 	return h.written(next, t, len(keys) > 0)
+}
+
+// imports reports whether an operation imports items at once.
+func (op *Op) imports() bool { return op.Do == "importall" || op.Do == "fill" && op.Import != nil }
+
+// importAll imports items at once.
+func (h *history) importAll(op *Op) (err error) {
+	handle, err := h.d.Collection(op.In)
+	if err != nil {
+		return err
+	}
+	im, err := handle.NewImport(h.ctx, db.ImportOptions{Source: "all of " + op.Name, InParts: op.Import != nil && op.Import.InParts})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, im.Close()) }()
+	c := h.now.collections[op.In]
+	for i := range op.Ops {
+		put, want := &op.Ops[i], error(nil)
+		if c.refused(put) {
+			want = db.ErrInvalid
+		}
+		if err := expect(im.Put(c.given(put.Key, put.Item)), want); passed(err) != nil {
+			return err
+		}
+	}
+	if op.Do == "fill" {
+		for i := range op.N {
+			key, it := c.filling(op, i)
+			if err := im.Put(c.given(key, it)); err != nil {
+				return err
+			}
+		}
+	}
+	return im.Commit(h.ctx)
 }
