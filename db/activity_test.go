@@ -313,7 +313,10 @@ func TestTracer(t *testing.T) {
 	var ops []string
 	for i, call := range s.calls {
 		if call.Op == OpIndex {
-			continue // in the background, within Compact
+			if s.inside[i] != "compact" {
+				t.Errorf("a span of indexing within %q", s.inside[i])
+			}
+			continue
 		}
 		ops = append(ops, string(call.Op)+" "+s.inside[i])
 		if call.Dir != d.dir {
@@ -334,5 +337,38 @@ func TestTracer(t *testing.T) {
 	mustClose(t, d)
 	if len(s.ends) != len(s.calls) {
 		t.Errorf("%d spans, %d ends", len(s.calls), len(s.ends))
+	}
+}
+
+// What is indexed as it comes has no span of its own.
+func TestTracerOfBackground(t *testing.T) {
+	var s spans
+	indexed := make(chan *Event, 64)
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Tracer: &s, EventListener: func(_ context.Context, e *Event) {
+		if e.Name == "fddhdb.index.done" {
+			indexed <- e
+		}
+	}})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.NewBatch()
+	for i := range 20_000 {
+		b.Put(c, &Item{Key: fmt.Sprint(i), Code: codeAt(i)})
+	}
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-indexed:
+	case <-time.After(time.Minute):
+		t.Error("nothing was indexed in a minute")
+	}
+	mustClose(t, d)
+	for _, call := range s.calls {
+		if call.Op == OpIndex {
+			t.Errorf("%+v", call)
+		}
 	}
 }

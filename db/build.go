@@ -39,7 +39,7 @@ func (d *DB) buildIndexes(ctx context.Context) {
 // buildOne builds the index of one code set, if one is due, and reports whether it
 // did.
 func (d *DB) buildOne(ctx context.Context) bool {
-	built, err := d.build(ctx, backgroundWorkers(), d.due)
+	built, err := d.buildAs(ctx, backgroundWorkers(), d.due, d.signals.beginUntraced)
 	return built && err == nil
 }
 
@@ -47,6 +47,11 @@ func (d *DB) buildOne(ctx context.Context) bool {
 // goroutines, and installs what it has made. Builds go one after the other, as each begins with what the
 // one before has installed.
 func (d *DB) build(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build) (built bool, err error) {
+	return d.buildAs(ctx, workers, choose, d.signals.beginInBackground)
+}
+
+// buildAs is build as an operation that begins in one way or another.
+func (d *DB) buildAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, Op, string) (context.Context, *operation)) (built bool, err error) {
 	d.building.Lock()
 	defer d.building.Unlock()
 	v := d.current.Load()
@@ -60,7 +65,7 @@ func (d *DB) build(ctx context.Context, workers int, choose func(*view, *codeSet
 			continue
 		}
 		b.Bare, b.Workers = b.Bare || !d.affords(v, set, b), workers
-		ctx, op := d.signals.beginInBackground(ctx, OpIndex, cv.Name)
+		ctx, op := begin(ctx, OpIndex, cv.Name)
 		done := set.event()
 		done.Level = slog.LevelDebug // it is done all the time
 		defer func() { op.end(err, done) }()

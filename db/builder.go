@@ -39,6 +39,18 @@ func (b builtSpace) event() Event {
 	return Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items), Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
 }
 
+// unbuilt is what the event says of a space, 0 for none, whose building has failed: whether
+// it stays as far as it has got, for Reindex or the next Open to go on with.
+func (c *Collection) unbuilt(space uint32) Event {
+	e := Event{Space: space}
+	if cv := c.db.current.Load().collections[c.id]; cv != nil {
+		if sp := cv.spaceNumber(space); sp != nil && sp.numbers.Building {
+			e.Attrs = []slog.Attr{slog.Bool("resumes", true)}
+		}
+	}
+	return e
+}
+
 // build builds the space.
 func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {

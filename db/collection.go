@@ -2,14 +2,11 @@ package db
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
-
-	"github.com/fddhdb/fddhdb/codec"
 )
 
 // A Collection is a handle on one collection of a database; it costs nothing to
@@ -145,29 +142,7 @@ func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
 // Items yields all items in database order, which is that of their rows: the
 // order in which they were first put, an item that was deleted in between counting
 // as new. It shows them as they are when the iteration starts. An error ends it.
-func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] {
-	return func(yield func(*Item, error) bool) {
-		err := c.read(func(v *view, cv *collectionView) error {
-			prefix := codec.CollectionKey(codec.KindRowKeys, cv.ID)
-			return forEachEntry(v.snap, prefix, func(row uint32, entry []byte) error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				it, err := cv.readItem(v.snap, row, string(entry))
-				if err != nil {
-					return err
-				}
-				if !yield(it, nil) {
-					return errStopped
-				}
-				return nil
-			})
-		})
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
-		}
-	}
-}
+func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] { return c.ItemsWhere(ctx, "") }
 
 // Count returns the number of items. It costs nothing.
 func (c *Collection) Count() (int, error) {

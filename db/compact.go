@@ -16,6 +16,9 @@ import (
 // gone. The time is that of reading and writing everything that is stored;
 // readers and writers go on. What open snapshots show stays until they are closed. It takes
 // some 256 MiB of disk space more while it lasts, and gives ErrDiskFull where these are not free.
+//
+// Events and Activity tell how far it is: the stage "sweep", of unknown length; "rewrite", in
+// bytes of tables, some 256 MiB at a time; and "index", of unknown length.
 func (d *DB) Compact(ctx context.Context) error {
 	if err := d.writable(); err != nil {
 		return err
@@ -26,22 +29,24 @@ func (d *DB) Compact(ctx context.Context) error {
 	defer d.guard.leave()
 	ctx, op := d.signals.begin(ctx, OpCompact, "")
 	defer op.abandon()
-	err := d.compact(ctx)
+	err := d.compact(ctx, op.progress)
 	op.end(err, Event{})
 	return err
 }
 
-func (d *DB) compact(ctx context.Context) error {
+func (d *DB) compact(ctx context.Context, progress func(stage string, done, total int64)) error {
+	progress("sweep", 0, 0)
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
 	defer d.log.work.changed.Store(true)
-	if err := d.compactStore(ctx); err != nil {
+	if err := d.compactStore(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
 		if failed := d.log.err(); failed != nil {
 			return failed
 		}
 		return annotate(d.fullDisk(err), "compact")
 	}
+	progress("index", 0, 0)
 	return d.rebuildAll(ctx)
 }
 
@@ -50,7 +55,7 @@ func (d *DB) compact(ctx context.Context) error {
 const compactPiece = 256 << 20
 
 // compactStore rewrites the store, as its tables in memory are written, in pieces.
-func (d *DB) compactStore(ctx context.Context) error {
+func (d *DB) compactStore(ctx context.Context, progress func(done, total int64)) error {
 	if err := d.admit(0, true); err != nil {
 		return err
 	}
@@ -61,7 +66,12 @@ func (d *DB) compactStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	done, total := int64(0), int64(0)
+	for _, p := range pieces {
+		total += p.bytes
+	}
 	for i, p := range pieces {
+		progress(done, total)
 		end := []byte{0xff} // keys begin with a kind, of which none is that large
 		if i+1 < len(pieces) {
 			end = pieces[i+1].start
@@ -72,7 +82,9 @@ func (d *DB) compactStore(ctx context.Context) error {
 		if err := d.rewrite(ctx, p.start, end); err != nil {
 			return err
 		}
+		done += p.bytes
 	}
+	progress(done, total)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package db
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -101,4 +102,36 @@ func TestCompactGivesSpaceBack(t *testing.T) {
 		}
 	}
 	mustClose(t, d)
+}
+
+// Events tell how far Compact is: bytes of tables from none to all of them.
+func TestProgressOfCompact(t *testing.T) {
+	h := &heard{}
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), EventListener: h.listen})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if err := c.Put(ctx, &Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	var stages []string
+	for _, e := range h.of("fddhdb.compact.progress") {
+		stages = append(stages, e.Stage)
+		switch {
+		case e.Stage != "rewrite" && (e.Done != 0 || e.Total != 0):
+			t.Errorf("%d of %d of %s, of which nobody knows the length", e.Done, e.Total, e.Stage)
+		case e.Stage == "rewrite" && (e.Total == 0 || e.Done < 0 || e.Done > e.Total):
+			t.Errorf("%d of %d bytes", e.Done, e.Total)
+		}
+	}
+	if stages = slices.Compact(stages); !slices.Equal(stages, []string{"sweep", "rewrite", "index"}) {
+		t.Errorf("stages %q", stages)
+	}
 }

@@ -482,3 +482,74 @@ func TestEventsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// The event of a reindexing that was interrupted says that it goes on; that of a training
+// that was, which leaves everything as it was, does not.
+func TestEventsOfInterruptions(t *testing.T) {
+	h := &heard{}
+	fsys := vfs.NewMem()
+	opts := &Options{FS: fsys, EventListener: h.listen}
+	d := mustOpen(t, "db", opts)
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, pairs(2000, synth.Config{}))
+	training := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
+	mustTrain(t, c, training)
+	interrupted := func(f func(ctx context.Context, stop func()) error) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if err := f(ctx, cancel); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v instead of a cancelled context", err)
+		}
+	}
+	interrupted(func(ctx context.Context, stop func()) error {
+		training := training
+		training.Progress = func(phase string, _, _ int) {
+			if phase == "encode" {
+				stop()
+			}
+		}
+		_, err := c.Train(ctx, training)
+		return err
+	})
+	interrupted(func(ctx context.Context, stop func()) error {
+		_, err := c.Reindex(ctx, ReindexOptions{Rate: 100_000, Progress: func(done, _ int) {
+			if done > 0 {
+				stop()
+			}
+		}})
+		return err
+	})
+	mustClose(t, d)
+	said := func(name EventName) (e *Event) {
+		t.Helper()
+		all := h.of(name)
+		if len(all) != 1 {
+			t.Fatalf("%d events %s", len(all), name)
+		}
+		return all[0]
+	}
+	if e := said("fddhdb.train.failed"); e.attr("resumes").Any() != nil || e.Level != slog.LevelInfo {
+		t.Errorf("training: %+v", e)
+	}
+	left := said("fddhdb.reindex.failed")
+	if left.attr("resumes").Any() != true || left.Space == 0 || left.Level != slog.LevelInfo {
+		t.Errorf("reindexing: %+v", left)
+	}
+	checkDocumented(t, eventsInTable(t), left)
+
+	d = mustOpen(t, "db", opts)
+	if c, err = d.Collection("main"); err != nil {
+		t.Fatal(err)
+	}
+	if err := complete(c); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	if e := said("fddhdb.reindex.done"); e.Space != left.Space || e.attr("resumes").Any() != nil {
+		t.Errorf("completed: %+v", e)
+	}
+}

@@ -73,6 +73,9 @@ func (f *featureReader) read(vectors []model.Vector, row uint32) error {
 	return readError(f.it.Error(), "features of row %d", row)
 }
 
+// hand makes the features of a modality that were read last the caller's.
+func (f *featureReader) hand(t int) { f.buffers[t] = model.Vector{} }
+
 // forEachItem calls f with every item from a row on, in order of rows; its vectors are
 // valid until f returns.
 func (cv *collectionView) forEachItem(r pebble.Reader, from uint32, f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {

@@ -38,11 +38,15 @@ type operations struct {
 
 // begin begins an operation; end must be called. The context is the one to go on with.
 func (s *signals) begin(ctx context.Context, op Op, collection string) (context.Context, *operation) {
+	return s.start(ctx, op, collection, s != nil && s.tracer != nil)
+}
+
+func (s *signals) start(ctx context.Context, op Op, collection string, traced bool) (context.Context, *operation) {
 	o := &operation{s: s, op: op, collection: collection, began: time.Now()}
 	if s == nil {
 		return ctx, o
 	}
-	if s.tracer != nil {
+	if traced {
 		ctx, o.span = s.tracer.Start(ctx, Call{Op: op, Dir: s.dir, Collection: collection})
 	}
 	o.ctx = ctx
@@ -59,6 +63,14 @@ func (s *signals) begin(ctx context.Context, op Op, collection string) (context.
 // beginInBackground begins an operation that nobody waits for.
 func (s *signals) beginInBackground(ctx context.Context, op Op, collection string) (context.Context, *operation) {
 	ctx, o := s.begin(ctx, op, collection)
+	o.background = true
+	return ctx, o
+}
+
+// beginUntraced is beginInBackground of what goes on all the time and for nobody: spans of
+// it, each a trace of its own, would only hide others. Events and Activity have it.
+func (s *signals) beginUntraced(ctx context.Context, op Op, collection string) (context.Context, *operation) {
+	ctx, o := s.start(ctx, op, collection, false)
 	o.background = true
 	return ctx, o
 }

@@ -85,7 +85,41 @@ func readVector(r pebble.Reader, collection, row uint32, modality int, m Modalit
 
 // readItem reads the whole item of a row in the terms of the caller.
 func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*Item, error) {
-	rec, err := readRecord(r, cv.ID, row)
+	return cv.item(r, storedParts{cv, r}, row, key)
+}
+
+// itemSource is where what makes an item is read.
+type itemSource interface {
+	record(row uint32) (*codec.ItemRecord, error)
+
+	// vector returns features that become the caller's.
+	vector(row uint32, t int) (x model.Vector, found bool, err error)
+
+	// rowCode returns which code of a set a row has.
+	rowCode(set int, row uint32) (rc codec.RowCode, found bool, err error)
+}
+
+// storedParts finds each part on its own.
+type storedParts struct {
+	cv *collectionView
+	r  pebble.Reader
+}
+
+func (p storedParts) record(row uint32) (*codec.ItemRecord, error) {
+	return readRecord(p.r, p.cv.ID, row)
+}
+
+func (p storedParts) vector(row uint32, t int) (model.Vector, bool, error) {
+	return readVector(p.r, p.cv.ID, row, t, p.cv.Modalities[t])
+}
+
+func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
+	return p.cv.sets[set].rowCode(p.r, row)
+}
+
+// item puts the item of a row together.
+func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, key string) (*Item, error) {
+	rec, err := parts.record(row)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +132,7 @@ func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*It
 			it.Modalities = append(it.Modalities, m.Name)
 			continue
 		}
-		x, found, err := readVector(r, cv.ID, row, t, m)
+		x, found, err := parts.vector(row, t)
 		if err == nil && !found {
 			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
@@ -134,7 +168,7 @@ func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*It
 	}
 	for i := range cv.sets {
 		set := &cv.sets[i]
-		rc, found, err := set.rowCode(r, row)
+		rc, found, err := parts.rowCode(i, row)
 		if err != nil {
 			return nil, err
 		}

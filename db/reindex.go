@@ -84,8 +84,8 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 			told(done, total)
 		}
 	}
-	r, err := c.reindex(ctx, opt)
-	e := Event{}
+	space, r, err := c.reindex(ctx, opt)
+	e := c.unbuilt(space)
 	if err == nil {
 		e = builtSpace{Space: r.Space, Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
 	}
@@ -93,7 +93,8 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	return r, err
 }
 
-func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
+// reindex returns the space, too, where it comes to one.
+func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *Reindexing, error) {
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -104,7 +105,7 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 		var built builtSpace
 		b := &builder{c: c, space: space, workers: backgroundWorkers(), rate: opt.Rate, progress: opt.Progress}
 		if built, err = b.run(ctx); err == nil {
-			return &Reindexing{
+			return space, &Reindexing{
 				Space: built.Space, Parent: built.Parent, Revision: built.Revision,
 				Items: built.Items, Active: built.Active, Seconds: time.Since(start).Seconds(),
 			}, nil
@@ -113,7 +114,7 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
 		err = ErrClosed
 	}
-	return nil, err
+	return space, nil, err
 }
 
 // reindexed returns the space that is to be built: one that is being built already, or

@@ -4,7 +4,7 @@ import "context"
 
 // resume returns what completes, in the background, the spaces of a view that are
 // being built: nobody else does. An error leaves a space as it is, for Reindex or the
-// next Open.
+// next Open; its event says so.
 func (d *DB) resume(ctx context.Context, v *view) func() {
 	var left []*builder
 	for id, cv := range v.collections {
@@ -26,13 +26,14 @@ func (d *DB) resume(ctx context.Context, v *view) func() {
 func (d *DB) complete(ctx context.Context, b *builder) {
 	ctx, op := d.signals.beginInBackground(ctx, OpReindex, b.c.name)
 	b.progress = func(done, total int) { op.progress("encode", int64(done), int64(total)) }
-	built := builtSpace{Space: b.space}
-	err := recovered(func() error {
-		done, err := b.run(ctx)
-		if err == nil {
-			built = done
-		}
+	var built builtSpace
+	err := recovered(func() (err error) {
+		built, err = b.run(ctx)
 		return err
 	})
-	op.end(err, built.event())
+	e := b.c.unbuilt(b.space)
+	if err == nil {
+		e = built.event()
+	}
+	op.end(err, e)
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// A Tracer makes spans of what a database does: of every Op but those of the store itself.
+// A Tracer makes spans of what a database does: of every Op but those of the store itself,
+// and but OpIndex where new codes are indexed as they come, which goes on all the time; that
+// which a Compact, Reindex, Train or WaitForIndex waits for has a span.
 // It is called in the goroutines of the callers, or for what goes on in the background in
 // one of the database, and a search waits for it: it has to be quick, safe for concurrent
 // use, must not call the database, and must not panic. Module contrib/otelfddhdb has one

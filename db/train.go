@@ -77,8 +77,8 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 			told(phase, done, total)
 		}
 	}
-	t, err := c.train(ctx, opt)
-	e := Event{}
+	space, t, err := c.train(ctx, opt)
+	e := c.unbuilt(space)
 	if err == nil {
 		e = Event{Space: t.Space, Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
 			slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems), slog.Bool("active", t.Active),
@@ -88,10 +88,10 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	return t, err
 }
 
-func (c *Collection) train(ctx context.Context, opt TrainOptions) (*Training, error) {
+// train returns the space, too, where it comes to one.
+func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32, t *Training, err error) {
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
-	var t *Training
 	sp, err := c.found(ctx, func(v *view, cv *collectionView) (_ *foundation, err error) {
 		l, err := learn(ctx, v, cv, opt)
 		if err != nil {
@@ -101,7 +101,7 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (*Training, er
 		return l.foundation(ctx, v, cv, opt.Activate)
 	})
 	if err != nil {
-		return nil, c.dropped(ctx, err)
+		return 0, nil, c.dropped(ctx, err)
 	}
 	start, complete := time.Now(), false
 	defer func() {
@@ -113,14 +113,14 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (*Training, er
 	b.progress = func(done, total int) { opt.Progress("encode", done, total) }
 	built, err := b.run(ctx)
 	if err != nil {
-		return nil, c.dropped(ctx, err)
+		return sp.ID, nil, c.dropped(ctx, err)
 	}
 	complete = true
 	t.Space, t.Revision, t.Items, t.Active = built.Space, built.Revision, built.Items, built.Active
 	seconds, commit := t.Report.Seconds, b.committing.Seconds()
 	seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
 	seconds["total"] += time.Since(start).Seconds()
-	return t, nil
+	return sp.ID, t, nil
 }
 
 // exclusive runs f in the committer, alone. With quiet, f stores nothing and there

@@ -34,24 +34,17 @@ func (e *WhereError) Is(target error) bool { return target == ErrInvalid }
 // database order, as they are when the iteration starts; the empty one matches
 // all, as Items. Only those items are read. An error ends it.
 func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*Item, error] {
-	if where == "" {
-		return c.Items(ctx)
-	}
 	return func(yield func(*Item, error) bool) {
 		err := c.read(func(v *view, cv *collectionView) error {
 			rows, err := cv.matching(ctx, v.snap, where)
-			if err != nil {
+			if err != nil || rows != nil && rows.IsEmpty() {
 				return err
 			}
-			return cv.forEachKey(v.snap, rows, func(row uint32, key string) error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				it, err := cv.readItem(v.snap, row, key)
-				if err != nil {
-					return err
-				}
-				if !yield(it, nil) {
+			return cv.eachItem(v.snap, rows, func(it *Item) error {
+				switch {
+				case ctx.Err() != nil:
+					return ctx.Err()
+				case !yield(it, nil):
 					return errStopped
 				}
 				return nil

@@ -10,14 +10,16 @@ import (
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 )
 
+var benchShape = &itemfile.Shape{
+	Vectors: []itemfile.Vector{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}},
+	Fields:  []itemfile.Field{{Name: "year", Type: "int"}}}
+
 // BenchmarkItems reads items with two vectors of 128 dimensions, a label and a field.
 func BenchmarkItems(b *testing.B) {
 	const rows = 20_000
 	random := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
-	w, err := NewItemWriter(&out, &itemfile.Shape{
-		Vectors: []itemfile.Vector{{Name: "image", Dim: 128}, {Name: "text", Dim: 128}},
-		Fields:  []itemfile.Field{{Name: "year", Type: "int"}}})
+	w, err := NewItemWriter(&out, benchShape)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -50,4 +52,29 @@ func BenchmarkItems(b *testing.B) {
 		}
 	}
 	b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkItemWriter writes items of the same shape.
+func BenchmarkItemWriter(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 2))
+	image, text := make([]float32, 128), make([]float32, 128)
+	for j := range image {
+		image[j], text[j] = float32(random.NormFloat64()), float32(random.NormFloat64())
+	}
+	w, err := NewItemWriter(io.Discard, benchShape)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	it := itemfile.Item{Key: "item 123456", Labels: []string{"a"},
+		Vectors: map[string][]float32{"image": image, "text": text}, Fields: map[string]any{"year": int64(1999)}}
+	for b.Loop() {
+		if err := w.Write(&it); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }

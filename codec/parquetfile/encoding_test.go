@@ -2,6 +2,7 @@ package parquetfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -80,18 +81,18 @@ func encoded(t testing.TB, node parquet.Node, rows, version int, compressed bool
 		codec = &parquet.Zstd
 	}
 	var out bytes.Buffer
-	w := &writer{w: parquet.NewGenericWriter[any](&out, parquet.NewSchema("test", g), parquet.Compression(codec),
-		parquet.DataPageVersion(version), parquet.PageBufferSize(4096))}
+	w := writerOf(parquet.NewGenericWriter[any](&out, parquet.NewSchema("test", g), parquet.Compression(codec),
+		parquet.DataPageVersion(version), parquet.PageBufferSize(4096)))
 	for i, row := range randomLists(node.Type().Kind(), rows) {
 		if row == nil {
 			w.null(0)
 		} else {
-			w.list(len(row), 1, 1, func(i int) parquet.Value { return row[i] })
+			addList(w, row, 1, 1, func(v parquet.Value) parquet.Value { return v })
 		}
 		if i == rows/2 {
 			w.size = groupBytes + 1 // ends the row group
 		}
-		if err := w.end(); err != nil {
+		if err := errors.Join(w.end(), w.flush()); err != nil { // a batch is larger than a page
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
 // float32s writes the numbers of raw to dst, rounded to nearest, and returns the index of
@@ -46,29 +48,11 @@ func (l *leaf) float32s(dst []float32, raw []byte) int {
 func (l *leaf) float64(b []byte) float64 {
 	switch l.width {
 	case 2:
-		return float16(binary.LittleEndian.Uint16(b))
+		return float64(vecfile.Float16(binary.LittleEndian.Uint16(b)))
 	case 4:
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
-}
-
-// float16 converts a number of 1 sign bit, 5 exponent bits with bias 15 and 10 fraction
-// bits.
-func float16(h uint16) float64 {
-	exp, frac := int(h>>10&0x1f), float64(h&0x3ff)
-	var x float64
-	switch exp {
-	case 0:
-		x = math.Ldexp(frac, -24)
-	case 0x1f:
-		if x = math.Inf(1); frac != 0 {
-			return math.NaN()
-		}
-	default:
-		x = math.Ldexp(1024+frac, exp-25)
-	}
-	return math.Copysign(x, 1-2*float64(h>>15))
 }
 
 // int64 returns a number of an integer kind, one of 8 bytes without a sign as the bits

@@ -119,3 +119,58 @@ func TestShapeTakesNoMemoryForLater(t *testing.T) {
 		t.Errorf("%d bytes are missing", free-f.memory.free)
 	}
 }
+
+// What is written belongs to the caller again, and an item that is refused leaves nothing
+// behind, across batches and row groups.
+func TestItemsThatAreRefused(t *testing.T) {
+	var out bytes.Buffer
+	w, err := NewItemWriter(&out, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 6000
+	payload, image := make([]byte, 100), make([]float32, 3)
+	for i := range n {
+		payload[0], image[2] = byte(i), float32(i)
+		it := itemfile.Item{Key: "k", Payload: payload, Vectors: map[string][]float32{"image": image}, Labels: []string{"a", "b"}}
+		if i%7 == 3 {
+			it.Payload = bytes.Repeat(payload, 20_000)
+		}
+		if i%100 == 5 {
+			bad := it
+			bad.Fields = map[string]any{"b": "no bool"}
+			if err := w.Write(&bad); err == nil {
+				t.Fatal("a string was taken for a bool")
+			}
+		}
+		if i%7 == 3 && i > 500 {
+			it.Payload = payload
+		}
+		if err := w.Write(&it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := memory(out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.groups) < 2 {
+		t.Errorf("%d row groups", len(f.groups))
+	}
+	r, err := newItems(f)
+	if err != nil || r.Rows() != n {
+		t.Fatalf("%d items, %v", r.Rows(), err)
+	}
+	for i := range n {
+		var it itemfile.Item
+		if err := r.Next(&it); err != nil {
+			t.Fatal(err)
+		}
+		if it.Key != "k" || it.Payload[0] != byte(i) || it.Vectors["image"][2] != float32(i) || len(it.Labels) != 2 || len(it.Fields) != 0 {
+			t.Fatalf("item %d: %s, %d, %v, %v, %v", i, it.Key, it.Payload[0], it.Vectors, it.Labels, it.Fields)
+		}
+	}
+}

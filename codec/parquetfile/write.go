@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -15,14 +16,30 @@ import (
 // written.
 const groupBytes = 64 << 20
 
-// writer writes rows of a schema whose columns are in an order of their own.
+// batchValues is how many values of all columns are collected before the columns take them.
+const batchValues = 1 << 14
+
+// batchBytes is the same of the bytes of strings.
+const batchBytes = 1 << 18
+
+// writer writes rows of a schema whose columns are in an order of their own. Rows are
+// collected column by column: rows that the library takes apart would cost more than all
+// else.
 type writer struct {
-	w    *parquet.GenericWriter[any]
-	root *root
-	row  parquet.Row
-	size int // of the rows since the last row group
+	w      *parquet.GenericWriter[any]
+	leaves []writtenLeaf
+	text   []byte // what strings of the batch refer to
+	values int    // in the batch
+	size   int    // of the rows since the last row group
 
 	leaf int // the next leaf of the row
+}
+
+// writtenLeaf is a leaf and its values in the batch.
+type writtenLeaf struct {
+	w      *parquet.ColumnWriter
+	values []parquet.Value
+	row    int // where the values of the row that is being written start
 }
 
 // root is a group of columns in the order in which they were added; parquet.Group sorts
@@ -55,63 +72,137 @@ func vectorNode(sparse bool) parquet.Node {
 }
 
 func newWriter(w io.Writer, g *root) *writer {
-	return &writer{root: g, w: parquet.NewGenericWriter[any](w, parquet.NewSchema("items", g),
-		parquet.Compression(&parquet.Snappy), parquet.CreatedBy("fddhdb", "1", ""), parquet.DataPageStatistics(false))}
+	return writerOf(parquet.NewGenericWriter[any](w, parquet.NewSchema("items", g),
+		parquet.Compression(&parquet.Snappy), parquet.CreatedBy("fddhdb", "1", ""), parquet.DataPageStatistics(false)))
 }
 
-// value adds a value of the next leaf, or the null that def says.
-func (w *writer) value(v parquet.Value, rep, def, size int) {
-	w.row = append(w.row, v.Level(rep, def, w.leaf))
-	w.size += size
+func writerOf(w *parquet.GenericWriter[any]) *writer {
+	out := &writer{w: w}
+	for _, c := range w.ColumnWriters() {
+		out.leaves = append(out.leaves, writtenLeaf{w: c})
+	}
+	return out
+}
+
+// one adds the value of the next leaf, or the null that def says, as the only one of the row.
+func (w *writer) one(v parquet.Value, def, size int) {
+	v.SetDefinitionLevel(def)
+	w.add(1, size)[0] = v
 }
 
 // null adds the null of a leaf.
-func (w *writer) null(def int) {
-	w.value(parquet.NullValue(), 0, def, 1)
-	w.leaf++
-}
+func (w *writer) null(def int) { w.one(parquet.NullValue(), def, 1) }
 
 // optional adds the value of a leaf that may be null.
-func (w *writer) optional(v parquet.Value, size int) {
-	w.value(v, 0, 1, size+1)
-	w.leaf++
+func (w *writer) optional(v parquet.Value, size int) { w.one(v, 1, size+1) }
+
+// addList adds a list of elements to the next leaf, each of about so many bytes. def is the
+// definition level of a list without any.
+func addList[T any](w *writer, elements []T, def, size int, value func(T) parquet.Value) {
+	if len(elements) == 0 {
+		w.null(def)
+		return
+	}
+	values := w.add(len(elements), size)
+	for i, x := range elements {
+		values[i] = value(x)
+	}
+	asList(values, def)
 }
 
-// list adds a list of n elements to the next leaf. def is the definition level of a list
-// without any.
-func (w *writer) list(n, def, size int, element func(i int) parquet.Value) {
-	for i := range n {
-		w.value(element(i), min(i, 1), def+1, size)
-	}
-	if n == 0 {
-		w.value(parquet.NullValue(), 0, def, 1)
-	}
+// add makes n values of the next leaf, each of about so many bytes, to be filled.
+func (w *writer) add(n, size int) []parquet.Value {
+	l := &w.leaves[w.leaf]
+	at := len(l.values)
+	l.values = slices.Grow(l.values, n)[:at+n]
+	w.size += size * n
+	w.values += n
 	w.leaf++
+	return l.values[at:]
 }
 
+// asList makes values those of a list.
+func asList(values []parquet.Value, def int) {
+	for i := range values {
+		values[i].SetRepetitionLevel(1)
+		values[i].SetDefinitionLevel(def + 1)
+	}
+	values[0].SetRepetitionLevel(0)
+}
+
+// dense is addList of a vector without a call for each number, which would take most of the
+// time.
 func (w *writer) dense(x []float32) {
-	w.list(len(x), 1, 5, func(i int) parquet.Value { return parquet.FloatValue(x[i]) })
+	if len(x) == 0 {
+		w.null(1)
+		return
+	}
+	values := w.add(len(x), 5)
+	for i, f := range x {
+		values[i] = parquet.FloatValue(f)
+	}
+	asList(values, 1)
 }
 
 func (w *writer) sparse(index []uint32, value []float32) {
-	w.list(len(index), 1, 5, func(i int) parquet.Value { return parquet.Int32Value(int32(index[i])) })
+	addList(w, index, 1, 5, func(i uint32) parquet.Value { return parquet.Int32Value(int32(i)) })
 	w.dense(value)
+}
+
+// stringValue returns a value that does not change with s, which is the caller's.
+func stringValue[T string | []byte](w *writer, s T) parquet.Value {
+	at := len(w.text)
+	w.text = append(w.text, s...)
+	return parquet.ByteArrayValue(w.text[at:len(w.text):len(w.text)])
 }
 
 // end ends the row.
 func (w *writer) end() error {
-	_, err := w.w.WriteRows([]parquet.Row{w.row})
-	clear(w.row)
-	w.row, w.leaf = w.row[:0], 0
-	if err == nil && w.size > groupBytes {
-		w.size = 0
-		err = w.w.Flush()
+	w.leaf = 0
+	for i := range w.leaves {
+		w.leaves[i].row = len(w.leaves[i].values)
 	}
-	return err
+	if w.size > groupBytes {
+		return w.group()
+	}
+	if w.values >= batchValues || len(w.text) >= batchBytes {
+		return w.flush()
+	}
+	return nil
+}
+
+// undo takes back the values of the row that end has not ended.
+func (w *writer) undo() {
+	w.leaf = 0
+	for i := range w.leaves {
+		w.leaves[i].values = w.leaves[i].values[:w.leaves[i].row]
+	}
+}
+
+// flush gives the batch to the columns.
+func (w *writer) flush() error {
+	for i := range w.leaves {
+		l := &w.leaves[i]
+		if _, err := l.w.WriteRowValues(l.values); err != nil {
+			return err
+		}
+		clear(l.values) // they refer to strings
+		l.values, l.row = l.values[:0], 0
+	}
+	if w.text, w.values = w.text[:0], 0; cap(w.text) > 4*batchBytes { // a large payload
+		w.text = nil
+	}
+	return nil
+}
+
+// group ends a row group.
+func (w *writer) group() error {
+	w.size = 0
+	return errors.Join(w.flush(), w.w.Flush())
 }
 
 // close completes the file.
-func (w *writer) close() error { return w.w.Close() }
+func (w *writer) close() error { return errors.Join(w.flush(), w.w.Close()) }
 
 // A VectorWriter writes a column of vectors as a .parquet file: lists of float32, or
 // structures of the lists i (uint32) and v (float32). It keeps a row group, some 64 MiB.
@@ -205,9 +296,8 @@ func NewItemWriter(w io.Writer, shape *itemfile.Shape) (*ItemWriter, error) {
 // Write adds an item, which belongs to the caller.
 func (iw *ItemWriter) Write(it *itemfile.Item) error {
 	w := iw.w
-	w.value(parquet.ByteArrayValue([]byte(it.Key)), 0, 0, len(it.Key)+4)
-	w.leaf++
-	w.list(len(it.Labels), 0, 16, func(i int) parquet.Value { return parquet.ByteArrayValue([]byte(it.Labels[i])) })
+	w.one(stringValue(w, it.Key), 0, len(it.Key)+4)
+	addList(w, it.Labels, 0, 16, func(l string) parquet.Value { return stringValue(w, l) })
 	w.bytes(it.Payload)
 	if iw.shape.Code > 0 {
 		w.bytes(it.Code)
@@ -227,7 +317,7 @@ func (iw *ItemWriter) Write(it *itemfile.Item) error {
 
 // fail takes back the row.
 func (iw *ItemWriter) fail(it *itemfile.Item, err error) error {
-	iw.w.row, iw.w.leaf = iw.w.row[:0], 0
+	iw.w.undo()
 	return fmt.Errorf("item %q: %w", it.Key, err)
 }
 
@@ -236,7 +326,7 @@ func (w *writer) bytes(b []byte) {
 		w.null(0)
 		return
 	}
-	w.optional(parquet.ByteArrayValue(b), len(b)+4)
+	w.optional(stringValue(w, b), len(b)+4)
 }
 
 func (iw *ItemWriter) vector(v itemfile.Vector, it *itemfile.Item) error {
@@ -266,7 +356,7 @@ func (w *writer) field(f itemfile.Field, v any) error {
 		return nil
 	case string:
 		if f.Type == "string" {
-			w.optional(parquet.ByteArrayValue([]byte(x)), len(x)+4)
+			w.optional(stringValue(w, x), len(x)+4)
 			return nil
 		}
 	case int64:

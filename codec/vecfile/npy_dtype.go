@@ -93,7 +93,7 @@ func (d dtype) number(b []byte) float64 {
 	case 'f':
 		switch d.size {
 		case 2:
-			return float64(float16(binary.LittleEndian.Uint16(b)))
+			return float64(Float16(binary.LittleEndian.Uint16(b)))
 		case 4:
 			return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 		default:
@@ -147,7 +147,7 @@ func (d dtype) float32s(dst []float32, raw []byte) int {
 		}
 	case d.kind == 'f':
 		for i := range dst {
-			x := float16(binary.LittleEndian.Uint16(raw[2*i:]))
+			x := Float16(binary.LittleEndian.Uint16(raw[2*i:]))
 			if math.Float32bits(x)&exponent == exponent {
 				return i
 			}
@@ -190,9 +190,9 @@ func errTooLarge(x string) error {
 	return errors.New(x + " is too large for float32 (at most 3.4028235e+38): scale the column")
 }
 
-// float16 converts an IEEE 754 half-precision number: 1 sign bit, 5 exponent bits
-// with bias 15, 10 fraction bits. Every one of them is a float32.
-func float16(h uint16) float32 {
+// Float16 converts an IEEE 754 half-precision number, given as its bits: 1 sign bit, 5
+// exponent bits with bias 15, 10 fraction bits. Every one of them is a float32.
+func Float16(h uint16) float32 {
 	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&0x1f), uint32(h&0x3ff)
 	switch exp {
 	case 0: // zero or subnormal: frac * 2^-24, exact in float32

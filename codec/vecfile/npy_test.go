@@ -276,7 +276,7 @@ func TestFloat16(t *testing.T) {
 		default:
 			want = sign * math.Ldexp(1+fraction/1024, exponent-15)
 		}
-		got := float64(float16(uint16(h)))
+		got := float64(Float16(uint16(h)))
 		if math.IsNaN(want) {
 			if !math.IsNaN(got) {
 				t.Errorf("%04x is %v, want NaN", h, got)

@@ -3,9 +3,11 @@ package vecfile
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strings"
 )
 
@@ -36,6 +38,36 @@ func NewWriter[T float32 | uint8](w io.Writer, rows, cols int) (*Writer[T], erro
 	// An error of w stays in out and comes back from Flush.
 	out.Write(npyHead(descr, fmt.Sprintf("(%d, %d)", rows, cols)))
 	return &Writer[T]{w: out, rows: rows, cols: cols}, nil
+}
+
+// WriteAll writes a matrix, of which rows has a row each of one length, to a .npy file. It
+// replaces what is there; after an error the file is incomplete.
+func WriteAll[T float32 | uint8](path string, rows [][]T) (err error) {
+	if len(rows) == 0 {
+		return fileError(path, errors.New("a matrix without rows does not say how many columns it has: use NewWriter"))
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return fileError(path, err)
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = fileError(path, err)
+		}
+	}()
+	w, err := NewWriter[T](f, len(rows), len(rows[0]))
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		if len(row) != len(rows[0]) {
+			return fmt.Errorf("row %d has %d values where the first has %d", i, len(row), len(rows[0]))
+		}
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	return w.Close()
 }
 
 // npyHead returns what stands before the data of a .npy of version 1.0 in C order.

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -117,4 +119,27 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 	}
 	w.room -= len(b)
 	return len(b), nil
+}
+
+// A file that WriteAll makes reads back; what is no matrix is refused, by its name.
+func TestWriteAll(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.npy")
+	for range 2 { // it replaces what is there
+		if err := WriteAll(path, [][]float32{{1, -2, 3}, {4, 5, 6.5}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, rows, cols, err := ReadAll(path)
+	if err != nil || rows != 2 || cols != 3 || !slices.Equal(data, []float32{1, -2, 3, 4, 5, 6.5}) {
+		t.Errorf("%v of %d x %d, %v", data, rows, cols, err)
+	}
+	for _, err := range []error{
+		WriteAll(path, [][]uint8{{1, 0}, {1}}), WriteAll(path, [][]uint8{}), WriteAll(path, [][]uint8{{}}),
+		WriteAll(filepath.Join(path, "b.npy"), [][]uint8{{1}}),
+	} {
+		var e *Error
+		if !errors.As(err, &e) || !strings.HasPrefix(e.File, path) || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("%v", err)
+		}
+	}
 }

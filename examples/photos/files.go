@@ -20,8 +20,8 @@ func writeRoll(path string, photos []photo) error {
 		fields = append(fields, fmt.Sprintf("%d,%s", p.year, p.caption))
 	}
 	return errors.Join(
-		writeMatrix(path+"_image.npy", image),
-		writeMatrix(path+"_text.npy", text),
+		vecfile.WriteAll(path+"_image.npy", image),
+		vecfile.WriteAll(path+"_text.npy", text),
 		writeLines(path+"_labels.txt", labels),
 		writeLines(path+"_keys.txt", keys),
 		writeLines(path+"_fields.csv", fields))
@@ -29,22 +29,4 @@ func writeRoll(path string, photos []photo) error {
 
 func writeLines(path string, lines []string) error {
 	return os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666)
-}
-
-func writeMatrix(path string, rows [][]float32) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w, err := vecfile.NewWriter[float32](f, len(rows), len(rows[0]))
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if err := w.Write(row); err != nil {
-			return err
-		}
-	}
-	return w.Close()
 }

@@ -25,6 +25,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
 
 func main() {
@@ -51,7 +53,7 @@ func command(args []string, stdout, stderr io.Writer) error {
 		if len(unknown) > 0 {
 			fmt.Fprintf(stderr, "photos: no caption has these words, so they say nothing: %q\n", unknown)
 		}
-		return writeMatrix(f.Arg(0), [][]float32{x})
+		return vecfile.WriteAll(f.Arg(0), [][]float32{x})
 	}
 	dir := f.Arg(0)
 	if err := os.MkdirAll(dir, 0o777); err != nil {

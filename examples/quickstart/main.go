@@ -6,13 +6,17 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 
 	"github.com/fddhdb/fddhdb/db"
 )
 
 func main() {
 	ctx := context.Background()
-	d, err := db.Open("colours.fddhdb", nil)
+	dir, err := os.MkdirTemp("", "colours") // a folder of your own is there again next time
+	check(err)
+	defer os.RemoveAll(dir)
+	d, err := db.Open(dir, nil)
 	check(err)
 	defer d.Close()
 	c, err := d.CreateCollection(ctx, "main", db.Schema{Modalities: []db.Modality{

@@ -92,7 +92,7 @@ func generate(set string, items int, seed uint64) (*synth.Data, int, error) {
 // write writes the files of a part of a set.
 func write(dir, part string, data *synth.Data, labels int) error {
 	for t, name := range []string{"image", "text"} {
-		if err := writeMatrix(filepath.Join(dir, part+"_"+name+".npy"), data.Vectors[t]); err != nil {
+		if err := vecfile.WriteAll(filepath.Join(dir, part+"_"+name+".npy"), data.Vectors[t]); err != nil {
 			return err
 		}
 	}
@@ -103,23 +103,5 @@ func write(dir, part string, data *synth.Data, labels int) error {
 			rows[i][l] = 1
 		}
 	}
-	return writeMatrix(filepath.Join(dir, part+"_labels.npy"), rows)
-}
-
-func writeMatrix[T float32 | uint8](path string, rows [][]T) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w, err := vecfile.NewWriter[T](f, len(rows), len(rows[0]))
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if err := w.Write(row); err != nil {
-			return err
-		}
-	}
-	return w.Close()
+	return vecfile.WriteAll(filepath.Join(dir, part+"_labels.npy"), rows)
 }

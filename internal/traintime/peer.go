@@ -82,33 +82,11 @@ func writePeerFiles(dir string, data *synth.Data) error {
 		}
 	}
 	for name, rows := range map[string][][]float32{"image": data.Vectors[0], "text": data.Vectors[1], "labels": labels} {
-		if err := writeMatrix(filepath.Join(dir, name+".npy"), rows); err != nil {
+		if err := vecfile.WriteAll(filepath.Join(dir, name+".npy"), rows); err != nil {
 			return err
 		}
 	}
 	return os.WriteFile(filepath.Join(dir, "peer.py"), peerProgram, 0o600)
-}
-
-func writeMatrix(path string, rows [][]float32) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-	}()
-	w, err := vecfile.NewWriter[float32](f, len(rows), len(rows[0]))
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if err := w.Write(row); err != nil {
-			return err
-		}
-	}
-	return w.Close()
 }
 
 // medians returns the median of each step.

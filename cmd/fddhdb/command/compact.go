@@ -36,9 +36,12 @@ func compactCommand(e *env) *cobra.Command {
 				for _, im := range staged {
 					e.warnf("removed %s that an interrupted import %shad staged", size(im.Bytes), into(im))
 				}
-				if err := d.Compact(cmd.Context()); err != nil {
+				bar := e.newProgress()
+				defer bar.end()
+				if err := bar.follow(d, db.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {
 					return err
 				}
+				bar.end()
 				after, err := d.Stats()
 				if err != nil {
 					return err

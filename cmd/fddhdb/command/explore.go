@@ -73,7 +73,7 @@ func exploreCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.open, "open", false, "open the page in the browser")
 	f.Var(&o.encoders, "encoder", "make vectors of text by a program")
 	f.Var(&o.lineEncoders, "encoder-lines", "make vectors of text by a program that goes on, line by line")
-	f.DurationVar(&o.encodeTimeout, "encoder-timeout", 30*time.Second, "a program may take `TIME` for a text, such as 10s")
+	f.DurationVar(&o.encodeTimeout, "encoder-timeout", 30*time.Second, "a program may take `TIME` for a text, such as 2m")
 	return cmd
 }
 

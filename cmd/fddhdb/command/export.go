@@ -135,7 +135,7 @@ func (o *exportOptions) run(ctx context.Context, c *db.Collection, bar *progress
 		return 0, err
 	}
 	n := 0
-	for it, err := range c.ItemsWhere(ctx, o.where.expr) {
+	for it, err := range ahead(c.ItemsWhere(ctx, o.where.expr)) {
 		if err != nil {
 			return 0, err
 		}

@@ -30,6 +30,7 @@ func checkPlot(path string) error {
 // A figure is panels in rows, each row with a legend beside it, so that it covers no
 // curve. Sizes are in points.
 type figure struct {
+	caption       string // above it; "" is none
 	columns       int
 	width, height vg.Length      // of a panel
 	panels        []*plot.Plot   // nil leaves a place free
@@ -44,6 +45,7 @@ const (
 	panelHeight = 220
 	panelGap    = 10
 	panelMargin = 6
+	captionSize = 24
 )
 
 // write draws the figure in the format of the ending of path. Equal figures give
@@ -51,6 +53,9 @@ const (
 func (f *figure) write(w io.Writer, path string) error {
 	rows := (len(f.panels) + f.columns - 1) / f.columns
 	width, height := vg.Length(f.columns)*f.width+f.legendWidth, vg.Length(rows)*f.height
+	if f.caption != "" {
+		height += captionSize
+	}
 	var b bytes.Buffer
 	if strings.EqualFold(filepath.Ext(path), ".png") {
 		c := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))}
@@ -77,6 +82,12 @@ func (f *figure) write(w io.Writer, path string) error {
 func (f *figure) draw(c draw.Canvas) error {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
+	if f.caption != "" {
+		style := draw.TextStyle{Color: color.Black, Font: plot.DefaultFont, Handler: plot.DefaultTextHandler}
+		sans(&style.Font, 10)
+		c.FillText(style, vg.Point{X: panelMargin, Y: c.Max.Y - captionSize + panelMargin}, f.caption)
+		c.Max.Y -= captionSize
+	}
 	for i, p := range f.panels {
 		column, top := i%f.columns, c.Max.Y-vg.Length(i/f.columns)*f.height
 		left := vg.Length(column) * f.width

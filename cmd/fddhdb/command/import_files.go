@@ -1,6 +1,10 @@
 package command
 
-import "github.com/fddhdb/fddhdb/db"
+import (
+	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
+)
 
 // importFiles are the files of an import.
 type importFiles struct {
@@ -72,6 +76,15 @@ func (in *importFiles) close() {
 	for _, s := range in.sources {
 		_ = s.close() // they have only been read
 	}
+}
+
+// names names all files, whose rows belong together.
+func (in *importFiles) names() string {
+	var names []string
+	for _, s := range in.sources {
+		names = append(names, s.path())
+	}
+	return strings.Join(names, ", ")
 }
 
 func (in *importFiles) rows() int { return in.sources[0].rows() }

@@ -60,7 +60,7 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	if err := l.each(ctx, func(row int, item *db.Item, err error) error {
 		if err == nil {
 			if err = to.put(item); errors.Is(err, db.ErrInvalid) {
-				err = &rowError{failuref("row %d: %s", row, reason(err.Error()))}
+				err = &rowError{failuref("%s: row %d: %s", l.names(), row, reason(err.Error()))}
 			}
 		}
 		var bad *rowError

@@ -60,6 +60,21 @@ func TestImportOfLargeItems(t *testing.T) {
 	}
 }
 
+// What the database refuses is said with the files and the row that it comes from.
+func TestImportNamesTheRow(t *testing.T) {
+	f := newFixture(t, 5, false)
+	writeFile(t, f.labels, "a\nb\nc\n"+strings.Repeat("l", db.MaxLabelBytes+1)+"\ne\n")
+	where := f.image + ", " + f.labels + ": row 3: "
+	code, _, stderr := do(t, "import", f.db, "--vectors", "image="+f.image, "--labels", f.labels)
+	if code != exitFailed || !strings.HasPrefix(stderr, "fddhdb: "+where) {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+	code, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.image, "--labels", f.labels, "--on-error", "skip")
+	if code != 0 || !strings.Contains(stderr, where) {
+		t.Errorf("skipped: exit code %d, %q", code, stderr)
+	}
+}
+
 // An import of nothing but labels makes items that have only those.
 func TestImportLabelsOnly(t *testing.T) {
 	f := newFixture(t, 20, false)

@@ -44,7 +44,7 @@ func modelsCommand(e *env) *cobra.Command {
 
 			--plot draws, of each space, the objective and the mAP of items that were held
 			out after each sweep of its training; and nearest, residual, balance and mAP of
-			the items that came over its revisions.
+			the items that came over its revisions. Of many spaces it draws the latest eight.
 
 			On a terminal a line of blocks under the revisions shows how residual, nearest
 			and mAP have gone, from 0 up.

@@ -30,18 +30,32 @@ func plotModels(path string, spaces []db.SpaceInfo) error {
 	return files.commit()
 }
 
-// writeModelsPlot draws what is known of the training and of the revisions of spaces.
+// plottedSpaces is how many spaces are drawn, each of up to three rows.
+const plottedSpaces = 8
+
+// writeModelsPlot draws what is known of the training and of the revisions of the latest
+// spaces.
 func writeModelsPlot(w io.Writer, path string, spaces []db.SpaceInfo) error {
 	f := &figure{columns: 2, width: panelWidth, height: panelHeight, legendWidth: legendWidth, rowLegends: [][]curveStyle{}}
+	var some []*db.SpaceInfo
 	for i := range spaces {
-		if err := f.addTraining(&spaces[i]); err != nil {
+		if s := &spaces[i]; trainingIsKnown(s) || len(driftNames(s)) > 0 {
+			some = append(some, s)
+		}
+	}
+	if n := len(some); n > plottedSpaces {
+		f.caption = fmt.Sprintf("the latest %d of %d spaces; --space N draws another", plottedSpaces, n)
+		some = some[n-plottedSpaces:]
+	}
+	for _, s := range some {
+		if err := f.addTraining(s); err != nil {
 			return err
 		}
-		if err := f.addDrift(&spaces[i]); err != nil {
+		if err := f.addDrift(s); err != nil {
 			return err
 		}
 	}
-	if len(f.panels) == 0 {
+	if len(some) == 0 {
 		return failuref("--plot: no space has figures of a training, or of revisions: there is nothing to draw")
 	}
 	return f.write(w, path)
@@ -53,7 +67,7 @@ var trainingStyle = curveStyle{"", color.Gray{70}, nil, draw.SquareGlyph{}}
 // addTraining adds a row about the sweeps of a training: objective and mAP.
 func (f *figure) addTraining(s *db.SpaceInfo) error {
 	t := s.Training
-	if t == nil || len(t.Objective) == 0 {
+	if !trainingIsKnown(s) {
 		return nil
 	}
 	objective := newPanel(fmt.Sprintf("space %d: training", s.Space), "sweep", "objective")
@@ -80,6 +94,8 @@ func (f *figure) addTraining(s *db.SpaceInfo) error {
 	f.rowLegends = append(f.rowLegends, nil)
 	return nil
 }
+
+func trainingIsKnown(s *db.SpaceInfo) bool { return s.Training != nil && len(s.Training.Objective) > 0 }
 
 // sweepLine is a value a sweep, from the first.
 func sweepLine(values []float64) (line plotter.XYs) {

@@ -51,6 +51,23 @@ func TestModelsPlot(t *testing.T) {
 	checkTexts(t, modelsDrawn(t, s), map[string]int{"150": 4, "sound": 2, "an exceed…": 2, "<&>": 2, "space 1: training": 0})
 }
 
+// Of many spaces the latest are drawn, and the figure says so.
+func TestModelsPlotOfMany(t *testing.T) {
+	var spaces []db.SpaceInfo
+	for n := range uint32(3 * plottedSpaces) {
+		s := db.SpaceInfo{Space: n + 1}
+		if n%2 == 0 { // others have nothing to draw
+			s.Training = &model.Report{Objective: []float64{2, 1}}
+		}
+		spaces = append(spaces, s)
+	}
+	checkTexts(t, modelsDrawn(t, spaces[:2*plottedSpaces]), map[string]int{"space 1: training": 1, "space 15: training": 1, "objective": plottedSpaces})
+	checkTexts(t, modelsDrawn(t, spaces), map[string]int{
+		"the latest 8 of 12 spaces; --space N draws another": 1, "objective": plottedSpaces,
+		"space 7: training": 0, "space 9: training": 1, "space 23: training": 1,
+	})
+}
+
 // A training and a reindex of little are figures, nothing at all is an error.
 func TestModelsPlotOfLittle(t *testing.T) {
 	s := someSpaces()[:1]

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // progress shows how far a long verb is, on one line of a terminal, which is gone
@@ -35,6 +37,40 @@ func (p *progress) report(phase string, done, total int) {
 // bytes is report for bytes.
 func (p *progress) bytes(phase string, done, total int64) {
 	p.show(phase, done, total, true)
+}
+
+// followEvery is how often follow looks.
+const followEvery = 200 * time.Millisecond
+
+// follow runs f, and shows meanwhile what the database says of how far the operation is, in
+// bytes.
+func (p *progress) follow(d *db.DB, op db.Op, f func() error) error {
+	if p == nil {
+		return f()
+	}
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-ticker.C:
+			if stats, err := d.Stats(); err == nil {
+				p.running(op, stats.Activity.Running)
+			}
+		}
+	}
+}
+
+// running shows how far an operation is.
+func (p *progress) running(op db.Op, all []db.RunningOperation) {
+	for _, o := range all {
+		if o.Op == op {
+			p.bytes(o.Stage, o.Done, o.Total)
+		}
+	}
 }
 
 func (p *progress) show(phase string, done, total int64, bytes bool) {

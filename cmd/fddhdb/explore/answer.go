@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -110,11 +111,30 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.takes(w, r, e.methods()) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
+	limit := s.limit(r)
+	if limit > requestTime {
+		// What cannot have other deadlines has none: it is no connection.
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Time{}) // which would end the request, though it has been read
+		_ = control.SetWriteDeadline(time.Now().Add(limit + writeTime))
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	if err := s.answer(w, r.WithContext(ctx), &e); err != nil {
 		s.fail(w, r, err)
 	}
+}
+
+// limit returns how long a request may take: a model that makes vectors of text may need
+// minutes until it is there.
+func (s *Server) limit(r *http.Request) time.Duration {
+	limit := s.requestTime
+	if v := r.URL.Query(); v.Has("text") {
+		if e := s.encode[v.Get("from")]; e != nil {
+			limit += e.longest()
+		}
+	}
+	return limit
 }
 
 // takes refuses a method that is not among those of a path.
@@ -186,7 +206,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	form := errorForm{Error: s.opt.Message(err), Status: status(err)}
 	if errors.Is(err, context.DeadlineExceeded) {
-		form.Error = fmt.Sprintf("not done after %v", requestTime)
+		form.Error = fmt.Sprintf("not done after %v", s.limit(r))
 	}
 	var where *db.WhereError
 	if errors.As(err, &where) {

@@ -24,8 +24,13 @@ type Encoder struct {
 	// a line out. Otherwise it is started for each text, which ends where its input does.
 	Lines bool
 
-	Timeout time.Duration // for one text, and for starting; 0 means 30 s
+	// Timeout is for one text; 0 means 30 s. A program that goes on has five minutes for
+	// its first one, unless Timeout is longer: it may have to load a model.
+	Timeout time.Duration
 }
+
+// startTimeout is for the first text of a program that goes on.
+const startTimeout = 5 * time.Minute
 
 const (
 	maxVectorBytes = 32 << 20 // of what a program may print for a text
@@ -53,6 +58,14 @@ func newEncoder(e Encoder) *encoder {
 		e.Timeout = 30 * time.Second
 	}
 	return &encoder{Encoder: e, turn: make(chan struct{}, 1), quit: make(chan struct{}), kept: map[string]vector{}}
+}
+
+// longest returns how long a text may take.
+func (e *encoder) longest() time.Duration {
+	if e.Lines {
+		return max(e.Timeout, startTimeout)
+	}
+	return e.Timeout
 }
 
 // vector returns the vector of a text.
@@ -136,7 +149,7 @@ func (e *encoder) once(ctx context.Context, text string) (vector, error) {
 	case errors.Is(limited.Err(), context.Canceled):
 		return vector{}, db.ErrClosed
 	case limited.Err() != nil:
-		return vector{}, e.late(stderr.String())
+		return vector{}, e.late(e.Timeout, stderr.String())
 	case err != nil:
 		return vector{}, e.failed(err, stderr.String())
 	}
@@ -147,8 +160,8 @@ func (e *encoder) once(ctx context.Context, text string) (vector, error) {
 	return x, nil
 }
 
-func (e *encoder) late(complaint string) error {
-	err := e.failed(fmt.Errorf("no vector after %v", e.Timeout), complaint)
+func (e *encoder) late(after time.Duration, complaint string) error {
+	err := e.failed(fmt.Errorf("no vector after %v", after), complaint)
 	return &statusError{http.StatusGatewayTimeout, err}
 }
 

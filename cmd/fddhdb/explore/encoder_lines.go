@@ -122,13 +122,15 @@ func (e *encoder) askLines(ctx context.Context, text string) (vector, error) {
 // again: what it may still print would be taken for the next answer. It goes on where it
 // said itself why there is no vector.
 func (e *encoder) exchange(text string) (x vector, err error) {
+	patience := e.Timeout
 	if e.lines == nil {
+		patience = e.longest()
 		if e.lines, err = e.start(); err != nil {
 			return vector{}, e.failed(err, "")
 		}
 	}
 	l := e.lines
-	line, err := e.lineFor(l, text)
+	line, err := e.lineFor(l, text, patience)
 	if err == nil {
 		var said *encoderSays
 		switch x, err = e.take(text, line); {
@@ -145,7 +147,7 @@ func (e *encoder) exchange(text string) (x vector, err error) {
 }
 
 // lineFor writes a line and returns the one that comes back.
-func (e *encoder) lineFor(l *lines, text string) ([]byte, error) {
+func (e *encoder) lineFor(l *lines, text string, patience time.Duration) ([]byte, error) {
 	select {
 	case p, going := <-l.printed:
 		if going {
@@ -158,7 +160,7 @@ func (e *encoder) lineFor(l *lines, text string) ([]byte, error) {
 		_, err := io.WriteString(l.stdin, strings.NewReplacer("\r", " ", "\n", " ").Replace(text)+"\n")
 		written <- err
 	}()
-	timeout := time.NewTimer(e.Timeout)
+	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	for {
 		select {
@@ -176,7 +178,7 @@ func (e *encoder) lineFor(l *lines, text string) ([]byte, error) {
 			}
 			written = nil
 		case <-timeout.C:
-			return nil, e.late(l.stderr.String())
+			return nil, e.late(patience, l.stderr.String())
 		case <-e.quit:
 			return nil, db.ErrClosed
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"runtime"
@@ -166,6 +167,9 @@ func TestEncoderFails(t *testing.T) {
 // A program that says nothing is given up, and ended with the server.
 func TestEncoderIsSilent(t *testing.T) {
 	e := testEncoder(t, "lines", 300*time.Millisecond)
+	if _, err := e.vector(t.Context(), "the first text, which starts it, may take minutes"); err != nil {
+		t.Fatal(err)
+	}
 	_, err := e.vector(t.Context(), "be silent")
 	if err == nil || status(err) != 504 || !strings.Contains(err.Error(), "no vector after 300ms") {
 		t.Errorf("%v", err)
@@ -189,6 +193,32 @@ func TestEncoderIsSilent(t *testing.T) {
 	check(t, slow.close())
 	if err := <-failed; err != db.ErrClosed {
 		t.Errorf("at the end: %v", err)
+	}
+}
+
+// A program may take longer to start than for a text, and longer than a request takes else.
+func TestEncoderStartsSlowly(t *testing.T) {
+	e := testEncoder(t, "lines", time.Nanosecond)
+	for range 2 { // it is started again after it was late
+		if _, err := e.vector(t.Context(), "first"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.vector(t.Context(), "be silent"); err == nil || status(err) != 504 || !strings.Contains(err.Error(), "no vector after 1ns") {
+			t.Errorf("%v", err)
+		}
+		clear(e.kept)
+	}
+	s := &Server{requestTime: time.Minute, encode: map[string]*encoder{"text": e, "words": newEncoder(Encoder{Timeout: time.Hour})}}
+	for path, want := range map[string]time.Duration{
+		"/api/search?from=text&text=x":  time.Minute + startTimeout,
+		"/api/search?from=words&text=x": time.Minute + time.Hour,
+		"/api/search?from=image&text=x": time.Minute,
+		"/api/search?from=text&id=x":    time.Minute,
+		"/api/stats":                    time.Minute,
+	} {
+		if got := s.limit(httptest.NewRequest("GET", path, nil)); got != want {
+			t.Errorf("%s: %v instead of %v", path, got, want)
+		}
 	}
 }
 

@@ -41,15 +41,7 @@ type searchForm struct {
 }
 
 func (s *Server) search(ctx context.Context, v url.Values) (any, error) {
-	q, err := parseQuery(v)
-	if err != nil {
-		return nil, err
-	}
-	c, err := s.at(q.place)
-	if err != nil {
-		return nil, err
-	}
-	dq, err := s.query(ctx, c, q)
+	q, c, dq, err := s.asked(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +86,17 @@ func (q *query) name() any {
 		return q.text
 	}
 	return q.row
+}
+
+// asked returns the query that the parameters are, the collection that it is about, and the
+// query of the database.
+func (s *Server) asked(ctx context.Context, v url.Values) (q *query, c *db.Collection, dq db.Query, err error) {
+	if q, err = parseQuery(v); err == nil {
+		if c, err = s.at(q.place); err == nil {
+			dq, err = s.query(ctx, c, q)
+		}
+	}
+	return q, c, dq, err
 }
 
 // query makes the query of the database.
@@ -182,15 +185,7 @@ type histogramForm struct {
 
 // histogram looks at all distinct codes.
 func (s *Server) histogram(ctx context.Context, v url.Values) (any, error) {
-	q, err := parseQuery(v)
-	if err != nil {
-		return nil, err
-	}
-	c, err := s.at(q.place)
-	if err != nil {
-		return nil, err
-	}
-	dq, err := s.query(ctx, c, q)
+	_, c, dq, err := s.asked(ctx, v)
 	if err != nil {
 		return nil, err
 	}

@@ -36,12 +36,13 @@ type Options struct {
 
 // Limits of what one request may ask for.
 const (
-	maxK          = 1000     // hits of an answer, or items of a list
-	maxText       = 16 << 10 // bytes of a text for an encoder
-	maxUpload     = 64 << 20 // bytes of a file of vectors
-	keptUploads   = 4        // files of vectors that are kept, the latest
-	maxWaiting    = 64       // requests that wait for others
-	requestTime   = time.Minute
+	maxK          = 1000        // hits of an answer, or items of a list
+	maxText       = 16 << 10    // bytes of a text for an encoder
+	maxUpload     = 64 << 20    // bytes of a file of vectors
+	keptUploads   = 4           // files of vectors that are kept, the latest
+	maxWaiting    = 64          // requests that wait for others
+	requestTime   = time.Minute // and what an encoder takes
+	writeTime     = 30 * time.Second
 	shutdownGrace = 2 * time.Second
 )
 
@@ -54,6 +55,8 @@ type Server struct {
 	encode  map[string]*encoder // by modality
 	uploads uploads
 
+	requestTime time.Duration
+
 	slots   chan struct{} // one for each request that is being worked on
 	waiting atomic.Int32
 }
@@ -65,7 +68,7 @@ func New(d *db.DB, opt Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		db: d, opt: opt, page: page, encode: map[string]*encoder{},
+		db: d, opt: opt, page: page, encode: map[string]*encoder{}, requestTime: requestTime,
 		slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 	}
 	s.uploads.open = opt.OpenVectors
@@ -105,7 +108,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       time.Minute,
-		WriteTimeout:      requestTime + 30*time.Second,
+		WriteTimeout:      requestTime + writeTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          discard,

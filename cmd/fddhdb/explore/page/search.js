@@ -24,9 +24,12 @@ export async function show(state, ask) {
   const query = parameters(state);
   const searching = Object.keys(asked(state)).length > 0;
   $("content").classList.add("busy");
+  const waiting = setTimeout(() => state.by === "text" && tellWaiting(), 1000);
   const { result, error } = await newest((signal) => searching
     ? get("search", { ...query, k: state.k, radius: state.within ? state.radius : undefined, rerank: state.rerank, explain: state.explain, items: true }, signal)
     : get("items", { collection: state.collection, space: state.space, where: state.where, limit: 36 }, signal));
+  clearTimeout(waiting);
+  $("content").querySelector(".waiting")?.remove();
   if (!result && !error) return; // a later one has taken over
   $("content").classList.remove("busy");
   showError(error);
@@ -45,6 +48,14 @@ export async function show(state, ask) {
   answer(state, query, result, ask);
   shade($("histogram"), state.within ? state.radius : (result.hits.at(-1)?.distance ?? -1));
   draw(query, state, result);
+}
+
+// tellWaiting says what takes so long with words.
+function tellWaiting() {
+  const text = "Waiting for the program that encodes words. It may take minutes for the first ones, while it loads a model.";
+  $("status").textContent = text;
+  $("content").querySelector(".waiting")?.remove();
+  $("content").prepend(h("p", { class: "notice waiting" }, text));
 }
 
 function showError(error) {

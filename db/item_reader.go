@@ -1,0 +1,166 @@
+package db
+
+import (
+	"errors"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// itemReader reads the items of rows in ascending order, in one pass over the store: to
+// look up each of their parts takes several times as long. For one goroutine; close it.
+type itemReader struct {
+	cv       *collectionView
+	r        pebble.Reader
+	records  *pebble.Iterator
+	features *featureReader // nil where there are none
+	vectors  []model.Vector
+	read     uint32 // the row of vectors + 1
+	codes    []rowBlock
+}
+
+// rowBlock is a block of what rows have.
+type rowBlock struct {
+	block codec.Block
+	at    uint32 // its number + 1
+}
+
+// eachItem calls f with the items of rows in ascending order, of all where rows is nil.
+func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func(*Item) error) (err error) {
+	from := uint32(0)
+	if rows != nil {
+		from = rows.Minimum()
+	}
+	items, err := newItemReader(r, cv, from)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := items.close(); err == nil {
+			err = readError(cerr, "items")
+		}
+	}()
+	read := func(row uint32, key string) error {
+		it, err := items.item(row, key)
+		if err != nil {
+			return err
+		}
+		return f(it)
+	}
+	if rows != nil {
+		return cv.forEachKey(r, rows, read)
+	}
+	return forEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
+		return read(row, string(key))
+	})
+}
+
+// newItemReader returns one that stands before a row.
+func newItemReader(r pebble.Reader, cv *collectionView, from uint32) (*itemReader, error) {
+	i := &itemReader{cv: cv, r: r, codes: make([]rowBlock, len(cv.sets)), vectors: make([]model.Vector, len(cv.Modalities))}
+	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.NumberKey(codec.KindItem, cv.ID, from), UpperBound: end})
+	if err != nil {
+		return nil, readError(err, "items")
+	}
+	i.records = it
+	it.First()
+	if len(cv.Modalities) > 0 && !cv.IndexOnly {
+		if i.features, err = newFeatureReader(r, cv, from); err != nil {
+			return nil, errors.Join(err, it.Close())
+		}
+	}
+	return i, nil
+}
+
+func (i *itemReader) close() error {
+	err := i.records.Close()
+	if i.features != nil {
+		err = errors.Join(err, i.features.close())
+	}
+	return err
+}
+
+// item reads the item of a row, which becomes the caller's.
+func (i *itemReader) item(row uint32, key string) (*Item, error) {
+	return i.cv.item(i.r, i, row, key)
+}
+
+// at returns the row that records stand at, none at the end or after an error, which
+// records tell.
+func (i *itemReader) at() (row uint32, ok bool, err error) {
+	if !i.records.Valid() {
+		return 0, false, readError(i.records.Error(), "items")
+	}
+	if err := codec.CheckKey(i.records.Key()); err != nil {
+		return 0, false, corrupt(err, "key")
+	}
+	return codec.LastNumber(i.records.Key()), true, nil
+}
+
+func (i *itemReader) record(row uint32) (*codec.ItemRecord, error) {
+	at, ok, err := i.at()
+	if ok && at < row { // the next one, or one further on
+		i.records.Next()
+		at, ok, err = i.at()
+	}
+	if ok && at < row {
+		i.records.SeekGE(codec.NumberKey(codec.KindItem, i.cv.ID, row))
+		at, ok, err = i.at()
+	}
+	if err == nil && (!ok || at != row) {
+		err = errNotFound
+	}
+	var value []byte
+	if err == nil {
+		value, err = i.records.ValueAndErr()
+	}
+	if err != nil {
+		return nil, readError(err, "item in row %d", row)
+	}
+	rec, err := codec.DecodeItemRecord(value)
+	if err != nil {
+		return nil, corrupt(err, "item in row %d", row)
+	}
+	return rec, nil
+}
+
+func (i *itemReader) vector(row uint32, t int) (x model.Vector, found bool, err error) {
+	if i.read != row+1 {
+		if err := i.features.seek(i.vectors, row); err != nil {
+			return x, false, err
+		}
+		i.read = row + 1
+	}
+	i.features.hand(t)
+	x = i.vectors[t]
+	return x, x.Present(), nil
+}
+
+func (i *itemReader) rowCode(set int, row uint32) (rc codec.RowCode, found bool, err error) {
+	b := &i.codes[set]
+	if number := row / codec.BlockRows; b.at != number+1 {
+		key := i.cv.sets[set].block(codec.KindRowCodes, row)
+		value, err := get(i.r, key)
+		if err != nil {
+			return rc, false, readError(err, "block %x", key)
+		}
+		b.block, b.at = codec.Block{}, number+1
+		if value != nil {
+			if b.block, err = codec.DecodeBlock(value); err != nil {
+				return rc, false, corrupt(err, "block %x", key)
+			}
+		}
+	}
+	entry, found := b.block.Lookup(byte(row))
+	if !found {
+		return rc, false, nil
+	}
+	if rc, err = codec.DecodeRowCode(entry); err != nil {
+		return rc, false, corrupt(err, "code of row %d", row)
+	}
+	return rc, true, nil
+}
