@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
 )
 
@@ -36,87 +34,6 @@ func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
 	}
 	n, err := codec.DecodeCounters(b)
 	return err != nil || !slices.ContainsFunc(n.Spaces, func(s codec.SpaceCounters) bool { return s.Checkpoint != 0 }), nil
-}
-
-// keepPresence is mendFeatures for an index-only collection: the modalities of an item are
-// those that the sets tell, and those that its codes do. Where a set is lost and codes do
-// not tell, items with a projection are taken to have the modality.
-func (c *collectionMender) keepPresence() error {
-	if err := c.deleteAll(codec.CollectionKey(codec.KindFeatures, c.ID)); err != nil {
-		return err
-	}
-	told := make([]*roaring.Bitmap, len(c.Modalities)) // by codes
-	whole := make([]bool, len(c.Modalities))           // there is a view that has all of them
-	for t, rows := range c.had {
-		rows.And(c.items)
-		c.presence[t], told[t] = rows.Clone(), roaring.New()
-	}
-	err := c.blocks(codec.CollectionKey(codec.KindRowCodes, c.ID), func(key []byte, first uint32, b codec.Block) error {
-		t := int(key[9]) - 1
-		target := t >= 0 && t < len(told)
-		if target {
-			whole[t] = true
-		}
-		for i := range b.Len() {
-			row := first + uint32(b.Offset(i))
-			rc, err := codec.DecodeRowCode(b.Entry(i))
-			if err != nil || !c.items.Contains(row) {
-				continue
-			}
-			if target {
-				told[t].Add(row)
-			}
-			if from := int(rc.Provenance) - int(codec.ProvenanceModality); from >= 0 && from < len(told) {
-				told[from].Add(row)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	projected := roaring.New()
-	err = c.blocks(codec.CollectionKey(codec.KindProjection, c.ID), func(_ []byte, first uint32, b codec.Block) error {
-		for i := range b.Len() {
-			projected.Add(first + uint32(b.Offset(i)))
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	projected.And(c.items)
-	learned := map[string]bool{}
-	for space := range c.seen.spaces {
-		if m := c.storedModel(c.ID, space); m != nil {
-			for _, x := range m.Modalities() {
-				learned[x.Name] = true
-			}
-		}
-	}
-	lost := make([]bool, len(told))
-	for t, rows := range told {
-		prefix := codec.RowsPrefix(c.ID, codec.SetModality, uint32(t))
-		lost[t] = c.lostAny(prefix) || !roaring.AndNot(rows, c.had[t]).IsEmpty()
-		c.presence[t].Or(rows)
-	}
-	bare := projected.Clone() // rows that must have a modality, and none is known
-	for t := range lost {
-		bare.AndNot(c.presence[t])
-	}
-	for t, m := range c.Modalities {
-		if lost[t] = lost[t] || !bare.IsEmpty() && c.had[t].IsEmpty() && learned[m.Name]; !lost[t] {
-			continue
-		}
-		guess := ""
-		if rows := roaring.AndNot(projected, c.presence[t]); learned[m.Name] && !whole[t] && !rows.IsEmpty() {
-			c.presence[t].Or(rows)
-			guess = fmt.Sprintf(", and %d whose vectors are not known are taken to have it", rows.GetCardinality())
-		}
-		c.bad(fmt.Sprintf("rows with modality %q", m.Name), codec.RowsPrefix(c.ID, codec.SetModality, uint32(t)),
-			"lost, some or all of them: those whose codes tell it have it%s", guess)
-	}
-	return nil
 }
 
 // readKept reads the codes of all views, and gives back codes that are stored elsewhere.

@@ -184,3 +184,53 @@ func TestRepairOfAnIndexOnlyDescriptor(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// Nothing tells any more which modalities items had, nor what their codes were made of: what
+// is made is sound all the same, and items have the codes that they had.
+func TestRepairOfLostModalitiesOfIndexOnly(t *testing.T) {
+	whole := indexOnlyPatient(t)
+	kinds := []byte{codec.KindRows, codec.KindRowCodes, codec.KindProjection, codec.KindItem, codec.KindCodes}
+	for which := 1; which < 1<<len(kinds); which++ {
+		if which&1 == 0 || testing.Short() && which != 7 {
+			continue
+		}
+		p := whole.another()
+		what := "lost:"
+		p.store(func(store *pebble.DB) {
+			for i, kind := range kinds {
+				if which>>i&1 == 0 {
+					continue
+				}
+				what += fmt.Sprintf(" %02x", kind)
+				for key := range whole.before.stored {
+					if key[0] != kind || kind == codec.KindRows && key[5] != codec.SetModality || kind == codec.KindItem && key[len(key)-1]%3 > 0 {
+						continue
+					}
+					if err := store.Delete([]byte(key), pebble.NoSync); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		})
+		lost, h := p.repairedIndexOnly(what, func([]Finding) func(collection, key string) bool { return whatever })
+		if !slices.ContainsFunc(lost, func(f Finding) bool { return strings.HasPrefix(f.Record, "rows with modality") }) {
+			t.Errorf("%s: nothing is said of modalities: %v", what, lost)
+		}
+		if which>>3 != 0 {
+			continue
+		}
+		for name, items := range p.before.items {
+			for key, was := range items {
+				is := h.items[name][key]
+				if is == nil {
+					t.Fatalf("%s: item %s of %s has gone", what, key, name)
+				}
+				for _, m := range was.Modalities {
+					if code := was.Codes[m].Code; string(is.Codes[m].Code) != string(code) {
+						t.Errorf("%s: item %s of %s: code for %s: %+v, was %+v", what, key, name, m, is.Codes[m], was.Codes[m])
+					}
+				}
+			}
+		}
+	}
+}
