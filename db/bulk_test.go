@@ -88,9 +88,7 @@ func sameContents(t testing.TB, a, b *DB) {
 // sameAnswers compares what two collections say.
 func sameAnswers(t testing.TB, a, b *Collection) {
 	t.Helper()
-	if diff := cmp.Diff(allItems(t, a), allItems(t, b)); diff != "" {
-		t.Fatal(diff)
-	}
+	equalItems(t, allItems(t, a), allItems(t, b))
 	sa, err := a.Stats()
 	if err != nil {
 		t.Fatal(err)
@@ -689,13 +687,9 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 	}
 	before := allItems(t, many.c)
 	many.reopen()
-	if diff := cmp.Diff(before, allItems(t, many.c)); diff != "" {
-		t.Error(diff)
-	}
+	equalItems(t, before, allItems(t, many.c))
 	many.put(items[:10]) // upon what the training has written
-	if diff := cmp.Diff(before, allItems(t, many.c)); diff != "" {
-		t.Error(diff)
-	}
+	equalItems(t, before, allItems(t, many.c))
 }
 
 // What is written while a training of many items is going on is coded with the rest.
@@ -768,9 +762,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		broken = false
-		if diff := cmp.Diff(before, allItems(t, c)); diff != "" {
-			t.Fatal(diff)
-		}
+		equalItems(t, before, allItems(t, c))
 		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != bulkItems {
 			t.Errorf("%+v", tr)
 		}

@@ -129,9 +129,7 @@ func TestDropCollection(t *testing.T) {
 	if len(before) > 0 {
 		t.Errorf("%d keys of another collection are gone", len(before))
 	}
-	if diff := cmp.Diff(items, allItems(t, kept)); diff != "" {
-		t.Error(diff)
-	}
+	equalItems(t, items, allItems(t, kept))
 
 	// Who reads it already goes on, also while another takes the name.
 	other, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
@@ -163,9 +161,7 @@ func TestDropCollection(t *testing.T) {
 	if it, err := mustCollection(t, d, "main").Get(ctx, "k1"); err != nil || it.CodeFrom != "given" {
 		t.Errorf("after reopening: %+v, %v", it, err)
 	}
-	if diff := cmp.Diff(items, allItems(t, mustCollection(t, d, "kept"))); diff != "" {
-		t.Error(diff)
-	}
+	equalItems(t, items, allItems(t, mustCollection(t, d, "kept")))
 }
 
 // A training of a collection that is dropped ends, whatever it is doing, and leaves
@@ -259,9 +255,7 @@ func TestCrashesAroundDroppingACollection(t *testing.T) {
 
 	was := mustOpen(t, "db", &Options{FS: before})
 	defer was.Close()
-	if diff := cmp.Diff(want, allItems(t, mustCollection(t, was, "main"))); diff != "" {
-		t.Error(diff)
-	}
+	equalItems(t, want, allItems(t, mustCollection(t, was, "main")))
 	is := mustOpen(t, "db", &Options{FS: after})
 	defer is.Close()
 	if _, err := is.Collection("main"); !errors.Is(err, ErrNotFound) {

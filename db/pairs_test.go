@@ -3,7 +3,10 @@ package db
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -107,4 +110,18 @@ func allItems(t testing.TB, c *Collection) []*Item {
 		items = append(items, it)
 	}
 	return items
+}
+
+// equalItems compares items. (package cmp takes a hundred times as long, which matters for
+// tens of thousands: it is only asked what is different.)
+func equalItems(t testing.TB, want, got []*Item) {
+	t.Helper()
+	if len(want) != len(got) {
+		t.Fatalf("%d items, not %d", len(got), len(want))
+	}
+	for i, it := range want {
+		if !reflect.DeepEqual(it, got[i]) {
+			t.Fatalf("item %d (-want +got):\n%s", i, cmp.Diff(it, got[i]))
+		}
+	}
 }

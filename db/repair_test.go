@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -152,8 +153,8 @@ func (p *patient) sound(when string, mayChange func(collection, key string) bool
 			if mayChange != nil && mayChange(name, key) {
 				continue
 			}
-			if diff := cmp.Diff(it, h.items[name][key]); diff != "" {
-				p.t.Errorf("%s: item %s of %s: %s", when, key, name, diff)
+			if !reflect.DeepEqual(it, h.items[name][key]) {
+				p.t.Errorf("%s: item %s of %s: %s", when, key, name, cmp.Diff(it, h.items[name][key]))
 			}
 			if a, b := p.before.rows[name][key], h.rows[name][key]; a != b {
 				p.t.Errorf("%s: item %s of %s is in row %d, not %d", when, key, name, b, a)

@@ -126,9 +126,7 @@ func TestTrainingAgainReplacesTheSpace(t *testing.T) {
 	d = mustOpen(t, d.dir, nil)
 	defer d.Close()
 	c = mustCollection(t, d, "main")
-	if diff := cmp.Diff(items, allItems(t, c)); diff != "" {
-		t.Error("reopened:", diff)
-	}
+	equalItems(t, items, allItems(t, c))
 	again, err := c.Search(ctx, Query{Key: "k1", From: "image"})
 	if err != nil {
 		t.Fatal(err)
@@ -155,9 +153,7 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 			t.Errorf("cancelled in phase %q: %v", phase, err)
 		}
 	}
-	if diff := cmp.Diff(want, allItems(t, c)); diff != "" {
-		t.Error(diff)
-	}
+	equalItems(t, want, allItems(t, c))
 	if s, _ := c.Stats(); s.Space != first.Space {
 		t.Errorf("space %d", s.Space)
 	}
