@@ -88,6 +88,7 @@ func checkAltered(t testing.TB, what string, fsys vfs.FS, possible ...alteredSta
 // Whichever write to a file fails, once or from then on for ever, a collection has been
 // altered whole or not at all, and has where that was acknowledged.
 func TestEveryFailedWriteOfAlter(t *testing.T) {
+	longTest(t)
 	base := vfs.NewCrashableMem()
 	d, _ := alterBase(t, &Options{FS: base})
 	mustClose(t, d)
@@ -158,6 +159,7 @@ func afterStep(s alteredState, step int) alteredState {
 
 // A machine that stops while a collection is altered leaves it as it was or altered.
 func TestCrashesAroundAlter(t *testing.T) {
+	longTest(t)
 	for _, noSync := range []bool{false, true} {
 		cr := newCrasher()
 		_, c := alterBase(t, &Options{FS: errorfs.Wrap(cr.mem, cr), NoSync: noSync})

@@ -15,8 +15,8 @@ import (
 // into one collection is stored as sorted tables, which the store takes over, instead
 // of through its log and memory. With so many both take about as long: a dozen files
 // have to be made durable, one for each kind of key, which costs as much as some
-// thousand items cost the ordinary way.
-const bulkItems = 8192
+// thousand items cost the ordinary way. (Tests have less.)
+var bulkItems = 8192
 
 // A bulk holds new items of one collection column by column, so that millions of them
 // fit into memory. What an item has besides key and code is there too, or is read when

@@ -329,12 +329,12 @@ func TestAutomaticKeysOfABulkLoad(t *testing.T) {
 		loads       int
 	}{
 		"given before the counter comes": {nil, at(map[int]string{3: later(900), 9: later(14), 10: later(9)}), 2},
-		"given after the counter came":   {nil, at(map[int]string{4000: later(104)}), 1},
+		"given after the counter came":   {nil, at(map[int]string{bulkItems / 2: later(104)}), 1},
 		"many in a row are taken":        {func(i int) string { return fmt.Sprint(i + 4) }, nil, 2},
 		"some are taken":                 {func(i int) string { return fmt.Sprint(i * 3) }, nil, 2},
 		"all are given":                  {func(i int) string { return fmt.Sprint(i * 3) }, func(i int) string { return fmt.Sprint(i*3 + 1) }, 2},
-		"one is there":                   {prefixed("k"), at(map[int]string{77: "k4000"}), 1},
-		"one comes twice":                {nil, at(map[int]string{77: "k", 4094: "k"}), 1},
+		"one is there":                   {prefixed("k"), at(map[int]string{77: "k1000"}), 1},
+		"one comes twice":                {nil, at(map[int]string{77: "k", 1000: "k"}), 1},
 		"long keys":                      {prefixed(strings.Repeat("x", 900)), prefixed(strings.Repeat("x", 899) + "\x01"), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -651,7 +651,7 @@ func TestTrainingOfManyIsAsThatOfFew(t *testing.T) {
 }
 
 func trainManyAndFew(t *testing.T, views model.Views) {
-	items := pairs(bulkItems+300, synth.Config{Seed: 5})
+	items := pairs(tableRows+300, synth.Config{Seed: 5})
 	for i, it := range items {
 		if i%9 == 3 {
 			it.Vectors, it.Labels = nil, nil // no code
@@ -661,7 +661,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 		}
 	}
 	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Seed: 1, Views: views}, Rows: 200}
-	few := items[:bulkItems-100]
+	few := items[:tableRows-100]
 	many, some := newWorld(t, pairsSchema, true), newWorld(t, pairsSchema, true)
 	many.put(few)
 	many.put(items[len(few):])
@@ -696,8 +696,8 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 func TestWritesDuringATrainingOfMany(t *testing.T) {
 	longTest(t)
 	w := newWorld(t, pairsSchema, true)
-	items := pairs(bulkItems+60, synth.Config{Seed: 6})
-	w.put(items[:bulkItems+50])
+	items := pairs(tableRows+60, synth.Config{Seed: 6})
+	w.put(items[:tableRows+50])
 	replaced := *items[77]
 	replaced.Labels = items[78].Labels
 	wrote := false
@@ -705,14 +705,14 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	opt.Progress = func(stage string, _, _ int) {
 		if stage == "encode" && !wrote {
 			wrote = true
-			w.put([]*Item{&replaced, items[bulkItems+55]})
-			if n, err := w.c.Delete(ctx, "k3", "k4", "k4000"); n != 3 || err != nil {
+			w.put([]*Item{&replaced, items[tableRows+55]})
+			if n, err := w.c.Delete(ctx, "k3", "k4", "k3999"); n != 3 || err != nil {
 				t.Error(n, err)
 			}
 		}
 	}
 	tr := mustTrain(t, w.c, opt)
-	if !wrote || tr.Items != bulkItems+48 {
+	if !wrote || tr.Items != tableRows+48 {
 		t.Fatalf("%d items", tr.Items)
 	}
 	for range 2 {
@@ -753,7 +753,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(bulkItems, synth.Config{}))
+	putAll(t, c, pairs(tableRows, synth.Config{}))
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
 	for _, space := range []uint32{2, 4} { // numbers are not used twice
 		before := allItems(t, c)
@@ -763,7 +763,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 		}
 		broken = false
 		equalItems(t, before, allItems(t, c))
-		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != bulkItems {
+		if tr := mustTrain(t, c, opt); tr.Space != space || tr.Items != tableRows {
 			t.Errorf("%+v", tr)
 		}
 	}

@@ -139,6 +139,7 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 
 // A read that fails is an error of the checkpoint, and nothing is left of it.
 func TestEveryFailedReadOfACheckpoint(t *testing.T) {
+	longTest(t)
 	for what, opt := range checkpoints {
 		mem := vfs.NewMem()
 		fail := &failOnce{fired: true, on: func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileReadAt }}

@@ -308,6 +308,7 @@ func TestDriftOfOneModality(t *testing.T) {
 
 // Of many rows a sample is measured, the same one each time.
 func TestDriftOfASample(t *testing.T) {
+	longTest(t)
 	_, c := openPairs(t)
 	putAll(t, c, pairs(1000, synth.Config{}))
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30}})

@@ -14,6 +14,7 @@ import (
 // What it says is what a training and an evaluation after it say, and until then
 // nothing has changed.
 func TestEvaluateTraining(t *testing.T) {
+	longTest(t)
 	_, c := openPairs(t)
 	all := pairs(260, synth.Config{Seed: 3, Classes: 6, LabelsPerItem: 2, Noise: 1.5})
 	items, queries := all[:200:200], all[200:]

@@ -494,7 +494,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	putAll(t, c, pairs(2000, synth.Config{}))
+	putAll(t, c, pairs(500, synth.Config{}))
 	training := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
 	mustTrain(t, c, training)
 	interrupted := func(f func(ctx context.Context, stop func()) error) {

@@ -16,6 +16,7 @@ import (
 // Rows that come and go one at a time, far more often than layers may wait to be
 // merged.
 func TestFiltersAfterManySmallWrites(t *testing.T) {
+	longTest(t)
 	opts := &Options{FS: vfs.NewMem(), NoSync: true}
 	d := mustOpen(t, "db", opts)
 	defer func() { d.Close() }()

@@ -33,6 +33,7 @@ func itemProjections(t *testing.T, c *Collection, it *Item) (z [][]float64) {
 // the training says, whichever vectors they have, put before the training and after it, in
 // batches and one by one, and have them after reopening.
 func TestUnlabelledItemsAreFused(t *testing.T) {
+	longTest(t)
 	const bits = 32
 	items := pairs(260, synth.Config{Seed: 2, Noise: 2.5, Missing: .2})
 	rng := rand.New(rand.NewPCG(1, 1))

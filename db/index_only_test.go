@@ -210,6 +210,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 // Verify finds in an index-only collection what should not be there, and codes that are
 // not those of their labels.
 func TestVerifyIndexOnly(t *testing.T) {
+	longTest(t)
 	fsys := vfs.NewMem()
 	d := manyKinds(t, &Options{FS: fsys})
 	is := indexOnlyOf(t, d, &Options{FS: fsys})

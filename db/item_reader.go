@@ -28,7 +28,8 @@ type rowBlock struct {
 	at    uint32 // its number + 1
 }
 
-// eachItem calls f with the items of rows in ascending order, of all where rows is nil.
+// eachItem calls f with the items of rows, which are not empty, in ascending order; of all
+// where rows is nil.
 func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func(*Item) error) (err error) {
 	from := uint32(0)
 	if rows != nil {

@@ -329,6 +329,7 @@ func (m *moment) close(t *rapid.T) {
 }
 
 func TestAllPlansAgreeWithTheDefinition(t *testing.T) {
+	longTest(t)
 	for _, q := range []int{8, 64, 136} {
 		t.Run(fmt.Sprint(q, " bits"), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkHistory(t, q) })
@@ -467,6 +468,7 @@ func checkHistory(t *rapid.T, q int) {
 // here does not compute: all ways must agree on one order, and that must have the
 // right items at the right distances, and the scores that Encode implies.
 func TestAllPlansAgreeOnLearnedCodes(t *testing.T) {
+	longTest(t)
 	rapid.Check(t, func(t *rapid.T) {
 		opts := &Options{FS: vfs.NewMem()}
 		d, err := Open("db", opts)

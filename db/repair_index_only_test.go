@@ -188,6 +188,7 @@ func TestRepairOfAnIndexOnlyDescriptor(t *testing.T) {
 // Nothing tells any more which modalities items had, nor what their codes were made of: what
 // is made is sound all the same, and items have the codes that they had.
 func TestRepairOfLostModalitiesOfIndexOnly(t *testing.T) {
+	longTest(t)
 	whole := indexOnlyPatient(t)
 	kinds := []byte{codec.KindRows, codec.KindRowCodes, codec.KindProjection, codec.KindItem, codec.KindCodes}
 	for which := 1; which < 1<<len(kinds); which++ {

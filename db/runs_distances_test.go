@@ -17,6 +17,7 @@ import (
 // Distances counts what a scan finds at each distance, by every plan and order, filtered
 // or not.
 func TestRunsDistances(t *testing.T) {
+	longTest(t)
 	d, c := openCoded(t, 32)
 	r := rand.New(rand.NewPCG(1, 2))
 	batch := d.NewBatch()

@@ -134,7 +134,7 @@ func TestSoak(t *testing.T) {
 			return err
 		}
 		b := d.NewBatch()
-		for i := range bulkItems {
+		for i := range 8 * bulkItems {
 			if err := b.Put(other, &Item{Key: fmt.Sprint(i), Code: []byte{byte(i), byte(i >> 8), byte(r.IntN(256)), 0, 0, 0, 0, 0}}); err != nil {
 				return err
 			}

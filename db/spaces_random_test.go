@@ -157,7 +157,7 @@ func (h *history) write(changes int) {
 // load puts so many new items that they are stored as tables.
 func (h *history) load() {
 	b := h.d.NewBatch()
-	for i := range bulkItems {
+	for i := range tableRows {
 		it := h.item()
 		it.Key = fmt.Sprintf("b%d-%d", len(h.log), i)
 		h.must(b.Put(h.c, it))

@@ -125,6 +125,7 @@ func statisticsNumbers(t testing.TB, s *model.Statistics) []float64 {
 // Items that come one after another teach the projections by their labels; those that
 // change or go are taken out again; and a crash at any time loses nothing of that.
 func TestUpdateByLabels(t *testing.T) {
+	longTest(t)
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		mem := vfs.NewCrashableMem()
 		d := mustOpen(t, "db", &Options{FS: mem})

@@ -150,6 +150,7 @@ func firstRevision(key []byte) bool {
 
 // What is found says where, and is the one thing that is wrong.
 func TestVerifyNamesDamage(t *testing.T) {
+	longTest(t)
 	d := verified(t, nil)
 	id := mustCollection(t, d, "main").id
 	v := d.current.Load().collections[id]

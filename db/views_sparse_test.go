@@ -16,11 +16,11 @@ import (
 // order, page by page, in a snapshot and after reopening.
 func TestSparseViews(t *testing.T) {
 	if testing.Short() {
-		t.Skip("loads 18,000 items")
+		t.Skip("loads 8,000 items")
 	}
 	dir := t.TempDir()
 	w := openTwin(t, dir)
-	items := bags(t, 4, 2*bulkItems+10)
+	items := bags(t, 4, 2*tableRows+10)
 	load := func(items []*Item) {
 		b := w.d.NewBatch()
 		for _, it := range items {
@@ -41,7 +41,7 @@ func TestSparseViews(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	load(items[:bulkItems])
+	load(items[:tableRows])
 	opt := TrainOptions{Rows: 500, Options: model.Options{
 		Bits: 16, Anchors: 40, Views: model.ViewsTarget,
 		Features: map[string]model.FeatureKind{"image": model.FeaturesRaw, "text": model.FeaturesRaw},
@@ -55,7 +55,7 @@ func TestSparseViews(t *testing.T) {
 		}
 		return tr.Items, nil
 	})
-	load(items[bulkItems:])
+	load(items[tableRows:])
 	check := func(sparse, dense *Collection) {
 		t.Helper()
 		v := *w
@@ -69,7 +69,7 @@ func TestSparseViews(t *testing.T) {
 					}
 					all = append(all, fmt.Sprintf("%s %x", x.Key, x.Code))
 				}
-				if len(all) < bulkItems {
+				if len(all) < tableRows {
 					return nil, fmt.Errorf("%d codes", len(all))
 				}
 				return all, nil
@@ -108,7 +108,7 @@ func TestSparseViews(t *testing.T) {
 	}
 	check(w.sparse, w.dense)
 	keys := func(c *Collection) (got []Item) {
-		for _, key := range []string{"k1", "k3", "k4", fmt.Sprint("k", bulkItems+4)} {
+		for _, key := range []string{"k1", "k3", "k4", fmt.Sprint("k", tableRows+4)} {
 			it, err := c.Get(ctx, key)
 			if err != nil {
 				t.Fatal(err)

@@ -195,6 +195,7 @@ func drawFilter(t *rapid.T, depth int, codesOnly bool) filterCase {
 // Whatever was put, merged, deleted and reopened, filters find what a look at every
 // item finds.
 func TestFiltersAgainstTheOracle(t *testing.T) {
+	longTest(t)
 	for _, codesOnly := range []bool{false, true} {
 		t.Run(fmt.Sprintf("codesOnly=%v", codesOnly), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkFilters(t, codesOnly) })
