@@ -32,6 +32,10 @@ func marshal(t testing.TB, r *Result) (model, stats []byte) {
 
 func TestTrainIsDeterministic(t *testing.T) {
 	cfg := synth.Config{Items: 700, Classes: 6, Dims: []int{9, 5, 4}, LabelsPerItem: 2, Missing: .3}
+	bits, anchors := 72, 90
+	if raceEnabled {
+		cfg.Items, bits, anchors = 300, 24, 30
+	}
 	src := synthetic(synth.Pairs(cfg))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
@@ -39,7 +43,7 @@ func TestTrainIsDeterministic(t *testing.T) {
 		for _, procs := range deterministicProcs {
 			runtime.GOMAXPROCS(procs)
 			r, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{
-				Bits: 72, Anchors: 90, Method: method, Seed: 11, Delta: 1, Map: map[string]MapKind{"text": MapRBF},
+				Bits: bits, Anchors: anchors, Method: method, Seed: 11, Delta: 1, Map: map[string]MapKind{"text": MapRBF},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -54,7 +58,7 @@ func TestTrainIsDeterministic(t *testing.T) {
 			continue
 		}
 		runtime.GOMAXPROCS(2)
-		other, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{Bits: 72, Anchors: 90, Method: method, Seed: 12})
+		other, err := Train(t.Context(), modalitiesOf(cfg.Dims), src, Options{Bits: bits, Anchors: anchors, Method: method, Seed: 12})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,7 +364,11 @@ func TestTrainRefuses(t *testing.T) {
 
 func TestTrainCancels(t *testing.T) {
 	data := synthetic(synth.Pairs(synth.Config{Items: 3 * blockItems}))
-	for _, phase := range []string{"scan", "choose", "features", "sweep 2", "statistics"} {
+	phases := []string{"scan", "choose", "features", "sweep 2", "statistics"}
+	if testing.Short() {
+		phases = phases[1:2]
+	}
+	for _, phase := range phases {
 		ctx, cancel := context.WithCancel(t.Context())
 		blocks := 0
 		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data, Options{Method: MethodJoint, Anchors: 50, Progress: func(p string, _, _ int) {

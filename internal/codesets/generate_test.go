@@ -67,6 +67,9 @@ func TestPinned(t *testing.T) {
 // The same arguments give the same codes however many cores there are, another seed
 // gives others, and any length of code is possible.
 func TestGenerate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector, and is one goroutine")
+	}
 	for _, set := range Sets() {
 		for _, q := range []int{8, 16, 24, 64, 72, 128, 192, 256, 4096} {
 			t.Run(fmt.Sprint(set, q), func(t *testing.T) {
@@ -269,6 +272,9 @@ func TestSpread(t *testing.T) {
 // Bits of Projected are correlated as those of about twelve even factors: the mean
 // square is well above what chance leaves in independent bits, 1/n.
 func TestCorrelation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector, and is one goroutine")
+	}
 	const q, n = 128, 20_000
 	for _, c := range []struct {
 		set         Set

@@ -16,6 +16,7 @@ import (
 
 // The yardstick finds what sorting all items finds, whatever order they come in.
 func TestFullScan(t *testing.T) {
+	oneGoroutine(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, q := range []int{8, 24, 64, 128, 200} {
 		for _, n := range []int{1, 63, 64, 65, 130, 5000, 9000} {

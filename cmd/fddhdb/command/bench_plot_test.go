@@ -57,6 +57,7 @@ func checkTexts(t *testing.T, all string, wanted map[string]int) {
 
 // Of one database there is a panel for each operation.
 func TestBenchPlot(t *testing.T) {
+	oneGoroutine(t)
 	ops := []benchOp{{"knn", 1}, {"knn", 10}, {"knn", 100}, {"radius", 0}, {"hits", 0}, {"count", 0}, {"radius", 16}, {"hits", 16}, {"count", 16}}
 	checkTexts(t, benchDrawn(t, timedRun(12345, ops, "auto", fullScanTier, "disk")), map[string]int{
 		"the k nearest of 12,345 items": 1, "all within r bits of 12,345 items": 1, "the first 100 within r bits of 12,345 items": 1,

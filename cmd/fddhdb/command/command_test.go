@@ -298,3 +298,12 @@ func TestNoState(t *testing.T) {
 		t.Errorf("limits %s and %s", flag(first), flag(second))
 	}
 }
+
+// oneGoroutine skips in short runs, which are those with the race detector, what is slow
+// with it and runs one goroutine; make race runs it.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long with the race detector, and is one goroutine")
+	}
+}

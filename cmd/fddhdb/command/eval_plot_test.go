@@ -88,6 +88,7 @@ func texts(t *testing.T, svg []byte) (list []string, x, y []float64) {
 }
 
 func TestPlot(t *testing.T) {
+	oneGoroutine(t)
 	found := retrievals()
 	for _, path := range []string{"a.svg", "a.PNG"} {
 		if !bytes.Equal(drawn(t, path, found), drawn(t, path, retrievals())) {

@@ -29,6 +29,7 @@ func measuredLab(x *experiment, rows []*measurement) *lab {
 }
 
 func TestExperimentPlots(t *testing.T) {
+	oneGoroutine(t)
 	figures := map[string]func() *lab{
 		"ablation": func() *lab {
 			var rows []*measurement

@@ -30,6 +30,7 @@ func modelsDrawn(t *testing.T, spaces []db.SpaceInfo) string {
 }
 
 func TestModelsPlot(t *testing.T) {
+	oneGoroutine(t)
 	spaces := someSpaces()
 	spaces[0].Training = &model.Report{Objective: []float64{113252.7, 106793.1, 106700}, SweepMAP: []float64{.55, .56, .56}}
 	spaces[1].Training = &model.Report{Objective: []float64{21_780_000}}
@@ -53,6 +54,7 @@ func TestModelsPlot(t *testing.T) {
 
 // Of many spaces the latest are drawn, and the figure says so.
 func TestModelsPlotOfMany(t *testing.T) {
+	oneGoroutine(t)
 	var spaces []db.SpaceInfo
 	for n := range uint32(3 * plottedSpaces) {
 		s := db.SpaceInfo{Space: n + 1}

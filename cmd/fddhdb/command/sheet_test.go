@@ -177,6 +177,7 @@ func TestSheetHTML(t *testing.T) {
 }
 
 func TestSheetPNG(t *testing.T) {
+	oneGoroutine(t)
 	f, pictures := pictured(t)
 	sheet := func(args ...string) image.Image {
 		path := f.path("a.png")
