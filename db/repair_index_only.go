@@ -66,7 +66,7 @@ func (p *codePass) keepStored(row uint32) error {
 	q := p.space.Bits
 	code, want := codec.NewCode(q), codec.NewCode(q)
 	knownNow := p.space.model.LabelCode(code, it.labels)
-	waits := p.recode.Contains(row)
+	waits := p.waits(row)
 	entry := p.projection(row)
 	revision := uint32(0)
 	for _, v := range p.views {
@@ -80,10 +80,15 @@ func (p *codePass) keepStored(row uint32) error {
 		revision, made, labelled = p.space.Revision, p.space, knownNow
 		p.space.model.LabelCode(want, it.labels)
 	}
+	if guessed && labelled && p.recode.Contains(row) && p.hasOther(row, want) {
+		if r := p.before(it.labels); r > 0 {
+			revision, made, labelled = r, p.kept[r], false
+		}
+	}
 	anew, lost, standIn := false, false, entry
 	guesses := false
 	for _, v := range p.views {
-		named := v.rows.get(row) != nil && v.rows.get(row).state != carriedNone
+		named := v.names(row)
 		stored, x := v.stored(row)
 		if named {
 			x = *v.rows.get(row)
@@ -132,6 +137,15 @@ func (p *codePass) keepStored(row uint32) error {
 	if anew && made == p.space {
 		p.recode.Remove(row)
 	}
+	if standIn != nil && !p.verifier.learnsFromRow(row) { // its labels made the code, and are lost
+		standIn = nil
+		for _, v := range p.views {
+			if stored, x := v.stored(row); stored != nil && x.from != codec.ProvenanceLabels {
+				v.take(row)
+				lost = true
+			}
+		}
+	}
 	switch {
 	case lost:
 		p.account.lost++
@@ -150,14 +164,49 @@ func (p *codePass) keepStored(row uint32) error {
 	return p.stored(row, standIn)
 }
 
+// waits reports whether an item has no code in any view until it is coded again.
+func (p *codePass) waits(row uint32) bool {
+	return p.recode.Contains(row) && !slices.ContainsFunc(p.views, func(v *viewMender) bool { return v.names(row) })
+}
+
+// before returns the latest revision that is kept and did not know any of the labels, 0 if
+// there is none.
+func (p *codePass) before(labels []uint32) (latest uint32) {
+	code := codec.NewCode(p.space.Bits)
+	for revision, s := range p.kept {
+		if !s.model.LabelCode(code, labels) {
+			latest = max(latest, revision)
+		}
+	}
+	return latest
+}
+
+// hasOther reports whether a row has another code in any view.
+func (p *codePass) hasOther(row uint32, than codec.Code) bool {
+	code := codec.NewCode(p.space.Bits)
+	return slices.ContainsFunc(p.views, func(v *viewMender) bool {
+		stored, _ := v.stored(row)
+		if stored != nil {
+			code.SetBytes(stored)
+		}
+		return stored != nil && !slices.Equal(code, than)
+	})
+}
+
+// names reports whether a row is known to have a code, whether or not that is there.
+func (v *viewMender) names(row uint32) bool {
+	x := v.rows.get(row)
+	return x != nil && x.state != carriedNone
+}
+
 // breaks reports whether a code of an item is lost, or of labels that the revision does
 // not know; nil: it is not kept, and may have known them.
 func (p *codePass) breaks(row uint32, made *space) bool {
-	waits := p.recode.Contains(row)
+	waits := p.waits(row)
 	return slices.ContainsFunc(p.views, func(v *viewMender) bool {
 		stored, x := v.stored(row)
 		if stored == nil {
-			named := v.rows.get(row) != nil && v.rows.get(row).state != carriedNone
+			named := v.names(row)
 			return p.expected(v, row) && (named || !waits)
 		}
 		return made != nil && x.from == codec.ProvenanceLabels

@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // indexOnlyPatient is an index-only copy of a small database.
@@ -19,6 +21,20 @@ func indexOnlyPatient(t testing.TB) *patient {
 	t.Helper()
 	p := &patient{t: t, fs: vfs.NewMem(), dir: "index-only", rounding: true}
 	d := manyKinds(t, &Options{FS: p.fs})
+	c, err := d.CreateCollection(ctx, "growing", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := pairs(60, synth.Config{Missing: .4})
+	putAll(t, c, items)
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 24, Anchors: 12, Views: model.ViewsTarget}})
+	for _, it := range items[:20] {
+		it.Labels = []string{"grown"}
+	}
+	putAll(t, c, items[:20])
+	if err := c.growLabels(ctx, 0, new(Update)); err != nil { // 20 rows wait for another code
+		t.Fatal(err)
+	}
 	is := indexOnlyOf(t, d, &Options{FS: p.fs})
 	p.before = hold(t, is)
 	mustClose(t, is)

@@ -27,6 +27,7 @@ type collectionMender struct {
 	live     *roaring.Bitmap // as it is stored
 	presence []*roaring.Bitmap
 	had      []*roaring.Bitmap // presence, as it is stored
+	parts    []*roaring.Bitmap // by modality: containers of that which can be read
 	given    *givenCodes       // of a codes-only collection
 	nextKey  uint64
 }
@@ -38,7 +39,7 @@ func (m *mender) collection(d *descriptor) error {
 		items: roaring.New(), damaged: roaring.New(), live: roaring.New(),
 	}
 	for range d.Modalities {
-		c.presence, c.had = append(c.presence, roaring.New()), append(c.had, roaring.New())
+		c.presence, c.had, c.parts = append(c.presence, roaring.New()), append(c.had, roaring.New()), append(c.parts, roaring.New())
 	}
 	for _, step := range []func() error{
 		c.readCounters, c.mendLabels, c.readSets, c.readItems, c.mendKeys, c.readGiven, c.mendFeatures, c.makeSets, c.mendSpaces, c.writeCounters,
@@ -141,6 +142,9 @@ func (c *collectionMender) readSets() error {
 			return nil
 		}
 		addContainer(into, l.Added, container)
+		if set == codec.SetModality {
+			c.parts[id].Add(uint32(container))
+		}
 		return nil
 	})
 }

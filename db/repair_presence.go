@@ -1,9 +1,8 @@
 package db
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -18,7 +17,7 @@ import (
 // of its items.
 type presenceMender struct {
 	*collectionMender
-	told      []*roaring.Bitmap // by modality: rows of which a code says that they have it
+	told      []*roaring.Bitmap // by modality: rows of which a code, or what stands beside one, says that they have it
 	whole     []bool            // there are codes for that target: what has none lacks the modality
 	learned   []bool            // a model knows it
 	projected *roaring.Bitmap   // rows that have a projection
@@ -49,8 +48,8 @@ func (c *collectionMender) keepPresence() error {
 		rows.And(c.items)
 		c.presence[t], p.told[t] = rows.Clone(), roaring.New()
 	}
-	for _, space := range slices.Sorted(maps.Keys(c.seen.spaces)) {
-		if err := p.readSpace(space); err != nil {
+	for _, space := range c.spaceIDs() {
+		if err := errors.Join(p.hear(space), p.ctx.Err()); err != nil {
 			return err
 		}
 	}
@@ -58,9 +57,9 @@ func (c *collectionMender) keepPresence() error {
 	return nil
 }
 
-// readSpace reads what the records of a space say.
-func (p *presenceMender) readSpace(space uint32) error {
-	trained, modalities := p.readModel(space)
+// hear reads what the records of a space say.
+func (p *presenceMender) hear(space uint32) error {
+	trained, modalities := p.modelOf(space)
 	made := madeOfFeatures{roaring.New(), modalities}
 	for _, t := range modalities {
 		p.learned[t] = true
@@ -84,10 +83,18 @@ func (p *presenceMender) readSpace(space uint32) error {
 	})
 }
 
-// readModel returns the model of a space and the modalities that it knows, nil where it
-// is lost.
-func (p *presenceMender) readModel(space uint32) (*model.Model, []int) {
-	if s, err := readSpace(p.store, p.descriptor, space, 1); err == nil {
+// modelOf returns the model of a space, of its present revision where that can be read, and
+// the modalities that it knows; nil where it is lost.
+func (p *presenceMender) modelOf(space uint32) (*model.Model, []int) {
+	s, err := readSpace(p.store, p.descriptor, space, 1)
+	if err == nil {
+		for _, n := range p.counters.Spaces {
+			if n.ID == uint64(space) && n.Revision > 1 {
+				if revised, err := readRevision(p.store, p.ID, s, uint32(n.Revision)); err == nil {
+					return revised, s.modalities // which may know more labels
+				}
+			}
+		}
 		return s.model, s.modalities
 	}
 	if m := p.storedModel(p.ID, space); m != nil {
@@ -141,7 +148,7 @@ func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded ma
 			return nil
 		}
 		if t, target := (codeKeys{view: view}).target(); target {
-			if t < len(p.told) && !p.hasSet(t, row) {
+			if t < len(p.told) && !p.parts[t].Contains(row>>16) {
 				p.told[t].Add(row)
 			}
 			return nil
@@ -155,10 +162,10 @@ func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded ma
 	err := p.blocks(codec.NumberKey(codec.KindCodes, p.ID, space), func(key []byte, _ uint32, b codec.Block) error {
 		for i := range b.Len() {
 			row, err := codec.DecodeCodeEntry(code, trained.Bits(), b.Entry(i))
-			if err == nil && row != codec.ManyRows {
-				err = claim(key[9], row)
+			if err != nil || row == codec.ManyRows {
+				continue
 			}
-			if err != nil {
+			if err := claim(key[9], row); err != nil {
 				return err
 			}
 		}
@@ -182,23 +189,17 @@ func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded ma
 	})
 }
 
-// hasSet reports whether the part of the set of a modality is there that tells of a row.
-func (p *presenceMender) hasSet(t int, row uint32) bool {
-	b, err := get(p.store, codec.RowsKey(p.ID, codec.SetModality, uint32(t), uint16(row>>16)))
-	if err != nil || b == nil {
-		return false
-	}
-	_, err = codec.DecodeLayer(b)
-	return err == nil
-}
-
 // decide decides which items have which modality, and reports what is not known.
 func (p *presenceMender) decide() {
 	lost := make([]bool, len(p.told))
 	bare := p.projected.Clone() // rows that must have a modality, and none is known
 	for t, rows := range p.told {
 		prefix := codec.RowsPrefix(p.ID, codec.SetModality, uint32(t))
-		lost[t] = p.lostAny(prefix) || !roaring.AndNot(rows, p.had[t]).IsEmpty()
+		missed := roaring.AndNot(rows, p.had[t])
+		for it := missed.Iterator(); it.HasNext(); {
+			p.parts[t].Remove(it.Next() >> 16)
+		}
+		lost[t] = p.lostAny(prefix) || !missed.IsEmpty()
 		p.presence[t].Or(rows)
 		bare.AndNot(p.presence[t])
 	}
@@ -208,6 +209,10 @@ func (p *presenceMender) decide() {
 		lost[t] = lost[t] || !bare.IsEmpty() && p.had[t].IsEmpty() && p.learned[t]
 		if lost[t] && p.learned[t] && !p.whole[t] {
 			guessed[t].Or(roaring.AndNot(p.projected, p.presence[t]))
+			for it := p.parts[t].Iterator(); it.HasNext(); { // which tell who has it not
+				part := uint64(it.Next()) << 16
+				guessed[t].RemoveRange(part, part+1<<16)
+			}
 			p.presence[t].Or(guessed[t])
 		}
 	}

@@ -20,27 +20,17 @@ func (c *collectionMender) mendSpaces() error {
 	for _, n := range c.counters.Spaces {
 		stored[uint32(n.ID)] = n
 	}
-	ids := map[uint32]bool{}
-	for id := range stored {
-		ids[id] = true
-	}
 	last := uint32(0)
 	for id := range c.seen.spaces {
 		if id > 0 && id < maxRows-1 {
 			last = max(last, id)
 		}
 	}
-	if !c.counted || c.lostAny(c.countersKey()) {
-		for id := range c.seen.spaces {
-			ids[id] = ids[id] || id > 0 && id < maxRows-1
-		}
-	}
+	ids := map[uint32]bool{} // those that stay
+	all := c.spaceIDs()
 	active, previous := c.counters.ActiveSpace, c.counters.PreviousSpace
 	c.counters.Spaces = nil
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		if !ids[id] {
-			continue
-		}
+	for _, id := range all {
 		c.counters.NextSpace = max(c.counters.NextSpace, uint64(id)+1)
 		n, known := stored[id]
 		if !known {
@@ -83,6 +73,23 @@ func (c *collectionMender) mendSpaces() error {
 	c.counters.NextSpace = max(c.counters.NextSpace, uint64(last)+1)
 	c.chooseActive(active, previous)
 	return nil
+}
+
+// spaceIDs returns the spaces that the counters tell of, in ascending order, and where they
+// are lost those that anything is stored of.
+func (c *collectionMender) spaceIDs() []uint32 {
+	ids := map[uint32]bool{}
+	for _, n := range c.counters.Spaces {
+		ids[uint32(n.ID)] = true
+	}
+	if !c.counted || c.lostAny(c.countersKey()) {
+		for id := range c.seen.spaces {
+			if id > 0 && id < maxRows-1 {
+				ids[id] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(ids))
 }
 
 // chooseActive makes sure that the active space, and the one before, are there.
