@@ -15,19 +15,20 @@ import (
 // noLinks is a file system without hard links, of which so many bytes are free.
 type noLinks struct {
 	vfs.FS
-	free uint64
+	free atomic.Uint64 // which compactions ask for, too
 }
 
 func (f *noLinks) Link(oldname, newname string) error { return errors.ErrUnsupported }
 
 func (f *noLinks) GetDiskUsage(string) (vfs.DiskUsage, error) {
-	return vfs.DiskUsage{AvailBytes: f.free, TotalBytes: 1 << 40}, nil
+	return vfs.DiskUsage{AvailBytes: f.free.Load(), TotalBytes: 1 << 40}, nil
 }
 
 // Where tables have to be copied, a checkpoint or backup for which there is no room is
 // refused before it has begun, and where there is room it is made.
 func TestCopiesAskForRoom(t *testing.T) {
-	disk := &noLinks{vfs.NewMem(), 1 << 40}
+	disk := &noLinks{FS: vfs.NewMem()}
+	disk.free.Store(1 << 40)
 	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 100 << 20})
 	defer mustClose(t, d)
 	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
@@ -40,7 +41,7 @@ func TestCopiesAskForRoom(t *testing.T) {
 		"a checkpoint": func() error { return d.Checkpoint(ctx, "copy", CheckpointOptions{}) },
 		"a backup":     func() error { _, err := d.Backup(ctx, store, BackupOptions{}); return err },
 	} {
-		disk.free = 100<<20 + 100
+		disk.free.Store(100<<20 + 100)
 		var full *DiskFullError
 		if err := make(); !errors.As(err, &full) || full.Free != 100<<20+100 || full.Needed <= 0 {
 			t.Errorf("%s: %v", what, err)
@@ -48,7 +49,7 @@ func TestCopiesAskForRoom(t *testing.T) {
 		if _, err := disk.Stat("copy" + incompleteSuffix); err == nil {
 			t.Errorf("%s has left what it was making", what)
 		}
-		disk.free = 1 << 40
+		disk.free.Store(1 << 40)
 		if err := make(); err != nil {
 			t.Errorf("%s, with room: %v", what, err)
 		}
