@@ -43,6 +43,7 @@ func (p *patient) whole(when string) {
 
 // Whichever change to the file system fails: the database can be repaired again.
 func TestEveryFailedChangeOfARepair(t *testing.T) {
+	longTest(t)
 	whole := smallPatient(t)
 	step := 3
 	switch {

@@ -61,6 +61,7 @@ func (p *patient) repairedIndexOnly(what string, mayChange func(lost []Finding) 
 
 // What is made of a sound index-only copy is all that it holds, byte for byte.
 func TestRepairKeepsIndexOnly(t *testing.T) {
+	longTest(t)
 	p := indexOnlyPatient(t)
 	p.remake()
 	p.sameStored("made again", p.sound("made again", nil))
@@ -69,6 +70,7 @@ func TestRepairKeepsIndexOnly(t *testing.T) {
 // Records of each kind are lost of an index-only copy, one by one and all of them: what is
 // stored twice is as it was, and what is not is lost, and said to be.
 func TestRepairOfIndexOnly(t *testing.T) {
+	longTest(t)
 	whole := indexOnlyPatient(t)
 	byKind := map[byte][]string{}
 	for _, key := range slices.Sorted(maps.Keys(whole.before.stored)) {
@@ -82,9 +84,6 @@ func TestRepairOfIndexOnly(t *testing.T) {
 		}
 	}
 	for i, kind := range slices.Sorted(maps.Keys(byKind)) {
-		if testing.Short() && kind != codec.KindRowCodes {
-			continue
-		}
 		keys := byKind[kind]
 		key := []byte(keys[(i*7)%len(keys)])
 		for _, all := range []bool{false, true} {
@@ -208,7 +207,7 @@ func TestRepairOfLostModalitiesOfIndexOnly(t *testing.T) {
 	whole := indexOnlyPatient(t)
 	kinds := []byte{codec.KindRows, codec.KindRowCodes, codec.KindProjection, codec.KindItem, codec.KindCodes}
 	for which := 1; which < 1<<len(kinds); which++ {
-		if which&1 == 0 || testing.Short() && which != 7 {
+		if which&1 == 0 {
 			continue
 		}
 		p := whole.another()

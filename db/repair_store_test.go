@@ -340,6 +340,7 @@ func TestRepairOfTheMarker(t *testing.T) {
 
 // Nobody repairs what is open, or of a newer format, and a trial changes nothing.
 func TestRepairRefuses(t *testing.T) {
+	longTest(t)
 	p := newPatient(t)
 	d := mustOpen(t, p.dir, p.options())
 	_, err := Repair(ctx, p.dir, p.options(), RepairOptions{}, nil)

@@ -208,6 +208,7 @@ func TestRepairOfASoundDatabase(t *testing.T) {
 
 // What is made of a sound database is all that it holds, byte for byte.
 func TestRepairKeepsEverything(t *testing.T) {
+	longTest(t)
 	p := newPatient(t)
 	p.remake()
 	p.sameStored("made again", p.sound("made again", nil))
