@@ -431,7 +431,7 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 	}
 	coped := 0
 	for k := 0; ; k++ {
-		if !*everyFault && k%6 != 3 {
+		if !*everyFault && k%4 != 3 {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -461,7 +461,7 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stride := 193
+	stride := 97
 	if *everyFault {
 		stride = 23
 	}
