@@ -234,6 +234,7 @@ func mustStats(t testing.TB, d *DB) *Stats {
 // A model goes on with the modalities that it knows, and the next training learns the
 // others; what an older space cannot answer it says.
 func TestModelsOfAnAlteredCollection(t *testing.T) {
+	longTest(t)
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		t.Run(views.String(), func(t *testing.T) { checkModelsOfAnAlteredCollection(t, views) })
 	}

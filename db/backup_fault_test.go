@@ -118,9 +118,10 @@ func (f *failAt) MaybeError(op errorfs.Op) error {
 // Whichever operation on the files of a restore fails: there is no database, or, if the
 // restore says so, the whole; and another restore puts it there.
 func TestEveryFailedOperationOfARestore(t *testing.T) {
+	longTest(t)
 	_, store := memWorld(t)
 	for k := 0; ; k++ {
-		if testing.Short() && k%11 != 0 {
+		if !sampled(k, 3) {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -156,10 +157,11 @@ func TestEveryFailedOperationOfARestore(t *testing.T) {
 // Whichever operation on files fails during a backup: the backup fails or is whole, and
 // unless it was one on the store itself, the database goes on.
 func TestEveryFailedOperationOfABackup(t *testing.T) {
+	longTest(t)
 	items := pairs(10_000, synth.Config{})
 	mem, store := memWorld(t)
 	for k := 0; ; k++ {
-		if testing.Short() && k%11 != 0 {
+		if !sampled(k, 3) {
 			continue
 		}
 		fail := &failAt{failOnce: failOnce{k: k}}

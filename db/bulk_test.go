@@ -88,7 +88,8 @@ func sameContents(t testing.TB, a, b *DB) {
 // sameAnswers compares what two collections say.
 func sameAnswers(t testing.TB, a, b *Collection) {
 	t.Helper()
-	equalItems(t, allItems(t, a), allItems(t, b))
+	items := allItems(t, a)
+	equalItems(t, items, allItems(t, b))
 	sa, err := a.Stats()
 	if err != nil {
 		t.Fatal(err)
@@ -117,11 +118,18 @@ func sameAnswers(t testing.TB, a, b *Collection) {
 	if !slices.Equal(la, lb) {
 		t.Fatalf("labels %v and %v", la, lb)
 	}
-	for seed := range uint64(3) {
-		q := Query{To: targets[int(seed)%len(targets)], Code: randomCodes(1, sa.Bits, seed)[0], K: 20}
+	for seed := range 3 {
+		q := Query{To: targets[seed%len(targets)], K: 20}
+		first := -1 // no radius, but the nearest
+		if code := aCode(items, seed*len(items)/3, q.To); code != nil {
+			q.Code = slices.Clone(code)
+			q.Code[0] ^= 1 << seed
+		} else {
+			q.Code, first = randomCodes(1, sa.Bits, uint64(seed))[0], 2 // on disk it is a long way to the nearest
+		}
 		for _, plan := range allPlans {
 			q.Plan = plan
-			for r := -1; r < 6; r += 3 {
+			for r := first; r < 6; r += 3 {
 				ask := func(c *Collection) *Result {
 					res, err := c.Search(ctx, q)
 					if r >= 0 {
@@ -138,6 +146,19 @@ func sameAnswers(t testing.TB, a, b *Collection) {
 			}
 		}
 	}
+}
+
+// aCode returns the code for a target of the first item from i on that has one, or nil.
+func aCode(items []*Item, i int, target string) []byte {
+	for ; i < len(items); i++ {
+		if code := items[i].Codes[target].Code; code != nil {
+			return code
+		}
+		if target == "" && items[i].Code != nil {
+			return items[i].Code
+		}
+	}
+	return nil
 }
 
 // A world is a database that goes through a history.
@@ -236,9 +257,6 @@ func prefixed(p string) func(int) string {
 func TestBulkLoadOfCodesIsAsOneByOne(t *testing.T) {
 	longTest(t)
 	for _, bits := range []int{16, 72} {
-		if testing.Short() && bits > 16 {
-			continue
-		}
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {
 			bothWays(t, Schema{Bits: bits}, 3, func(w *world) {
 				w.put(codeItems(bulkItems+700, bits, 1, nil))
@@ -261,10 +279,7 @@ func TestBulkLoadWithLabelsFieldsAndPayloads(t *testing.T) {
 	schema := Schema{Bits: 16, Fields: []Field{
 		{"year", Int, true}, {"title", String, true}, {"price", Float, true}, {"new", Bool, true}, {"note", String, false},
 	}}
-	n := 70_000 // more than the rows of one container
-	if testing.Short() {
-		n = 3 * bulkItems
-	}
+	const n = 70_000 // more than the rows of one container
 	items := codeItems(n, 16, 1, nil)
 	for i, it := range items {
 		switch i % 4 {
@@ -539,7 +554,7 @@ func TestEveryFailedChangeAroundABulkLoad(t *testing.T) {
 	longTest(t)
 	alone := 0
 	for k := 0; ; k++ {
-		if !*everyFault && k%5 != 0 {
+		if !sampled(k, 5) {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -628,7 +643,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			t.Fatalf("loaded: %v, %d crashes", loaded, len(crashes))
 		}
 		for i, cr := range crashes {
-			if !*everyFault && i%5 != 0 && i < len(crashes)-2 {
+			if !sampled(i, 5) && i < len(crashes)-2 {
 				continue
 			}
 			puts := 1

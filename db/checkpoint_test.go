@@ -82,6 +82,7 @@ func checkCopy(t testing.TB, fsys vfs.FS, dir, what string) {
 // Whichever change to the file system fails while a checkpoint is made: it is an error,
 // nothing is left, the database goes on, and the next attempt comes to its end.
 func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
+	longTest(t)
 	for what, opt := range checkpoints {
 		t.Run(what, func(t *testing.T) {
 			fail := &failOnce{fired: true, on: func(op errorfs.Op) bool { // not those of the store itself, which it has flushed
@@ -92,8 +93,8 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 			d, _ := openForCheckpoints(t, fsys)
 			defer func() { mustClose(t, d) }()
 			for k := 0; ; k++ {
-				if testing.Short() {
-					k += 12
+				if !sampled(k, 3) {
+					continue
 				}
 				fail.mu.Lock()
 				fail.k, fail.fired = k, false
@@ -147,8 +148,8 @@ func TestEveryFailedReadOfACheckpoint(t *testing.T) {
 		d, _ := openForCheckpoints(t, fsys)
 		mustClose(t, d)
 		for k := 0; ; k++ {
-			if testing.Short() {
-				k += 8
+			if !sampled(k, 3) {
+				continue
 			}
 			d := mustOpen(t, "db", &Options{FS: fsys, CacheBytes: 1})
 			if err := d.WaitForIndex(ctx); err != nil {

@@ -14,6 +14,7 @@ import (
 // back, on disk and in memory, and what is left is found as before, also after
 // opening again.
 func TestCompactGivesSpaceBack(t *testing.T) {
+	longTest(t)
 	opts := &Options{FS: vfs.NewMem()}
 	d := mustOpen(t, "db", opts)
 	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})

@@ -12,6 +12,7 @@ import (
 // the others are searched, and writes go on when it has been dropped. What loading it has
 // found is not searched past.
 func TestDamagedSpaceCanBeDropped(t *testing.T) {
+	longTest(t)
 	dir := t.TempDir()
 	d := mustOpen(t, dir, nil)
 	c, err := d.CreateCollection(ctx, "main", pairsSchema)

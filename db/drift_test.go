@@ -230,6 +230,7 @@ func allRows(n int) []uint32 {
 }
 
 func TestDriftIsThatOfALinearScan(t *testing.T) {
+	longTest(t)
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		t.Run(views.String(), func(t *testing.T) {
 			_, c := openPairs(t)
@@ -330,6 +331,7 @@ func TestDriftOfASample(t *testing.T) {
 // A space begins with the drift of what it was trained on, and items of other kinds than
 // these are farther off.
 func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
+	longTest(t)
 	d, c := openPairs(t)
 	putAll(t, c, pairs(300, synth.Config{Seed: 1}))
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}, Rows: 200})

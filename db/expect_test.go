@@ -110,6 +110,7 @@ func TestPutIfOfCodes(t *testing.T) {
 
 // A condition among thousands of new items keeps them all out.
 func TestExpectInABulkLoad(t *testing.T) {
+	longTest(t)
 	for _, at := range []int{0, bulkItems / 2, bulkItems + 10} {
 		d, c := openPairs(t)
 		b := d.NewBatch()

@@ -567,6 +567,7 @@ func TestFullCheckpointWhileWriting(t *testing.T) {
 
 // A copy of a copy is the same, also index-only of what is so already.
 func TestCheckpointOfACheckpoint(t *testing.T) {
+	longTest(t)
 	fsys := vfs.NewMem()
 	d := manyKinds(t, &Options{FS: fsys})
 	opt := CheckpointOptions{IndexOnly: true}

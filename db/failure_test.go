@@ -295,6 +295,7 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 
 // Damage is an ErrCorrupt to whoever meets it, and the rest goes on.
 func TestDamagedFilesAreFound(t *testing.T) {
+	longTest(t)
 	for name, damage := range map[string]func(path string, b []byte) error{
 		"a byte":        func(path string, b []byte) error { b[len(b)/3] ^= 1; return os.WriteFile(path, b, 0o644) },
 		"a file's end":  func(path string, b []byte) error { return os.WriteFile(path, b[:len(b)/2], 0o644) },

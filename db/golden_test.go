@@ -277,7 +277,7 @@ func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
 	longTest(t)
 	want := oldest(t, vfs.NewMem())
 	for k := 0; ; k++ {
-		if testing.Short() && k%9 != 5 && k < 80 {
+		if !sampled(k, 3) && k < 80 {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -297,6 +297,7 @@ func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
 
 // The same where the machine stops before any change.
 func TestCrashesOfAnUpgrade(t *testing.T) {
+	longTest(t)
 	mem := newCrashFS()
 	want := oldest(t, mem.MemFS)
 	var mu sync.Mutex
@@ -315,7 +316,7 @@ func TestCrashesOfAnUpgrade(t *testing.T) {
 	crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 	formats := map[int]int{}
 	for i, crash := range crashes {
-		if testing.Short() && i%9 != 5 && i < len(crashes)-2 {
+		if !sampled(i, 3) && i < len(crashes)-2 {
 			continue
 		}
 		formats[checkHalfUpgraded(t, fmt.Sprint("crash ", i), crash, want, i%8 == 4)]++

@@ -14,6 +14,7 @@ import (
 // has the code of its labels, which is there after reopening, and vectors find their
 // labels.
 func TestMoreLabelsThanBits(t *testing.T) {
+	longTest(t)
 	dir := t.TempDir()
 	d := mustOpen(t, dir, nil)
 	c, err := d.CreateCollection(ctx, "main", pairsSchema)

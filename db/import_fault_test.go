@@ -138,11 +138,12 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, impo
 // Whichever change to the file system fails, and whatever fails from then on, an import is
 // there once, or not at all, and goes on.
 func TestEveryFailedChangeAroundAnImport(t *testing.T) {
+	longTest(t)
 	items := lifeItems()
 	for _, forever := range []bool{false, true} {
 		again := 0
 		for k := 0; ; k++ {
-			if testing.Short() && k%31 != 0 || forever && k%5 != 0 {
+			if !sampled(k, 5) || forever && k%3 != 0 {
 				continue
 			}
 			mem := vfs.NewMem()
@@ -169,6 +170,7 @@ func TestEveryFailedChangeAroundAnImport(t *testing.T) {
 // A machine that stops at any change to the file system leaves an import staged, or done
 // once.
 func TestCrashesAroundAnImport(t *testing.T) {
+	longTest(t)
 	items := lifeItems()
 	mem := newCrashFS()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -222,7 +224,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		t.Fatalf("%d crashes", len(crashes))
 	}
 	for i, cr := range crashes {
-		if testing.Short() && i%23 != 0 {
+		if !sampled(i, 5) {
 			continue
 		}
 		checkImportLife(t, cr.what, cr.fs, items, cr.done)
@@ -232,6 +234,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 
 // Whatever is damaged of what is staged is staged again.
 func TestDamageToStagedItems(t *testing.T) {
+	longTest(t)
 	items := lifeItems()
 	build := func(t testing.TB, mem *vfs.MemFS) *DB {
 		d := mustOpen(t, "db", &Options{FS: mem})
@@ -256,9 +259,9 @@ func TestDamageToStagedItems(t *testing.T) {
 	mem := vfs.NewMem()
 	mustClose(t, build(t, mem))
 	files := filesIn(t, mem, "db")
-	step := 7
-	if testing.Short() {
-		step = 101
+	step := 29
+	if *everyFault {
+		step = 7
 	}
 	fewer, places := 0, 0
 	for name, content := range files {

@@ -83,6 +83,7 @@ func stagedFolders(t testing.TB, fsys vfs.FS) []string {
 
 // An import, interrupted or not, stores what the same items stored one by one are.
 func TestImportIsAsOneByOne(t *testing.T) {
+	longTest(t)
 	features := viewItems(120, 5)
 	for i, it := range features {
 		if it.Key = fmt.Sprint("f", i*7919%1000); i%3 == 0 {
@@ -113,15 +114,8 @@ func TestImportIsAsOneByOne(t *testing.T) {
 		"nothing":  {pairsSchema, []*Item{{}, {Key: "k"}, {Labels: []string{"l"}}}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && test.schema.Bits > 16 && test.labels[0] != "a2" {
-				t.Skip("the others have more")
-			}
-			runs := []int{0, 1, 4} // 0: no import
-			if testing.Short() {
-				runs = []int{0, 3}
-			}
 			var worlds []*world
-			for _, n := range runs {
+			for _, n := range []int{0, 1, 4} { // 0: no import
 				w := newWorld(t, test.schema, true)
 				if test.trained && test.schema.Bits == 0 {
 					first := pairs(40, synth.Config{Seed: 9})
@@ -142,7 +136,7 @@ func TestImportIsAsOneByOne(t *testing.T) {
 			}
 			for _, w := range worlds[1:] {
 				sameContents(t, worlds[0].d, w.d)
-				if test.trained && test.schema.Bits <= 16 && !testing.Short() { // the stores are the same
+				if test.trained && test.schema.Bits <= 16 { // the stores are the same
 					sameAnswers(t, worlds[0].c, w.c)
 				}
 				w.reopen()

@@ -15,6 +15,7 @@ import (
 
 // A handle in a space shows what the collection showed when the space was active.
 func TestInSpace(t *testing.T) {
+	longTest(t)
 	d, c := openPairs(t)
 	items := pairs(120, synth.Config{Noise: 1})
 	items[7].Labels = nil
@@ -151,6 +152,7 @@ func TestInSpace(t *testing.T) {
 
 // What works on a space works on that of the handle, unless another is named.
 func TestUpdateInSpace(t *testing.T) {
+	longTest(t)
 	_, c := openPairs(t)
 	items := pairs(120, synth.Config{})
 	putAll(t, c, items[:80])

@@ -31,6 +31,7 @@ func indexOnlyOf(t testing.TB, d *DB, opts *Options) *DB {
 // What an index-only collection lacks it says it lacks, what would change items is
 // refused, and spaces can be changed as ever.
 func TestIndexOnlyCollection(t *testing.T) {
+	longTest(t)
 	var log strings.Builder
 	opts := &Options{
 		FS: vfs.NewMem(), UpdateItems: 1, UpdateInterval: time.Millisecond,

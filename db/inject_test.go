@@ -89,9 +89,10 @@ func life(fsys vfs.FS, items []*Item) (there, unknown []string, trained bool) {
 // Whichever change to the file system fails: the process goes on, and opening the
 // database again shows everything that was acknowledged.
 func TestEveryFailedChange(t *testing.T) {
+	longTest(t)
 	items := pairs(40, synth.Config{})
 	for k := 0; ; k++ {
-		if testing.Short() && k%7 != 0 {
+		if !sampled(k, 3) {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -152,6 +153,7 @@ func TestEveryFailedChange(t *testing.T) {
 
 // A read that fails concerns whoever needed it, and nobody else.
 func TestFailedReadFailsAlone(t *testing.T) {
+	longTest(t)
 	mem := vfs.NewMem()
 	var broken atomic.Bool
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -13,6 +13,7 @@ import (
 // Whatever the budget of the cache of keys, hits have the right keys, and memory
 // stays within it.
 func TestKeysStayWithinTheirBudget(t *testing.T) {
+	longTest(t)
 	for _, budget := range []int64{1, 4000, 20_000, 1 << 20} {
 		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), KeyCacheBytes: budget})
 		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})

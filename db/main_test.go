@@ -1,6 +1,7 @@
 package db
 
 import (
+	"runtime/debug"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -19,5 +20,6 @@ var leftByPebble = []goleak.Option{
 // Bulk loads begin at fewer items than else, so that histories with several are short.
 func TestMain(m *testing.M) {
 	bulkItems = 1024
+	debug.SetGCPercent(400) // they allocate much and keep little
 	goleak.VerifyTestMain(m, leftByPebble...)
 }

@@ -83,6 +83,7 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 
 // The same for queries by vector, in every order.
 func TestSearchAllInEveryOrder(t *testing.T) {
+	longTest(t)
 	_, c := openPairs(t)
 	items := pairs(300, synth.Config{Classes: 6, Noise: 2})
 	for _, it := range items[100:] {

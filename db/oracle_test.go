@@ -112,6 +112,7 @@ func drawItem(t *rapid.T, codesOnly, partial bool) *Item {
 }
 
 func TestRandomOperationsAgainstTheOracle(t *testing.T) {
+	longTest(t)
 	for _, codesOnly := range []bool{false, true} {
 		t.Run(fmt.Sprintf("codesOnly=%v", codesOnly), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkRandomOperations(t, codesOnly) })

@@ -106,6 +106,7 @@ func TestHugeKAndRadius(t *testing.T) {
 // Items of one class share a code; the nearest of them is the one that the
 // query was made from, and only the stored projections can tell.
 func TestProjectionsOrderTheItemsOfACode(t *testing.T) {
+	longTest(t)
 	_, c := openPairs(t)
 	items := pairs(200, synth.Config{Classes: 3, Noise: .5})
 	putAll(t, c, items)

@@ -127,14 +127,15 @@ func commitsFound(t testing.TB, d *DB) uint64 {
 // reported with its number, by Open, by verify, and by every later Open until somebody
 // acknowledges it.
 func TestDamagedLogIsReported(t *testing.T) {
+	longTest(t)
 	const n, known = 12, 8
 	left := killed(t, n, known, Options{})
 	log, whole := liveLog(t, left)
 	end := len(bytes.TrimRight(whole, "\x00"))
 	lost := map[uint64]int{}
-	step := 1
-	if testing.Short() {
-		step = 41
+	step := 5
+	if *everyFault {
+		step = 1
 	}
 	damage := func(what string, b []byte) {
 		mem := vfs.NewMem()

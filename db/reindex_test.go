@@ -184,6 +184,7 @@ func revisedWorld(t testing.TB, items []*Item, opts *Options) (*DB, *Collection,
 // Every unlabelled item gets the code that the present projections make; the space goes
 // on with what has taught the other one; it stands by until it is made the active one.
 func TestReindexMakesPresentCodes(t *testing.T) {
+	longTest(t)
 	items := mixedPairs(400, 1)
 	d, c, byLabels := revisedWorld(t, items, nil)
 	before := allItems(t, c)
@@ -588,6 +589,7 @@ func TestReindexRefuses(t *testing.T) {
 // it to be completed, with what was acknowledged meanwhile: in blocks that are stored in
 // batches, and in blocks that are stored as tables.
 func TestCrashesWhileReindexing(t *testing.T) {
+	longTest(t)
 	t.Run("batches", func(t *testing.T) { crashesWhileReindexing(t, 120, ReindexOptions{Activate: true, Rate: 400}, 1) })
 	t.Run("tables", func(t *testing.T) {
 		longTest(t)
@@ -731,6 +733,7 @@ func TestReindexByTablesIsAsByBatches(t *testing.T) {
 // A new space has the labels that have grown in the other one, and goes on learning
 // from where it was.
 func TestReindexAfterGrowingLabels(t *testing.T) {
+	longTest(t)
 	items := mixedPairs(300, 12)
 	d, c, _ := revisedWorld(t, items, nil)
 	defer mustClose(t, d)

@@ -12,6 +12,7 @@ import (
 // An item that has no code, as projections had learned from nothing when it was written,
 // gets none by a repair, and is not said to have lost one, whatever of others is lost.
 func TestRepairOfItemsWithoutCode(t *testing.T) {
+	longTest(t)
 	whole := &patient{t: t, fs: vfs.NewMem(), dir: "db", rounding: true}
 	d := mustOpen(t, whole.dir, &Options{FS: whole.fs})
 	_, item := withoutCode(t, d)

@@ -45,14 +45,10 @@ func (p *patient) whole(when string) {
 func TestEveryFailedChangeOfARepair(t *testing.T) {
 	longTest(t)
 	whole := smallPatient(t)
-	step := 3
-	switch {
-	case *soak > 0:
-		step = 1
-	case testing.Short():
-		step = 29
-	}
-	for k := 0; ; k += step {
+	for k := 0; ; k++ {
+		if !sampled(k, 9) {
+			continue
+		}
 		p := whole.another()
 		fail := &failOnce{k: k}
 		err := p.repairWith(fail)
@@ -61,7 +57,7 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 			if err != nil || k < 50 {
 				t.Fatalf("without a failure, after %d changes: %v", k, err)
 			}
-			t.Logf("%d changes, every %dth failed", k, step)
+			t.Logf("%d changes", k)
 			break
 		}
 	}
@@ -98,7 +94,10 @@ func (p *patient) repairWith(fail errorfs.Injector) error {
 func TestFailedReadsOfARepair(t *testing.T) {
 	longTest(t)
 	whole := smallPatient(t)
-	for k := 0; ; k += 5 {
+	for k := 0; ; k++ {
+		if !sampled(k, 17) {
+			continue
+		}
 		p := whole.another()
 		reads := 0
 		var mu sync.Mutex
@@ -156,9 +155,12 @@ func TestCrashesOfARepair(t *testing.T) {
 	for i, crash := range crashes {
 		p.fs = crash
 		names := list(t, crash, p.dir)
-		if strings.Contains(names, repairedName+"(") && !strings.Contains(names, " "+storeName+"(") {
+		switch {
+		case strings.Contains(names, repairedName+"(") && !strings.Contains(names, " "+storeName+"("):
 			between++
 			p.sameStored("opened", p.sound("opened between the stores", nil))
+		case !sampled(i, 4):
+			continue
 		}
 		p.whole(fmt.Sprintf("crash %d of %d: %s", i, len(crashes), names))
 	}

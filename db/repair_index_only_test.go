@@ -142,6 +142,7 @@ func TestRepairOfTablesOfIndexOnly(t *testing.T) {
 // Codes of features that nothing tells any more are lost, those of labels are made again,
 // and the items are there.
 func TestRepairOfLostCodesOfIndexOnly(t *testing.T) {
+	longTest(t)
 	p := indexOnlyPatient(t)
 	id := uint32(1)
 	p.store(func(store *pebble.DB) {
@@ -187,6 +188,7 @@ func TestRepairOfLostCodesOfIndexOnly(t *testing.T) {
 
 // The descriptor of an index-only copy that is lost is that of one again.
 func TestRepairOfAnIndexOnlyDescriptor(t *testing.T) {
+	longTest(t)
 	p := indexOnlyPatient(t)
 	key := codec.CollectionKey(codec.KindCollection, 1)
 	p.put(key, nil)

@@ -15,12 +15,10 @@ import (
 
 // Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on for that long.
 func TestRepairOfRandomDamage(t *testing.T) {
+	longTest(t)
 	patients := []*patient{newPatient(t), indexOnlyPatient(t)}
 	until := time.Now().Add(*soak)
 	rounds, refused, silent := 12, 0, 0
-	if testing.Short() {
-		rounds = 1
-	}
 	seed := uint64(1)
 	if *soak > 0 {
 		seed = uint64(time.Now().UnixNano())

@@ -234,6 +234,7 @@ func TestRepairOfABlock(t *testing.T) {
 
 // What stands in a log is read, too, up to where that is damaged.
 func TestRepairOfLogs(t *testing.T) {
+	longTest(t)
 	mem := vfs.NewCrashableMem()
 	d := mustOpen(t, "db", &Options{FS: mem})
 	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})

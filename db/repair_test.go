@@ -195,6 +195,7 @@ func (p *patient) sameStored(when string, h *held) {
 
 // A database that is sound is left alone.
 func TestRepairOfASoundDatabase(t *testing.T) {
+	longTest(t)
 	p := newPatient(t)
 	before := list(t, p.fs, p.dir)
 	lost, r := p.repair(RepairOptions{})

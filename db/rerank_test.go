@@ -34,6 +34,7 @@ func openMixed(t testing.TB, bits int) (c *Collection, items []*Item) {
 // The asymmetric order is that of the scores over all codes, and inside a code that
 // of the cosines, as the default has it.
 func TestAsymmetricOrder(t *testing.T) {
+	longTest(t)
 	c, items := openMixed(t, 32)
 	other := 0
 	for _, it := range items[:20] {
@@ -98,6 +99,7 @@ func featuredAnswer(hits []Hit, n int, x []float32, vectors map[string][]float32
 // The first items by code come by their features, and what follows as it was, in
 // every way to ask.
 func TestFeaturesOrderTheWindow(t *testing.T) {
+	longTest(t)
 	c, items := openMixed(t, 32)
 	vectors := map[string][]float32{}
 	for _, it := range items {

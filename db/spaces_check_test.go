@@ -377,6 +377,7 @@ func (c *storedCollection) checkItems(d *descriptor, n codec.Counters) error {
 
 // Whatever is taken away of a collection and its spaces, checkSpaces notices.
 func TestChecksOfSpacesNotice(t *testing.T) {
+	longTest(t)
 	w := newWorld(t, pairsSchema, true)
 	items := viewItems(60, 2)
 	w.put(items[:50])
@@ -390,7 +391,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 	checkSpaces(t, w.d)
 	noticed, n := map[byte]int{}, 0
 	for key := range w.d.storeKeys(t) {
-		if n++; testing.Short() && n%7 != 0 {
+		if n++; !sampled(n, 3) {
 			continue
 		}
 		value, err := get(w.d.store, key)

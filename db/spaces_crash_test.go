@@ -394,7 +394,7 @@ func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (stat
 // before what was going on, or after it, and nothing by halves.
 func TestCrashesAroundSpaces(t *testing.T) {
 	longTest(t)
-	every := 4
+	every := 11
 	if *everyFault {
 		every = 1
 	}
@@ -431,7 +431,7 @@ func TestEveryFailedChangeAroundSpaces(t *testing.T) {
 	}
 	coped := 0
 	for k := 0; ; k++ {
-		if !*everyFault && k%4 != 3 {
+		if !sampled(k, 11) {
 			continue
 		}
 		mem := vfs.NewMem()
@@ -461,7 +461,7 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stride := 97
+	stride := 397
 	if *everyFault {
 		stride = 23
 	}

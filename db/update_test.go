@@ -224,6 +224,7 @@ func TestWritesDuringAnUpdate(t *testing.T) {
 
 // Items without labels teach as the teacher says.
 func TestUpdateByProjections(t *testing.T) {
+	longTest(t)
 	for _, teacher := range []Teacher{TeacherAuto, TeacherLabels, TeacherModality, TeacherSelf} {
 		d, c := openPairs(t)
 		items := pairs(500, synth.Config{Seed: 6, Missing: .1})
@@ -348,6 +349,7 @@ func TestGrowLabels(t *testing.T) {
 // The first revision, the latest eight and those that are pinned are kept, and can be
 // gone back to.
 func TestRevisionsAreKeptAndRestored(t *testing.T) {
+	longTest(t)
 	w := newWorld(t, pairsSchema, true)
 	items := pairs(400, synth.Config{Seed: 8})
 	w.put(items[:100])

@@ -198,6 +198,7 @@ func putMany(t testing.TB, c *Collection, items []*Item, from, n int) {
 // Growing labels ends with its context, and says of all labels when no direction is
 // left.
 func TestGrowingManyLabels(t *testing.T) {
+	longTest(t)
 	_, c := openPairs(t)
 	items := pairs(100, synth.Config{Seed: 9})
 	putAll(t, c, items)

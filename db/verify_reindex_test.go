@@ -10,6 +10,7 @@ import (
 // Nothing is found in a space that was made of the revision of another, while it is made
 // and afterwards, nor when a space and a collection are gone.
 func TestVerifyReindexed(t *testing.T) {
+	longTest(t)
 	d, c := openPairs(t)
 	items := pairs(260, synth.Config{Seed: 3, Missing: .1})
 	for i, it := range items {

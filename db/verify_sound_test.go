@@ -108,6 +108,7 @@ func TestVerifyWhileBuilding(t *testing.T) {
 // Nothing is found whatever updates have done: grown labels, whose rows wait for another
 // code, revisions put back, pinned, and not kept; codes of those are counted as unchecked.
 func TestVerifyRevisions(t *testing.T) {
+	longTest(t)
 	mem := vfs.NewCrashableMem()
 	d := mustOpen(t, "db", &Options{FS: mem})
 	c, err := d.CreateCollection(ctx, "main", pairsSchema)

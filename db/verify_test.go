@@ -118,6 +118,7 @@ func verified(t testing.TB, opts *Options) *DB {
 
 // Nothing is found where nothing is wrong, whatever a database has gone through.
 func TestVerifyFindsNothing(t *testing.T) {
+	longTest(t)
 	d := verified(t, nil)
 	v := checkSound(t, d, "all of it")
 	if v.Items != 120-5+2+37 || v.CodesChecked == 0 || v.Records == 0 {

@@ -338,10 +338,7 @@ func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly b
 // of which lack what others have.
 func TestFiltersOverManyContainers(t *testing.T) {
 	longTest(t)
-	n := 150_000
-	if testing.Short() {
-		n = 70_000
-	}
+	const n = 70_000 // more than the rows of one container
 	opts := &Options{FS: vfs.NewMem(), NoSync: true}
 	d := mustOpen(t, "db", opts)
 	defer func() { d.Close() }()

@@ -260,6 +260,9 @@ func TestBestAgreesWithTheDefinition(t *testing.T) {
 
 // Twenty thousand codes, so that lookups are chosen by themselves, and given up.
 func TestBestOfManyCodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, q := range []int{64, 128} {
 		if q == 128 && testing.Short() {
 			continue

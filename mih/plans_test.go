@@ -193,6 +193,9 @@ func TestAllSplitsAgreeWithTheDefinition(t *testing.T) {
 // blocks of codes, an order of bits of its own, segments, a tail and codes that
 // are gone.
 func TestManyClusteredCodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, q := range []int{64, 128} {
 		rng := rand.New(rand.NewPCG(uint64(q), 3))
 		w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}

@@ -58,6 +58,12 @@ func guardTrials(t *testing.T) (trials []guardTrial) {
 		add(name, .1, asData(d.train), asData(d.query), true, false)
 		add(name, .3, asData(d.train), asData(d.query), true, false)
 	}
+	if !*allFigures {
+		for i := range len(trials) / 2 { // each set, with the settings by turns
+			trials[i] = trials[2*i+i%2]
+		}
+		trials = trials[:len(trials)/2]
+	}
 	return trials
 }
 
@@ -157,7 +163,7 @@ func askAll(t *testing.T, m *Model, from int, queries *synth.Data, db codec.Code
 // TestGuardQuality compares what a guard says with what new queries find, and prints
 // both:
 //
-//	go test ./model -run TestGuardQuality -v -seeds 12
+//	go test ./model -run TestGuardQuality -v -figures -seeds 12
 func TestGuardQuality(t *testing.T) {
 	withoutRace(t)
 	const even = .003 // what is nearer to zero is neither gain nor loss

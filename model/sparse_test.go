@@ -237,7 +237,11 @@ func TestSparseMoments(t *testing.T) {
 // all but the same.
 func TestSparseQuality(t *testing.T) {
 	withoutRace(t)
-	const n, queries, bits = 1500, 300, 32
+	const queries, bits = 300, 32
+	n := 600
+	if *allFigures {
+		n = 1500
+	}
 	sparse, dense, labels := texts(t, 8, 0, n+queries)
 	dm := []Modality{{Name: "text", Dim: synth.NUSWideText}}
 	for _, opt := range []Options{

@@ -123,6 +123,9 @@ func TestShapeTakesNoMemoryForLater(t *testing.T) {
 // What is written belongs to the caller again, and an item that is refused leaves nothing
 // behind, across batches and row groups.
 func TestItemsThatAreRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	var out bytes.Buffer
 	w, err := NewItemWriter(&out, shape)
 	if err != nil {

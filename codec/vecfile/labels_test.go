@@ -83,6 +83,9 @@ func TestLabelsLargestClass(t *testing.T) {
 }
 
 func TestLabelsText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, c := range []struct{ name, text, want string }{
 		{"lines", "dog\ncat\ndog\n", `["dog" "cat"] [[0] [1] [0]]`},
 		{"no last newline", "dog\ncat", `["dog" "cat"] [[0] [1]]`},

@@ -10,6 +10,9 @@ import (
 )
 
 func TestMATComesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	path := filepath.Join(t.TempDir(), "x.mat")
 	for _, size := range [][2]int{{0, 3}, {1, 1}, {7, 3}, {5, 8}, {matBlock/4/3 + 5, 3}} {

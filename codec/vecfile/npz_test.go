@@ -230,6 +230,9 @@ func TestReadNPZMembers(t *testing.T) {
 
 // TestZipBomb: what is claimed is not allocated, and what is there is streamed.
 func TestZipBomb(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	const n = 8 << 20
 	zeros := make([]byte, 4*n)
 	starts := buildNPY(1, dict("<i4", "False", fmt.Sprintf("(%d,)", n)), zeros)
@@ -249,6 +252,9 @@ func TestZipBomb(t *testing.T) {
 }
 
 func TestCSRWriter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
 	w, err := NewCSRWriter(&out, 1000)

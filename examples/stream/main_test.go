@@ -91,6 +91,9 @@ func TestStream(t *testing.T) {
 
 // With -dir the database can be looked at afterwards, and is not written over.
 func TestKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	dir := filepath.Join(t.TempDir(), "kept")
 	_, figure := run(t, ".png", "-items", "300", "-seeds", "1", "-dir", dir)
 	if _, err := png.Decode(bytes.NewReader(figure)); err != nil {

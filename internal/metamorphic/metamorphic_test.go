@@ -92,6 +92,9 @@ func most(a, b int) int {
 // Whatever is done, in any order and with any options, the database is what the model
 // says.
 func TestHistories(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine, and the race detector makes it slow")
+	}
 	const enough = 4800
 	counts := carryOut(t, most(enough, 250), false)
 	if counts.All() < enough {

@@ -112,6 +112,9 @@ func TestMeasure(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	var out strings.Builder
 	if err := command(t.Context(), []string{"-seeds", "1", "-queries", "20", "-bits", "8", folder(t, 0)}, &out, &out); err != nil {
 		t.Fatal(err)

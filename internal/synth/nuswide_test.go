@@ -136,6 +136,9 @@ func TestNUSWideLabels(t *testing.T) {
 // Noise is what it says: items of one label look alike without it, and not at all
 // with nothing else.
 func TestNUSWideNoise(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	cosine := func(a, b []float32) float64 {
 		var ab, aa, bb float64
 		for i := range a {

@@ -13,6 +13,9 @@ import (
 // The data that training is measured on is neither trivial nor hopeless, and
 // noise makes it harder.
 func TestMeasure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	var last *result
 	for _, noise := range []float64{.3, synth.DefaultNUSWideNoise, 1} {
 		r, err := measure(t.Context(), config{Items: 1500, Bits: 32, Anchors: 150, Queries: 100, Seed: 1, Noise: noise, Method: model.MethodLabels})
@@ -51,6 +54,9 @@ func TestMain(m *testing.M) {
 }
 
 func TestCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	var out strings.Builder
 	if err := command(t.Context(), []string{"-n", "300,400", "-bits", "16", "-anchors", "50", "-queries", "20"}, &out, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.String())

@@ -181,6 +181,7 @@ func codeRows(codes codec.Codes) [][]uint8 {
 // A line a measurement, with the fields of the contract; every query is measured once
 // and checked once.
 func TestBench(t *testing.T) {
+	oneGoroutine(t)
 	dir, queries := benchFixture(t, 64, 700, 120)
 	var f fakeTarget
 	code, stdout, stderr := doBench(t, &f, dir, "--codes", queries, "-k", "1,10", "-k", "1000", "--radius", "0,64",

@@ -222,6 +222,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 
 // Rows are means over seeds with sample standard deviations.
 func TestExperimentSeeds(t *testing.T) {
+	oneGoroutine(t)
 	f, queries := experimenting(t)
 	run := func(flags ...string) retrieval {
 		t.Helper()
@@ -241,6 +242,7 @@ func TestExperimentSeeds(t *testing.T) {
 
 // What cannot be is left out with a word why, once; where nothing can be, it is an error.
 func TestExperimentLeavesOut(t *testing.T) {
+	oneGoroutine(t)
 	f := newFixture(t, 60, false)
 	queries := []string{"--vectors", "text=" + f.text, "--labels", f.labels, "--seeds", "1"}
 	run := func(args ...string) (int, string, string) {

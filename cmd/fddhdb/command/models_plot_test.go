@@ -72,6 +72,7 @@ func TestModelsPlotOfMany(t *testing.T) {
 
 // A training and a reindex of little are figures, nothing at all is an error.
 func TestModelsPlotOfLittle(t *testing.T) {
+	oneGoroutine(t)
 	s := someSpaces()[:1]
 	s[0].Revisions = s[0].Revisions[:1]
 	s[0].Revisions[0].Drift = nil
@@ -85,6 +86,7 @@ func TestModelsPlotOfLittle(t *testing.T) {
 
 // What models draws is what training has stored; drawing changes nothing of what it prints.
 func TestModelsPlotOfADatabase(t *testing.T) {
+	oneGoroutine(t)
 	f := newFixture(t, 80, true)
 	var s db.SpaceInfo
 	mustJSON(t, &s, "models", f.db, "--plot", f.path("a.svg"))

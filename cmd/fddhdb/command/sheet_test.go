@@ -225,6 +225,7 @@ func TestSheetPNG(t *testing.T) {
 func abs(x int) int { return max(x, -x) }
 
 func TestSheetErrors(t *testing.T) {
+	oneGoroutine(t)
 	f, pictures := pictured(t)
 	search := []string{"search", f.db, "--code", "0000"}
 	for _, c := range []struct {

@@ -29,6 +29,7 @@ func TestTrainJSON(t *testing.T) {
 
 // Equal seeds give equal codes, others do not.
 func TestTrainSeed(t *testing.T) {
+	oneGoroutine(t)
 	f := newFixture(t, 60, false)
 	codes := func(seed string) string {
 		must(t, "train", f.db, "--seed", seed, "--activate")

@@ -37,6 +37,7 @@ func TestVerify(t *testing.T) {
 
 // A table that is damaged is found, also where the database does not open any more.
 func TestVerifyDamage(t *testing.T) {
+	oneGoroutine(t)
 	f := newFixture(t, 60, true)
 	must(t, "compact", f.db)
 	tables, err := filepath.Glob(filepath.Join(f.db, "store", "*.sst"))
