@@ -42,6 +42,7 @@ func TestProcessorsChangeMeanwhile(t *testing.T) {
 // TestChoiceProgress: whatever can be chosen, progress comes to its total in steps of
 // one, and a cancelled context ends it after any of them.
 func TestChoiceProgress(t *testing.T) {
+	longWithRace(t)
 	two := modalitiesOf([]int{6, 4})
 	plain := synthetic(synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}}))
 	twins := synth.Pairs(synth.Config{Items: 300, Dims: []int{6, 4}})

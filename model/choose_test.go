@@ -298,6 +298,7 @@ func TestGivenSettingsAreThoseOfBefore(t *testing.T) {
 }
 
 func TestNothingToChooseFrom(t *testing.T) {
+	longWithRace(t)
 	few := made(minChoiceItems-1, 3, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
 	alone := made(60, 60, func(rng *rand.Rand, class int) []float32 { return []float32{float32(class), rng.Float32()} })
 	constant := made(60, 3, func(*rand.Rand, int) []float32 { return []float32{1, 2} })

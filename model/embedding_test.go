@@ -119,6 +119,7 @@ func checkEmbeddingReport(t *testing.T, r *Result, trained *synth.Data) {
 
 // Where labels fit, the option changes nothing at all.
 func TestLabelEmbeddingIsNotNeeded(t *testing.T) {
+	longWithRace(t)
 	data := synth.Pairs(synth.Config{Items: 90, Classes: 8})
 	ms := modalitiesOf([]int{8, 5})
 	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
@@ -164,6 +165,7 @@ func TestLabelEmbeddingRefuses(t *testing.T) {
 // TestLabelEmbeddingIsDeterministic: equal bytes on any number of processors, and
 // with modalities that labels lack.
 func TestLabelEmbeddingIsDeterministic(t *testing.T) {
+	longWithRace(t)
 	data := synth.ManyLabels{Items: 300, Labels: 90, PerItem: 3}.Make()
 	for i, labels := range data.Labels {
 		switch labels[0] % 10 {
@@ -209,6 +211,7 @@ func TestLabelEmbeddingIsDeterministic(t *testing.T) {
 // TestLabelEmbeddingOfAlikeLabels: labels whose items are equal still get codes of
 // their own, and so do labels whose items have no vectors.
 func TestLabelEmbeddingOfAlikeLabels(t *testing.T) {
+	longWithRace(t)
 	data := synth.ManyLabels{Items: 400, Labels: 100}.Make()
 	for i, labels := range data.Labels {
 		if l := labels[0]; l >= 50 { // its items are those of label 50

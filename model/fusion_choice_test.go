@@ -50,6 +50,7 @@ func fuserOf(views Views, n int, scale, noise []float64) *fuser {
 // TestFusionMeasureIsEvaluate: what is measured is what Evaluate finds when an item
 // is taken out and asks the others.
 func TestFusionMeasureIsEvaluate(t *testing.T) {
+	longWithRace(t)
 	for _, views := range []Views{ViewsShared, ViewsTarget} {
 		f := fuserOf(views, 60, []float64{.5, .5, .1}, []float64{1, 1.5, 1})
 		candidates := f.candidates()
@@ -211,6 +212,7 @@ func noisy(items int) *synth.Data {
 // TestNoiseIsNotFused: where one modality says nothing, codes come from the other,
 // also if all settings are given, and for each target.
 func TestNoiseIsNotFused(t *testing.T) {
+	longWithRace(t)
 	modalities := modalitiesOf([]int{12, 8})
 	src := synthetic(noisy(400))
 	for _, views := range []Views{ViewsShared, ViewsTarget} {

@@ -235,6 +235,7 @@ func TestResidualOf(t *testing.T) {
 
 // Residual against the sum over items.
 func TestResidual(t *testing.T) {
+	longWithRace(t)
 	o, rest := begun(t, 150)
 	if _, err := o.Learn(t.Context(), examples(rest, never), TeacherLabels, 0); err != nil {
 		t.Fatal(err)

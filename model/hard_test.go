@@ -217,6 +217,7 @@ func copyItem(d *synth.Data, to, from int) {
 
 // TestFewItems: from two items on there is a model, and every class has its code.
 func TestFewItems(t *testing.T) {
+	longWithRace(t)
 	for _, n := range []int{1, 2, 3, 10, 49, 50, 51} {
 		for _, dims := range [][]int{{8, 5}, {1, 1}} {
 			data := synth.Pairs(synth.Config{Items: n, Classes: min(n, 3), Dims: dims, Noise: .01})

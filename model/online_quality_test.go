@@ -166,7 +166,7 @@ func (s *wikiStream) guardedTeach(t *testing.T, verdicts *[]Verdict) func(o *Onl
 func TestOnlineQuality(t *testing.T) {
 	withoutRace(t)
 	data := readDataset(t, "wiki")
-	seeds := 1.
+	seeds := 2.
 	if *allFigures {
 		seeds = 4
 	}

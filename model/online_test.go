@@ -91,6 +91,7 @@ func sameProjections(t *testing.T, what string, got, want *Model, tolerance floa
 // Labelled items give the same statistics and projections whatever the chunks, with
 // revisions between them or without, and these are those of all items at once.
 func TestOnlineLabels(t *testing.T) {
+	longWithRace(t)
 	chunks := []int{1, 3, 16, 17, 100, 600}
 	if raceEnabled {
 		chunks = []int{3, 100}

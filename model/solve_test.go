@@ -108,6 +108,7 @@ func (s *solved) checkRidge(t *testing.T) {
 }
 
 func TestObjectiveFallsAndBasesAreOrthonormal(t *testing.T) {
+	longWithRace(t)
 	for _, problem := range problems {
 		for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {
 			for _, delta := range []float64{.2, 10, math.Inf(1)} {

@@ -99,6 +99,7 @@ func sparseDistance(x, y Vector) (sum float64) {
 // layouts of anchors, to what float32 rounds away. Those of RBF are within a few
 // ulps of their definition; dense ones, of products with more terms, less so.
 func TestSparseFeaturesAreThoseOfDense(t *testing.T) {
+	longWithRace(t)
 	const n = 700
 	sparse, dense, _ := texts(t, 3, 0, n)
 	sparse, dense = append(sparse, Sparse(nil, nil)), append(dense, Dense(make([]float32, synth.NUSWideText)))

@@ -89,6 +89,14 @@ func withoutRace(t *testing.T) {
 	}
 }
 
+// longWithRace skips the same in short runs, where full ones with the race detector have it.
+func longWithRace(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long with the race detector")
+	}
+}
+
 // TestTrainLearns: queries that training did not see find their classes.
 func TestTrainLearns(t *testing.T) {
 	withoutRace(t)
@@ -478,6 +486,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestLabelCode(t *testing.T) {
+	longWithRace(t)
 	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, LabelsPerItem: 3})
 	for _, labels := range data.Labels {
 		for i := range labels {

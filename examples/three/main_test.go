@@ -11,6 +11,9 @@ import (
 
 // Each kind finds what is meant of each other kind, and words the picture without words.
 func TestThree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -73,6 +73,9 @@ func testMulNT[T, S Float](t *testing.T) {
 
 // TestMulNTBound compares float32 products with those of float64 and of gonum.
 func TestMulNTBound(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine")
+	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	eachSet(t, func(t *testing.T) {
 		for _, s := range [][3]int{{100, 500, 130}, {3, 1000, 50}, {20, 4096, 60}} {
@@ -222,6 +225,9 @@ func TestSparseMulNT(t *testing.T) {
 
 // TestMulNTOfBlocks: rows have the same result however they are cut.
 func TestMulNTOfBlocks(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine")
+	}
 	rng := rand.New(rand.NewPCG(11, 12))
 	eachSet(t, func(t *testing.T) {
 		const m, d, n = 300, 270, 101
