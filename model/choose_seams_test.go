@@ -203,6 +203,7 @@ func TestFusionIsMeasuredWithTheRidgeOfTheModel(t *testing.T) {
 // TestStartsOfEmbeddedLabels: the codes that starts could be judged by are not those
 // of the model, so that there is nothing to choose.
 func TestStartsOfEmbeddedLabels(t *testing.T) {
+	longWithRace(t)
 	data := synth.ManyLabels{Items: 400, Labels: 40}.Make()
 	ms := modalitiesOf([]int{48, 24})
 	r, err := Train(t.Context(), ms, synthetic(data), Options{Bits: 16, Anchors: 40, LabelEmbedding: true})

@@ -161,6 +161,7 @@ func made(n, classes int, f func(rng *rand.Rand, class int) []float32) *memory {
 
 // TestChooses: of data made so that one thing helps, that is chosen.
 func TestChooses(t *testing.T) {
+	longWithRace(t)
 	train := func(d int, m *memory, opt Options) *Choice {
 		t.Helper()
 		opt.Bits, opt.Anchors = 16, 60

@@ -181,6 +181,7 @@ func TestGolden(t *testing.T) {
 // TestGoldenLabels compares kernel values with the published ones, and the codes
 // of the labels method with those of joint from the same start.
 func TestGoldenLabels(t *testing.T) {
+	longWithRace(t)
 	man := goldenManifest(t)
 	data := readDataset(t, "wiki")
 	opt, err := Options{Bits: 32, Anchors: 800}.withDefaults(data.modalities)

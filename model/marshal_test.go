@@ -27,6 +27,7 @@ func small(t testing.TB) *Result {
 }
 
 func TestMarshalRoundTrip(t *testing.T) {
+	longWithRace(t)
 	dims := []int{9, 5, 4}
 	data := synth.Pairs(synth.Config{Items: 200, Classes: 6, Dims: dims, LabelsPerItem: 2, Missing: .3})
 	for _, method := range []Method{MethodLabels, MethodJoint, MethodPaper} {

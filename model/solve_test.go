@@ -35,6 +35,7 @@ func heavyMu(dims []int) map[string]float64 { // so that features matter
 // TestSolverAgainstLiteral: the streamed solver is the literal one, to rounding,
 // in every variable of every sweep, and in A, B and P.
 func TestSolverAgainstLiteral(t *testing.T) {
+	longWithRace(t)
 	for _, problem := range problems {
 		for _, method := range []Method{MethodJoint, MethodPaper} {
 			for _, delta := range []float64{.5, 1e4, math.Inf(1)} {
