@@ -1,0 +1,86 @@
+package s3
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// lasting lets nobody read the body of a request once it has returned. net/http goes on
+// with that, in a goroutine of its own, where a server answers before it has read
+// everything, or hangs up; the client goes back to the start of the body meanwhile, for
+// the next try, and both would read what the other one should have got.
+type lasting struct{ http.RoundTripper }
+
+func (t lasting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return t.RoundTripper.RoundTrip(r)
+	}
+	try := &try{over: make(chan struct{})}
+	own := r.WithContext(r.Context()) // a request is not the transport's to change
+	own.Body = tried{r.Body, try}
+	if r.GetBody != nil {
+		own.GetBody = func() (io.ReadCloser, error) {
+			body, err := r.GetBody()
+			return tried{body, try}, err
+		}
+	}
+	resp, err := t.RoundTripper.RoundTrip(own)
+	try.leave()
+	if err != nil {
+		try.end()
+		return nil, err
+	}
+	resp.Body = reply{resp.Body, try}
+	return resp, nil
+}
+
+// A try is one sending of a request.
+type try struct {
+	mu   sync.Mutex // held while the body is read
+	left bool       // nobody may read it any more
+	over chan struct{}
+	once sync.Once
+}
+
+// leave waits for what is being read, which is in memory or in a file.
+func (t *try) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left = true
+}
+
+func (t *try) end() { t.once.Do(func() { close(t.over) }) }
+
+// tried is the body of a request.
+type tried struct {
+	io.ReadCloser
+	try *try
+}
+
+var errAnswered = errors.New("the server has answered before it had everything")
+
+// Read waits, where there is an answer, until that has been read: an error would close the
+// connection, and the answer with it.
+func (b tried) Read(p []byte) (int, error) {
+	b.try.mu.Lock()
+	if !b.try.left {
+		defer b.try.mu.Unlock()
+		return b.ReadCloser.Read(p)
+	}
+	b.try.mu.Unlock()
+	<-b.try.over
+	return 0, errAnswered
+}
+
+// reply is the body of an answer.
+type reply struct {
+	io.ReadCloser
+	try *try
+}
+
+func (b reply) Close() error {
+	b.try.end()
+	return b.ReadCloser.Close()
+}
