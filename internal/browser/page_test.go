@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -283,5 +284,36 @@ func TestCollections(t *testing.T) {
 			t.Errorf("in the collection other there is a card of %q", name)
 		}
 	}
+	b.quiet()
+}
+
+// While a program that encodes words loads its model, the page says what it waits for, and
+// then answers.
+func TestSlowEncoder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a script of a shell")
+	}
+	dir, err := emojiDatabase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := filepath.Join(t.TempDir(), "ready")
+	script := filepath.Join(t.TempDir(), "encode.sh")
+	text := fmt.Sprintf("until [ -e %s ]; do sleep .1; done\nexec %s --db %s --encode\n", ready, emoji, dir)
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page := explore(t, dir, "--collection", "emoji", "--encoder-lines", "words=sh "+script)
+	b := browse(t, page)
+	b.open("/?collection=emoji&text=cat+face&from=words&to=picture")
+	b.until(`document.querySelector(".notice.waiting")?.textContent.includes("the program that encodes words")`)
+	if status := eval[string](b, `document.getElementById("status").textContent`); !strings.Contains(status, "Waiting") {
+		t.Errorf("a screen reader hears %q", status)
+	}
+	b.shot("waiting")
+	if err := os.WriteFile(ready, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.until(`document.querySelectorAll(".card").length > 0 && !document.querySelector(".waiting")`)
 	b.quiet()
 }
