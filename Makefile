@@ -45,7 +45,7 @@ kill:
 # file is damaged; give SWEEP=1 for every byte, a night. Of these go test takes a sample.
 SWEEP ?= 40
 faults:
-	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|VerifyFinds)|FuzzVerify)' ./db -args -everyfault -sweep $(SWEEP)
+	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|Verify|FiltersOver)|FuzzVerify)' ./db -args -everyfault -sweep $(SWEEP)
 
 # For SOAKTIME each: everything at once, with what memory, goroutines, open files, the folder
 # and the backups come to; crashes of that; and random histories of spaces, of which a failure names its seed,

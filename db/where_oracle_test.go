@@ -338,7 +338,10 @@ func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly b
 // of which lack what others have.
 func TestFiltersOverManyContainers(t *testing.T) {
 	longTest(t)
-	const n = 70_000 // more than the rows of one container
+	n := 70_000 // more than the rows of one container
+	if *everyFault {
+		n = 150_000 // of two
+	}
 	opts := &Options{FS: vfs.NewMem(), NoSync: true}
 	d := mustOpen(t, "db", opts)
 	defer func() { d.Close() }()
