@@ -62,7 +62,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func (s *Store) connect(creds *credentials.Credentials, tries int) error {
 	style := map[string]minio.BucketLookupType{"path": minio.BucketLookupPath, "host": minio.BucketLookupDNS}[s.o.Style]
 	client, err := minio.New(s.o.host, &minio.Options{
-		Creds: creds, Secure: s.o.secure, Region: s.o.Region, BucketLookup: style, MaxRetries: tries, Transport: noPages{lasting{s.o.Transport}},
+		Creds: creds, Secure: s.o.secure, Region: s.o.Region, BucketLookup: style, MaxRetries: tries, Transport: noPages{leavesBody{s.o.Transport}},
 	})
 	if err != nil {
 		return fmt.Errorf("fddhdb: %s: %w", s.o.Endpoint, err)

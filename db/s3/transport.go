@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// lasting lets nobody read the body of a request once it has returned. net/http goes on
+// leavesBody lets nobody read the body of a request once it has returned. net/http goes on
 // with that, in a goroutine of its own, where a server answers before it has read
 // everything, or hangs up; the client goes back to the start of the body meanwhile, for
 // the next try, and both would read what the other one should have got.
-type lasting struct{ http.RoundTripper }
+type leavesBody struct{ http.RoundTripper }
 
-func (t lasting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t leavesBody) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return t.RoundTripper.RoundTrip(r)
 	}

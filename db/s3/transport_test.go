@@ -37,7 +37,7 @@ func TestBodyIsLeft(t *testing.T) {
 			defer server.Close()
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
-			client := &http.Client{Transport: lasting{transport}}
+			client := &http.Client{Transport: leavesBody{transport}}
 			body := bytes.NewReader(make([]byte, 20*answerBytes))
 			for range 10 {
 				if _, err := body.Seek(0, io.SeekStart); err != nil {
