@@ -185,7 +185,8 @@ func (o *opening) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 }
 
 func (o *opening) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	return o.file(table(o.FS.Open(name, opts...)))
+	file, err := o.FS.Open(name, opts...)
+	return o.file(table(summed(name, file, err)))
 }
 
 // List lists a folder. At the end of opening that is to find what is obsolete; where it

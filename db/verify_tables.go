@@ -55,7 +55,8 @@ func (v *verifier) table(fsys vfs.FS, path string, options sstable.ReaderOptions
 // openTable opens a table, to be closed by the caller. Pebble closes no file of one that
 // it refuses, be it by a panic.
 func openTable(ctx context.Context, fsys vfs.FS, path string, options sstable.ReaderOptions) (r *sstable.Reader, err error) {
-	f, err := fsys.Open(path)
+	file, err := fsys.Open(path)
+	f, err := summed(path, file, err)
 	if err != nil {
 		return nil, err
 	}
