@@ -211,7 +211,7 @@ func (d *DB) activity() (a Activity) {
 		Waiting: int(c.waiting.Load()), Commits: c.commits.stats(), CommitRequests: c.requests.Load(),
 		CommitBytes: c.bytes.Load(), Syncs: c.syncs.stats(),
 		Cache: cacheStats(d.opts.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
-		Store:     d.storeFigures().stats(&d.log.work),
+		Store:     d.log.work.look(d.store).stats(&d.log.work),
 		Snapshots: d.pins.count(),
 		Failed:    d.log.failed.Load() != nil, DiskFull: d.reserve.full.Load(),
 		FreeBytes: d.reserve.found.Load(), ReserveBytes: d.reserve.left.Load(),

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -104,12 +103,11 @@ func (t *bulkTables) close(w *sstable.Writer) {
 
 // ingest gives the tables to the store.
 func (t *bulkTables) ingest(ctx context.Context) error {
-	if t.c.noSync {
-		// The tables are durable at once, and must not be without what was written
-		// before them.
-		if err := t.c.store.LogData(nil, pebble.Sync); err != nil {
-			return err
-		}
+	// The store would wait for a flush of what is in memory, for ever where that fails. Nobody
+	// else writes to it now, so that nothing is in memory after this. With NoSync this also
+	// makes durable what was written before the tables, which are durable at once.
+	if err := flushStore(ctx, t.c.store, t.c.log); err != nil {
+		return err
 	}
 	if err := t.c.log.err(); err != nil {
 		return err

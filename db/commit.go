@@ -28,6 +28,7 @@ type committer struct {
 	store    *pebble.DB
 	log      *storeLogger
 	admit    func(bytes int64, frees bool) error
+	keepUp   func(frees bool) error // waits until the store may take another commit
 	noSync   bool
 	readOnly bool
 	keeper   *keeper // nil: there is none
@@ -120,9 +121,16 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	g := newGroup(c)
 	defer g.batch.Close()
 	bytes, applied := 0, 0
+	var behind error
+	if !first.shows {
+		behind = c.keepUp(first.frees || first.exclusive == nil && first.onlyDeletes())
+	}
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
-		if r.err = c.log.err(); r.err == nil && c.readOnly && !r.shows {
+		if r.err = c.log.err(); r.err == nil {
+			r.err = behind
+		}
+		if r.err == nil && c.readOnly && !r.shows {
 			r.err = ErrReadOnly // whoever submits it has better words
 		}
 		if r.err == nil && r.exclusive == nil {

@@ -170,7 +170,7 @@ func (d *DB) start(store *pebble.DB) error {
 		return err
 	}
 	c := &committer{
-		store: store, log: d.log, counters: &d.counters, admit: d.admit, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
+		store: store, log: d.log, counters: &d.counters, admit: d.admit, keepUp: d.keepUp, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{}, layers: newLayerCounts(),
 	}

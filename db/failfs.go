@@ -3,6 +3,7 @@ package db
 import (
 	"path"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -21,8 +22,8 @@ import (
 // All that holds of the files in dir, which are those of the store; of all files where it
 // is empty. What Pebble writes elsewhere is a checkpoint, whose failures it hears of.
 //
-// Tables it may fail to write: Pebble goes on trying, without a pause, so that there is one
-// here, and what is known of it tells the committer to take no more; see tableTrouble.
+// Tables it may fail to write. Pebble tries again without a pause, so that flushes that have
+// failed rest here before they begin a table; see tableTrouble.
 type failFS struct {
 	vfs.FS
 	log *storeLogger
@@ -71,28 +72,15 @@ func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, err
 	if err != nil {
 		return nil, err
 	}
-	return &failFile{File: file, fs: f, vital: vital}, nil
-}
-
-// table opens a table of a flush or a compaction for writing.
-func (f *failFS) table(name string, c vfs.DiskWriteCategory, trouble *tableTrouble) (vfs.File, error) {
-	trouble.pause()
-	file, err := f.FS.Create(name, c)
-	if err != nil {
-		return nil, trouble.note(err)
-	}
-	return &failFile{File: file, fs: f, trouble: trouble}, nil
+	return &failFile{file, f, vital}, nil
 }
 
 // Create creates a file. A marker says which file counts by its name, and Pebble syncs
 // the folder only when both are in it: after a crash there could be the marker of a
 // manifest that is not there. So what it names is made to last first.
 func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	switch c {
-	case "pebble-memtable-flush":
-		return f.table(name, c, &f.log.flushes)
-	case "pebble-compaction":
-		return f.table(name, c, &f.log.compactions)
+	if c == "pebble-memtable-flush" {
+		time.Sleep(f.log.flushes.rest())
 	}
 	return f.file(name, func() (vfs.File, error) {
 		if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
@@ -114,7 +102,7 @@ func (f *failFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &failFile{File: d, fs: f, vital: f.dir == "" || name == f.dir}, nil
+	return &failFile{d, f, f.dir == "" || name == f.dir}, nil
 }
 
 // Remove removes nothing after a failure, whatever the file: what Pebble then
@@ -144,21 +132,12 @@ func (f *failFS) Link(oldname, newname string) error {
 
 type failFile struct {
 	vfs.File
-	fs      *failFS
-	vital   bool
-	trouble *tableTrouble // of a table; nil of what is none
-	torn    bool          // a table that could not be written: closing it syncs it nevertheless
+	fs    *failFS
+	vital bool
 }
 
 // change makes a change to the file.
-func (f *failFile) change(do func() error) error {
-	err := f.fs.change(f.vital, do)
-	if err != nil && f.trouble != nil {
-		f.torn = true
-		return f.trouble.note(err)
-	}
-	return err
-}
+func (f *failFile) change(do func() error) error { return f.fs.change(f.vital, do) }
 
 func (f *failFile) Write(p []byte) (int, error) {
 	n := len(p)
@@ -184,16 +163,8 @@ func (f *failFile) WriteAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-func (f *failFile) Sync() error     { return f.whole(f.change(f.File.Sync)) }
-func (f *failFile) SyncData() error { return f.whole(f.change(f.File.SyncData)) }
-
-// whole notes that a table has been synced, which is done when it is complete.
-func (f *failFile) whole(err error) error {
-	if err == nil && f.trouble != nil && !f.torn {
-		f.trouble.over()
-	}
-	return err
-}
+func (f *failFile) Sync() error     { return f.change(f.File.Sync) }
+func (f *failFile) SyncData() error { return f.change(f.File.SyncData) }
 
 func (f *failFile) SyncTo(length int64) (full bool, err error) {
 	full = true

@@ -42,7 +42,8 @@ var errGivenUp = errors.New("opening was given up")
 // written; but where Pebble does not end, its memory and goroutines that wait are left.
 func openPebble(path string, po *pebble.Options, log *storeLogger) (*pebble.DB, error) {
 	o := &opening{FS: po.FS, log: log, stuck: make(chan error, 1), open: map[*kept]bool{}}
-	po.FS = o
+	compactions := newScheduler(&log.compactions)
+	po.FS, po.Experimental.CompactionScheduler = o, compactions
 	po.EventListener.BackgroundError = func(err error) {
 		po.Logger.Errorf("background error: %s", err)
 		o.trouble(err)
@@ -61,6 +62,7 @@ func openPebble(path string, po *pebble.Options, log *storeLogger) (*pebble.DB, 
 	case <-ended:
 	case serr := <-o.stuck:
 		o.close()
+		compactions.Unregister()
 		return nil, fmt.Errorf("%w: what its logs hold cannot be written into tables: %w", errGivenUp, serr)
 	}
 	o.mu.Lock()
@@ -71,6 +73,7 @@ func openPebble(path string, po *pebble.Options, log *storeLogger) (*pebble.DB, 
 	o.mu.Unlock()
 	if err != nil {
 		o.close()
+		compactions.Unregister()
 		return nil, err
 	}
 	return store, nil

@@ -437,12 +437,12 @@ func (m *mender) flush() error {
 	if err := errors.Join(m.err, m.ctx.Err()); err != nil {
 		return err
 	}
-	err := m.batch.Commit(pebble.NoSync)
+	err := m.d.log.keepUp(m.store, false)
 	if err == nil {
-		err = m.d.log.err()
+		err = m.batch.Commit(pebble.NoSync)
 	}
 	if err == nil {
-		err = m.d.log.flushes.err() // before Pebble makes this wait
+		err = m.d.log.err()
 	}
 	if err == nil {
 		err = m.batch.Close()

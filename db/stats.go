@@ -94,7 +94,7 @@ func (d *DB) Stats() (*Stats, error) {
 		return nil, err
 	}
 	defer done()
-	store, a := d.storeFigures(), d.activity()
+	store, a := d.log.work.look(d.store), d.activity()
 	s := &Stats{
 		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
 		DiskBytes: store.disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,

@@ -60,11 +60,14 @@ type storeLogger struct {
 	// trouble hears that the store could not do something in the background; holds one.
 	trouble chan struct{}
 
+	// progress hears that a flush or a compaction has ended; holds one.
+	progress chan struct{}
+
 	work storeWork
 }
 
 func newStoreLogger(s *signals) *storeLogger {
-	return &storeLogger{signals: s, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1)}
+	return &storeLogger{signals: s, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1), progress: make(chan struct{}, 1)}
 }
 
 func (l *storeLogger) Infof(format string, args ...any) {
@@ -116,10 +119,12 @@ func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Optio
 		Logger:             logger,
 		CacheSize:          opts.CacheBytes,
 		Cache:              opts.cache,
-		MemTableSize:       32 << 20,
+		MemTableSize:       memtableBytes,
 		ErrorIfNotExists:   !create,
 		EventListener:      logger.listener(),
 	}
+	po.MemTableStopWritesThreshold, po.L0StopWritesThreshold = noLimit, noLimit // see keepUp
+	po.Experimental.DisableIngestAsFlushable = func() bool { return true }      // see bulkTables.ingest
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // an import asks for every key whether it is there
 	}

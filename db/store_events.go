@@ -16,7 +16,6 @@ import (
 type storeWork struct {
 	flushes, compactions atomic.Int64 // that are going on
 	stalled              atomic.Bool
-	stalledAt            atomic.Int64 // nanoseconds of Unix time
 	stalls               latencies
 	ended                operations
 
@@ -34,20 +33,26 @@ func (l *storeLogger) listener() *pebble.EventListener {
 		FlushEnd: func(info pebble.FlushInfo) {
 			w.flushes.Add(-1)
 			changed()
+			err := info.Err
+			if err != nil && strings.Contains(err.Error(), "pebble: empty table") {
+				err = nil // nothing was in memory
+			}
+			l.flushes.ended(err)
 			if info.Err != nil {
 				select {
 				case l.unflushed <- struct{}{}:
 				default: // it is known
 				}
 			}
-			if info.Err != nil && strings.Contains(info.Err.Error(), "pebble: empty table") {
-				return // nothing was in memory
+			l.progressed()
+			if err != info.Err {
+				return
 			}
 			bytes := int64(0)
 			for _, t := range info.Output {
 				bytes += int64(t.Size)
 			}
-			l.ended(OpFlush, info.TotalDuration, bytes, info.Err)
+			l.ended(OpFlush, info.TotalDuration, bytes, err)
 		},
 		CompactionBegin: func(pebble.CompactionInfo) { w.compactions.Add(1); changed() },
 		CompactionEnd: func(info pebble.CompactionInfo) {
@@ -60,19 +65,11 @@ func (l *storeLogger) listener() *pebble.EventListener {
 			err := info.Err
 			if errors.Is(err, pebble.ErrCancelledCompaction) {
 				err = nil // in favour of tables that are taken over
+			} else {
+				l.compactions.ended(err)
 			}
+			l.progressed()
 			l.ended(OpCompaction, info.TotalDuration, bytes, err)
-		},
-		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
-			w.stalledAt.Store(time.Now().UnixNano())
-			w.stalled.Store(true)
-			l.signals.happened(EventStalled, slog.LevelWarn, Event{Attrs: []slog.Attr{slog.String("reason", info.Reason)}})
-		},
-		WriteStallEnd: func() {
-			took := time.Duration(time.Now().UnixNano() - w.stalledAt.Load())
-			w.stalled.Store(false)
-			w.stalls.observe(took)
-			l.signals.happened(EventResumed, slog.LevelInfo, Event{Duration: took})
 		},
 		TableDeleted:    func(pebble.TableDeleteInfo) { changed() },
 		TableIngested:   func(pebble.TableIngestInfo) { changed() },
@@ -114,20 +111,22 @@ type StoreStats struct {
 type storeFigures struct {
 	disk, obsolete, memory int64 // bytes; memory without the cache of blocks
 	tables, amplification  int
+	unflushed, sublevels   int // memtables that wait to be flushed; runs of tables in level 0
 	debt                   int64
 }
 
-// storeFigures returns the figures of the store. It looks at them anew where something has
+// look returns the figures of the store. It looks at them anew where something has
 // changed, which takes a lock of the store for some microseconds, so that asking often
 // costs nothing; while somebody else looks it returns what was known before.
-func (d *DB) storeFigures() *storeFigures {
-	w := &d.log.work
-	if w.changed.Load() && w.looking.TryLock() {
+func (w *storeWork) look(store *pebble.DB) *storeFigures {
+	f := w.figures.Load()
+	if (f == nil || w.changed.Load()) && w.looking.TryLock() {
 		w.changed.Store(false)
-		w.figures.Store(figuresOf(d.store.Metrics()))
+		f = figuresOf(store.Metrics())
+		w.figures.Store(f)
 		w.looking.Unlock()
 	}
-	return w.figures.Load()
+	return f
 }
 
 func figuresOf(m *pebble.Metrics) *storeFigures {
@@ -137,7 +136,8 @@ func figuresOf(m *pebble.Metrics) *storeFigures {
 			m.Table.Local.ObsoleteSize + m.Table.Local.ZombieSize +
 			m.BlobFiles.Local.ObsoleteSize + m.BlobFiles.Local.ZombieSize),
 		memory: int64(m.MemTable.Size + m.MemTable.ZombieSize),
-		tables: int(m.Total().TablesCount), amplification: m.ReadAmp(), debt: int64(m.Compact.EstimatedDebt),
+		tables: int(m.Total().TablesCount), amplification: m.ReadAmp(),
+		unflushed: int(m.MemTable.Count) - 1, sublevels: int(m.Levels[0].Sublevels), debt: int64(m.Compact.EstimatedDebt),
 	}
 }
 

@@ -1,65 +1,69 @@
 package db
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 )
 
-// A tableTrouble knows of failures to write tables of one kind, flushes or compactions.
+// A tableTrouble knows which attempts of one kind, flushes or compactions, have failed.
 // Pebble tries again for as long as it takes, at once: so each attempt after a failure
-// waits twice as long as the one before. Nothing is lost meanwhile, as what a flush is to
-// write is in the log, and what a compaction is to replace is still there. But memory
-// fills up with what cannot be flushed, until Pebble makes writers wait, for ever perhaps;
-// so they are refused before. The zero value knows of none. Safe for concurrent use.
+// waits twice as long as the one before. Nothing is lost meanwhile, as the log has all that
+// a flush is to write, and the tables that a compaction is to replace are still there. But
+// memory fills up with what cannot be flushed, so writes are refused after some failures.
+//
+// An attempt counts as a whole: one that has written three tables and finds no room for
+// the fourth has failed. The zero value knows of no failure. Safe for concurrent use.
 type tableTrouble struct {
-	mu       sync.Mutex
-	attempts int // that have failed one after the other
-	last     error
-	noted    bool // of the present attempt
+	mu    sync.Mutex
+	fails int // one after the other
+	last  error
+	until time.Time // when the next attempt may begin
 }
 
 const (
-	patience = 4           // failed flushes after which writes are refused
-	maxPause = time.Second // between two attempts
+	patience = 4           // failed attempts after which there is trouble
+	maxRest  = time.Second // between two attempts
 )
 
-// pause waits before another attempt.
-func (t *tableTrouble) pause() {
-	t.mu.Lock()
-	n := t.attempts
-	t.noted = false
-	t.mu.Unlock()
-	if n > 0 {
-		time.Sleep(min(time.Millisecond<<min(n, 16), maxPause))
-	}
-}
-
-// note notes a failure, one an attempt, and returns it.
-func (t *tableTrouble) note(err error) error {
+// ended notes how an attempt has ended.
+func (t *tableTrouble) ended(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.noted {
-		t.attempts++
+	if err == nil {
+		t.fails, t.last, t.until = 0, nil, time.Time{}
+		return
 	}
-	t.last, t.noted = err, true
-	return err
+	t.fails++
+	t.last = err
+	t.until = time.Now().Add(min(time.Millisecond<<min(t.fails, 16), maxRest))
 }
 
-// over notes that a table has been written.
-func (t *tableTrouble) over() {
+// rest returns how long the next attempt is to wait.
+func (t *tableTrouble) rest() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.attempts, t.last = 0, nil
+	if t.fails == 0 {
+		return 0
+	}
+	return max(0, time.Until(t.until))
 }
 
 // err returns the last failure, when there have been some in a row.
 func (t *tableTrouble) err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.attempts < patience {
+	if t.fails < patience {
 		return nil
 	}
+	return t.last
+}
+
+// first returns the last failure, even if it is the only one.
+func (t *tableTrouble) first() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.last
 }
 
@@ -67,10 +71,24 @@ func (t *tableTrouble) err() error {
 // the disk, though there may be room, takes no tables, nothing is written until it does.
 func (d *DB) admit(bytes int64, frees bool) error {
 	if err := d.log.flushes.err(); err != nil {
-		if isFullDisk(err) {
-			return d.fullDisk(err)
-		}
-		return fmt.Errorf("fddhdb: %s: tables cannot be written, which is tried again all the time: %w", d.dir, err)
+		return d.notWritten(err)
 	}
 	return d.reserve.admit(bytes, frees)
+}
+
+// notWritten words why tables of what is in memory could not be written, or compacted.
+func (d *DB) notWritten(err error) error {
+	if isFullDisk(err) {
+		return d.fullDisk(err)
+	}
+	return readError(fmt.Errorf("tables cannot be written, which is tried again all the time: %w", err), "store in %s", d.dir)
+}
+
+// keepUp waits until the store may take another commit; see storeLogger.keepUp.
+func (d *DB) keepUp(frees bool) error {
+	err := d.log.keepUp(d.store, frees)
+	if err == nil || errors.Is(err, ErrFailed) {
+		return err
+	}
+	return d.notWritten(err)
 }
