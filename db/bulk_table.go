@@ -41,7 +41,7 @@ type bulkTables struct {
 
 func newBulkTables(d *DB, c *committer, bytes int64) *bulkTables {
 	return &bulkTables{
-		c: c, fs: &failFS{FS: d.opts.FS, log: d.log},
+		c: c, fs: &failFS{FS: d.opts.FS, log: d.log, room: d.opts.room},
 		dir: d.opts.FS.PathJoin(d.dir, ingestName), opts: tableOptions(&d.opts),
 		workers: allWorkers(), bytes: bytes, fullDisk: d.fullDisk,
 	}

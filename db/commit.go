@@ -54,6 +54,7 @@ type request struct {
 	quiet     bool // the operation stores nothing
 	shows     bool // though quiet, it changes what readers see
 	frees     bool // disk space, later
+	bytes     int  // that the operation stores, about, where that may be much
 
 	err  error
 	done chan struct{}
@@ -147,7 +148,7 @@ func (c *committer) commitGroup(first *request) (next *request) {
 			}
 		}
 		if r.err == nil && r.exclusive != nil && !r.quiet {
-			r.err = c.admit(0, r.frees)
+			r.err = c.admit(writtenTwice*int64(r.bytes), r.frees)
 		}
 		switch {
 		case r.err != nil:

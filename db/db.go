@@ -95,6 +95,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	}
 	d.counters.opened = time.Now()
 	d.reserve = newReserve(&opts, dir)
+	d.opts.room = d.reserve
 	if err := d.open(exists); err != nil {
 		opts.cache.Unref()
 		err = errors.Join(d.fullToOpen(err), lock.Close())
@@ -211,6 +212,7 @@ func (d *DB) start(store *pebble.DB) error {
 		}
 	}
 	c.keeper = d.keeper
+	d.reserve.unflushed = func() int64 { return int64(store.Metrics().WAL.Size) }
 	d.store, d.committer, d.opened = store, c, c.sequence
 	d.rebuild, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	first := c.newView()

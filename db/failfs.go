@@ -26,8 +26,9 @@ import (
 // failed rest here before they begin a table; see tableTrouble.
 type failFS struct {
 	vfs.FS
-	log *storeLogger
-	dir string
+	log  *storeLogger
+	dir  string
+	room *reserve // what tables leave; nil: nothing
 }
 
 // vital reports whether a file decides what is in the store. Tables do not: one that
@@ -72,17 +73,18 @@ func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, err
 	if err != nil {
 		return nil, err
 	}
-	return &failFile{file, f, vital}, nil
+	return &failFile{File: file, fs: f, vital: vital}, nil
 }
 
 // Create creates a file. A marker says which file counts by its name, and Pebble syncs
 // the folder only when both are in it: after a crash there could be the marker of a
 // manifest that is not there. So what it names is made to last first.
 func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if c == "pebble-memtable-flush" {
+	flush := c == "pebble-memtable-flush"
+	if flush {
 		time.Sleep(f.log.flushes.rest())
 	}
-	return f.file(name, func() (vfs.File, error) {
+	file, err := f.file(name, func() (vfs.File, error) {
 		if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
 			if err := syncDir(f.FS, f.FS.PathDir(name)); err != nil {
 				return nil, err
@@ -90,6 +92,24 @@ func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) 
 		}
 		return f.FS.Create(name, c)
 	})
+	if err == nil && f.room != nil && strings.HasSuffix(name, ".sst") {
+		file = &roomyFile{file, f.room, flush}
+	}
+	return file, err
+}
+
+// A roomyFile is a table that leaves room for files that decide what is in the store.
+type roomyFile struct {
+	vfs.File
+	room  *reserve
+	flush bool
+}
+
+func (f *roomyFile) Write(p []byte) (int, error) {
+	if err := f.room.admitTable(int64(len(p)), f.flush); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
 }
 
 func (f *failFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -102,7 +122,7 @@ func (f *failFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &failFile{d, f, f.dir == "" || name == f.dir}, nil
+	return &failFile{File: d, fs: f, vital: f.dir == "" || name == f.dir}, nil
 }
 
 // Remove removes nothing after a failure, whatever the file: what Pebble then

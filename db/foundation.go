@@ -43,6 +43,12 @@ func (f *foundation) taught(row uint32, codes []byte) {
 	f.rows, f.lessons = append(f.rows, row), append(f.lessons, own)
 }
 
+// bytes returns about how many bytes the foundation takes.
+func (f *foundation) bytes() int {
+	lesson := 5 + codec.Bytes(f.space.Bits)
+	return len(f.model) + len(f.statistics) + lesson*len(f.rows)
+}
+
 // found makes a new space, which is to be built then: lay says on what, from a view on
 // which it may work for long. If it fails, or the context ends, the collection is as it
 // was.
@@ -73,7 +79,7 @@ func (c *Collection) found(ctx context.Context, lay func(v *view, cv *collection
 	if err != nil {
 		return nil, err
 	}
-	err = c.exclusive(ctx, false, func(g *group, s *collectionState) error { return g.create(s, f, v, cv) })
+	err = c.storing(ctx, f.bytes(), func(g *group, s *collectionState) error { return g.create(s, f, v, cv) })
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +128,7 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	if s.counters.NextSpace == maxRows {
 		return fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
 	}
-	lesson := 5 + codec.Bytes(f.space.Bits)
-	size := len(f.model) + len(f.statistics) + lesson*len(f.rows)
+	size := f.bytes()
 	if size > maxFoundationBytes {
 		return invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
 			len(f.rows), size, maxFoundationBytes)

@@ -318,7 +318,7 @@ func (d *DB) checkpointAll() {
 			if err != nil {
 				return err
 			}
-			return d.committer.submit(context.Background(), &request{frees: true, exclusive: func(g *group) error {
+			return d.committer.submit(context.Background(), &request{bytes: len(statistics), exclusive: func(g *group) error {
 				s := g.c.states[key.collection]
 				if s == nil {
 					return nil

@@ -72,6 +72,7 @@ type Options struct {
 	FS vfs.FS
 
 	signals *signals
+	room    *reserve      // of an open database; nil: tables may fill the disk
 	cache   *pebble.Cache // of an open database; nil: the store makes one
 }
 

@@ -16,12 +16,17 @@ import (
 
 // What is written is refused while it is the caller's, so that the storage engine never
 // meets a full disk in its log, after which the database could not go on. The reserve is
-// what the engine needs for what it has taken already: two logs and their tables, and
-// compactions.
+// for what the engine writes of itself. On top of it, room is kept for the tables of what the
+// log has: they are written later, by opening at the latest, which could not succeed without.
+//
+// Tables may take of the reserve, but not all: a database that cannot write its log and its
+// manifest any more fails, and cannot be opened even to delete something.
 const (
 	maxReserve     = 256 << 20 // by default
 	reservePart    = 20        // of the file system, where that is less
 	freeingPart    = 2         // of the reserve: what frees space may go on down to it
+	flushFloor     = 1 << 20   // what flushes leave, or a quarter of the reserve if that is less
+	tableFloor     = 4 << 20   // what compactions and bulk loads leave, or half of it
 	writtenTwice   = 2         // a commit is written to the log and to a table
 	maxUnmeasured  = time.Second
 	bytesPerSecond = 1 << 30 // at most, of all who write to the disk, between measurements
@@ -39,6 +44,10 @@ type reserve struct {
 
 	signals *signals // nil: nobody hears
 
+	// unflushed returns how many bytes the log has that are in no table; nil: none. It is set
+	// before anything is admitted.
+	unflushed func() int64
+
 	// What was found last, for Activity: whoever asks must not wait for the disk.
 	full        atomic.Bool // and no write has been admitted since
 	found, left atomic.Int64
@@ -46,6 +55,7 @@ type reserve struct {
 	mu      sync.Mutex
 	free    int64 // when it was last measured
 	keep    int64 // likewise
+	pending int64 // likewise: unflushed
 	written int64 // admitted since
 	at      time.Time
 }
@@ -63,17 +73,45 @@ func (r *reserve) admit(bytes int64, frees bool) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if margin := r.margin(bytes, frees); margin < 0 || time.Since(r.at) >= trustedFor(margin) {
+	if !r.take(bytes, func() int64 { return r.kept(frees) + r.pending }) {
+		err := &DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + r.pending}
+		r.refused(err)
+		return err
+	}
+	r.admitted(frees, slog.Int64("free", r.free))
+	return nil
+}
+
+// admitTable refuses to write so many bytes of a table where that would leave too little for
+// the log and the manifest. The error is what the operating system says of a full disk.
+func (r *reserve) admitTable(bytes int64, flush bool) error {
+	if r == nil || r.want < 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	floor := func() int64 { return min(r.keep/2, tableFloor) + r.pending }
+	if flush {
+		floor = func() int64 { return min(r.keep/4, flushFloor) }
+	}
+	if !r.take(bytes, floor) {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// take counts bytes as written, unless they would leave less than a floor. It measures
+// where it has to.
+func (r *reserve) take(bytes int64, floor func() int64) bool {
+	margin := func() int64 { return r.free - r.written - bytes - floor() }
+	if m := margin(); m < 0 || time.Since(r.at) >= trustedFor(m) {
 		r.measure()
-		if margin = r.margin(bytes, frees); margin < 0 {
-			err := &DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes}
-			r.refused(err)
-			return err
+		if margin() < 0 {
+			return false
 		}
 	}
 	r.written += bytes
-	r.admitted(frees, slog.Int64("free", r.free))
-	return nil
+	return true
 }
 
 // admitted notes that writes go on.
@@ -103,11 +141,6 @@ func (r *reserve) kept(frees bool) int64 {
 	return r.keep
 }
 
-// margin returns what a write leaves above the reserve.
-func (r *reserve) margin(bytes int64, frees bool) int64 {
-	return r.free - r.written - bytes - r.kept(frees)
-}
-
 // trustedFor returns how long it takes to write so many bytes at the least.
 func trustedFor(margin int64) time.Duration {
 	if margin >= bytesPerSecond {
@@ -121,8 +154,11 @@ func (r *reserve) measure() {
 	r.at, r.written = time.Now(), 0
 	usage, err := r.fs.GetDiskUsage(r.path)
 	if err != nil {
-		r.free, r.keep = math.MaxInt64, 0
+		r.free, r.keep, r.pending = math.MaxInt64, 0, 0
 		return
+	}
+	if r.unflushed != nil {
+		r.pending = r.unflushed()
 	}
 	r.free, r.keep = int64(min(usage.AvailBytes, math.MaxInt64)), r.want
 	if r.want == 0 {

@@ -35,8 +35,14 @@ func (cv *collectionView) trainingBytes(opt TrainOptions) int64 {
 		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.items)), cv.items))
 		sum += 4*k*float64(m.Dim) + 4*k*k + 2*8*k*float64(bits)
 	}
-	item := codesBytes(bits, views, true) + views*codec.Bytes(bits) + 4
-	return clampedBytes(sum + float64(cv.items)*float64(item))
+	lesson := views*codec.Bytes(bits) + 4
+	return foundedBytes(sum, cv.items, lesson, codesBytes(bits, views, true))
+}
+
+// foundedBytes estimates what a new space takes: its foundation is one commit, and codes go
+// into tables.
+func foundedBytes(model float64, items, lesson, codes int) int64 {
+	return clampedBytes(writtenTwice*(model+float64(items)*float64(lesson)) + float64(items)*float64(codes))
 }
 
 // reindexBytes estimates what a reindexing stores: what the space cv looks at has.
@@ -45,8 +51,8 @@ func (cv *collectionView) reindexBytes() int64 {
 	if sp == nil || sp.model == nil {
 		return 0 // there is nothing to reindex
 	}
-	item := codesBytes(sp.Bits, len(sp.views), true) + len(sp.views)*codec.Bytes(sp.Bits) + 4
-	return clampedBytes(float64(sp.Model.Bytes) + float64(sp.Statistics.Bytes) + float64(cv.items)*float64(item))
+	lesson := len(sp.views)*codec.Bytes(sp.Bits) + 4
+	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.items, lesson, codesBytes(sp.Bits, len(sp.views), true))
 }
 
 func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }

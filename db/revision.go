@@ -210,7 +210,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	if err != nil {
 		return err
 	}
-	err = u.inSpace(ctx, func(g *group, s *collectionState, sp *spaceState) error {
+	err = u.inSpace(ctx, len(projections)+len(statistics), func(g *group, s *collectionState, sp *spaceState) error {
 		for _, row := range gone {
 			if sp.changed.Contains(row) {
 				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", ErrBusy, sp.ID)

@@ -142,7 +142,7 @@ func tableOptions(opts *Options) sstable.WriterOptions {
 // openStore opens the Pebble store at path, which must exist unless create.
 func openStore(path string, opts *Options, logger *storeLogger, create bool) (*pebble.DB, error) {
 	po := storeOptions(opts, logger, create)
-	po.FS = &failFS{FS: opts.FS, log: logger, dir: path}
+	po.FS = &failFS{FS: opts.FS, log: logger, dir: path, room: opts.room}
 	store, err := openPebble(path, po, logger)
 	if err == nil && logger.err() != nil {
 		return nil, errors.Join(logger.err(), store.Close())

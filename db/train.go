@@ -129,6 +129,11 @@ func (c *Collection) exclusive(ctx context.Context, quiet bool, f func(g *group,
 	return c.db.committer.submit(ctx, &request{quiet: quiet, exclusive: c.state(f)})
 }
 
+// storing is exclusive for what stores much, about so many bytes.
+func (c *Collection) storing(ctx context.Context, bytes int, f func(g *group, s *collectionState) error) error {
+	return c.db.committer.submit(ctx, &request{bytes: bytes, exclusive: c.state(f)})
+}
+
 // freeing is exclusive for what frees disk space.
 func (c *Collection) freeing(ctx context.Context, f func(g *group, s *collectionState) error) error {
 	return c.db.committer.submit(ctx, &request{frees: true, exclusive: c.state(f)})

@@ -43,7 +43,8 @@ func (u *updater) commit(ctx context.Context) error {
 			}
 		}
 	}
-	err := u.inSpace(ctx, func(g *group, s *collectionState, sp *spaceState) error {
+	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.space.Bits))
+	err := u.inSpace(ctx, bytes, func(g *group, s *collectionState, sp *spaceState) error {
 		if next == nil {
 			g.notPending(sp, u.seen)
 			s.dirty = true
@@ -97,9 +98,10 @@ func (u *updater) commit(ctx context.Context) error {
 	return nil
 }
 
-// inSpace runs f in the committer, alone, with the space, which must be as it was.
-func (u *updater) inSpace(ctx context.Context, f func(g *group, s *collectionState, sp *spaceState) error) error {
-	return u.c.exclusive(ctx, false, func(g *group, s *collectionState) error {
+// inSpace runs f, which stores about so many bytes, in the committer, alone, with the space,
+// which must be as it was.
+func (u *updater) inSpace(ctx context.Context, bytes int, f func(g *group, s *collectionState, sp *spaceState) error) error {
+	return u.c.storing(ctx, bytes, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(u.cv.space.ID)
 		if sp == nil {
 			return notFound("space %d of collection %q, which was being updated", u.cv.space.ID, s.Name)
