@@ -44,7 +44,7 @@ func (d *DB) compact(ctx context.Context, progress func(stage string, done, tota
 		if failed := d.log.err(); failed != nil {
 			return failed
 		}
-		return annotate(d.fullDisk(err), "compact")
+		return annotate(readError(d.fullDisk(err), "store in %s", d.dir), "compact")
 	}
 	progress("index", 0, 0)
 	return d.rebuildAll(ctx)

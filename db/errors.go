@@ -76,7 +76,12 @@ type CorruptionError struct {
 	Err  error
 }
 
-func (e *CorruptionError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrCorrupt, e.What, e.Err) }
+func (e *CorruptionError) Error() string {
+	return strings.ReplaceAll(fmt.Sprintf("%v: %s: %v", ErrCorrupt, e.What, e.Err), detailCarrier, "")
+}
+
+// detailCarrier is what Pebble ends the texts of its errors about damage with.
+const detailCarrier = "\n<corruption detail carrier>"
 
 // Is makes a CorruptionError an ErrCorrupt.
 func (e *CorruptionError) Is(target error) bool { return target == ErrCorrupt }

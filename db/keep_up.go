@@ -3,8 +3,6 @@ package db
 import (
 	"log/slog"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Writers must not be faster than flushes and compactions for long. Pebble makes them wait
@@ -13,8 +11,8 @@ import (
 // out of reach, and the committer waits here, before it takes up a request; where waiting
 // is in vain the request is refused.
 const (
-	maxUnflushed = 2  // memtables that wait to be written; each has at most memtableBytes, or is one large commit
-	maxSublevels = 12 // runs of tables in level 0, all of which a read may have to look at
+	maxMemtables = 3 * memtableBytes // bytes of all: one that is written to, and two that are flushed
+	maxSublevels = 12                // runs of tables in level 0, all of which a read may have to look at
 
 	memtableBytes = 32 << 20
 	noLimit       = 1 << 10 // of Pebble's, in either of these
@@ -22,36 +20,59 @@ const (
 
 // keepUp waits until the store may take another commit. What frees disk space does not wait
 // for compactions.
-func (l *storeLogger) keepUp(store *pebble.DB, frees bool) (err error) {
+func (d *DB) keepUp(frees bool) error {
+	if f := d.log.work.look(d.store); f != nil && f.slow(frees) == "" {
+		return nil
+	}
 	began := time.Time{}
 	defer func() {
 		if !began.IsZero() {
-			l.resumed(began)
+			d.log.resumed(began)
 		}
 	}()
 	for {
-		f, reason := l.work.look(store), ""
-		switch {
-		case f.unflushed > maxUnflushed:
-			reason, err = "memtables wait to be flushed", l.flushes.err()
-		case f.sublevels >= maxSublevels && !frees:
-			reason, err = "tables wait to be compacted", l.compactions.first()
-		default:
+		// Not those that look knows, which may be older than the last thing to wait for.
+		reason := figuresOf(d.store.Metrics()).slow(frees)
+		switch reason {
+		case "":
 			return nil
+		case slowFlushes:
+			if err := d.log.flushes.err(); err != nil {
+				return d.behind("what is in memory cannot be written into tables", err)
+			}
+		case slowCompactions:
+			if err := d.log.compactions.first(); err != nil {
+				return d.behind("tables cannot be compacted", err)
+			}
 		}
-		if err != nil {
-			return err
-		}
-		if err := l.err(); err != nil {
+		if err := d.log.err(); err != nil {
 			return err
 		}
 		if began.IsZero() {
 			began = time.Now()
-			l.work.stalled.Store(true)
-			l.signals.happened(EventStalled, slog.LevelWarn, Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
+			d.log.work.stalled.Store(true)
+			d.log.signals.happened(EventStalled, slog.LevelWarn, Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
 		}
-		<-l.progress
+		<-d.log.progress
 	}
+}
+
+// Reasons to wait, as events tell them.
+const (
+	slowFlushes     = "memtables wait to be flushed"
+	slowCompactions = "tables wait to be compacted"
+)
+
+// slow returns why writers have to wait, or "". What frees disk space does not wait for
+// compactions.
+func (f *storeFigures) slow(frees bool) string {
+	switch {
+	case f.memtables >= maxMemtables:
+		return slowFlushes
+	case f.sublevels >= maxSublevels && !frees:
+		return slowCompactions
+	}
+	return ""
 }
 
 // resumed tells that writers go on.

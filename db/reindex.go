@@ -127,6 +127,9 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 		}
 		return nil
 	})
+	if err == nil && building != 0 {
+		err = c.takeOver(ctx, building)
+	}
 	if err == nil && building != 0 && opt.Activate {
 		err = c.activateBuilt(ctx, building)
 	}
@@ -150,6 +153,16 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 		return 0, err
 	}
 	return sp.ID, nil
+}
+
+// takeOver makes a space that an earlier process has left behind one that somebody wants.
+func (c *Collection) takeOver(ctx context.Context, space uint32) error {
+	return c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
+		if sp := s.spaceByID(space); sp != nil {
+			sp.left = false
+		}
+		return nil
+	})
 }
 
 // activateBuilt makes a space the active one as soon as it is complete.

@@ -437,7 +437,7 @@ func (m *mender) flush() error {
 	if err := errors.Join(m.err, m.ctx.Err()); err != nil {
 		return err
 	}
-	err := m.d.log.keepUp(m.store, false)
+	err := m.d.keepUp(false)
 	if err == nil {
 		err = m.batch.Commit(pebble.NoSync)
 	}

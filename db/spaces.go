@@ -30,6 +30,10 @@ type spaceState struct {
 	// No block of the space has ever been written.
 	fresh bool
 
+	// left is set where an earlier process was building the space when it ended, and
+	// nobody has asked to go on with it: it is completed in the background.
+	left bool
+
 	// changed collects the rows that were put or deleted since the builder of the
 	// space, or what updates it, took its view; nil while there is neither.
 	changed *roaring.Bitmap
@@ -137,7 +141,7 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 		return nil, err
 	}
 	s := newSpaceState(d.ID, sp)
-	s.fresh = false
+	s.fresh, s.left = false, n.Building
 	s.numbers = n
 	s.numbers.Sets = nil
 	if len(n.Sets) != len(sp.views) {

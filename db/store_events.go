@@ -111,7 +111,8 @@ type StoreStats struct {
 type storeFigures struct {
 	disk, obsolete, memory int64 // bytes; memory without the cache of blocks
 	tables, amplification  int
-	unflushed, sublevels   int // memtables that wait to be flushed; runs of tables in level 0
+	memtables              int64 // bytes
+	sublevels              int   // runs of tables in level 0
 	debt                   int64
 }
 
@@ -119,14 +120,12 @@ type storeFigures struct {
 // changed, which takes a lock of the store for some microseconds, so that asking often
 // costs nothing; while somebody else looks it returns what was known before.
 func (w *storeWork) look(store *pebble.DB) *storeFigures {
-	f := w.figures.Load()
-	if (f == nil || w.changed.Load()) && w.looking.TryLock() {
+	if w.changed.Load() && w.looking.TryLock() {
 		w.changed.Store(false)
-		f = figuresOf(store.Metrics())
-		w.figures.Store(f)
+		w.figures.Store(figuresOf(store.Metrics()))
 		w.looking.Unlock()
 	}
-	return f
+	return w.figures.Load()
 }
 
 func figuresOf(m *pebble.Metrics) *storeFigures {
@@ -137,7 +136,7 @@ func figuresOf(m *pebble.Metrics) *storeFigures {
 			m.BlobFiles.Local.ObsoleteSize + m.BlobFiles.Local.ZombieSize),
 		memory: int64(m.MemTable.Size + m.MemTable.ZombieSize),
 		tables: int(m.Total().TablesCount), amplification: m.ReadAmp(),
-		unflushed: int(m.MemTable.Count) - 1, sublevels: int(m.Levels[0].Sublevels), debt: int64(m.Compact.EstimatedDebt),
+		memtables: int64(m.MemTable.Size), sublevels: int(m.Levels[0].Sublevels), debt: int64(m.Compact.EstimatedDebt),
 	}
 }
 

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -71,24 +70,15 @@ func (t *tableTrouble) first() error {
 // the disk, though there may be room, takes no tables, nothing is written until it does.
 func (d *DB) admit(bytes int64, frees bool) error {
 	if err := d.log.flushes.err(); err != nil {
-		return d.notWritten(err)
+		return d.behind("what is in memory cannot be written into tables", err)
 	}
 	return d.reserve.admit(bytes, frees)
 }
 
-// notWritten words why tables of what is in memory could not be written, or compacted.
-func (d *DB) notWritten(err error) error {
+// behind words why the store cannot catch up with what is written to it.
+func (d *DB) behind(what string, err error) error {
 	if isFullDisk(err) {
 		return d.fullDisk(err)
 	}
-	return readError(fmt.Errorf("tables cannot be written, which is tried again all the time: %w", err), "store in %s", d.dir)
-}
-
-// keepUp waits until the store may take another commit; see storeLogger.keepUp.
-func (d *DB) keepUp(frees bool) error {
-	err := d.log.keepUp(d.store, frees)
-	if err == nil || errors.Is(err, ErrFailed) {
-		return err
-	}
-	return d.notWritten(err)
+	return readError(fmt.Errorf("%s, which is tried again all the time: %w", what, err), "store in %s", d.dir)
 }

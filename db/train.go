@@ -42,7 +42,7 @@ type Training struct {
 // TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and
 // Activate makes one of them the active one. A failure or a cancelled context leaves
 // everything as it was; if the process ends after the model has been learned, the space
-// is completed after the next Open.
+// is completed after the next Open, or dropped by the next Train if that comes first.
 //
 // Readers and writers go on while it runs; what is written meanwhile gets its code in
 // the new space, too. Writers wait while the space begins, some 200 ms for 500,000
@@ -92,6 +92,9 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32, t *Training, err error) {
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
+	if err := c.settleLeft(ctx); err != nil {
+		return 0, nil, c.dropped(ctx, err)
+	}
 	sp, err := c.found(ctx, func(v *view, cv *collectionView) (_ *foundation, err error) {
 		l, err := learn(ctx, v, cv, opt)
 		if err != nil {
@@ -121,6 +124,39 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 	seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
 	seconds["total"] += time.Since(start).Seconds()
 	return sp.ID, t, nil
+}
+
+// settleLeft sees to a space that an earlier process was building when it ended. One of a
+// training is dropped: the training that begins now takes its place. One of a reindexing is
+// completed.
+func (c *Collection) settleLeft(ctx context.Context) error {
+	var space uint32
+	err := c.read(func(_ *view, cv *collectionView) error {
+		if sp := cv.building(); sp != nil {
+			space = sp.space.ID
+		}
+		return nil
+	})
+	if err != nil || space == 0 {
+		return err
+	}
+	complete := false
+	err = c.freeing(ctx, func(g *group, s *collectionState) error {
+		sp := s.spaceByID(space)
+		if sp == nil || !sp.left || !sp.numbers.Building {
+			return nil
+		}
+		if complete = sp.Parent != 0; complete {
+			return nil
+		}
+		return g.drop(s, sp)
+	})
+	if err != nil || !complete {
+		return err
+	}
+	b := &builder{c: c, space: space, workers: allWorkers()}
+	_, err = b.run(ctx)
+	return err
 }
 
 // exclusive runs f in the committer, alone. With quiet, f stores nothing and there

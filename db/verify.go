@@ -202,6 +202,6 @@ func problem(err error) string {
 
 var plainProblem = strings.NewReplacer(
 	ErrCorrupt.Error()+": ", "", ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
-	errNotFound.Error(), "missing", "; <corruption detail carrier>", "", // of the storage engine
+	errNotFound.Error(), "missing", detailCarrier, "", // of the storage engine
 	"fddhdb: ", "", // which whoever tells of the finding begins with
 )

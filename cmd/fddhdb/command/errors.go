@@ -95,7 +95,6 @@ func message(err error) string {
 // reason takes off what only a caller of package db needs to read.
 func reason(s string) string {
 	s = strings.TrimPrefix(s, "fddhdb: ")
-	s = strings.ReplaceAll(s, "; <corruption detail carrier>", "") // of the storage engine
 	s = strings.TrimPrefix(s, "invalid argument of a backup: ")
 	return strings.TrimPrefix(s, "invalid argument: ")
 }

@@ -1,0 +1,143 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Where a flush finds room for some of its tables and not for all, nothing waits for it:
+// writes of all kinds are refused, and go on when there is room.
+func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
+	disk := &everySecondTable{FS: vfs.NewMem()}
+	d := mustOpen(t, "db", &Options{FS: disk})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := func(i int) error {
+		return c.Put(ctx, &Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: randomBytes(1<<20, uint64(i))})
+	}
+	bulk := func() error {
+		b := d.NewBatch()
+		for _, it := range codeItems(2*bulkItems, 64, 1, func(i int) string { return fmt.Sprint("bulk", i) }) {
+			if err := b.Put(c, it); err != nil {
+				return err
+			}
+		}
+		return b.Commit(ctx)
+	}
+	for i := range 8 {
+		if err := large(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disk.full.Store(true)
+	if err := d.Compact(ctx); !errors.Is(err, ErrDiskFull) {
+		t.Errorf("compact: %v", err)
+	}
+	if err := bulk(); !errors.Is(err, ErrDiskFull) {
+		t.Errorf("bulk: %v", err)
+	}
+	for i := 8; ; i++ { // memory must not fill up either
+		if err := large(i); errors.Is(err, ErrDiskFull) {
+			break
+		} else if err != nil || i > 500 {
+			t.Fatal(i, err)
+		}
+	}
+	disk.full.Store(false)
+	for {
+		err := bulk()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrDiskFull) {
+			t.Fatal(err)
+		}
+	}
+	if it, err := c.Get(ctx, "large7"); err != nil || !slices.Equal(it.Payload, randomBytes(1<<20, 7)) {
+		t.Error("an item is another one", err)
+	}
+	mustClose(t, d)
+}
+
+// everySecondTable has room for every second table that is made while it is full.
+type everySecondTable struct {
+	vfs.FS
+	full atomic.Bool
+	made atomic.Int64
+}
+
+func (f *everySecondTable) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if path.Ext(name) == ".sst" && f.full.Load() && f.made.Add(1)%2 == 0 {
+		return nil, &vfsError{syscall.ENOSPC}
+	}
+	return f.FS.Create(name, c)
+}
+
+// Where a damaged table cannot be merged into others, writes go on until there are too many
+// of these, and are refused then. Reads and deletions go on.
+func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
+	fs := vfs.NewMem()
+	d := mustOpen(t, "db", &Options{FS: fs})
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(key int) error {
+		return c.Put(ctx, &Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: randomBytes(100, uint64(key))})
+	}
+	for round := range 2 {
+		for i := range 300 {
+			if err := put(round*20_000 + i*37); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.flushed(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, d)
+	// Items are in the first half of a table, in the order of their rows, so that what is
+	// damaged is no key that is written again.
+	names, err := fs.List("db/" + storeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := ""
+	for _, name := range names {
+		if info, err := fs.Stat(filepath.Join("db", storeName, name)); err == nil && path.Ext(name) == ".sst" && info.Size() > 20_000 {
+			newest = max(newest, name)
+		}
+	}
+	flip(t, fs, filepath.Join("db", storeName, newest), 9_000)
+
+	d = mustOpen(t, "db", &Options{FS: fs})
+	defer d.Close()
+	c = mustCollection(t, d, "main")
+	for i := 0; ; i++ {
+		if err := put(50_000 + i); errors.Is(err, ErrCorrupt) {
+			t.Logf("refused after %d flushes: %v", i, err)
+			break
+		} else if err != nil || i > 100 {
+			t.Fatal(i, err)
+		}
+		if err := d.flushed(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := c.Delete(ctx, "k50000"); n != 1 || err != nil {
+		t.Errorf("delete: %d, %v", n, err)
+	}
+	if _, err := c.Get(ctx, "k50001"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,75 @@
+package db
+
+import (
+	"errors"
+	"testing"
+)
+
+// A process that ended while it built a space is in nobody's way: the same training again
+// takes its place, and a reindexing is completed first.
+func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
+	items := mixedPairs(200, 4)
+	_, c := openPairs(t)
+	putAll(t, c, items)
+	leave := func(lay func(v *view, cv *collectionView) (*foundation, error)) uint32 {
+		t.Helper()
+		sp, err := c.found(ctx, lay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, ErrBusy) {
+			t.Errorf("beside a call that builds: %v", err)
+		}
+		err = c.exclusive(ctx, true, func(_ *group, s *collectionState) error { // as opening does
+			s.spaceByID(sp.ID).left = true
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sp.ID
+	}
+	spaces := func() (ids []uint32) {
+		err := c.read(func(_ *view, cv *collectionView) error {
+			for i := range cv.spaces {
+				if sp := &cv.spaces[i]; sp.numbers.Building {
+					t.Errorf("space %d is being built", sp.space.ID)
+				}
+				ids = append(ids, cv.spaces[i].space.ID)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	train := func() *Training {
+		t.Helper()
+		tr, err := c.Train(ctx, smallTraining)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	leave(func(v *view, cv *collectionView) (*foundation, error) {
+		l, err := learn(ctx, v, cv, smallTraining)
+		if err != nil {
+			return nil, err
+		}
+		return l.foundation(ctx, v, cv, false)
+	})
+	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).coded {
+		t.Errorf("%+v", tr)
+	}
+	if ids := spaces(); len(ids) != 1 || ids[0] != 2 {
+		t.Errorf("spaces %v", ids)
+	}
+	leave(func(v *view, cv *collectionView) (*foundation, error) { return c.db.refound(ctx, v, cv, true) })
+	if tr := train(); tr.Space != 4 || tr.Active {
+		t.Errorf("%+v", tr)
+	}
+	if ids := spaces(); len(ids) != 3 || inSpace(t, c, 3).coded != inSpace(t, c, 2).coded {
+		t.Errorf("spaces %v", ids)
+	}
+}
