@@ -79,7 +79,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
 		err = ErrClosed
 	}
-	err = annotate(d.fullSomewhere(err), "backup of %s", d.dir)
+	err = annotate(fullElsewhere(err), "backup of %s", d.dir)
 	op.end(err, backupEvent(m))
 	if err != nil {
 		return nil, err

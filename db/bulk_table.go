@@ -51,6 +51,9 @@ func newBulkTables(d *DB, c *committer, bytes int64) *bulkTables {
 // an error the store is as it was, or the database has failed. The commit sequence
 // has to be in the tables, see writeSequence.
 func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
+	if err := t.c.keepUp(false); err != nil {
+		return err
+	}
 	if err := t.c.admit(t.bytes, false); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
 		err = ErrClosed
 	}
-	err = annotate(d.fullSomewhere(err), "checkpoint %s", dir)
+	err = annotate(fullElsewhere(err), "checkpoint %s", dir)
 	op.end(err, Event{Attrs: []slog.Attr{slog.String("to", dir)}})
 	return err
 }

@@ -123,7 +123,7 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	defer g.batch.Close()
 	bytes, applied := 0, 0
 	var behind error
-	if !first.shows {
+	if !first.quiet {
 		behind = c.keepUp(first.frees || first.exclusive == nil && first.onlyDeletes())
 	}
 	for r := first; r != nil; {

@@ -98,7 +98,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	d.opts.room = d.reserve
 	if err := d.open(exists); err != nil {
 		opts.cache.Unref()
-		err = errors.Join(d.fullToOpen(err), lock.Close())
+		err = errors.Join(fullToOpen(dir, err, d.log.failed.Load()), lock.Close())
 		d.signals.wait()
 		return nil, err
 	}

@@ -315,7 +315,7 @@ func (m *mender) open() error {
 		return err
 	}
 	m.d.store = m.store
-	m.c = &committer{store: m.store, log: m.d.log, admit: func(int64, bool) error { return nil }} // there is room
+	m.c = &committer{store: m.store, log: m.d.log, keepUp: m.d.keepUp, admit: func(int64, bool) error { return nil }} // there is room
 	m.batch = m.store.NewBatch()
 	return nil
 }

@@ -168,43 +168,43 @@ func (r *reserve) measure() {
 	r.left.Store(r.keep)
 }
 
-// fullDisk words the error of the operating system that the disk, or a quota, is full, and
-// notes that.
+// fullDisk words the error of the operating system that the disk of the database, or a
+// quota, is full, and notes that.
 func (d *DB) fullDisk(err error) error {
-	err = d.fullSomewhere(err)
-	var full *DiskFullError
-	if errors.As(err, &full) {
-		d.reserve.refused(full)
-	}
-	return err
-}
-
-// fullSomewhere words it where the disk need not be that of the database.
-func (d *DB) fullSomewhere(err error) error {
-	if err == nil || !isFullDisk(err) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrFailed) {
+	if !fullAnew(err) {
 		return err
 	}
 	full := &DiskFullError{Dir: d.dir, Err: err}
 	if usage, err := d.opts.FS.GetDiskUsage(d.dir); err == nil {
 		full.Free = int64(min(usage.AvailBytes, math.MaxInt64))
 	}
+	d.reserve.refused(full)
 	return full
 }
 
-// fullToOpen is fullDisk for an error of opening: there is no database yet that has failed.
-func (d *DB) fullToOpen(err error) error {
-	if err == nil || !isFullDisk(err) {
+// fullElsewhere words it where the disk need not be that of the database.
+func fullElsewhere(err error) error {
+	if !fullAnew(err) {
 		return err
 	}
-	if failed := d.log.failed.Load(); failed != nil {
-		err = *failed
+	return &DiskFullError{Err: err}
+}
+
+// fullAnew reports whether an error says that a disk is full and is not worded yet.
+func fullAnew(err error) bool {
+	return isFullDisk(err) && !errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrFailed)
+}
+
+// fullToOpen words it for an error of opening the database in dir: there is none yet that
+// has failed, nor one to delete from. failure is that of its store, if there is one.
+func fullToOpen(dir string, err error, failure *error) error {
+	if !isFullDisk(err) || errors.Is(err, ErrDiskFull) {
+		return err
 	}
-	for strings.HasPrefix(err.Error(), "fddhdb: ") {
-		if err = errors.Unwrap(err); err == nil {
-			err = syscall.ENOSPC
-		}
+	if failure != nil {
+		err = *failure
 	}
-	return d.fullDisk(err)
+	return &DiskFullError{Dir: dir, Err: err, closed: true}
 }
 
 func isFullDisk(err error) bool {
@@ -214,20 +214,35 @@ func isFullDisk(err error) bool {
 // A DiskFullError says how much space there is, and how much a write needs. It is an
 // ErrDiskFull.
 type DiskFullError struct {
-	Dir     string
-	Free    int64 // bytes; 0 where the file system cannot tell
-	Reserve int64 // bytes that are kept free; 0 where the disk itself has refused
-	Needed  int64 // bytes, about; 0 where that is not known
-	Err     error // of the operating system; nil where a write was refused before it
+	Dir     string // of the database; "" where the disk may be another one, which Err tells then
+	Free    int64  // bytes; 0 where the file system cannot tell
+	Reserve int64  // bytes that are kept free; 0 where the disk itself has refused
+	Needed  int64  // bytes, about; 0 where that is not known
+	Err     error  // of the operating system; nil where a write was refused before it
+
+	closed bool // nothing can be deleted, as the database could not be opened
 }
 
 func (e *DiskFullError) Error() string {
-	const advice = "make room on that disk, or delete items or drop a collection"
-	if e.Err != nil {
-		return fmt.Sprintf("%v: %s: %v: %s", ErrDiskFull, e.Dir, e.Err, advice)
+	advice := "make room on that disk, or delete items or drop a collection"
+	if e.closed || e.Dir == "" {
+		advice = "make room on that disk"
 	}
-	return fmt.Sprintf("%v: %s: %s are free, of which %s are kept in reserve, and this takes about %s: %s",
-		ErrDiskFull, e.Dir, mebibytes(e.Free), mebibytes(e.Reserve), mebibytes(e.Needed), advice)
+	var text strings.Builder
+	text.WriteString(ErrDiskFull.Error())
+	if e.Dir != "" {
+		text.WriteString(": " + e.Dir)
+	}
+	if e.Err == nil {
+		fmt.Fprintf(&text, ": %s are free, of which %s are kept in reserve, and this takes about %s: %s",
+			mebibytes(e.Free), mebibytes(e.Reserve), mebibytes(e.Needed), advice)
+		return text.String()
+	}
+	fmt.Fprintf(&text, ": %s", strings.ReplaceAll(e.Err.Error(), "fddhdb: ", ""))
+	if e.Free > 0 {
+		fmt.Fprintf(&text, " (%s are free)", mebibytes(e.Free))
+	}
+	return text.String() + ": " + advice
 }
 
 // Is makes a DiskFullError an ErrDiskFull.

@@ -78,7 +78,7 @@ func (d *DB) admit(bytes int64, frees bool) error {
 // behind words why the store cannot catch up with what is written to it.
 func (d *DB) behind(what string, err error) error {
 	if isFullDisk(err) {
-		return d.fullDisk(err)
+		return d.fullDisk(fmt.Errorf("%s: %w", what, err))
 	}
 	return readError(fmt.Errorf("%s, which is tried again all the time: %w", what, err), "store in %s", d.dir)
 }

@@ -139,6 +139,7 @@ func atDatabase(dir string, opts *Options, f func(dir string, store *pebble.DB, 
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	log := newStoreLogger(opts.signals)
+	defer func() { err = fullToOpen(dir, err, log.failed.Load()) }()
 	store, err := openDatabaseStore(dir, opts, log)
 	if err != nil {
 		return err
