@@ -18,12 +18,34 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// An endpoint answers at one path; one of its functions is set.
+// An endpoint answers at one path; one of its functions is set. A function compute holds a
+// place of Server.computing while it runs, and get and post call Server.compute for the parts
+// that compute: nothing may hold a place while it waits for a sender, an encoder or a reader.
 type endpoint struct {
-	get  func(ctx context.Context, v url.Values) (any, error) // what is sent as JSON
-	post func(ctx context.Context, v url.Values, body io.Reader) (any, error)
-	raw  func(w http.ResponseWriter, r *http.Request, v url.Values) error
+	compute func(ctx context.Context, v url.Values) (any, error) // its result is sent by newReply
+	get     func(ctx context.Context, v url.Values) (*reply, error)
+	post    func(ctx context.Context, v url.Values, body io.Reader) (*reply, error)
 }
+
+// A reply is an answer in full, so that a reader may take its time.
+type reply struct {
+	header map[string]string
+	body   []byte
+}
+
+// newReply returns a reply as it is, and JSON of anything else.
+func newReply(out any) (*reply, error) {
+	if r, ok := out.(*reply); ok {
+		return r, nil
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{header: jsonHeader, body: append(body, '\n')}, nil
+}
+
+var jsonHeader = map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"}
 
 func (e *endpoint) methods() []string {
 	if e.post != nil {
@@ -115,7 +137,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if limit > requestTime {
 		// What cannot have other deadlines has none: it is no connection.
 		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Time{}) // which would end the request, though it has been read
+		if r.ContentLength == 0 { // a body that nobody reads keeps its deadline: the end of the request waits for it
+			_ = control.SetReadDeadline(time.Time{}) // which would end the request, though it has been read
+		}
 		_ = control.SetWriteDeadline(time.Now().Add(limit + writeTime))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
@@ -153,50 +177,33 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, e *endpoint) err
 	if err != nil {
 		return badRequest("the parameters cannot be read: %v", err)
 	}
-	leave, err := s.enter(r.Context())
-	if err != nil {
-		return err
-	}
-	defer leave()
-	var out any
+	var out *reply
 	switch {
-	case e.raw != nil:
-		return e.raw(w, r, v)
 	case e.post != nil:
 		out, err = e.post(r.Context(), v, http.MaxBytesReader(w, r.Body, maxUpload))
-	default:
+	case e.get != nil:
 		out, err = e.get(r.Context(), v)
+	default:
+		out, err = s.compute(r.Context(), func() (any, error) { return e.compute(r.Context(), v) })
 	}
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(out)
-	if err != nil {
-		return err
-	}
-	s.write(w, http.StatusOK, body)
+	out.send(w, http.StatusOK)
 	return nil
 }
 
-// enter waits until there is room for one more request to be worked on.
-func (s *Server) enter(ctx context.Context) (leave func(), err error) {
-	leave = func() { <-s.slots }
-	select {
-	case s.slots <- struct{}{}:
-		return leave, nil
-	default:
+// compute calls f when there is a place to compute, and makes its result a reply there, too.
+func (s *Server) compute(ctx context.Context, f func() (any, error)) (*reply, error) {
+	if err := s.computing.enter(ctx); err != nil {
+		return nil, err
 	}
-	if s.waiting.Add(1) > maxWaiting {
-		s.waiting.Add(-1)
-		return nil, statusErrorf(http.StatusServiceUnavailable, "too many requests at a time: ask again when some are answered")
+	defer s.computing.leave()
+	out, err := f()
+	if err != nil {
+		return nil, err
 	}
-	defer s.waiting.Add(-1)
-	select {
-	case s.slots <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return newReply(out)
 }
 
 // fail answers with an error.
@@ -215,18 +222,20 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if form.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	body, err := json.Marshal(form)
+	out, err := newReply(form)
 	if err != nil {
 		panic(err) // text and numbers can be marshalled
 	}
-	s.write(w, form.Status, body)
+	out.send(w, form.Status)
 }
 
-func (s *Server) write(w http.ResponseWriter, status int, body []byte) {
+// send writes the reply, for which the sender of the request may keep it waiting.
+func (r *reply) send(w http.ResponseWriter, status int) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	for name, value := range r.header {
+		h.Set(name, value)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(r.body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // who asked may have left
+	_, _ = w.Write(r.body) // the sender of the request may have left
 }

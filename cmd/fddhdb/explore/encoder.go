@@ -43,7 +43,7 @@ const (
 // the same again.
 type encoder struct {
 	Encoder
-	turn chan struct{} // held while a text is encoded
+	turn *room         // of one place, taken while a text is encoded
 	quit chan struct{} // closed when the server is
 
 	mu    sync.Mutex
@@ -57,7 +57,7 @@ func newEncoder(e Encoder) *encoder {
 	if e.Timeout == 0 {
 		e.Timeout = 30 * time.Second
 	}
-	return &encoder{Encoder: e, turn: make(chan struct{}, 1), quit: make(chan struct{}), kept: map[string]vector{}}
+	return &encoder{Encoder: e, turn: newRoom(1), quit: make(chan struct{}), kept: map[string]vector{}}
 }
 
 // longest returns how long a text may take.
@@ -73,19 +73,17 @@ func (e *encoder) vector(ctx context.Context, text string) (vector, error) {
 	if x, ok := e.known(text); ok {
 		return x, nil
 	}
-	select {
-	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return vector{}, ctx.Err()
+	if err := e.turn.enter(ctx); err != nil {
+		return vector{}, err
 	}
-	if x, ok := e.known(text); ok { // by whoever had the turn
-		<-e.turn
+	if x, ok := e.known(text); ok { // the request before had the same text
+		e.turn.leave()
 		return x, nil
 	}
 	if e.Lines {
 		return e.askLines(ctx, text)
 	}
-	defer func() { <-e.turn }()
+	defer e.turn.leave()
 	return e.once(ctx, text)
 }
 
@@ -168,7 +166,7 @@ func (e *encoder) late(after time.Duration, complaint string) error {
 // close ends what runs.
 func (e *encoder) close() error {
 	close(e.quit)
-	e.turn <- struct{}{} // for good
+	e.turn.places <- struct{}{} // for good
 	if e.lines == nil {
 		return nil
 	}

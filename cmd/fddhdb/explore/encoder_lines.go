@@ -106,7 +106,7 @@ func (e *encoder) askLines(ctx context.Context, text string) (vector, error) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		defer func() { <-e.turn }()
+		defer e.turn.leave()
 		x, err := e.exchange(text)
 		done <- answer{x, err}
 	}()

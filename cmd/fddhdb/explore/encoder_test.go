@@ -187,7 +187,7 @@ func TestEncoderIsSilent(t *testing.T) {
 		_, err := slow.vector(context.Background(), "be silent")
 		failed <- err
 	}()
-	for len(slow.turn) == 0 { // it has not begun
+	for len(slow.turn.places) == 0 { // it has not begun
 		runtime.Gosched()
 	}
 	check(t, slow.close())

@@ -2,12 +2,12 @@ package explore
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -100,22 +100,22 @@ func dataURL(s string) ([]byte, bool) {
 // media sends a payload, or the picture in a field. Whatever it is, it can do nothing: it
 // runs no script, loads nothing and has no origin; what is no picture or text is for saving,
 // and so is an SVG, which shows in the page as a picture only.
-func (s *Server) media(w http.ResponseWriter, r *http.Request, v url.Values) error {
+func (s *Server) media(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
 	at, id, field := p.place(), p.text("id", ""), p.text("field", "")
 	if err := p.end(); err != nil {
-		return err
+		return nil, err
 	}
 	if id == "" {
-		return badRequest("id is missing: the key of an item")
+		return nil, badRequest("id is missing: the key of an item")
 	}
 	c, err := s.at(at)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	it, err := c.Get(r.Context(), id)
+	it, err := c.Get(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body := it.Payload
 	if field != "" {
@@ -123,17 +123,15 @@ func (s *Server) media(w http.ResponseWriter, r *http.Request, v url.Values) err
 		body, _ = dataURL(text)
 	}
 	if len(body) == 0 {
-		return statusErrorf(http.StatusNotFound, "the item has nothing there")
+		return nil, statusErrorf(http.StatusNotFound, "the item has nothing there")
 	}
-	kind := sniff(body)
-	h := w.Header()
-	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	h.Set("Content-Type", kind)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "private, max-age=60")
-	if kind == svgType || kind == anyBytes {
-		h.Set("Content-Disposition", "attachment")
+	out := &reply{body: body, header: map[string]string{
+		"Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+		"Content-Type":            sniff(body),
+		"Cache-Control":           "private, max-age=60",
+	}}
+	if kind := out.header["Content-Type"]; kind == svgType || kind == anyBytes {
+		out.header["Content-Disposition"] = "attachment"
 	}
-	_, _ = w.Write(body) // who asked may have left
-	return nil
+	return out, nil
 }

@@ -40,11 +40,15 @@ type searchForm struct {
 	TookUS   float64     `json:"took_us"` // the search alone
 }
 
-func (s *Server) search(ctx context.Context, v url.Values) (any, error) {
+func (s *Server) search(ctx context.Context, v url.Values) (*reply, error) {
 	q, c, dq, err := s.asked(ctx, v)
 	if err != nil {
 		return nil, err
 	}
+	return s.compute(ctx, func() (any, error) { return answerSearch(ctx, c, dq, q) })
+}
+
+func answerSearch(ctx context.Context, c *db.Collection, dq db.Query, q *query) (*searchForm, error) {
 	start := time.Now()
 	r, explain, err := find(ctx, c, dq, q)
 	if err != nil {
@@ -89,7 +93,7 @@ func (q *query) name() any {
 }
 
 // asked returns the query that the parameters are, the collection that it is about, and the
-// query of the database.
+// query of the database. It waits for an encoder or a file where the query needs one.
 func (s *Server) asked(ctx context.Context, v url.Values) (q *query, c *db.Collection, dq db.Query, err error) {
 	if q, err = parseQuery(v); err == nil {
 		if c, err = s.at(q.place); err == nil {
@@ -126,7 +130,7 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 	var err error
 	switch {
 	case q.upload != "":
-		x, err = s.uploads.row(ctx, q.upload, q.member, q.row, q.from == "")
+		x, err = s.rowOf(ctx, q)
 	default:
 		e := s.encode[q.from]
 		if e == nil {
@@ -136,6 +140,27 @@ func (s *Server) query(ctx context.Context, c *db.Collection, q *query) (db.Quer
 	}
 	out.Vector, out.Sparse, out.Code = x.dense, x.sparse, x.code
 	return out, err
+}
+
+// rowOf returns the row of the upload that a query is about. Requests about one file take
+// turns outside the computing room.
+func (s *Server) rowOf(ctx context.Context, q *query) (vector, error) {
+	u, err := s.uploads.get(q.upload)
+	if err != nil {
+		return vector{}, err
+	}
+	if err := u.turn.enter(ctx); err != nil {
+		return vector{}, err
+	}
+	defer u.turn.leave()
+	if _, err := s.uploads.get(q.upload); err != nil { // it was removed meanwhile
+		return vector{}, err
+	}
+	if err := s.computing.enter(ctx); err != nil {
+		return vector{}, err
+	}
+	defer s.computing.leave()
+	return s.uploads.row(ctx, u, q.member, q.row, q.from == "")
 }
 
 // hasModality refuses a modality that the collection does not have.
@@ -184,11 +209,15 @@ type histogramForm struct {
 }
 
 // histogram looks at all distinct codes.
-func (s *Server) histogram(ctx context.Context, v url.Values) (any, error) {
+func (s *Server) histogram(ctx context.Context, v url.Values) (*reply, error) {
 	_, c, dq, err := s.asked(ctx, v)
 	if err != nil {
 		return nil, err
 	}
+	return s.compute(ctx, func() (any, error) { return answerHistogram(ctx, c, dq) })
+}
+
+func answerHistogram(ctx context.Context, c *db.Collection, dq db.Query) (*histogramForm, error) {
 	dq.Rerank, dq.Window, dq.After = db.RerankNone, 0, ""
 	runs, err := c.SearchRadius(ctx, dq, maxBits)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -40,8 +39,9 @@ const (
 	maxText       = 16 << 10    // bytes of a text for an encoder
 	maxUpload     = 64 << 20    // bytes of a file of vectors
 	keptUploads   = 4           // files of vectors that are kept, the latest
-	maxWaiting    = 64          // requests that wait for others
+	maxReceiving  = 16          // files of vectors that arrive at the same time
 	requestTime   = time.Minute // and what an encoder takes
+	receiveTime   = time.Minute // for a request to arrive, with its file
 	writeTime     = 30 * time.Second
 	shutdownGrace = 2 * time.Second
 )
@@ -57,8 +57,7 @@ type Server struct {
 
 	requestTime time.Duration
 
-	slots   chan struct{} // one for each request that is being worked on
-	waiting atomic.Int32
+	computing *room // for requests that need a processor
 }
 
 // New returns a server of an open database, which the caller closes after the server.
@@ -69,24 +68,24 @@ func New(d *db.DB, opt Options) (*Server, error) {
 	}
 	s := &Server{
 		db: d, opt: opt, page: page, encode: map[string]*encoder{}, requestTime: requestTime,
-		slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		computing: newRoom(2 * runtime.GOMAXPROCS(0)),
 	}
-	s.uploads.open = opt.OpenVectors
+	s.uploads.open, s.uploads.receiving = opt.OpenVectors, newRoom(maxReceiving)
 	for _, e := range opt.Encoders {
 		s.encode[e.Modality] = newEncoder(e)
 	}
 	s.api = map[string]endpoint{
-		"/api/database":    {get: s.database},
-		"/api/collections": {get: s.collections},
-		"/api/labels":      {get: s.labels},
+		"/api/database":    {compute: s.database},
+		"/api/collections": {compute: s.collections},
+		"/api/labels":      {compute: s.labels},
 		"/api/search":      {get: s.search},
 		"/api/histogram":   {get: s.histogram},
-		"/api/plans":       {get: s.plans},
-		"/api/item":        {get: s.item},
-		"/api/items":       {get: s.items},
-		"/api/media":       {raw: s.media},
-		"/api/models":      {get: s.models},
-		"/api/stats":       {get: s.stats},
+		"/api/plans":       {compute: s.plans},
+		"/api/item":        {compute: s.item},
+		"/api/items":       {compute: s.items},
+		"/api/media":       {compute: s.media},
+		"/api/models":      {compute: s.models},
+		"/api/stats":       {compute: s.stats},
 		"/api/uploads":     {post: s.upload},
 	}
 	return s, nil
@@ -107,7 +106,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       time.Minute,
+		ReadTimeout:       receiveTime,
 		WriteTimeout:      requestTime + writeTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

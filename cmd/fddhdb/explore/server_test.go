@@ -114,14 +114,14 @@ func TestPage(t *testing.T) {
 // Who comes when all are busy waits; who comes when too many wait is told so.
 func TestTooMany(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
-	for range cap(s.slots) {
-		s.slots <- struct{}{}
+	for range cap(s.computing.places) {
+		s.computing.places <- struct{}{}
 	}
 	answered := make(chan int)
 	for range maxWaiting {
 		go func() { answered <- do(s, request("GET", "/api/database", nil)).Code }()
 	}
-	for s.waiting.Load() < maxWaiting {
+	for s.computing.waiting.Load() < maxWaiting {
 		select {
 		case code := <-answered:
 			t.Fatalf("answered with %d while all are busy", code)
@@ -133,23 +133,23 @@ func TestTooMany(t *testing.T) {
 	if w.Header().Get("Retry-After") == "" {
 		t.Error("when to ask again is missing")
 	}
-	for range cap(s.slots) {
-		<-s.slots
+	for range cap(s.computing.places) {
+		<-s.computing.places
 	}
 	for range maxWaiting {
 		if code := <-answered; code != 200 {
 			t.Errorf("who has waited gets %d", code)
 		}
 	}
-	if len(s.slots) != 0 || s.waiting.Load() != 0 {
-		t.Errorf("%d at work, %d waiting, when all are answered", len(s.slots), s.waiting.Load())
+	if len(s.computing.places) != 0 || s.computing.waiting.Load() != 0 {
+		t.Errorf("%d at work, %d waiting, when all are answered", len(s.computing.places), s.computing.waiting.Load())
 	}
 }
 
 // A server answers until its context ends, and a panic is an answer, too.
 func TestServe(t *testing.T) {
 	s := newServer(t, sharedDatabase(t))
-	s.api["/api/panic"] = endpoint{raw: func(http.ResponseWriter, *http.Request, url.Values) error { panic("oops") }}
+	s.api["/api/panic"] = endpoint{compute: func(context.Context, url.Values) (any, error) { panic("oops") }}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	ctx, stop := context.WithCancel(t.Context())

@@ -28,7 +28,8 @@ type vector struct {
 // uploads are the files of vectors that were sent, the latest few, in a folder of their
 // own.
 type uploads struct {
-	open func(path string) (vecfile.Reader, error)
+	open      func(path string) (vecfile.Reader, error)
+	receiving *room // for files that arrive
 
 	mu     sync.Mutex
 	dir    string // "" before the first
@@ -41,8 +42,8 @@ type uploads struct {
 type upload struct {
 	id, name, path string
 
-	mu   sync.Mutex // of a reader that goes through it
-	last struct {
+	turn *room    // of one place, for the request that reads the file
+	last struct { // the row that was read last, guarded by turn
 		ok     bool
 		member string
 		row    int
@@ -63,7 +64,7 @@ type uploadForm struct {
 }
 
 // upload stores a file of vectors.
-func (s *Server) upload(_ context.Context, v url.Values, body io.Reader) (any, error) {
+func (s *Server) upload(ctx context.Context, v url.Values, body io.Reader) (*reply, error) {
 	p := &parameters{values: v}
 	name, member := p.text("name", ""), p.text("member", "")
 	if err := p.end(); err != nil {
@@ -73,48 +74,73 @@ func (s *Server) upload(_ context.Context, v url.Values, body io.Reader) (any, e
 	if !slices.Contains(extensions, ext) {
 		return nil, badRequest("name=%.100q: the name of a file is expected, one of %s", name, strings.Join(extensions, ", "))
 	}
-	u, err := s.uploads.add(name, ext, body)
+	u, err := s.uploads.receive(ctx, name, ext, body)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.uploads.openFile(u, member)
+	out, err := s.compute(ctx, func() (any, error) {
+		r, err := s.uploads.openFile(u, member)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		return &uploadForm{Upload: u.id, Name: u.name, Rows: r.Rows(), Cols: r.Cols()}, nil
+	})
 	if err != nil {
-		return nil, errors.Join(err, s.uploads.remove(u))
+		return nil, errors.Join(err, os.Remove(u.path)) // it is not in the list: nobody else reads it
 	}
-	defer r.Close()
-	return &uploadForm{Upload: u.id, Name: u.name, Rows: r.Rows(), Cols: r.Cols()}, nil
+	return out, s.uploads.keep(u)
 }
 
-// add writes a file, and removes the oldest where there are too many.
-func (l *uploads) add(name, ext string, body io.Reader) (*upload, error) {
+// receive writes a file as it arrives.
+func (l *uploads) receive(ctx context.Context, name, ext string, body io.Reader) (*upload, error) {
+	if err := l.receiving.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer l.receiving.leave()
+	dir, err := l.folder()
+	if err != nil {
+		return nil, err
+	}
+	id := rand.Text()
+	u := &upload{id: id, name: name, path: filepath.Join(dir, id+ext), turn: newRoom(1)}
+	if err := writeTo(u.path, body); err != nil {
+		return nil, errors.Join(err, os.Remove(u.path))
+	}
+	return u, nil
+}
+
+// folder returns the folder of the files, which it makes for the first one.
+func (l *uploads) folder() (string, error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.closed {
-		l.mu.Unlock()
-		return nil, db.ErrClosed
+		return "", db.ErrClosed
 	}
 	if l.dir == "" {
 		dir, err := os.MkdirTemp("", "fddhdb-explore-")
 		if err != nil {
-			l.mu.Unlock()
-			return nil, err
+			return "", err
 		}
 		l.dir = dir
 	}
-	id := rand.Text()
-	u := &upload{id: id, name: name, path: filepath.Join(l.dir, id+ext)}
-	l.mu.Unlock()
-	if err := writeTo(u.path, body); err != nil {
-		return nil, errors.Join(err, os.Remove(u.path))
-	}
+	return l.dir, nil
+}
+
+// keep lets searches ask for a file, and removes the oldest where there are too many.
+func (l *uploads) keep(u *upload) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.list = append(l.list, u)
-	if len(l.list) <= keptUploads {
-		return u, nil
+	var oldest *upload
+	if len(l.list) > keptUploads {
+		oldest = l.list[0]
+		l.list = slices.Delete(l.list, 0, 1)
 	}
-	oldest := l.list[0]
-	l.list = slices.Delete(l.list, 0, 1)
-	return u, oldest.delete()
+	l.mu.Unlock()
+	if oldest == nil {
+		return nil
+	}
+	return oldest.delete()
 }
 
 func writeTo(path string, body io.Reader) error {
@@ -124,24 +150,20 @@ func writeTo(path string, body io.Reader) error {
 	}
 	_, err = io.Copy(f, body)
 	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded): // of the connection
+		err = statusErrorf(http.StatusRequestTimeout, "the file did not arrive within %v", receiveTime)
+	case errors.As(err, &large):
 		err = statusErrorf(http.StatusRequestEntityTooLarge, "a file of at most %d MiB can be sent: cut out the rows to ask for", maxUpload>>20)
 	}
 	return errors.Join(err, f.Close())
 }
 
-// delete removes the file when nobody reads it any more.
+// delete removes a file that is not in the list any more, after the request that reads it.
 func (u *upload) delete() error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.turn.places <- struct{}{}
+	defer u.turn.leave()
 	return os.Remove(u.path)
-}
-
-func (l *uploads) remove(u *upload) error {
-	l.mu.Lock()
-	l.list = slices.DeleteFunc(l.list, func(other *upload) bool { return other == u })
-	l.mu.Unlock()
-	return u.delete()
 }
 
 func (l *uploads) close() error {
@@ -184,18 +206,13 @@ func (u *upload) worded(err error) error {
 }
 
 // row returns a row of a file, as a vector or as a code. It reads the rows before it,
-// unless it was the last that was asked for.
-func (l *uploads) row(ctx context.Context, id, member string, row int, code bool) (vector, error) {
-	u, err := l.get(id)
-	if err != nil {
-		return vector{}, err
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+// unless it was the last that was asked for. The caller has the turn of the file.
+func (l *uploads) row(ctx context.Context, u *upload, member string, row int, code bool) (vector, error) {
 	if last := &u.last; last.ok && last.member == member && last.row == row && last.code == code {
 		return last.x, nil
 	}
 	var x vector
+	var err error
 	if code {
 		x, err = u.codeAt(row)
 	} else {

@@ -74,7 +74,9 @@ func TestSearchByRow(t *testing.T) {
 	// Whoever has left does not have rows read.
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.uploads.row(left, send(t, s, "a.csv", []byte("1\n2\n")).Upload, "", 1, false); err != context.Canceled {
+	u, err := s.uploads.get(send(t, s, "a.csv", []byte("1\n2\n")).Upload)
+	check(t, err)
+	if _, err := s.uploads.row(left, u, "", 1, false); err != context.Canceled {
 		t.Errorf("who has left gets %v", err)
 	}
 	codes := send(t, s, "codes.npy", npy(t, []uint8{1, 2, 0, 1}, []uint8{9, 1, 0, 0}))

@@ -1,0 +1,154 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// These tests keep as many requests waiting as there are places to compute, and more. While they
+// wait, the server has to answer others.
+
+func many(s *Server) int { return cap(s.computing.places) + 1 }
+
+// answers fails where the server does not answer other requests.
+func answers(t *testing.T, s *Server) {
+	t.Helper()
+	for _, path := range []string{"/api/database", "/api/search?id=item+3&from=image&to=text"} {
+		if w := do(s, request("GET", path, nil)); w.Code != http.StatusOK {
+			t.Errorf("%s: %d: %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// Files that arrive slowly keep nobody waiting.
+func TestSlowBodies(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	s.computing = newRoom(2)
+	codes := make(chan int, many(s))
+	var senders []*io.PipeWriter
+	for i := range many(s) {
+		body, sender := io.Pipe()
+		senders = append(senders, sender)
+		go func() {
+			code := do(s, httptest.NewRequest("POST", fmt.Sprintf("http://%s/api/uploads?name=%d.csv", host, i), body)).Code
+			_ = body.Close() // so that nobody sends to a server that does not read
+			codes <- code
+		}()
+		_, err := sender.Write([]byte("1,2,")) // returns when the server has read it
+		check(t, err)
+	}
+	answers(t, s)
+	for _, sender := range senders {
+		_, err := sender.Write([]byte("3,4,5\n"))
+		check(t, err)
+		check(t, sender.Close())
+	}
+	for range senders {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("a slow file: %d", code)
+		}
+	}
+	if n := len(s.uploads.receiving.places); n != 0 {
+		t.Errorf("%d files arrive when all have arrived", n)
+	}
+}
+
+// A file that has not arrived when the connection has waited long enough is told to be late.
+func TestLateBody(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	connection, sender := net.Pipe()
+	defer sender.Close()
+	defer connection.Close()
+	check(t, connection.SetReadDeadline(time.Unix(1, 0)))
+	refused(t, do(s, httptest.NewRequest("POST", "http://"+host+"/api/uploads?name=a.csv", connection)), 408, "did not arrive within 1m0s")
+}
+
+// A program that does not answer keeps those who ask it waiting, and nobody else.
+func TestStuckEncoder(t *testing.T) {
+	e := openEncoder(t, "lines", 0)
+	s := newServer(t, sharedDatabase(t), e.Encoder)
+	s.computing = newRoom(2)
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	for range many(s) {
+		go func() {
+			do(s, request("GET", "/api/search?from=text&text=be+silent", nil).WithContext(ctx))
+			ended <- struct{}{}
+		}()
+	}
+	stuck := s.encode["text"].turn
+	for len(stuck.places) < 1 || int(stuck.waiting.Load()) < many(s)-1 {
+		runtime.Gosched()
+	}
+	answers(t, s)
+	leave()
+	for range many(s) {
+		<-ended
+	}
+}
+
+// A reader that takes its time has an answer of its own, of JSON and of bytes alike.
+func TestSlowReaders(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	s.computing = newRoom(2)
+	for _, path := range []string{"/api/search?id=item+3&items=true", "/api/media?id=item+0"} {
+		writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		for range many(s) {
+			go func() {
+				s.ServeHTTP(&slowReader{httptest.NewRecorder(), writing, goOn}, request("GET", path, nil))
+				ended <- struct{}{}
+			}()
+		}
+		for range many(s) {
+			<-writing
+		}
+		answers(t, s)
+		close(goOn)
+		for range many(s) {
+			<-ended
+		}
+	}
+}
+
+// slowReader takes an answer when it may go on.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	writing, goOn chan struct{}
+}
+
+func (r *slowReader) Write(b []byte) (int, error) {
+	r.writing <- struct{}{}
+	<-r.goOn
+	return r.ResponseRecorder.Write(b)
+}
+
+// Requests about rows of one file take turns without keeping others waiting.
+func TestOneFileInUse(t *testing.T) {
+	s := newServer(t, sharedDatabase(t))
+	s.computing = newRoom(2)
+	form := send(t, s, "a.csv", []byte("1,2,3,4,5\n"))
+	u, err := s.uploads.get(form.Upload)
+	check(t, err)
+	check(t, u.turn.enter(t.Context()))
+	codes := make(chan int)
+	for range many(s) {
+		go func() { codes <- do(s, request("GET", "/api/search?from=text&row=0&upload="+form.Upload, nil)).Code }()
+	}
+	for int(u.turn.waiting.Load()) < many(s) {
+		runtime.Gosched()
+	}
+	answers(t, s)
+	u.turn.leave()
+	for range many(s) {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("a row of a file in use: %d", code)
+		}
+	}
+}
