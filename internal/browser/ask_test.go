@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -51,6 +52,7 @@ func TestFileCodeAndMore(t *testing.T) {
 		if got := b.keys(); !slices.Equal(got, want[:shown]) {
 			t.Errorf("more: %q, want %q", got, want[:shown])
 		}
+		b.tellsDistances("nearest", shown)
 	}
 
 	b.do(chromedp.Click(chromedp.CSS(`input[value=code]`)))
@@ -59,6 +61,48 @@ func TestFileCodeAndMore(t *testing.T) {
 	want = hits(t, page, url.Values{"collection": {"emoji"}, "code": {item.Code}, "to": {"words"}, "k": {"10"}})
 	if got := b.keys(); !slices.Equal(got, want) {
 		t.Errorf("by its code: %q, want %q", got, want)
+	}
+	b.quiet()
+}
+
+// tellsDistances fails where the headline, which names the items with word, or the marks of the
+// histogram are not about the extremes of the distances on the n cards. It returns the distances.
+func (b *tab) tellsDistances(word string, n int) []int {
+	b.Helper()
+	b.until(`document.querySelectorAll("#histogram rect.in").length > 0`)
+	distances := eval[[]int](b, `[...document.querySelectorAll(".card .far b")].map((e) => parseInt(e.textContent))`)
+	if len(distances) != n {
+		b.Fatalf("%d cards have a distance, want %d", len(distances), n)
+	}
+	least, most := slices.Min(distances), slices.Max(distances)
+	want := fmt.Sprintf("The %s %d items, %d to %d bits away", word, n, least, most)
+	if got := eval[string](b, `document.querySelector(".query p").textContent`); !strings.HasPrefix(got, want) {
+		b.Errorf("the headline is %q, want %q", got, want)
+	}
+	bars := eval[[]int](b, `[...document.querySelectorAll("#histogram rect")].map((r) => Number(r.dataset.d))`)
+	marked := eval[[]int](b, `[...document.querySelectorAll("#histogram rect.in")].map((r) => Number(r.dataset.d))`)
+	bars = slices.DeleteFunc(bars, func(d int) bool { return d < least || d > most })
+	if !slices.Equal(marked, bars) {
+		b.Errorf("the histogram marks %v, want %v", marked, bars)
+	}
+	return distances
+}
+
+// In orders that are not by distance, too, the headline and the histogram tell how near and how
+// far the hits are.
+func TestDistancesInAnyOrder(t *testing.T) {
+	b := browse(t, exploreEmoji(t))
+	for _, order := range []struct {
+		rerank, word string
+		sorted       bool
+	}{{"projection", "nearest", true}, {"asymmetric", "best", false}, {"features", "best", false}} {
+		b.open("/?collection=emoji&id=%F0%9F%90%B1&from=picture&to=picture&rerank=" + order.rerank)
+		b.until(`document.querySelectorAll(".card").length === 24`)
+		b.shot("order-" + order.rerank)
+		distances := b.tellsDistances(order.word, 24)
+		if sorted := slices.IsSorted(distances); sorted != order.sorted {
+			t.Errorf("%s: the distances are %v: another query is needed", order.rerank, distances)
+		}
 	}
 	b.quiet()
 }

@@ -34,9 +34,9 @@ function summary(form) {
   return `Distances of ${plural(form.items, "item", "items")}: the nearest at ${plural(nearest, "bit", "bits")}, half within ${half}`;
 }
 
-// shade shows which bars are within a radius, all where there is none.
-export function shade(figure, radius) {
-  for (const bar of figure.querySelectorAll("rect")) bar.classList.toggle("in", Number(bar.dataset.d) <= radius);
+// shade marks the bars from one distance to another.
+export function shade(figure, least, most) {
+  for (const bar of figure.querySelectorAll("rect")) bar.classList.toggle("in", least <= Number(bar.dataset.d) && Number(bar.dataset.d) <= most);
 }
 
 // bits draws which bits of two codes, in hexadecimal, differ.

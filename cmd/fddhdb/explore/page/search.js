@@ -45,9 +45,21 @@ export async function show(state, ask) {
     forget();
     return;
   }
-  answer(state, query, result, ask);
-  shade($("histogram"), state.within ? state.radius : (result.hits.at(-1)?.distance ?? -1));
-  draw(query, state, result);
+  const entries = result.hits.map((hit, i) => ({ ...hit, item: result.items?.[i] }));
+  answer(state, query, result, entries, ask);
+  mark(state, entries);
+  draw(query, state, entries);
+}
+
+// extremes returns the least and the most distance of entries, which some orders do not sort by it.
+function extremes(entries) {
+  const all = entries.map((e) => e.distance);
+  return [Math.min(...all), Math.max(...all)];
+}
+
+// mark shows in the histogram where the entries are, or the radius.
+function mark(state, entries) {
+  shade($("histogram"), ...(state.within ? [0, state.radius] : extremes(entries)));
 }
 
 // tellWaiting says what takes so long with words.
@@ -73,8 +85,9 @@ function forget() {
   $("numbers").hidden = true;
 }
 
-// draw fetches the histogram where it is another one than the one that is shown.
-async function draw(query, state, answered) {
+// draw fetches the histogram where it is another one than the one that is shown. More entries
+// may have been appended when it arrives.
+async function draw(query, state, entries) {
   const of = JSON.stringify(query);
   if (of === drawn) {
     tellNearest();
@@ -90,7 +103,7 @@ async function draw(query, state, answered) {
   histogram($("histogram"), result);
   $("distances").replaceChildren(distances(result));
   $("numbers").hidden = false;
-  shade($("histogram"), state.within ? state.radius : (answered.hits.at(-1)?.distance ?? -1));
+  mark(state, entries);
 }
 
 // tellNearest says, where nothing is within the radius, how far there is something.
@@ -122,25 +135,28 @@ function first(state, result, ask) {
   $("content").replaceChildren(h("div", { class: "headline" }, h("h1", {}, title), h("p", {}, text)), grid(state, entries, "", ask));
 }
 
-function answer(state, query, result, ask) {
-  const entries = result.hits.map((hit, i) => ({ ...hit, item: result.items?.[i] }));
+function answer(state, query, result, entries, ask) {
   const ul = grid(state, entries, result.query_code, ask);
-  const summary = found(state, result, entries.length);
+  const summary = found(state, result, entries);
   $("status").textContent = summary;
   const more = result.next && h("button", { type: "button", class: "more", onclick: () => append(state, query, result, entries, ask) }, "More");
   $("content").replaceChildren(...[head(state, result, entries, summary), result.explain && explained(result.explain), entries.length ? ul : h("p", { class: "nothing" }), more].filter(Boolean));
 }
 
-function found(state, result, n) {
+function found(state, result, entries) {
+  const n = entries.length;
   if (state.within) {
     const all = `${plural(result.total, "item", "items")} within ${plural(state.radius, "bit", "bits")}`;
     return result.total > n ? `The first ${count(n)} of ${all}` : all;
   }
   if (!n) return "No items";
-  const [least, most] = [result.hits[0].distance, result.hits.at(-1).distance];
+  const [least, most] = extremes(entries);
   const away = least === most ? plural(least, "bit", "bits") : `${least} to ${plural(most, "bit", "bits")}`;
-  return n === 1 ? `The nearest item, ${away} away` : `The nearest ${count(n)} items, ${away} away`;
+  const order = ["asymmetric", "features"].includes(state.rerank) ? "best" : "nearest";
+  return n === 1 ? `The ${order} item, ${away} away` : `The ${order} ${count(n)} items, ${away} away`;
 }
+
+const summed = (summary, result) => `${summary} · ${time(result.took_us)}`;
 
 let asker = { of: "", item: null }; // the item that was asked by, the last time
 
@@ -148,7 +164,7 @@ let asker = { of: "", item: null }; // the item that was asked by, the last time
 function head(state, result, entries, summary) {
   const names = { text: `“${state.text.trim()}”`, code: "A code", row: `Row ${state.row} of ${state.file || "the file"}` };
   const box = h("div", { class: "query" }, h("div", { class: "what" },
-    h("h1", {}, names[state.by] ?? `Item ${state.id}`), h("p", {}, `${summary} · ${time(result.took_us)}`)));
+    h("h1", {}, names[state.by] ?? `Item ${state.id}`), h("p", {}, summed(summary, result))));
   if (state.by === "id") {
     const own = entries.find((e) => e.id === state.id)?.item;
     const fill = (item) => {
@@ -176,6 +192,8 @@ async function append(state, query, result, entries, ask) {
   entries.push(...next.hits.map((hit, i) => ({ ...hit, item: next.items?.[i] })));
   const ul = grid(state, entries, result.query_code, ask);
   $("status").textContent = `${count(entries.length)} items are shown`;
+  $("content").querySelector(".query p").textContent = summed(found(state, result, entries), result);
+  mark(state, entries);
   ul.children[begin]?.querySelector("a").focus();
   if (next.next) {
     button.disabled = false;
