@@ -30,6 +30,7 @@ type Explain struct {
 	EncodeUS  float64 `json:"encode_us"`  // from the query to its code
 	SearchUS  float64 `json:"search_us"`  // finding the codes
 	ResolveUS float64 `json:"resolve_us"` // items of the codes, in order, with keys
+	KeysUS    float64 `json:"keys_us"`    // of ResolveUS, reading the keys
 
 	found mih.Explain
 }
@@ -117,6 +118,12 @@ func (e *Explain) now() (t time.Time) {
 func (e *Explain) searched(start time.Time) {
 	if e != nil {
 		e.SearchUS = microseconds(time.Since(start))
+	}
+}
+
+func (e *Explain) read(start time.Time) {
+	if e != nil {
+		e.KeysUS += microseconds(time.Since(start))
 	}
 }
 

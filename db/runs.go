@@ -289,7 +289,9 @@ func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 					}
 				}
 				s.lastRun, s.lastRow = r, row
+				start := s.explain.now()
 				key, err := s.c.db.keys.get(s.v.snap, s.cv.ID, row.row)
+				s.explain.read(start)
 				if err != nil {
 					fail(err)
 					return

@@ -26,6 +26,10 @@ type result struct {
 	P50        float64 `json:"p50_us,omitempty"`
 	P99        float64 `json:"p99_us,omitempty"`
 	Mean       float64 `json:"mean_us,omitempty"`
+	Encode     float64 `json:"encode_us,omitempty"` // the parts of the searches, medians
+	Find       float64 `json:"find_us,omitempty"`
+	Order      float64 `json:"order_us,omitempty"`
+	Keys       float64 `json:"keys_us,omitempty"`
 	AvgHits    float64 `json:"avg_hits"`
 	Checked    *int    `json:"checked,omitempty"`
 	Mismatches *int    `json:"mismatches,omitempty"`

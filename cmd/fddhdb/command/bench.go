@@ -38,6 +38,9 @@ type benchTier interface {
 	search(ctx context.Context, q db.Query) ([]db.Hit, error) // the q.K nearest, with keys
 	radius(ctx context.Context, q db.Query, r int) (benchRuns, error)
 	count(ctx context.Context, q db.Query, r int) (int, error)
+
+	// parts does an operation once more and returns how its time is spent.
+	parts(ctx context.Context, q *benchQuery, op benchOp) (benchParts, error)
 }
 
 // benchRuns are the items within a radius, nearest first.
@@ -95,11 +98,19 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 			meets all of them; before each turn some searches are not counted.
 
 			Times are those of the median query (p50), of the slowest but one in a hundred
-			(p99) and the mean, in microseconds. --check also compares every answer with a
-			linear scan that shares no code with any tier; if any differs, bench fails.
+			(p99) and the mean, in microseconds, and of what they consist, each the median:
+			  encode  from the query to its code, by the model
+			  find    from the code to the codes of the answer
+			  order   of the items of these, by score and cosine
+			  keys    reading the keys of the hits
+			The tiers differ in how they find, and fullscan does nothing else: "times
+			fullscan" says how many times as fast as by fullscan the codes are found.
+			--check also compares every answer with a linear scan that shares no code with
+			any tier; if any differs, bench fails.
 
-			--plot draws the times of each tier on a logarithmic axis, the median and a bar
-			up to p99: against k and radius or, of several databases, against their items.`),
+			--plot draws the time in which each tier finds the codes, and for hits the whole
+			time, on a logarithmic axis, the median and a bar up to p99: against k and radius
+			or, of several databases, against their items.`),
 		Example: example(`
 			fddhdb bench hashes.db --codes queries.npy -k 1,10,100 --radius 0,4,8
 			fddhdb bench wiki.db --vectors query_text.npy --from text --tier auto,memory --json

@@ -44,9 +44,18 @@ type benchLine struct {
 	tier       string
 	searches   benchTier
 	times      []time.Duration
-	hits       int // of all queries
+	parts      []benchParts // of the same queries
+	hits       int          // of all queries
 	checked    int
 	mismatches int
+}
+
+// benchParts are what the time of a search consists of.
+type benchParts struct {
+	encode time.Duration // from the query to its code
+	find   time.Duration // from the code to the codes of the answer, which is all that a tier decides
+	order  time.Duration // of their items
+	keys   time.Duration // of the hits
 }
 
 // run does the operation once and returns the number of hits.
@@ -104,19 +113,42 @@ func (l *benchLine) json(checked bool) benchJSON {
 	if len(l.times) == 0 {
 		return j
 	}
-	sorted := slices.Sorted(slices.Values(l.times))
-	// The smallest time that so many of the queries do not exceed.
-	quantile := func(p float64) float64 {
-		return us(sorted[int(math.Ceil(p*float64(len(sorted))))-1])
-	}
 	sum := time.Duration(0)
-	for _, t := range sorted {
+	for _, t := range l.times {
 		sum += t
 	}
-	j.P50, j.P99 = quantile(.5), quantile(.99)
-	j.Mean = math.Round(us(sum)/float64(len(sorted))*1000) / 1000
-	j.AvgHits = float64(l.hits) / float64(len(sorted))
+	j.P50, j.P99 = quantile(l.times, .5), quantile(l.times, .99)
+	j.Mean = math.Round(us(sum)/float64(len(l.times))*1000) / 1000
+	j.AvgHits = float64(l.hits) / float64(len(l.times))
+	j.Encode = quantile(l.each(func(p benchParts) time.Duration { return p.encode }), .5)
+	j.Find = quantile(l.finding(), .5)
+	j.Order = quantile(l.each(func(p benchParts) time.Duration { return p.order }), .5)
+	j.Keys = quantile(l.each(func(p benchParts) time.Duration { return p.keys }), .5)
 	return j
+}
+
+// finding returns how long it took to find the codes, query by query: of the searches of all
+// tiers the part that can be compared.
+func (l *benchLine) finding() []time.Duration {
+	return l.each(func(p benchParts) time.Duration { return p.find })
+}
+
+func (l *benchLine) each(part func(benchParts) time.Duration) []time.Duration {
+	out := make([]time.Duration, len(l.parts))
+	for i, p := range l.parts {
+		out[i] = part(p)
+	}
+	return out
+}
+
+// quantile returns the smallest time that a share p of the times does not exceed, in
+// microseconds; 0 of none.
+func quantile(times []time.Duration, p float64) float64 {
+	if len(times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return us(sorted[int(math.Ceil(p*float64(len(sorted))))-1])
 }
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
@@ -218,6 +250,14 @@ func (b *bench) turn(ctx context.Context, l *benchLine, from, to int) error {
 		}
 		l.times = append(l.times, took)
 		l.hits += hits
+	}
+	// The clock is read more often where the parts are measured, so that is a search of its own.
+	for i := from; i < to; i++ {
+		parts, err := l.searches.parts(ctx, &b.queries[i], l.benchOp)
+		if err != nil {
+			return wrap(err, "while measuring the parts of %s by %s", l.benchOp, l.tier)
+		}
+		l.parts = append(l.parts, parts)
 	}
 	return nil
 }

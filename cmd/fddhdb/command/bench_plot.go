@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -32,7 +33,7 @@ type benchRun struct {
 	lines    []*benchLine
 }
 
-// benchFigure draws the time of a search by tier: against k and radius, or, of several
+// benchFigure draws the times by tier: against k and radius, or, of several
 // databases, each k and radius against their items.
 func benchFigure(runs []benchRun) (*figure, error) {
 	f := &figure{width: panelWidth, height: panelHeight, legendWidth: legendWidth}
@@ -75,7 +76,7 @@ func (f *figure) addOps(run *benchRun) error {
 		if name.op == "knn" {
 			x = "k (items)"
 		}
-		p := newPanel(name.what+" of "+plural(run.items, "item", "items"), x, timeLabel)
+		p := newPanel(name.what+" of "+plural(run.items, "item", "items"), x, timeLabel(name.op))
 		err := addTimes(p, lines, name.op == "knn", func(l *benchLine) float64 { return float64(l.n) })
 		if err != nil {
 			return err
@@ -85,8 +86,22 @@ func (f *figure) addOps(run *benchRun) error {
 	return nil
 }
 
-// timeLabel names the axis of times; bars reach from p50 to p99.
-const timeLabel = "µs: median, bar to p99"
+// timeLabel names the axis of the times of an operation; bars reach from p50 to p99.
+func timeLabel(op string) string {
+	if op == "hits" {
+		return "µs: median, bar to p99"
+	}
+	return "µs to find the codes: median, bar to p99"
+}
+
+// drawn returns the times that are drawn of a measurement: those in which the codes are found,
+// as tiers differ in that alone; of hits, which the yardstick does not find, the whole.
+func (l *benchLine) drawn() []time.Duration {
+	if l.op == "hits" {
+		return l.times
+	}
+	return l.finding()
+}
 
 // addSizes adds a panel for each measurement, in the order of the first database.
 func (f *figure) addSizes(runs []benchRun) error {
@@ -104,7 +119,7 @@ func (f *figure) addSizes(runs []benchRun) error {
 			continue // it is there already
 		}
 		delete(by, l.benchOp)
-		p := newPanel(l.describe(), "items", timeLabel)
+		p := newPanel(l.describe(), "items", timeLabel(l.op))
 		if err := addTimes(p, lines, true, func(l *benchLine) float64 { return items[l] }); err != nil {
 			return err
 		}
@@ -143,8 +158,8 @@ func addTimes(p *plot.Plot, lines []*benchLine, logX bool, x func(l *benchLine) 
 	curves := map[string][]spread{}
 	least, most := place(lines[0]), place(lines[0])
 	for _, l := range lines {
-		j := l.json(false)
-		at := spread{plotter.XY{X: place(l), Y: math.Log10(max(j.P50, leastTime))}, math.Log10(max(j.P99, leastTime))}
+		times := l.drawn()
+		at := spread{plotter.XY{X: place(l), Y: math.Log10(max(quantile(times, .5), leastTime))}, math.Log10(max(quantile(times, .99), leastTime))}
 		curves[l.tier] = append(curves[l.tier], at)
 		least, most = min(least, at.X), max(most, at.X)
 	}

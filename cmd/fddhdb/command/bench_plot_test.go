@@ -16,7 +16,9 @@ func timedRun(items int, ops []benchOp, tiers ...string) benchRun {
 		for j, tier := range tiers {
 			l := &benchLine{benchOp: op, tier: tier}
 			for k := range 10 {
-				l.times = append(l.times, time.Duration(items*(i+1)*(j+1)+k*k*100)*time.Nanosecond)
+				find := time.Duration(items*(i+1)*(j+1)+k*k*100) * time.Nanosecond
+				l.times = append(l.times, 2*find)
+				l.parts = append(l.parts, benchParts{encode: find / 2, find: find, keys: find / 2})
 			}
 			run.lines = append(run.lines, l)
 		}
@@ -61,7 +63,7 @@ func TestBenchPlot(t *testing.T) {
 	ops := []benchOp{{"knn", 1}, {"knn", 10}, {"knn", 100}, {"radius", 0}, {"hits", 0}, {"count", 0}, {"radius", 16}, {"hits", 16}, {"count", 16}}
 	checkTexts(t, benchDrawn(t, timedRun(12345, ops, "auto", fullScanTier, "disk")), map[string]int{
 		"the k nearest of 12,345 items": 1, "all within r bits of 12,345 items": 1, "the first 100 within r bits of 12,345 items": 1,
-		"count within r bits of 12,345 items": 1, "k (items)": 1, "radius r (bits)": 3, timeLabel: 4,
+		"count within r bits of 12,345 items": 1, "k (items)": 1, "radius r (bits)": 3, "µs to find the codes: median, bar to p99": 3, "µs: median, bar to p99": 1,
 		"auto": 2, "fullscan": 2, "disk": 2, "memory": 0,
 	})
 }
@@ -81,7 +83,7 @@ func TestBenchPlotOfSizes(t *testing.T) {
 // One measurement, of no time, is a figure, too.
 func TestBenchPlotOfLittle(t *testing.T) {
 	run := timedRun(1, []benchOp{{"count", 0}}, "auto")
-	run.lines[0].times = []time.Duration{0}
+	run.lines[0].times, run.lines[0].parts = []time.Duration{0}, []benchParts{{}}
 	checkTexts(t, benchDrawn(t, run), map[string]int{"count within r bits of 1 item": 1, "0": 1})
 	checkTexts(t, benchDrawn(t, run, run), map[string]int{"count within 0 bits": 1})
 }

@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"math"
+	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -52,6 +54,47 @@ type collectionTier struct {
 	c    *db.Collection
 	plan db.Plan
 }
+
+func (t collectionTier) parts(ctx context.Context, q *benchQuery, op benchOp) (benchParts, error) {
+	ask, radius := q.Query, op.n
+	ask.Plan = t.plan
+	switch op.op {
+	case "knn":
+		ask.K, radius = op.n, -1
+	case "radius":
+		ask.K = 1 // which is not counted
+	case "hits":
+		ask.K = firstHits
+	case "count":
+		return t.countParts(ctx, q, op.n)
+	}
+	x, _, err := t.c.Explain(ctx, ask, radius)
+	if err != nil {
+		return benchParts{}, err
+	}
+	parts := benchParts{encode: duration(x.EncodeUS), find: duration(x.SearchUS)}
+	if op.op != "radius" {
+		parts.order, parts.keys = duration(x.ResolveUS-x.KeysUS), duration(x.KeysUS)
+	}
+	return parts, nil
+}
+
+// countParts counts by the code that a query is encoded to.
+func (t collectionTier) countParts(ctx context.Context, q *benchQuery, radius int) (parts benchParts, err error) {
+	if q.Code == nil {
+		start := time.Now()
+		if _, _, err := t.c.EncodeQuery(q.Query); err != nil {
+			return parts, err
+		}
+		parts.encode = time.Since(start)
+	}
+	start := time.Now()
+	_, err = t.c.CountRadius(ctx, db.Query{Code: q.code, To: q.To, Plan: t.plan}, radius)
+	parts.find = time.Since(start)
+	return parts, err
+}
+
+func duration(us float64) time.Duration { return time.Duration(math.Round(us * 1000)) }
 
 func (t collectionTier) search(ctx context.Context, q db.Query) ([]db.Hit, error) {
 	q.Plan = t.plan

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ type fakeTarget struct {
 	items   []fakeItem
 	settled bool
 	asked   map[string]int // searches by tier
+	apart   map[string]int // searches whose parts were measured
 	spoil   func(tier string, hits []db.Hit) []db.Hit
 	fail    error
 }
@@ -102,6 +104,19 @@ func (f *fakeTier) search(_ context.Context, q db.Query) ([]db.Hit, error) {
 	return hits[:min(q.K, len(hits))], err
 }
 
+// parts are those of a search that is mostly encoding.
+func (f *fakeTier) parts(_ context.Context, q *benchQuery, op benchOp) (benchParts, error) {
+	f.apart[f.name]++
+	p := benchParts{find: time.Nanosecond}
+	if q.Vector != nil {
+		p.encode = time.Hour
+	}
+	if op.op == "knn" || op.op == "hits" {
+		p.order, p.keys = time.Second, time.Minute
+	}
+	return p, f.fail
+}
+
 func (f *fakeTier) radius(_ context.Context, q db.Query, r int) (benchRuns, error) {
 	hits, err := f.all(q)
 	n, _ := slices.BinarySearchFunc(hits, r+1, func(h db.Hit, d int) int { return h.Distance - d })
@@ -133,7 +148,7 @@ func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, std
 	t.Helper()
 	var out, errs bytes.Buffer
 	e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
-	f.asked = map[string]int{}
+	f.asked, f.apart = map[string]int{}, map[string]int{}
 	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection, _ string) benchTarget {
 		f.c, f.items = c, nil
 		return f
@@ -198,6 +213,10 @@ func TestBench(t *testing.T) {
 			P50                 float64 `json:"p50_us"`
 			P99                 float64 `json:"p99_us"`
 			Mean                float64 `json:"mean_us"`
+			Encode              float64 `json:"encode_us"`
+			Find                float64 `json:"find_us"`
+			Order               float64 `json:"order_us"`
+			Keys                float64 `json:"keys_us"`
 			Hits                float64 `json:"avg_hits"`
 			Checked, Mismatches *int
 			Items               int
@@ -209,6 +228,10 @@ func TestBench(t *testing.T) {
 		}
 		if l.Queries != 110 || *l.Checked != 110 || *l.Mismatches != 0 || l.P50 <= 0 || l.Items != 700 || l.P99 < l.P50 || l.Mean <= 0 {
 			t.Errorf("line %s", line)
+		}
+		hasKeys := l.Tier != fullScanTier && (l.Op == "knn" || l.Op == "hits")
+		if l.Encode != 0 || l.Find <= 0 || (l.Order > 0) != hasKeys || (l.Keys > 0) != hasKeys {
+			t.Errorf("the parts of %s", line)
 		}
 		n := l.K
 		if l.Op != "knn" {
@@ -232,6 +255,9 @@ func TestBench(t *testing.T) {
 		t.Errorf("lines %v, want %v", got, want)
 	}
 	// Measured and checked; how many more to warm up depends on their speed.
+	if f.apart["auto"] != 9*110 || f.apart["memory"] != 9*110 {
+		t.Errorf("the parts of %v searches", f.apart)
+	}
 	if n := 9 * (110 + 110); f.asked["auto"] < n || f.asked["memory"] < n || f.asked["fullscan"] != 0 {
 		t.Errorf("asked %v, want at least %d each", f.asked, n)
 	}
@@ -242,18 +268,23 @@ func TestBenchText(t *testing.T) {
 	code, stdout, stderr := doBench(t, &fakeTarget{}, dir, "--codes", queries)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if code != 0 || stderr != "" || len(lines) != 3 ||
-		strings.Join(strings.Fields(lines[0]), " ") != "search tier queries p50 us p99 us mean us hits times fullscan" {
+		strings.Join(strings.Fields(lines[0]), " ") != "search tier queries p50 us p99 us mean us encode find order keys hits times fullscan" {
 		t.Fatalf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
-	if f := strings.Fields(lines[2]); !strings.HasPrefix(lines[1], "knn 10  auto ") || f[2] != "fullscan" || f[3] != "3" || f[8] != "1.00" {
+	if f := strings.Fields(lines[2]); !strings.HasPrefix(lines[1], "knn 10  auto ") || f[2] != "fullscan" || f[3] != "3" || f[7] != "0.00" || f[9] != "0.00" || f[10] != "0.00" || f[12] != "1.00" {
 		t.Error(stdout)
+	}
+	// It finds in a nanosecond, whatever else its searches take.
+	f := strings.Fields(lines[1])
+	if times, err := strconv.ParseFloat(f[len(f)-1], 64); err != nil || times < 10 {
+		t.Errorf("%v times as fast as fullscan, %v:\n%s", times, err, stdout)
 	}
 	_, stdout, _ = doBench(t, &fakeTarget{}, dir, "--codes", queries, "--radius", "2", "--tier", "disk", "--check")
 	lines = strings.Split(strings.TrimSpace(stdout), "\n")
 	if !strings.HasSuffix(lines[0], "checked  mismatches") || len(lines) != 4 {
 		t.Fatal(stdout)
 	}
-	if f := strings.Fields(lines[1]); f[8] != "-" || f[9] != "3" || f[10] != "0" {
+	if f := strings.Fields(lines[1]); f[12] != "-" || f[13] != "3" || f[14] != "0" {
 		t.Error(stdout)
 	}
 }
@@ -264,6 +295,34 @@ func TestBenchVectors(t *testing.T) {
 	code, stdout, stderr := doBench(t, &fakeTarget{}, f.db, "--vectors", f.text, "--from", "text", "--radius", "3", "--check", "--json")
 	if code != 0 || stderr != "" || strings.Count(stdout, `"queries":80,`) != 5 || strings.Count(stdout, `"checked":80,"mismatches":0`) != 5 {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+// Of searches of a learned collection what the model takes is told apart from finding the codes,
+// which is all that the yardstick does.
+func TestBenchParts(t *testing.T) {
+	f := newFixture(t, 80, true)
+	lines := 0
+	for line := range strings.Lines(must(t, "bench", f.db, "--vectors", f.text, "--from", "text", "-k", "10", "--radius", "64", "--json")) {
+		lines++
+		var l struct {
+			Op, Tier string
+			Encode   float64 `json:"encode_us"`
+			Find     float64 `json:"find_us"`
+			Order    float64 `json:"order_us"`
+			Keys     float64 `json:"keys_us"`
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		ours := l.Tier == "auto"
+		hasKeys := ours && (l.Op == "knn" || l.Op == "hits")
+		if (l.Encode > 0) != ours || l.Find <= 0 || (l.Order > 0) != hasKeys || (l.Keys > 0) != hasKeys {
+			t.Errorf("the parts of %s", line)
+		}
+	}
+	if lines != 7 {
+		t.Errorf("%d lines", lines)
 	}
 }
 
