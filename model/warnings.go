@@ -7,16 +7,18 @@ import (
 	"slices"
 )
 
-// Warnings returns what the user of the model should know of before relying on it, and
-// what to do about it, a sentence each; nil where there is nothing.
+// Warnings returns what the user of the model should mend before relying on it, and how, a
+// sentence each; nil where there is nothing. Statistics that call for no action are in the
+// report alone.
 func (r *Report) Warnings() (warnings []string) {
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	if r.Everywhere > 0 {
 		warn("%s on every training item, so that by labels everything is relevant to everything: leave such labels out",
 			count(r.Everywhere, "label is", "labels are"))
 	}
-	if n := r.ConstantBits; n > r.LikelyConstantBits() {
-		warn("%d of %d bits are the same in all training items and tell nothing apart: use fewer sweeps, another seed, or fewer bits", n, r.Bits)
+	// A few constant bits cost nothing but their place: retrieval is the same without them.
+	if n := r.ConstantBits; n > max(r.Bits/2, r.LikelyConstantBits()) {
+		warn("%d of %d bits are the same in all training items, so that only %d tell items apart: use fewer sweeps, another seed, or fewer bits", n, r.Bits, r.Bits-n)
 	}
 	if n := r.SharedLabels; n > 0 {
 		warn("%d of %d labels have the code of another label too, so that searches do not tell them apart: use more bits, or another seed", n, r.Labels)
@@ -24,7 +26,7 @@ func (r *Report) Warnings() (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Chosen)) {
 		ch := r.Chosen[name]
 		if ch.Constant {
-			warn("all vectors of modality %q are equal, so it teaches nothing", name)
+			warn("all vectors of modality %q are equal, so it teaches nothing: import the right ones and train again, or do without it", name)
 		}
 		if ch.Condition > ConditionLimit {
 			remedy := "a larger gamma"

@@ -14,7 +14,7 @@ func (e *env) warnOfLosses(dir string, d *db.DB) {
 		e.warnf("warning: %s: %s: restore a backup, or do again what is lost (it is the latest that was written), and then: fddhdb verify %s --acknowledge", dir, l, dir)
 	}
 	if r.Problem != "" {
-		e.warnf("warning: %s: whether commits are missing is not known: %s", dir, r.Problem)
+		e.warnf("warning: %s: whether commits are missing is not known: %s: look whether what was written last is there", dir, r.Problem)
 	}
 }
 

@@ -213,7 +213,7 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		c.Name(), plural(t.TrainItems, "labelled item", "labelled items"), plural(t.Labels, "label", "labels"), t.Space, t.Revision)
 	var rows [][]any
 	for _, name := range t.LeftOut {
-		e.warnf("warning: no labelled item has a vector of modality %q, so nothing is learned of it", name)
+		e.warnf("warning: no labelled item has a vector of modality %q, so nothing is learned of it: put labels on items that have one, and train again, before searching by it", name)
 	}
 	for _, m := range s.Modalities {
 		ch, learned := t.Chosen[m.Name]
