@@ -19,6 +19,11 @@ import (
 // RepairOptions say how a database is to be repaired. The zero value repairs what is
 // damaged.
 type RepairOptions struct {
+	// Shallow looks for damage as Verify does without Deep, which takes less time where
+	// nothing is wrong: codes, projections and statistics that do not follow from what they
+	// are made of stay as they are if nothing else is damaged.
+	Shallow bool
+
 	// DryRun makes everything that a repair makes, and takes it away again, so that what
 	// cannot be saved is known before.
 	DryRun bool
@@ -43,8 +48,9 @@ type Repairing struct {
 // be read of the store, table by table where that does not open any more; makes a new
 // store of it, in which everything that follows from something else is made again from
 // that; verifies it, deeply; and only then puts it in the place of the old one, which
-// stays beside it as it is, for the caller to delete. Where VerifyFolder would find
-// nothing, nothing is done, and after a repair it finds nothing.
+// stays beside it as it is, for the caller to delete. Where a deep VerifyFolder would find
+// nothing, nothing is done, and after a repair it finds nothing; see also
+// RepairOptions.Shallow.
 //
 // It calls found with what could not be saved, and with what had to be guessed. What is
 // kept is kept bit for bit: items with row numbers, features, labels, fields and payload,
@@ -147,7 +153,7 @@ func (r *repairer) at(records int, format string, args ...any) {
 
 func (r *repairer) run() error {
 	// That there is something is enough: to find everything may take long.
-	verify := VerifyOptions{Deep: true, Progress: r.opt.Progress, storeOnly: true}
+	verify := VerifyOptions{Deep: !r.opt.Shallow, Progress: r.opt.Progress, storeOnly: true}
 	reading := r.opts
 	reading.ReadOnly = true
 	v, err := verifyStore(r.ctx, &reading, r.dir, verify, func(Finding) error { return errUnsound })

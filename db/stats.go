@@ -21,6 +21,9 @@ type Stats struct {
 
 	StagedImports []StagedImport `json:"staged_imports,omitempty"` // what imports have staged on disk besides
 
+	// DistinctCodes is the sum over the collections.
+	DistinctCodes int `json:"distinct_codes"`
+
 	// ObsoleteBytes are those of DiskBytes that await deletion, as a compaction has replaced
 	// them: they go in the background, or when the reads that use them end.
 	ObsoleteBytes int64 `json:"obsolete_bytes"`
@@ -106,6 +109,7 @@ func (d *DB) Stats() (*Stats, error) {
 	for _, cv := range v.collections {
 		cs := cv.stats()
 		s.Items += cs.Items
+		s.DistinctCodes += cs.DistinctCodes
 		s.MemoryBytes += cs.MemoryBytes
 		s.Collections = append(s.Collections, cs)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -21,20 +22,26 @@ func collectionsCommand(e *env) *cobra.Command {
 		Example: example(`
 			fddhdb collections wiki.db`),
 		Args: dirArg,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.lookAt(args[0], func(d *db.DB) error {
 				s, err := d.Stats()
 				if err != nil {
 					return err
 				}
-				var rows [][]any
-				for _, c := range s.Collections {
-					if o.json {
+				if o.json {
+					form, err := jsonform.NewStats(cmd.Context(), d, s)
+					if err != nil {
+						return err
+					}
+					for _, c := range form.Collections {
 						if err := e.printJSON(c); err != nil {
 							return err
 						}
-						continue
 					}
+					return nil
+				}
+				var rows [][]any
+				for _, c := range s.Collections {
 					var names []string
 					for _, m := range c.Modalities {
 						names = append(names, m.Name)
@@ -50,10 +57,8 @@ func collectionsCommand(e *env) *cobra.Command {
 					rows = append(rows, []any{textCell(c.Name), countCell(c.Items), countCell(c.Labels), bits,
 						countCell(c.DistinctCodes), modalities})
 				}
-				if !o.json {
-					e.printTable([]column{{"collection", false}, {"items", true}, {"labels", true},
-						{"bits", true}, {"distinct codes", true}, {"modalities", false}}, rows)
-				}
+				e.printTable([]column{{"collection", false}, {"items", true}, {"labels", true},
+					{"bits", true}, {"distinct codes", true}, {"modalities", false}}, rows)
 				return nil
 			})
 		},

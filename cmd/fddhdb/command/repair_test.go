@@ -28,6 +28,11 @@ func TestRepair(t *testing.T) {
 	if !r.OK || r.Findings == nil || len(r.Findings) > 0 || r.Items != 60 || r.Damaged != "" {
 		t.Errorf("%+v", r)
 	}
+	for _, flag := range []string{"--deep", "--deep=false"} {
+		if got := must(t, "repair", f.db, flag); got != "OK: nothing to repair, 60 items\n" {
+			t.Errorf("%s: %q", flag, got)
+		}
+	}
 	before := must(t, "export", f.db, "--items", filepath.Join(f.dir, "before.jsonl"))
 	manifests, err := filepath.Glob(filepath.Join(f.db, "store", "MANIFEST-*"))
 	if err != nil || len(manifests) == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -19,7 +20,8 @@ func statsCommand(e *env) *cobra.Command {
 			Stats prints figures about a database and its collections, or with
 			--collection about that one: items, labels, codes, and the bytes that they
 			take on disk and in memory, for which all codes are loaded: some seconds for
-			ten million; the active space of codes, what others there are, and how many
+			ten million; of a collection's bytes on disk an estimate, without what stands in
+			the log alone; the active space of codes, what others there are, and how many
 			items its model has not learned from yet. Drift says how far the items that came
 			last are from what the model had learned, and how far the first ones were, or
 			those that it was trained on: bits to the nearest other item (p50/p90), residual
@@ -42,7 +44,11 @@ func statsCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					return e.printJSON(s)
+					form, err := jsonform.NewStats(cmd.Context(), d, s)
+					if err != nil {
+						return err
+					}
+					return e.printJSON(form)
 				}
 				uuid := s.UUID
 				if uuid == "" {
@@ -88,7 +94,11 @@ func (e *env) collectionStats(ctx context.Context, d *db.DB, o *common) error {
 		return err
 	}
 	if o.json {
-		return e.printJSON(s)
+		form, err := jsonform.NewCollection(ctx, c, s)
+		if err != nil {
+			return err
+		}
+		return e.printJSON(form)
 	}
 	return e.printCollection(ctx, c, s)
 }
@@ -144,7 +154,11 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 		}
 		pairs = append(pairs, spacePairs(s, spaces)...)
 	}
-	pairs = append(pairs, pair{"in memory", bytesCell(s.MemoryBytes)})
+	onDisk, err := c.DiskBytes(ctx)
+	if err != nil {
+		return err
+	}
+	pairs = append(pairs, pair{"on disk", "about " + size(onDisk)}, pair{"in memory", bytesCell(s.MemoryBytes)})
 	e.printPairs(pairs)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -100,28 +101,36 @@ func (s *Server) collectionForm(ctx context.Context, name string) (*collectionFo
 	return out, nil
 }
 
-// stats is what the verb prints: the time is linear in the number of distinct codes.
-func (s *Server) stats(_ context.Context, v url.Values) (any, error) {
+// stats is what the verb prints.
+func (s *Server) stats(ctx context.Context, v url.Values) (any, error) {
 	p := &parameters{values: v}
 	if err := p.end(); err != nil {
 		return nil, err
 	}
+	return s.allStats(ctx)
+}
+
+func (s *Server) allStats(ctx context.Context) (*jsonform.Stats, error) {
 	out, err := s.db.Stats()
-	if err == nil && out.Collections == nil {
-		out.Collections = []db.CollectionStats{}
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	return jsonform.NewStats(ctx, s.db, out)
 }
 
 // collections is what the verb prints, in one list.
 func (s *Server) collections(ctx context.Context, v url.Values) (any, error) {
-	all, err := s.stats(ctx, v)
+	p := &parameters{values: v}
+	if err := p.end(); err != nil {
+		return nil, err
+	}
+	all, err := s.allStats(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return struct {
-		Collections []db.CollectionStats `json:"collections"`
-	}{all.(*db.Stats).Collections}, nil
+		Collections []jsonform.Collection `json:"collections"`
+	}{all.Collections}, nil
 }
 
 // models is what the verb prints, in one list.

@@ -1,0 +1,71 @@
+package db
+
+import (
+	"fmt"
+	"testing"
+)
+
+// What a collection has on disk is about what the database would take with that collection alone,
+// whatever else is in the same tables: for a large one and for many small ones.
+func TestDiskBytes(t *testing.T) {
+	d := mustOpen(t, t.TempDir(), nil)
+	defer mustClose(t, d)
+	const small = 20
+	var all []*Collection
+	for i := range small + 1 {
+		c, err := d.CreateCollection(ctx, fmt.Sprint("c", i), Schema{Bits: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		items, size := 3, 100
+		if i == 0 {
+			items, size = 3000, 1000
+		}
+		b := d.NewBatch()
+		for j := range items {
+			payload := make([]byte, size)
+			for k := range payload { // not to be compressed
+				payload[k] = byte((i + 1) * (j + 3) * (k + 7) * (k + j) >> 3)
+			}
+			if err := b.Put(c, &Item{Key: fmt.Sprint("k", j), Code: payload[:8], Payload: payload}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	for _, when := range []string{"in the log", "in tables"} {
+		sum := int64(0)
+		for i, c := range all {
+			n, err := c.DiskBytes(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+			if i > 0 && (n < 300 || n > 10_000) {
+				t.Errorf("%s: 3 items of 100 bytes take %d", when, n)
+			}
+			if i == 0 && when == "in tables" && (n < 1_000_000 || n > 6_000_000) {
+				t.Errorf("%s: 3000 items of 1000 bytes take %d", when, n)
+			}
+		}
+		if err := d.Compact(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s, err := d.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if when == "in tables" && sum > s.DiskBytes {
+			t.Errorf("%d bytes in all collections, %d in the database", sum, s.DiskBytes)
+		}
+	}
+	if err := d.DropCollection(ctx, "c0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all[0].DiskBytes(ctx); err == nil {
+		t.Error("a collection that is gone has a size")
+	}
+}

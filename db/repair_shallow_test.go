@@ -1,0 +1,58 @@
+package db
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// Features of another item are damage that only a deep look finds: a shallow repair leaves them,
+// as Verify finds nothing, and any other makes what follows from them again.
+func TestShallowRepair(t *testing.T) {
+	p := newPatient(t)
+	p.exchangeFeatures()
+	before := list(t, p.fs, p.dir)
+	if lost, r := p.repair(RepairOptions{Shallow: true}); len(lost) > 0 || r.Damaged {
+		t.Errorf("a shallow repair: %v, %+v", lost, r)
+	}
+	if after := list(t, p.fs, p.dir); after != before {
+		t.Errorf("a shallow repair has left %s, before there was %s", after, before)
+	}
+	if _, r := p.repair(RepairOptions{}); !r.Damaged || r.DamagedDir == "" {
+		t.Errorf("a repair: %+v", r)
+	}
+	v, err := VerifyFolder(ctx, p.dir, p.options(), VerifyOptions{Deep: true}, func(f Finding) error {
+		t.Errorf("after it: %v", f)
+		return nil
+	})
+	if err != nil || v.Items == 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// exchangeFeatures gives each item the features of the one before it, of each modality.
+func (p *patient) exchangeFeatures() {
+	p.t.Helper()
+	p.store(func(store *pebble.DB) {
+		batch := store.NewBatch()
+		last := map[string][]byte{} // by collection and modality
+		err := forEachIn(store, []byte{codec.KindFeatures}, []byte{codec.KindFeatures + 1}, func(key, value []byte) error {
+			of := string(key[:5]) + string(key[len(key)-2:])
+			before := last[of]
+			last[of] = slices.Clone(value)
+			if len(before) != len(value) {
+				return nil
+			}
+			return batch.Set(key, before, nil)
+		})
+		if err == nil {
+			err = batch.Commit(pebble.Sync)
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	})
+}
