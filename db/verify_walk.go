@@ -135,8 +135,7 @@ func (v *verifier) run(lo, hi []byte, about Finding, f func(key, value []byte)) 
 //
 // Keys are numbers behind a prefix, apart by the unit or more, where that is known. Steps
 // that grow find one from which reading works, and halving them about the first: where
-// it does not work is a block of keys, or one whose sum is damaged. Each step that fails
-// takes Pebble some 10 ms, as it looks for the bit that may have turned.
+// it does not work is a block of keys, or one whose sum is damaged.
 func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about Finding, cause error) (next []byte) {
 	base := append(slices.Clone(from), make([]byte, 8)...)[:prefix+8]
 	n := binary.BigEndian.Uint64(base[prefix:])
