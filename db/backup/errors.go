@@ -10,6 +10,7 @@ import (
 var (
 	ErrNotRepository = errors.New("fddhdb: not a repository of backups")  // nothing is there yet, or something else
 	ErrNotFound      = errors.New("fddhdb: no such backup")               // none has that id, or is that old
+	ErrNoBackup      = errors.New("fddhdb: no backup in the repository")  // though objects of some are there
 	ErrDamaged       = errors.New("fddhdb: damaged backup")               // bytes that no version of fddhdb stores, or bytes that are gone
 	ErrVersion       = errors.New("fddhdb: unsupported version")          // of a repository or a backup: written by a newer fddhdb
 	ErrInvalid       = errors.New("fddhdb: invalid argument of a backup") // the caller can mend it; nothing was changed

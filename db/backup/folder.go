@@ -14,24 +14,34 @@ import (
 	"time"
 )
 
-// incoming is the folder of what is being put. No object can have such a name.
-const incoming = ".incoming"
+// incoming is the name of the folders of what is being put. No object can have such a name.
+const (
+	incoming       = ".incoming"
+	incomingPrefix = "put-" // of the files in it
+)
 
-// folder is a Store in a folder of the file system: a file for each object.
+// folder is a Store in a folder of the file system: a file for each object. Links are
+// followed everywhere; see look.
 type folder struct {
-	root string
-	once sync.Once
+	root  string // absolute
+	clean sync.Once
 }
 
 // Folder returns the store in a folder, on a disk or a network file system that
 // several machines may share. The first Put makes it where it is missing.
+//
+// The folder, folders in it and files may be symbolic links, to another disk say: they are
+// followed. Put replaces a link to a file and Delete removes it; the file that it leads to
+// stays. Where a link leads nowhere, or where something that is neither a file nor a
+// folder has the place of an object, that gives ErrDamaged, and not fs.ErrNotExist: a disk
+// that is not mounted does not make a backup disappear.
 func Folder(path string) (Store, error) {
 	root, err := filepath.Abs(path)
 	if err != nil {
 		return nil, annotate(err, "backups in %s", path)
 	}
 	if info, err := os.Stat(root); err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is a file", ErrNotRepository, path)
+		return nil, fmt.Errorf("%w: %s is not a folder", ErrNotRepository, path)
 	}
 	return &folder{root: root}, nil
 }
@@ -45,12 +55,18 @@ func (s *folder) Put(ctx context.Context, name string, r io.ReadSeeker, size int
 	if err != nil {
 		return err
 	}
-	temp := filepath.Join(s.root, incoming)
+	if _, err := look(path); err != nil && !notThere(err) {
+		return err
+	}
+	temp, err := s.incoming(path)
+	if err != nil {
+		return err
+	}
 	if err := makeFolder(temp); err != nil {
 		return err
 	}
-	s.once.Do(func() { removeOld(temp) })
-	f, err := os.CreateTemp(temp, "put-")
+	s.clean.Do(s.removeOld)
+	f, err := os.CreateTemp(temp, incomingPrefix)
 	if err != nil {
 		return err
 	}
@@ -84,6 +100,23 @@ func (s *folder) Put(ctx context.Context, name string, r io.ReadSeeker, size int
 	return syncFolder(filepath.Dir(path))
 }
 
+// incoming returns the folder for what is being put to a path. It is on the same disk, so
+// that the file can be renamed: each of objects/, backups/ and the others has its own, as
+// it may be a link or a mount, and so has every other folder that is a link.
+func (s *folder) incoming(path string) (string, error) {
+	dir := filepath.Dir(path)
+	for ; dir != s.root && filepath.Dir(dir) != s.root; dir = filepath.Dir(dir) {
+		info, err := os.Lstat(dir)
+		if err != nil && !notThere(err) {
+			return "", err
+		}
+		if err == nil && !info.IsDir() {
+			break
+		}
+	}
+	return filepath.Join(dir, incoming), nil
+}
+
 // rename replaces what is at the new path. Windows refuses that for as long as somebody
 // reads it.
 func rename(ctx context.Context, from, to string) error {
@@ -102,8 +135,14 @@ func rename(ctx context.Context, from, to string) error {
 
 // makeFolder makes a folder and those above it, durably.
 func makeFolder(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	info, err := look(path)
+	switch {
+	case err == nil && info.IsDir():
 		return nil
+	case err == nil:
+		return fmt.Errorf("%s is a file, not a folder", path)
+	case !notThere(err):
+		return err
 	}
 	parent := filepath.Dir(path)
 	if parent != path {
@@ -130,13 +169,27 @@ func syncFolder(path string) error {
 }
 
 // removeOld removes what killed processes have left of what they were putting.
+func (s *folder) removeOld() {
+	removeOld(filepath.Join(s.root, incoming))
+	entries, err := os.ReadDir(s.root)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		removeOld(filepath.Join(s.root, e.Name(), incoming))
+	}
+}
+
 func removeOld(temp string) {
 	entries, err := os.ReadDir(temp)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+		if !strings.HasPrefix(e.Name(), incomingPrefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > 24*time.Hour {
 			os.Remove(filepath.Join(temp, e.Name()))
 		}
 	}
@@ -150,61 +203,18 @@ func (s *folder) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	info, err := os.Stat(path)
+	info, err := look(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait for whoever writes to it
-		return nil, fmt.Errorf("%s: %w: not a file", name, fs.ErrNotExist)
+	if info.IsDir() { // objects lie under the name
+		return nil, fmt.Errorf("%s: %w: a folder", name, fs.ErrNotExist)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	return &contextFile{contextReader{ctx, f}, f}, nil
-}
-
-func (s *folder) List(ctx context.Context, prefix string, f func(Object) error) error {
-	start := s.root
-	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {
-		if err := CheckName(prefix[:i]); err != nil {
-			return err
-		}
-		start = filepath.Join(s.root, filepath.FromSlash(prefix[:i]))
-	}
-	return filepath.WalkDir(start, func(path string, e fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			if notThere(err) { // nothing is there yet, or it has gone meanwhile
-				return nil
-			}
-			return err
-		}
-		rel, err := filepath.Rel(s.root, path)
-		if err != nil {
-			return err
-		}
-		name := filepath.ToSlash(rel)
-		if e.IsDir() {
-			if strings.HasPrefix(e.Name(), ".") && path != start {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasPrefix(name, prefix) || CheckName(name) != nil || !e.Type().IsRegular() {
-			return nil
-		}
-		info, err := e.Info()
-		if notThere(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return f(Object{Name: name, Size: info.Size(), Modified: info.ModTime()})
-	})
 }
 
 func (s *folder) Delete(ctx context.Context, name string) error {
@@ -215,7 +225,7 @@ func (s *folder) Delete(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	info, err := os.Lstat(path)
+	info, err := look(path)
 	if notThere(err) || err == nil && info.IsDir() { // objects lie under the name
 		return nil
 	} else if err != nil {

@@ -2,7 +2,11 @@ package backup_test
 
 import (
 	"errors"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db/backup"
@@ -13,6 +17,32 @@ import (
 func TestFolderIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) backup.Store {
 		s, err := backup.Folder(filepath.Join(t.TempDir(), "backups"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
+// It keeps them where it is a link itself, and where folders in it are links.
+func TestLinkedFolderIsAStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) backup.Store {
+		dir := t.TempDir()
+		root := filepath.Join(dir, "backups")
+		folders := map[string]string{root: "root"}
+		for _, name := range []string{"objects", "objects/ab", "backups", "x", "o"} {
+			folders[filepath.Join(root, filepath.FromSlash(name))] = strings.ReplaceAll(name, "/", "-")
+		}
+		for _, link := range slices.Sorted(maps.Keys(folders)) {
+			to := filepath.Join(dir, "elsewhere", folders[link])
+			if err := os.MkdirAll(to, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(to, link); err != nil {
+				t.Skip(err)
+			}
+		}
+		s, err := backup.Folder(root)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,9 +39,6 @@ func TestFolder(t *testing.T) {
 	if err := s.Put(ctx, "short", bytes.NewReader([]byte("x")), 2); err == nil {
 		t.Error("less than was announced was put")
 	}
-	if err := os.Symlink("/etc/passwd", filepath.Join(root, "link")); err != nil {
-		t.Log(err)
-	}
 	var all []Object
 	if err := s.List(ctx, "", func(o Object) error { all = append(all, o); return nil }); err != nil {
 		t.Fatal(err)
@@ -65,7 +62,7 @@ func TestFolder(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	left, err := os.ReadDir(filepath.Join(root, incoming))
+	left, err := os.ReadDir(filepath.Join(root, "objects", incoming))
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}

@@ -38,7 +38,9 @@ type Pruning struct {
 // Prune deletes all but the newest backups of each kind, and then what no backup needs any
 // more. Backups and other prunes may go on meanwhile. With an error some of it may have
 // been deleted; the rest will be by the next one. Where a manifest cannot be read, nothing
-// is deleted at all, as nobody knows what it needs. It takes memory for the names of all
+// is deleted at all, as nobody knows what it needs. Where there is no manifest of a complete
+// backup, but there are objects to delete, that gives ErrNoBackup, and none is deleted either:
+// the folder of the manifests may not be mounted. It takes memory for the names of all
 // objects, some 200 bytes each.
 func Prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
 	p, err := prune(ctx, in, opt)
@@ -54,10 +56,14 @@ func Prune(ctx context.Context, in Store, opt PruneOptions) (*Pruning, error) {
 //  1. It puts an empty plan, pruning/ID.json, which tells the time of the store.
 //  2. It lists and reads the manifests in backups/; then the plans; then lists objects. So
 //     what a backup needs is in the list of objects, or is missing.
-//  3. It deletes the manifests of backups that are not to be kept. One that lacks something,
-//     or of which a plan names something, takes the place of none.
-//  4. Garbage is the objects of the list that no manifest names, neither of a backup nor of
-//     one that is being made; without those that were stored by one that is being made.
+//  3. It decides which backups are to be kept. One that lacks something, or of which a plan
+//     names something, takes the place of none.
+//  4. Garbage is the objects of the list that no manifest names, neither of a backup that is
+//     kept nor of one that is being made; without those that were stored by one that is
+//     being made. If there is garbage and no manifest in backups/, the prune ends in an
+//     error: a prune always keeps one, so either no backup was ever completed, or the
+//     manifests are lost or out of reach. A backup that is being made changes nothing about
+//     that. Else it deletes the manifests of backups that are not to be kept.
 //  5. It puts garbage as a plan; then lists running/ and backups/ once more, reads all of
 //     the former and what it has not read yet of the latter; and deletes of the plan what
 //     none of them names. It removes the plan, unless it has failed, as then its last
@@ -120,12 +126,21 @@ func (p *pruner) run(ctx context.Context) error {
 			garbage = append(garbage, o)
 		}
 	}
+	if len(garbage) > 0 && len(p.known) == 0 {
+		return fmt.Errorf("%w: it holds %d objects that none needs: none was deleted, as the manifests in %s may only be out of reach: "+
+			"bring them back; or make a backup, after which prune deletes the rest; or delete the whole repository", ErrNoBackup, len(garbage), backups)
+	}
 	slices.Sort(garbage)
 	if p.opt.DryRun {
 		for _, o := range garbage {
 			p.freed(o)
 		}
 		return nil
+	}
+	for _, m := range p.done.Deleted {
+		if err := p.store.Delete(ctx, jsonName(backups, m.ID)); err != nil {
+			return err
+		}
 	}
 	total := int64(len(garbage))
 	for some := range slices.Chunk(garbage, maxPlan) {
@@ -136,8 +151,8 @@ func (p *pruner) run(ctx context.Context) error {
 	return p.removePlans(ctx, now)
 }
 
-// backups reads the manifests of all backups, plans, and what there is, and deletes the
-// manifests of backups that are not to be kept. It returns the time of the store.
+// backups reads the manifests of all backups, plans, and what there is, and decides which
+// backups are to be kept. It returns the time of the store.
 func (p *pruner) backups(ctx context.Context) (now time.Time, err error) {
 	found, err := ids(ctx, p.store, backups)
 	if err != nil {
@@ -187,14 +202,6 @@ func (p *pruner) backups(ctx context.Context) (now time.Time, err error) {
 	slices.Reverse(p.done.Kept)
 	slices.Reverse(p.done.Deleted)
 	slices.Reverse(p.done.Damaged)
-	for _, m := range p.done.Deleted {
-		if p.opt.DryRun {
-			break
-		}
-		if err := p.store.Delete(ctx, jsonName(backups, m.ID)); err != nil {
-			return now, err
-		}
-	}
 	return now, nil
 }
 

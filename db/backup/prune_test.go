@@ -128,3 +128,93 @@ func TestBackupsSortByWhenTheyWereMade(t *testing.T) {
 		t.Errorf("made in turn: %q", made)
 	}
 }
+
+// Where there are objects and no backup at all, a prune deletes nothing: the manifests may
+// be on a disk that is not mounted. A backup that is being made changes nothing about it,
+// and the objects of that one are no reason to refuse.
+func TestPruneWithoutBackups(t *testing.T) {
+	folder, err := Folder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, s := range map[string]Store{"memory": newMemStore(), "folder": folder} {
+		t.Run(what, func(t *testing.T) { pruneWithoutBackups(t, s) })
+	}
+}
+
+func pruneWithoutBackups(t *testing.T, s Store) {
+	ctx := t.Context()
+	all := func() map[string]int64 {
+		found := map[string]int64{}
+		if err := s.List(ctx, "", func(o Object) error { found[o.Name] = o.Size; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	m := mustCreateAtOnce(t, s, Manifest{}, map[string][]byte{"a": {1}, "b": {2}})
+	manifest := jsonName(backups, m.ID)
+	kept, err := read(ctx, s, manifest, maxManifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(ctx, manifest); err != nil {
+		t.Fatal(err)
+	}
+	refuses := func(when string) {
+		t.Helper()
+		before := all()
+		for _, opt := range []PruneOptions{{}, {Keep: 3}, {Keep: 3, DryRun: true}} {
+			if _, err := Prune(ctx, s, opt); !errors.Is(err, ErrNoBackup) {
+				t.Errorf("%s: prune %+v: %v", when, opt, err)
+			}
+		}
+		if after := all(); !maps.Equal(after, before) {
+			t.Errorf("%s: there is %v, there was %v", when, after, before)
+		}
+	}
+	refuses("without a backup")
+	began := beginning()
+	going := Manifest{Version: Version, ID: newID(began), Time: began}
+	b, err := going.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := jsonName(running, going.ID)
+	if err := putBytes(ctx, s, lease, b); err != nil {
+		t.Fatal(err)
+	}
+	refuses("while a backup is being made")
+	if err := s.Delete(ctx, lease); err != nil {
+		t.Fatal(err)
+	}
+
+	// The first backup ever, of which it is known that it goes on.
+	if err := putBytes(ctx, s, jsonName(running, m.ID), kept); err != nil {
+		t.Fatal(err)
+	}
+	before := all()
+	if p, err := Prune(ctx, s, PruneOptions{Keep: 3}); err != nil || p.Objects > 0 || p.Running != 1 {
+		t.Errorf("during the first backup: %+v, %v", p, err)
+	}
+	if after := all(); !maps.Equal(after, before) {
+		t.Errorf("during the first backup: there is %v, there was %v", after, before)
+	}
+	if err := s.Delete(ctx, jsonName(running, m.ID)); err != nil {
+		t.Fatal(err)
+	}
+
+	// The manifests are back; or another backup is made, and the rest goes.
+	if err := putBytes(ctx, s, manifest, kept); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Prune(ctx, s, PruneOptions{Keep: 3}); err != nil || p.Objects > 0 || len(p.Kept) != 1 {
+		t.Errorf("when the manifest is back: %+v, %v", p, err)
+	}
+	if err := s.Delete(ctx, manifest); err != nil {
+		t.Fatal(err)
+	}
+	mustCreateAtOnce(t, s, Manifest{}, map[string][]byte{"c": {3}})
+	if p, err := Prune(ctx, s, PruneOptions{Keep: 3}); err != nil || p.Objects != 2 {
+		t.Errorf("after another backup: %+v, %v", p, err)
+	}
+}

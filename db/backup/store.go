@@ -25,6 +25,9 @@ import (
 //     killed, they find what was there before it.
 //   - List finds every object that was there when it was called, and is still there when
 //     it returns.
+//   - List finds what Get opens, and nothing else. Where a store cannot tell whether an
+//     object is there, both fail, and not with fs.ErrNotExist: what is not found counts as
+//     deleted, and a Prune deletes what no manifest that is found needs.
 //
 // Methods return promptly, with its error, when the context ends. Temporary failures of
 // a network are theirs to retry; an error that they return ends the backup.

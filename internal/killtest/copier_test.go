@@ -57,7 +57,7 @@ func (w *worker) makeCopies(ctx context.Context) error {
 			if m != nil {
 				res.ID = m.ID
 			}
-			if op.Kind != "backup" && (errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNotRepository)) {
+			if op.Kind != "backup" && (errors.Is(err, backup.ErrNotFound) || errors.Is(err, backup.ErrNoBackup) || errors.Is(err, backup.ErrNotRepository)) {
 				return result{Refused: err.Error()}, nil // there is none yet
 			}
 			return res, err

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -347,18 +348,27 @@ func (c *copied) checkImports(ctx context.Context, d *db.DB) error {
 // to be to be collected.
 func age(repository string) error {
 	then := time.Now().Add(-25 * time.Hour)
-	for _, name := range []string{".incoming", "running", "pruning"} {
-		entries, err := os.ReadDir(filepath.Join(repository, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		for _, e := range entries {
-			if err := os.Chtimes(filepath.Join(repository, name, e.Name()), then, then); err != nil {
-				return err
-			}
-		}
+	files, err := unfinished(repository)
+	for _, file := range files {
+		err = errors.Join(err, os.Chtimes(filepath.Join(repository, file), then, then))
 	}
-	return nil
+	return err
+}
+
+// unfinished returns the files of a repository that are of backups and prunes which go on,
+// or were killed.
+func unfinished(repository string) ([]string, error) {
+	var files []string
+	err := fs.WalkDir(os.DirFS(repository), ".", func(file string, e fs.DirEntry, err error) error {
+		switch folder := path.Dir(file); {
+		case err != nil:
+			return err
+		case !e.IsDir() && (folder == "running" || folder == "pruning" || path.Base(folder) == ".incoming"):
+			files = append(files, file)
+		}
+		return nil
+	})
+	return files, err
 }
 
 // leftovers prunes a repository that nobody uses any more, and returns what is there that
@@ -372,7 +382,11 @@ func leftovers(ctx context.Context, repository string) ([]string, error) {
 		return nil, err
 	}
 	for range 2 { // plans of killed prunes go after what they name
-		if _, err := backup.Prune(ctx, store, backup.PruneOptions{Keep: keptBackups}); err != nil {
+		_, err := backup.Prune(ctx, store, backup.PruneOptions{Keep: keptBackups})
+		if errors.Is(err, backup.ErrNoBackup) { // all were killed: nobody may delete what they have left
+			return nil, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -384,14 +398,6 @@ func leftovers(ctx context.Context, repository string) ([]string, error) {
 	if v.Unneeded > 0 {
 		left = append(left, fmt.Sprint(v.Unneeded, " objects"))
 	}
-	for _, name := range []string{".incoming", "running", "pruning"} {
-		entries, err := os.ReadDir(filepath.Join(repository, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		for _, e := range entries {
-			left = append(left, name+"/"+e.Name())
-		}
-	}
-	return left, nil
+	files, err := unfinished(repository)
+	return append(left, files...), err
 }
