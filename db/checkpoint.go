@@ -43,7 +43,8 @@ type CheckpointOptions struct {
 // database keeps what is being replaced. Nothing of what it leaves out is in its files. It
 // has a UUID of its own.
 //
-// A folder that exists gives ErrExists, one that is being made ErrLocked, a collection that
+// A folder that exists gives ErrExists, one in the folder of this or of another database
+// ErrInvalid, one that is being made ErrLocked, a collection that
 // does not exist ErrNotFound, damage that is met ErrCorrupt, a database that has failed
 // ErrFailed. Where a copy, or what is newly written, would eat into Options.ReserveBytes of
 // the disk that it is on, that gives ErrDiskFull. Close ends it with ErrClosed.

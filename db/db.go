@@ -77,6 +77,9 @@ func Open(dir string, options *Options) (*DB, error) {
 	case opts.MustExist || opts.ReadOnly:
 		return nil, noneYet(fsys, dir)
 	default:
+		if err := outside(fsys, dir); err != nil {
+			return nil, err
+		}
 		if err := makeDir(fsys, dir); err != nil {
 			return nil, fmt.Errorf("fddhdb: create %s: %w", dir, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
 // A database is a folder with these things in it:
@@ -155,6 +157,25 @@ func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (id
 		return err
 	}
 	return i.furnish(fsys, dir)
+}
+
+// outside refuses a new folder that would be in a database: opening that one empties folders
+// such as checkpoints/ and restoring/, and nobody looks for a database or a backup there.
+// Neither dir nor the folders above it need to be there.
+func outside(fsys vfs.FS, dir string) error {
+	var around string
+	if fsys == vfs.Default { // which has links
+		around = inside.Database(filepath.Dir(filepath.Clean(dir)))
+	} else {
+		around = inside.Around(fsys.PathDir(filepath.Clean(dir)), func(dir string) bool {
+			_, err := readMarker(fsys, dir)
+			return err == nil || errors.Is(err, ErrFormat)
+		})
+	}
+	if around != "" {
+		return invalid("%s is in the database %s: give a folder elsewhere", dir, around)
+	}
+	return nil
 }
 
 // furnish writes what stands beside the store of a database: the side file, unless there is

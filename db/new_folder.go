@@ -24,6 +24,9 @@ const (
 // while it has its other name and is locked.
 func newFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 	dir = filepath.Clean(dir)
+	if err := outside(fsys, dir); err != nil {
+		return err
+	}
 	switch _, err := fsys.Stat(dir); {
 	case err == nil:
 		return fmt.Errorf("%w: %s: give a folder that is not there yet", ErrExists, dir)

@@ -55,7 +55,7 @@ const StageVerify = "verify"
 // CacheBytes, Logger, EventListener and Tracer are used; nil means the defaults. Memory is that of VerifyFolder,
 // and some 150 MiB.
 //
-// A folder that holds anything gives ErrExists, a backup that is damaged backup.ErrDamaged,
+// A folder that holds anything gives ErrExists, one in another database ErrInvalid, a backup that is damaged backup.ErrDamaged,
 // one that is not sound ErrCorrupt, one of a newer version backup.ErrVersion or ErrFormat,
 // and those of backup.Find are returned.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
@@ -137,6 +137,9 @@ type restorer struct {
 
 // begin takes the folder, and removes what an interrupted restore has left there.
 func (r *restorer) begin(dir string) (err error) {
+	if err := outside(r.fs, dir); err != nil {
+		return err
+	}
 	if err := r.vacant(dir); err != nil {
 		return err
 	}

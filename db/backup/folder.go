@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
 // incoming is the name of the folders of what is being put. No object can have such a name.
@@ -23,8 +25,9 @@ const (
 // folder is a Store in a folder of the file system: a file for each object. Links are
 // followed everywhere; see look.
 type folder struct {
-	root  string // absolute
-	clean sync.Once
+	root   string       // absolute
+	refuse func() error // why nothing may be put, found out once
+	clean  sync.Once
 }
 
 // Folder returns the store in a folder, on a disk or a network file system that
@@ -43,7 +46,12 @@ func Folder(path string) (Store, error) {
 	if info, err := os.Stat(root); err == nil && !info.IsDir() {
 		return nil, fmt.Errorf("%w: %s is not a folder", ErrNotRepository, path)
 	}
-	return &folder{root: root}, nil
+	return &folder{root: root, refuse: sync.OnceValue(func() error {
+		if dir := inside.Database(root); dir != "" {
+			return fmt.Errorf("%w: %s is in the database %s, and opening that may delete it: keep backups elsewhere, best on another disk", ErrInvalid, path, dir)
+		}
+		return nil
+	})}, nil
 }
 
 func (s *folder) path(name string) (string, error) {
@@ -53,6 +61,9 @@ func (s *folder) path(name string) (string, error) {
 func (s *folder) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) (err error) {
 	path, err := s.path(name)
 	if err != nil {
+		return err
+	}
+	if err := s.refuse(); err != nil {
 		return err
 	}
 	if _, err := look(path); err != nil && !notThere(err) {

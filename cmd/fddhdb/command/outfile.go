@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
 // outFiles are files that a verb makes. They get their names when all of them are
@@ -58,32 +58,20 @@ func (o *outFiles) create(path string) (*outFile, error) {
 	return out, nil
 }
 
-// outputPath is realPath of a file that is to be written, which no database may hold.
+// outputPath returns the path, without links, of a file that is to be written, which no
+// database may hold.
 func outputPath(path string) (string, error) {
-	real, err := realPath(path)
+	real, err := inside.Real(path)
+	if err == nil {
+		_, err = os.Stat(filepath.Dir(real))
+	}
 	if err != nil {
 		return "", writeError(path, err)
 	}
-	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, db.MarkerName)); err == nil {
-			return "", usageErrorf("%s is inside the database %s: write to another folder", path, dir)
-		}
+	if dir := inside.Database(filepath.Dir(real)); dir != "" {
+		return "", usageErrorf("%s is inside the database %s: write to another folder", path, dir)
 	}
 	return real, nil
-}
-
-// realPath follows links, of the file and of the folders above it, as far as they
-// exist.
-func realPath(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		return real, nil
-	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(abs))
-	return filepath.Join(dir, filepath.Base(abs)), err
 }
 
 // commit completes all files and gives them their names.

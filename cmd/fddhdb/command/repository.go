@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -13,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/s3"
+	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
 // A repository of backups is named by file:///PATH, a path, or s3://BUCKET/PREFIX.
@@ -50,10 +49,11 @@ func openRepository(ctx context.Context, name string) (backup.Store, error) {
 		return nil, usageErrorf("%s is a file; backups are kept in a folder", path)
 	}
 	// Neither would be happy with the files of the other.
-	switch dir, real := databaseAround(path); {
-	case dir == real && dir != "":
+	switch dir := inside.Database(path); {
+	case dir == "":
+	case sameFile(dir, path):
 		return nil, usageErrorf("%s is a database, and not where backups are kept", path)
-	case dir != "":
+	default:
 		return nil, usageErrorf("%s is in the database %s: keep backups elsewhere, best on another disk", path, dir)
 	}
 	return backup.Folder(path)
@@ -95,23 +95,6 @@ func folderOf(name string, windows bool) (string, error) {
 		return filepath.FromSlash(path[1:]), nil
 	default:
 		return filepath.FromSlash(path), nil
-	}
-}
-
-// databaseAround returns the database that a path is or lies in, "" if in none, and the
-// path without links.
-func databaseAround(path string) (dir, real string) {
-	real, err := realPath(path)
-	if err != nil {
-		return "", ""
-	}
-	for dir := real; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, db.MarkerName)); err == nil {
-			return dir, real
-		}
-		if dir == filepath.Dir(dir) {
-			return "", real
-		}
 	}
 }
 

@@ -63,15 +63,17 @@ func (s *session) has(dir string) bool {
 	if s == nil {
 		return false
 	}
-	if dir == s.dir {
-		return true
-	}
-	ours, err := os.Stat(s.dir)
+	return dir == s.dir || sameFile(dir, s.dir)
+}
+
+// sameFile says whether two paths lead to the same file or folder.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
 	if err != nil {
 		return false
 	}
-	theirs, err := os.Stat(dir)
-	return err == nil && os.SameFile(ours, theirs)
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // database returns the open database, for writing or only to look at.

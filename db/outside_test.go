@@ -1,0 +1,106 @@
+package db
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+// Nothing that is to last is made in the folder of a database, neither in one that opening
+// empties nor in another one, neither when it is missing nor when something is there.
+func TestNothingIsMadeInADatabase(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "in.db")
+	d := mustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, codeItems(10, 64, 1, nil))
+	elsewhere, err := backup.Folder(filepath.Join(root, "backups"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBackup(t, d, elsewhere, BackupOptions{})
+	linked := os.Symlink(dir, filepath.Join(root, "link")) == nil
+	verbs := map[string]func(to string) error{
+		"backup": func(to string) error {
+			s, err := backup.Folder(to)
+			if err != nil {
+				return err
+			}
+			_, err = d.Backup(ctx, s, BackupOptions{})
+			return err
+		},
+		"checkpoint": func(to string) error { return d.Checkpoint(ctx, to, CheckpointOptions{}) },
+		"checkpoint of the index": func(to string) error {
+			return d.Checkpoint(ctx, to, CheckpointOptions{IndexOnly: true})
+		},
+		"restore": func(to string) error {
+			_, err := Restore(ctx, elsewhere, to, nil, RestoreOptions{})
+			return err
+		},
+		"open": func(to string) error {
+			made, err := Open(to, nil)
+			if err == nil {
+				mustClose(t, made)
+			}
+			return err
+		},
+	}
+	places := []string{
+		"in.db/new", "in.db/deep/down/new", "in.db/checkpoints/new", "in.db/restoring/new", "in.db/ingest/new",
+		"in.db/imports/new", "in.db/creating/new", "in.db/repairing/new", "in.db/store/new", "other/../in.db/new",
+	}
+	if linked {
+		places = append(places, "link/new", "link/checkpoints/new")
+	}
+	for what, do := range verbs {
+		for _, place := range places {
+			to := filepath.Join(root, filepath.FromSlash(place))
+			for _, time := range []string{"first", "second"} {
+				err := do(to)
+				if !errors.Is(err, ErrInvalid) && !errors.Is(err, backup.ErrInvalid) {
+					t.Errorf("%s in %s, the %s time: %v", what, place, time, err)
+				}
+				if time == "first" {
+					if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("%s in %s has made it: %v", what, place, err)
+					}
+					if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	if err := verbs["checkpoint"](filepath.Join(root, "outside")); err != nil {
+		t.Error(err)
+	}
+	mustClose(t, d)
+	mustClose(t, mustOpen(t, dir, nil))
+}
+
+// In a file system of the program it is the same.
+func TestNothingIsMadeInADatabaseInMemory(t *testing.T) {
+	opts := &Options{FS: vfs.NewMem()}
+	d := mustOpen(t, "in.db", opts)
+	defer mustClose(t, d)
+	store := newMemStore()
+	mustBackup(t, d, store, BackupOptions{})
+	for what, err := range map[string]error{
+		"checkpoint": d.Checkpoint(ctx, "in.db/checkpoints/new", CheckpointOptions{}),
+		"restore":    func() error { _, err := Restore(ctx, store, "in.db/a/new", opts, RestoreOptions{}); return err }(),
+		"open":       func() error { _, err := Open("in.db/ingest/new", opts); return err }(),
+	} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
