@@ -34,11 +34,12 @@ type Alteration struct {
 // collection that is index-only ErrReadOnly. The time is that of one commit, whatever the
 // size.
 func (c *Collection) Alter(ctx context.Context, a Alteration) error {
+	c = c.orNone()
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if !c.db.guard.enter() {
-		return ErrClosed
+	if err := c.db.guard.enter(); err != nil {
+		return err
 	}
 	defer c.db.guard.leave()
 	err := c.exclusive(ctx, false, func(g *group, s *collectionState) error { return g.alter(s, a) })

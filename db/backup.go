@@ -53,12 +53,16 @@ type BackupOptions struct {
 // The other errors are those of the store and of the context, ErrFailed, ErrReadOnly,
 // ErrNotFound for the collection, backup.ErrNotRepository and backup.ErrVersion.
 func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*backup.Manifest, error) {
-	if !d.guard.enter() {
-		return nil, ErrClosed
+	d = d.orNone()
+	if err := d.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer d.guard.leave()
 	if err := d.writable(); err != nil {
 		return nil, err
+	}
+	if to == nil {
+		return nil, invalid("there is no store to back up to")
 	}
 	if d.Format() < FormatIdentity {
 		return nil, fmt.Errorf("%w: backups are told apart by the UUID of their database, which %s has not, being of format %d: upgrade it",

@@ -22,10 +22,11 @@ type Batch struct {
 }
 
 // NewBatch returns an empty batch.
-func (d *DB) NewBatch() *Batch { return &Batch{db: d} }
+func (d *DB) NewBatch() *Batch { return &Batch{db: d.orNone()} }
 
 // Len returns the number of changes in the batch.
 func (b *Batch) Len() int {
+	b = b.orNone()
 	if k := b.bulk; k != nil {
 		return k.n + k.registrations
 	}
@@ -34,7 +35,7 @@ func (b *Batch) Len() int {
 
 // Bytes estimates what the items of the batch take, in bytes; Commit refuses more
 // than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
-func (b *Batch) Bytes() int { return b.bytes }
+func (b *Batch) Bytes() int { return b.orNone().bytes }
 
 // Put adds an item to store; see Collection.Put. The first item that cannot be
 // stored makes this and every later call, and Commit, return its error.
@@ -56,6 +57,7 @@ func (b *Batch) RegisterLabels(c *Collection, labels []string) error {
 }
 
 func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
+	b = b.orNone()
 	if b.err != nil {
 		return b.err
 	}
@@ -69,8 +71,6 @@ func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
 // usable refuses a batch that cannot take more, and a collection it cannot write to.
 func (b *Batch) usable(c *Collection) error {
 	switch {
-	case b.db == nil:
-		return invalid("a batch comes from NewBatch")
 	case c == nil:
 		return invalid("no collection")
 	case b.done:
@@ -132,6 +132,7 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 // with an error other than ErrFailed, nothing is. The batch cannot be used
 // again.
 func (b *Batch) Commit(ctx context.Context) error {
+	b = b.orNone()
 	if b.err != nil {
 		return b.err
 	}
@@ -145,11 +146,8 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if b.bytes > limit {
 		return invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, limit)
 	}
-	if b.db == nil {
-		return invalid("a batch comes from NewBatch")
-	}
-	if !b.db.guard.enter() {
-		return ErrClosed
+	if err := b.db.guard.enter(); err != nil {
+		return err
 	}
 	defer b.db.guard.leave()
 	b.done = true

@@ -49,8 +49,9 @@ type CheckpointOptions struct {
 // ErrFailed. Where a copy, or what is newly written, would eat into Options.ReserveBytes of
 // the disk that it is on, that gives ErrDiskFull. Close ends it with ErrClosed.
 func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) error {
-	if !d.guard.enter() {
-		return ErrClosed
+	d = d.orNone()
+	if err := d.guard.enter(); err != nil {
+		return err
 	}
 	defer d.guard.leave()
 	ctx, cancel := context.WithCancelCause(ctx)

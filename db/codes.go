@@ -23,6 +23,7 @@ type Coded struct {
 // target modality it has to be named. Codes shows them as they are when the iteration
 // starts. An error ends it.
 func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
+	c = c.orNone()
 	return func(yield func(Coded, error) bool) {
 		if err := c.loaded(ctx); err != nil {
 			yield(Coded{}, err)
@@ -77,8 +78,9 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 // that are due to be indexed are. Searches do not need it: they give the same
 // answers before, later.
 func (d *DB) WaitForIndex(ctx context.Context) error {
-	if !d.guard.enter() {
-		return ErrClosed
+	d = d.orNone()
+	if err := d.guard.enter(); err != nil {
+		return err
 	}
 	defer d.guard.leave()
 	if err := d.waitForCodes(ctx); err != nil {

@@ -21,7 +21,7 @@ type Collection struct {
 }
 
 // Name returns the name of the collection.
-func (c *Collection) Name() string { return c.name }
+func (c *Collection) Name() string { return c.orNone().name }
 
 // read gives f the state of the collection, as it is seen in the space of the handle.
 func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
@@ -51,6 +51,7 @@ func (c *Collection) writable() error {
 
 // Schema returns what items of the collection may hold.
 func (c *Collection) Schema() (Schema, error) {
+	c = c.orNone()
 	var s Schema
 	err := c.read(func(_ *view, cv *collectionView) error {
 		s = cv.schema()
@@ -62,6 +63,7 @@ func (c *Collection) Schema() (Schema, error) {
 // Labels returns the labels of the collection in the order in which they first
 // appeared.
 func (c *Collection) Labels() ([]string, error) {
+	c = c.orNone()
 	var names []string
 	err := c.read(func(_ *view, cv *collectionView) error {
 		names = slices.Clone(cv.names)
@@ -77,6 +79,7 @@ func (c *Collection) Labels() ([]string, error) {
 // bit for each row of the collection. An item that replaces another reads that
 // one's record, if the collection has labels or indexed fields.
 func (c *Collection) Put(ctx context.Context, item *Item) error {
+	c = c.orNone()
 	b := c.db.NewBatch()
 	b.Put(c, item)
 	return b.Commit(ctx)
@@ -87,6 +90,7 @@ func (c *Collection) Put(ctx context.Context, item *Item) error {
 // set. Nil is not set; labels or a payload that are empty and not nil are taken
 // away. Where there is no item with the key, it is Put.
 func (c *Collection) Merge(ctx context.Context, item *Item) error {
+	c = c.orNone()
 	b := c.db.NewBatch()
 	b.Merge(c, item)
 	return b.Commit(ctx)
@@ -95,6 +99,7 @@ func (c *Collection) Merge(ctx context.Context, item *Item) error {
 // Delete deletes the items with these keys, all in one commit, and returns how
 // many there were.
 func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
+	c = c.orNone()
 	b := c.db.NewBatch()
 	for _, key := range keys {
 		b.Delete(c, key)
@@ -113,6 +118,7 @@ func (c *Collection) Delete(ctx context.Context, keys ...string) (int, error) {
 
 // Get returns the item with this key, or ErrNotFound.
 func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
+	c = c.orNone()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -146,6 +152,7 @@ func (c *Collection) Items(ctx context.Context) iter.Seq2[*Item, error] { return
 
 // Count returns the number of items. It costs nothing.
 func (c *Collection) Count() (int, error) {
+	c = c.orNone()
 	n := 0
 	err := c.read(func(_ *view, cv *collectionView) error {
 		n = cv.items

@@ -20,11 +20,12 @@ import (
 // Events and Activity tell how far it is: the stage "sweep", of unknown length; "rewrite", in
 // bytes of tables, some 256 MiB at a time; and "index", of unknown length.
 func (d *DB) Compact(ctx context.Context) error {
+	d = d.orNone()
 	if err := d.writable(); err != nil {
 		return err
 	}
-	if !d.guard.enter() {
-		return ErrClosed
+	if err := d.guard.enter(); err != nil {
+		return err
 	}
 	defer d.guard.leave()
 	ctx, op := d.signals.begin(ctx, OpCompact, "")

@@ -265,9 +265,10 @@ func (d *DB) publish(v *view) {
 // in the log only into tables, at most some 64 MiB, and frees the folder for others. A range over Items, ItemsWhere, Codes, Neighbors or
 // Runs that is still running must end first, so do not close from inside one. A second call returns ErrClosed.
 func (d *DB) Close() error {
+	d = d.orNone()
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
-	if !d.guard.close() {
-		return ErrClosed
+	if err := d.guard.close(); err != nil {
+		return err
 	}
 	d.background.Wait()
 	importing := d.closeImports()
@@ -324,8 +325,8 @@ func (d *DB) read(f func(v *view) error) error {
 // acquire returns the current view; done must be called when it is not needed
 // any more.
 func (d *DB) acquire() (v *view, done func(), err error) {
-	if !d.guard.enter() {
-		return nil, nil, ErrClosed
+	if err := d.guard.enter(); err != nil {
+		return nil, nil, err
 	}
 	v = d.latest()
 	return v, func() { v.release(); d.guard.leave() }, nil
@@ -347,48 +348,49 @@ func (d *DB) latest() *view {
 type guard struct {
 	mu     sync.Mutex
 	calls  int
-	closed bool
+	closed error         // that calls get; nil while it is open
 	idle   chan struct{} // closed when the last call has gone, after close
 }
 
-func (g *guard) enter() bool {
+// enter counts a call, which must leave; an error says why it must not go on.
+func (g *guard) enter() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return false
+	if g.closed == nil {
+		g.calls++
 	}
-	g.calls++
-	return true
+	return g.closed
 }
 
 func (g *guard) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.calls--; g.calls == 0 && g.closed {
+	if g.calls--; g.calls == 0 && g.closed != nil {
 		close(g.idle)
 	}
 }
 
-// close keeps new calls out and waits for the others; false if it was closed
+// close keeps new calls out and waits for the others; an error if it was closed
 // already.
-func (g *guard) close() bool {
+func (g *guard) close() error {
 	g.mu.Lock()
-	if g.closed {
+	if err := g.closed; err != nil {
 		g.mu.Unlock()
-		return false
+		return err
 	}
-	g.closed, g.idle = true, make(chan struct{})
+	g.closed, g.idle = ErrClosed, make(chan struct{})
 	if g.calls == 0 {
 		close(g.idle)
 	}
 	g.mu.Unlock()
 	<-g.idle
-	return true
+	return nil
 }
 
 // CreateCollection creates a collection, durably. A name that is in use gives
 // ErrExists, a schema that cannot be ErrInvalid.
 func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
+	d = d.orNone()
 	if err := checkName("collection", name); err != nil {
 		return nil, err
 	}
@@ -401,8 +403,8 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
-	if !d.guard.enter() {
-		return nil, ErrClosed
+	if err := d.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer d.guard.leave()
 	desc := &descriptor{
@@ -466,6 +468,7 @@ func (g *group) createCollection(d *descriptor) error {
 
 // Collection returns the collection of that name, or ErrNotFound.
 func (d *DB) Collection(name string) (*Collection, error) {
+	d = d.orNone()
 	v, done, err := d.acquire()
 	if err != nil {
 		return nil, err
@@ -480,6 +483,7 @@ func (d *DB) Collection(name string) (*Collection, error) {
 
 // Collections returns the names of the collections, sorted.
 func (d *DB) Collections() ([]string, error) {
+	d = d.orNone()
 	v, done, err := d.acquire()
 	if err != nil {
 		return nil, err

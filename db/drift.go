@@ -48,6 +48,18 @@ type ModalityDrift struct {
 	Nearest *Distances `json:"nearest,omitempty"`
 	// Balance is that of the codes of the projections; nil where all are far.
 	*Balance
+	// BitBalance, ConstantBits and Sampled are those of Balance, and 0 where that is nil.
+	// JSON has them once, by Balance: what is decoded from JSON is read there.
+	BitBalance   float64 `json:"-"`
+	ConstantBits int     `json:"-"`
+	Sampled      int     `json:"-"`
+}
+
+// setBalance sets Balance, which may be nil, and the fields that follow from it.
+func (m *ModalityDrift) setBalance(b *Balance) {
+	if m.Balance = b; b != nil {
+		m.BitBalance, m.ConstantBits, m.Sampled = b.BitBalance, b.ConstantBits, b.Sampled
+	}
 }
 
 // A RevisionDrift is the drift that was measured when a revision was made.
@@ -239,7 +251,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
 			residual := of.squares / float64(of.Labelled*m.cv.space.Bits)
 			of.Residual = &residual
 		}
-		of.Balance = of.bits.balance()
+		of.setBalance(of.bits.balance())
 		var err error
 		if of.MAP, err = of.finds.mean(ctx); err != nil {
 			return nil, err

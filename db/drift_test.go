@@ -106,13 +106,14 @@ func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uin
 		}
 		md.Nearest = summaryOf(distances)
 		if n := float64(md.Items - md.Far); n > 0 {
-			md.Balance = &Balance{}
+			b := &Balance{}
 			for _, sum := range means {
-				md.Balance.BitBalance += math.Abs(sum/n) / float64(q)
+				b.BitBalance += math.Abs(sum/n) / float64(q)
 				if math.Abs(sum) == n {
-					md.Balance.ConstantBits++
+					b.ConstantBits++
 				}
 			}
+			md.setBalance(b)
 		}
 		want.Modalities[mod.Name] = md
 	}

@@ -19,11 +19,12 @@ import (
 //
 // The time is that of one commit, whatever the size.
 func (d *DB) DropCollection(ctx context.Context, name string) error {
+	d = d.orNone()
 	if err := d.writable(); err != nil {
 		return err
 	}
-	if !d.guard.enter() {
-		return ErrClosed
+	if err := d.guard.enter(); err != nil {
+		return err
 	}
 	defer d.guard.leave()
 	var dropped *collectionState

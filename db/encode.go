@@ -24,6 +24,7 @@ func (cv *collectionView) unlearned(t int) error {
 // shared. What else the item holds, labels too, does not matter. Nothing is stored. The
 // code of a query is another one, see EncodeQuery.
 func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, err error) {
+	c = c.orNone()
 	err = c.read(func(_ *view, cv *collectionView) error {
 		if cv.codesOnly() {
 			return invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
@@ -67,6 +68,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 // need not be given with others: what a vector is encoded as does not depend on what is
 // searched for.
 func (c *Collection) EncodeQuery(q Query) (code []byte, z []float64, err error) {
+	c = c.orNone()
 	err = c.read(func(v *view, cv *collectionView) error {
 		if err := q.checkStart(); err != nil {
 			return err

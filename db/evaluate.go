@@ -53,6 +53,7 @@ type Retrieval struct {
 // time is that of a full ranking of the collection a query; the curves of the metrics
 // add nothing that can be measured.
 func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, error) {
+	c = c.orNone()
 	return c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
 		if cv.space == nil {
 			return nil, nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)

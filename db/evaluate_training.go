@@ -21,6 +21,7 @@ import (
 // 150 + bits bytes an item. Errors are those of both; a cancelled context ends it
 // soon.
 func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {
+	c = c.orNone()
 	if opt.Rows < 0 {
 		return nil, nil, invalid("train on %d rows", opt.Rows)
 	}

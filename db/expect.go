@@ -16,6 +16,7 @@ import (
 // nil if there must be none. It is compared with what is stored, without codes in a
 // collection that learns them; so what has been changed and changed back is as it was.
 func (c *Collection) PutIf(ctx context.Context, item, old *Item) error {
+	c = c.orNone()
 	b := c.db.NewBatch()
 	b.PutIf(c, item, old)
 	return b.Commit(ctx)
@@ -24,6 +25,7 @@ func (c *Collection) PutIf(ctx context.Context, item, old *Item) error {
 // PutIf adds an item to store, and the condition of Collection.PutIf, for the whole
 // batch; see Expect.
 func (b *Batch) PutIf(c *Collection, item, old *Item) error {
+	b = b.orNone()
 	if b.err == nil && item == nil {
 		b.err = invalid("no item")
 	}
@@ -39,6 +41,7 @@ func (b *Batch) PutIf(c *Collection, item, old *Item) error {
 // written depending on each other, without a lock: whoever finds that another was faster reads
 // again. It costs reading the item, in the committer.
 func (b *Batch) Expect(c *Collection, key string, old *Item) error {
+	b = b.orNone()
 	if b.err == nil {
 		b.err = b.expect(c, key, old)
 	}

@@ -87,6 +87,7 @@ type Import struct {
 // ErrDiskFull, and where damage leaves it open whether the import was committed it is
 // ErrStaged, unless Restart is set.
 func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import, error) {
+	c = c.orNone()
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
@@ -94,8 +95,8 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		return nil, invalid("the source of an import has 1 to %d bytes of UTF-8", maxSourceBytes)
 	}
 	d := c.db
-	if !d.guard.enter() {
-		return nil, ErrClosed
+	if err := d.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer d.guard.leave()
 	if err := d.log.err(); err != nil { // nobody knows what the last commit was
@@ -123,10 +124,11 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 
 // Rows returns how many rows have been put or skipped, those before an interruption
 // included: after NewImport it is how many there are to leave out.
-func (im *Import) Rows() int { return int(im.rows) }
+func (im *Import) Rows() int { return int(im.orNone().rows) }
 
 // Items returns how many items have been put, those before an interruption included.
 func (im *Import) Items() int {
+	im = im.orNone()
 	if im.pledged {
 		return max(im.k.n, int(im.done.items))
 	}
@@ -134,12 +136,13 @@ func (im *Import) Items() int {
 }
 
 // Bytes estimates what the items take, as Batch.Bytes does.
-func (im *Import) Bytes() int64 { return int64(im.bytes) }
+func (im *Import) Bytes() int64 { return int64(im.orNone().bytes) }
 
 // Put checks an item and stages a copy of it. One that cannot be stored gives ErrInvalid,
 // and is no part of the import, which may go on without it. After any other error nothing
 // can be put any more; what is staged is kept.
 func (im *Import) Put(item *Item) error {
+	im = im.orNone()
 	if item == nil {
 		return invalid("no item")
 	}
@@ -179,6 +182,7 @@ func (im *Import) Put(item *Item) error {
 // Skip counts a row of the source that is no item, so that Rows stays in step with it. Why
 // is told to whoever goes on after an interruption, up to 1 KiB of it.
 func (im *Import) Skip(why string) error {
+	im = im.orNone()
 	why = strings.ToValidUTF8(why[:min(len(why), maxSkipBytes)], "")
 	return im.stage(func(*collectionView) error {
 		im.chunk.addSkip(why)
@@ -189,6 +193,7 @@ func (im *Import) Skip(why string) error {
 // RegisterLabels is Batch.RegisterLabels; it comes before the first Put, also where the
 // import goes on.
 func (im *Import) RegisterLabels(labels []string) error {
+	im = im.orNone()
 	for _, l := range labels {
 		if err := checkLabel(l); err != nil {
 			return err
@@ -280,13 +285,14 @@ func (im *Import) flush() {
 // on with. After Commit or Discard it does nothing. A database that is closed first does
 // this, and gives ErrClosed from then on.
 func (im *Import) Close() error {
+	im = im.orNone()
 	if im.ended {
 		return nil
 	}
 	im.ended = true
 	d := im.c.db
-	if !d.guard.enter() {
-		return ErrClosed // which has closed it
+	if err := d.guard.enter(); err != nil {
+		return err // which has closed it
 	}
 	defer d.guard.leave()
 	err := im.close()
@@ -307,12 +313,13 @@ func (im *Import) close() error {
 
 // Discard ends the import, and forgets what it has staged.
 func (im *Import) Discard() error {
+	im = im.orNone()
 	if im.ended {
 		return nil
 	}
 	d := im.c.db
-	if !d.guard.enter() {
-		return ErrClosed
+	if err := d.guard.enter(); err != nil {
+		return err
 	}
 	defer d.guard.leave()
 	im.ended = true

@@ -16,12 +16,13 @@ import (
 // Where an earlier process was interrupted after it had committed the import, Rows and
 // Items are those of all of it, and Commit only says so: nothing is stored twice.
 func (im *Import) Commit(ctx context.Context) error {
+	im = im.orNone()
 	if err := im.usable(); err != nil {
 		return err
 	}
 	d := im.c.db
-	if !d.guard.enter() {
-		return ErrClosed
+	if err := d.guard.enter(); err != nil {
+		return err
 	}
 	defer d.guard.leave()
 	if err := d.log.err(); err != nil {

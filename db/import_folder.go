@@ -133,6 +133,7 @@ type StagedImport struct {
 // StagedImports returns the imports that have something staged. It looks at the folder of
 // the database only.
 func (d *DB) StagedImports() ([]StagedImport, error) {
+	d = d.orNone()
 	var all []StagedImport
 	err := d.read(func(v *view) (err error) {
 		all, err = d.stagedImports(v)
@@ -190,6 +191,7 @@ func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
 // kept: what something has been written of after a time. Of imports that are committed it
 // is remembered for a week that they are, so that going on with one stores nothing twice.
 func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]StagedImport, error) {
+	d = d.orNone()
 	if err := d.writable(); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 // once the space has been dropped. It costs nothing; any number of goroutines may share
 // it, also in a Snapshot.
 func (c *Collection) InSpace(space uint32) (*Collection, error) {
+	c = c.orNone()
 	in := *c
 	in.space = space
 	if err := in.read(func(*view, *collectionView) error { return nil }); err != nil {

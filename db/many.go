@@ -12,6 +12,7 @@ import (
 // collection, on all cores. Queries that need a scan by distance share it. The first error
 // ends it and says which query it is about.
 func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
+	c = c.orNone()
 	ctx, call := c.db.call(ctx, OpSearchAll, c.name)
 	results := make([]*Result, len(queries))
 	err := c.read(func(v *view, cv *collectionView) error {

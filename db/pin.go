@@ -60,8 +60,8 @@ func (p *pin) release() bool {
 
 // read gives f the view, and keeps it and the database open while f runs.
 func (p *pin) read(f func(v *view) error) error {
-	if !p.db.guard.enter() {
-		return ErrClosed
+	if err := p.db.guard.enter(); err != nil {
+		return err
 	}
 	defer p.db.guard.leave()
 	p.db.pins.mu.Lock()

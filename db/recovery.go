@@ -58,6 +58,7 @@ func (l Loss) String() string {
 // Recovery returns what Open found. A database of a format before FormatIdentity has no
 // side file: nothing is known to be missing from it. The slice is the caller's.
 func (d *DB) Recovery() Recovery {
+	d = d.orNone()
 	r := d.recovery
 	if r.Losses = slices.Clone(r.Losses); d.keeper != nil {
 		r.Losses = d.keeper.losses()
@@ -69,11 +70,12 @@ func (d *DB) Recovery() Recovery {
 // restored, or what was lost is known and made good. It returns those that are forgotten,
 // and ErrReadOnly where the database is open for reading only.
 func (d *DB) AcknowledgeLosses() ([]Loss, error) {
+	d = d.orNone()
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
-	if !d.guard.enter() {
-		return nil, ErrClosed
+	if err := d.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer d.guard.leave()
 	if d.keeper == nil {

@@ -62,8 +62,9 @@ type Reindexing struct {
 // without a trained space, ErrBusy while another training begins or another space than
 // the one named is being built, ErrInvalid for a codes-only collection.
 func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
-	if !c.db.guard.enter() {
-		return nil, ErrClosed
+	c = c.orNone()
+	if err := c.db.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer c.db.guard.leave()
 	if opt.Rate < 0 {

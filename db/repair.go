@@ -52,7 +52,8 @@ type Repairing struct {
 // nothing, nothing is done, and after a repair it finds nothing; see also
 // RepairOptions.Shallow.
 //
-// It calls found with what could not be saved, and with what had to be guessed. What is
+// It calls found, unless that is nil, with what could not be saved, and with what had to be
+// guessed. What is
 // kept is kept bit for bit: items with row numbers, features, labels, fields and payload,
 // spaces with their numbers, revisions, and the codes that are stored, where they are
 // those that their revision gives. Made again are sets, indexes, counters, keys from rows
@@ -95,7 +96,7 @@ func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions
 			return nil, annotate(err, "repair %s", dir)
 		}
 	}
-	r := &repairer{ctx: ctx, opts: opts, dir: dir, opt: opt, report: found, marked: marked, marker: marker}
+	r := &repairer{ctx: ctx, opts: opts, dir: dir, opt: opt, report: orNobody(found), marked: marked, marker: marker}
 	err = recovered(r.run)
 	r.done.Seconds = time.Since(start).Seconds()
 	return &r.done, annotate(err, "repair %s", dir)
@@ -311,7 +312,7 @@ func (m *mender) open() error {
 	if err := makeDir(fsys, dir); err != nil {
 		return err
 	}
-	m.d = &DB{dir: dir, opts: m.opts, log: newStoreLogger(m.opts.signals)}
+	m.d = &DB{dir: dir, opts: m.opts, signals: m.opts.signals, log: newStoreLogger(m.opts.signals)}
 	path := fsys.PathJoin(dir, storeName)
 	var err error
 	if m.d.identity, err = m.d.makeStore(path); err != nil {

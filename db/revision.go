@@ -61,6 +61,12 @@ func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 	if err != nil {
 		return nil, corrupt(err, "descriptor of revision %d of space %d", revision, space)
 	}
+	if d.Drift != nil {
+		for name, m := range d.Drift.Modalities {
+			m.setBalance(m.Balance)
+			d.Drift.Modalities[name] = m
+		}
+	}
 	return d, nil
 }
 
@@ -97,6 +103,7 @@ func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDe
 // revision that is not there any more gives ErrNotFound, a collection without a trained
 // space ErrNoModel.
 func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pinned bool) error {
+	c = c.orNone()
 	space = c.spaceOr(space)
 	return c.changeSpaces(ctx, false, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(space)
@@ -136,8 +143,9 @@ const teacherRestored = "restored"
 // revision that is not there any more gives ErrNotFound; ErrBusy if what has been
 // taught is being overwritten all the time.
 func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32) (*Update, error) {
-	if !c.db.guard.enter() {
-		return nil, ErrClosed
+	c = c.orNone()
+	if err := c.db.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer c.db.guard.leave()
 	if err := c.changeable(); err != nil {

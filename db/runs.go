@@ -31,10 +31,11 @@ type Run struct {
 
 // Total returns the number of items, also of those before the cursor of the
 // query.
-func (r *Runs) Total() int { return r.s.total }
+func (r *Runs) Total() int { return r.orNone().s.total }
 
 // Close frees what the runs hold. A second call returns ErrClosed.
 func (r *Runs) Close() error {
+	r = r.orNone()
 	if !r.pin.release() {
 		return ErrClosed
 	}
@@ -44,6 +45,7 @@ func (r *Runs) Close() error {
 // All yields the runs in order, without looking at their items; of the run in
 // which the cursor of the query is, what follows it. An error ends it.
 func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
+	r = r.orNone()
 	return func(yield func(Run, error) bool) {
 		err := r.read(func(s *searcher) error {
 			for run, err := range s.runs(ctx) {
@@ -83,6 +85,7 @@ func (s *searcher) rowsIn(ctx context.Context, r Run) ([]uint32, error) {
 // Hits yields the items in order, putting those of a run in order and reading
 // their keys when it is reached. An error ends it.
 func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
+	r = r.orNone()
 	return func(yield func(Hit, error) bool) {
 		err := r.read(func(s *searcher) error {
 			for h, err := range s.hits(ctx, math.MaxInt) {
@@ -103,6 +106,7 @@ func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 
 // First returns the first k items, behind the cursor of the query if it has one.
 func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
+	r = r.orNone()
 	if k < 1 {
 		return nil, invalid("k = %d: 1 or more are possible", k)
 	}
@@ -128,6 +132,7 @@ func (r *Runs) read(f func(s *searcher) error) error {
 // further than they are asked for: whoever does not know how many neighbours are
 // wanted stops the iteration. Query.K is ignored. An error ends it.
 func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, error] {
+	c = c.orNone()
 	return func(yield func(Hit, error) bool) {
 		stopped, hits := false, 0
 		ctx, call := c.db.call(ctx, OpNeighbors, c.name)

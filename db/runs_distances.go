@@ -7,6 +7,7 @@ import "context"
 // less. The sum is Total. It looks at each code that was found, and at no item; the slice
 // is the caller's.
 func (r *Runs) Distances(ctx context.Context) ([]int, error) {
+	r = r.orNone()
 	var counts []int
 	err := r.read(func(s *searcher) error {
 		counts = make([]int, min(s.radius, s.set.space.Bits)+1)

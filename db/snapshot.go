@@ -11,6 +11,7 @@ type Snapshot struct {
 
 // Snapshot returns the database as it is now. It costs next to nothing.
 func (d *DB) Snapshot() (*Snapshot, error) {
+	d = d.orNone()
 	v, done, err := d.acquire()
 	if err != nil {
 		return nil, err
@@ -22,6 +23,7 @@ func (d *DB) Snapshot() (*Snapshot, error) {
 
 // Collection returns the collection of that name as it was, or ErrNotFound.
 func (s *Snapshot) Collection(name string) (*Collection, error) {
+	s = s.orNone()
 	var c *Collection
 	err := s.pin.read(func(v *view) error {
 		id, ok := v.ids[name]
@@ -37,6 +39,7 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 // Close frees what the snapshot holds. Its collections return ErrClosed then, as
 // does a second call.
 func (s *Snapshot) Close() error {
+	s = s.orNone()
 	if !s.pin.release() {
 		return ErrClosed
 	}

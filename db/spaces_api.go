@@ -10,6 +10,7 @@ import (
 // one before stands by from then on. Activating the active space does nothing. A space
 // that is being built gives ErrBusy, one that does not exist ErrNotFound.
 func (c *Collection) Activate(ctx context.Context, space uint32) error {
+	c = c.orNone()
 	changes := false
 	err := c.changeSpaces(ctx, false, func(_ *group, s *collectionState) error {
 		sp := s.spaceByID(space)
@@ -34,6 +35,7 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 // commit, and returns its number: doing it twice changes nothing. Where there is none,
 // because there never was one or it has been dropped, it gives ErrInvalid.
 func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
+	c = c.orNone()
 	err = c.changeSpaces(ctx, false, func(_ *group, s *collectionState) error {
 		sp := s.spaceByID(uint32(s.counters.PreviousSpace))
 		if sp == nil {
@@ -54,6 +56,7 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 // being built can; whoever builds it gets ErrNotFound. So can one whose codes are damaged,
 // which writes to the collection are refused for. Snapshots go on seeing it.
 func (c *Collection) Drop(ctx context.Context, space uint32) error {
+	c = c.orNone()
 	err := c.changeSpaces(ctx, true, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
@@ -74,8 +77,8 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 // changeSpaces runs f in the committer, when all codes are in memory. Where it drops
 // something, that frees disk space, and codes that are damaged are not in its way.
 func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(g *group, s *collectionState) error) error {
-	if !c.db.guard.enter() {
-		return ErrClosed
+	if err := c.db.guard.enter(); err != nil {
+		return err
 	}
 	defer c.db.guard.leave()
 	if err := c.writable(); err != nil {

@@ -92,6 +92,7 @@ type RevisionInfo struct {
 // were. It reads descriptors of a few KB, not models; the error is one of reading, or
 // of the context.
 func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
+	c = c.orNone()
 	var all []SpaceInfo
 	err := c.read(func(v *view, cv *collectionView) error {
 		for i := range cv.spaces {

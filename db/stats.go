@@ -51,6 +51,12 @@ type CollectionStats struct {
 	// time it may be a thousand times as old as it takes to measure it: ten seconds where
 	// they are 100,000.
 	*Balance
+	// BitBalance, ConstantBits and Sampled are those of Balance, and 0 where that is nil.
+	// JSON has them once, by Balance: what is decoded from JSON is read there.
+	BitBalance   float64 `json:"-"`
+	ConstantBits int     `json:"-"`
+	Sampled      int     `json:"-"`
+
 	// QueryDistances are those of Search and SearchAll since the database was opened, but
 	// for queries by the key of an item, which finds itself, and with a cursor; nil if
 	// there were none.
@@ -92,6 +98,7 @@ type ModalityStats struct {
 // disk but to look for StagedImports, when one has begun or ended and, while some go on, once
 // a second.
 func (d *DB) Stats() (*Stats, error) {
+	d = d.orNone()
 	v, done, err := d.acquire()
 	if err != nil {
 		return nil, err
@@ -119,6 +126,7 @@ func (d *DB) Stats() (*Stats, error) {
 
 // Stats returns figures about the collection, for as much as DB.Stats.
 func (c *Collection) Stats() (*CollectionStats, error) {
+	c = c.orNone()
 	var s CollectionStats
 	err := c.read(func(_ *view, cv *collectionView) error {
 		s = cv.stats()
@@ -141,7 +149,10 @@ func (cv *collectionView) stats() CollectionStats {
 		s.Trained, s.Space, s.Revision, s.Bits = true, cv.space.ID, cv.space.Revision, cv.space.Bits
 		s.CodedItems = cv.coded
 		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
-		s.Balance, s.QueryDistances = cv.presentBalance(), cv.space.distances.distances()
+		s.QueryDistances = cv.space.distances.distances()
+		if b := cv.presentBalance(); b != nil {
+			s.Balance, s.BitBalance, s.ConstantBits, s.Sampled = b, b.BitBalance, b.ConstantBits, b.Sampled
+		}
 		s.Drift = comparedDrift(cv.revisions)
 	}
 	for i := range cv.sets {

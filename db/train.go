@@ -52,8 +52,9 @@ type Training struct {
 // or one while another space is being built, gives ErrBusy; one that cannot work with
 // what is stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
-	if !c.db.guard.enter() {
-		return nil, ErrClosed
+	c = c.orNone()
+	if err := c.db.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer c.db.guard.leave()
 	if opt.Rows < 0 {

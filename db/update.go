@@ -66,8 +66,9 @@ type Update struct {
 // one without a model ErrNoModel. With an error, or when the context ends early, the
 // revision is what it was, or the one that labels have grown in.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
-	if !c.db.guard.enter() {
-		return nil, ErrClosed
+	c = c.orNone()
+	if err := c.db.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer c.db.guard.leave()
 	if !opt.Teacher.known() {

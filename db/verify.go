@@ -65,7 +65,7 @@ type Verification struct {
 // Verify checks the checksums of all tables of the store, then reads everything that is
 // stored, of one state of the database, and compares what stands in more than one place,
 // both ways. It calls found with whatever is wrong, as it comes upon it, in the goroutine
-// that called Verify; an error of found ends it and is returned. Nothing is repaired.
+// that called Verify, unless found is nil; an error of found ends it and is returned. Nothing is repaired.
 //
 // Readers and writers go on, and what they write meanwhile is not looked at. Damage
 // that keeps something from being read is found, and the rest is looked at
@@ -82,8 +82,9 @@ type Verification struct {
 //
 // The errors are those of found and of the context, and ErrClosed.
 func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
-	if !d.guard.enter() {
-		return nil, ErrClosed
+	d = d.orNone()
+	if err := d.guard.enter(); err != nil {
+		return nil, err
 	}
 	defer d.guard.leave()
 	ctx, op := d.signals.begin(ctx, OpVerify, "")
@@ -95,7 +96,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 			told(stage, records)
 		}
 	}
-	v, err := verify(ctx, d.opts.FS, d.dir, d.store, opt, found)
+	v, err := verify(ctx, d.opts.FS, d.dir, d.store, opt, orNobody(found))
 	e := Event{}
 	if v != nil {
 		e = Event{Items: int64(v.Items), Attrs: []slog.Attr{slog.Int("findings", v.Findings)}}
@@ -121,7 +122,15 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return verifyStore(ctx, &opts, dir, opt, found)
+	return verifyStore(ctx, &opts, dir, opt, orNobody(found))
+}
+
+// orNobody returns found, or where it is nil a function that tells nobody.
+func orNobody(found func(Finding) error) func(Finding) error {
+	if found == nil {
+		return func(Finding) error { return nil }
+	}
+	return found
 }
 
 // verifyStore is VerifyFolder for a folder that is locked, with options that say ReadOnly.

@@ -34,6 +34,7 @@ func (e *WhereError) Is(target error) bool { return target == ErrInvalid }
 // database order, as they are when the iteration starts; the empty one matches
 // all, as Items. Only those items are read. An error ends it.
 func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*Item, error] {
+	c = c.orNone()
 	return func(yield func(*Item, error) bool) {
 		err := c.read(func(v *view, cv *collectionView) error {
 			rows, err := cv.matching(ctx, v.snap, where)
@@ -59,12 +60,14 @@ func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*It
 // CountWhere returns the number of items that match the expression, see
 // Query.Where; the empty one matches all. It reads no item.
 func (c *Collection) CountWhere(ctx context.Context, where string) (int, error) {
+	c = c.orNone()
 	return c.CountUpTo(ctx, where, math.MaxInt)
 }
 
 // CountUpTo is CountWhere that stops when it has found so many items, 1 or more; where it
 // returns as many there may be more. It looks at 65,536 rows at a time.
 func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (int, error) {
+	c = c.orNone()
 	if limit < 1 {
 		return 0, invalid("count up to %d items: 1 or more are possible", limit)
 	}
@@ -92,8 +95,9 @@ func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (in
 // as long as that takes. More than a commit can hold, some millions, or with what they have taught a GiB, is an
 // ErrInvalid: narrow the expression.
 func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error) {
-	if !c.db.guard.enter() {
-		return 0, ErrClosed
+	c = c.orNone()
+	if err := c.db.guard.enter(); err != nil {
+		return 0, err
 	}
 	defer c.db.guard.leave()
 	if err := c.changeable(); err != nil {

@@ -132,6 +132,9 @@ func create(ctx context.Context, to Store, about Manifest, files []Source, opt C
 		if f.Size < 0 {
 			return nil, fmt.Errorf("%w: file %q of %d bytes", ErrInvalid, f.Path, f.Size)
 		}
+		if f.Open == nil {
+			return nil, fmt.Errorf("%w: file %q has no Open", ErrInvalid, f.Path)
+		}
 		m.Files = append(m.Files, File{Path: f.Path, Size: f.Size, Pieces: make([]Piece, pieces(f.Size))})
 		m.BytesTotal += f.Size
 	}

@@ -16,6 +16,9 @@ var (
 	ErrInvalid       = errors.New("fddhdb: invalid argument of a backup") // the caller can mend it; nothing was changed
 )
 
+// errNoStore is the error of a verb that is given no store.
+var errNoStore = fmt.Errorf("%w: the store is nil: use one that Folder, or s3.Open, returns without an error", ErrInvalid)
+
 // damaged returns an error that wraps ErrDamaged.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))

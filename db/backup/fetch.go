@@ -31,6 +31,12 @@ const StageFetch = "fetch"
 // object that is missing or damaged gives ErrDamaged, and what has been written is
 // the caller's to remove. It holds at most eight pieces of 16 MiB in memory.
 func Fetch(ctx context.Context, from Store, m *Manifest, create func(path string) (Target, error), opt FetchOptions) error {
+	switch {
+	case from == nil:
+		return errNoStore
+	case m == nil || create == nil:
+		return fmt.Errorf("%w: a manifest to fetch, and a function that creates files, are needed", ErrInvalid)
+	}
 	if err := m.check(); err != nil {
 		return err
 	}

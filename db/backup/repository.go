@@ -21,6 +21,9 @@ type marker struct {
 
 // readMarker checks that a store holds a repository that this version reads.
 func readMarker(ctx context.Context, s Store) error {
+	if s == nil {
+		return errNoStore
+	}
 	b, err := read(ctx, s, markerName, 1<<12)
 	if notThere(err) {
 		return fmt.Errorf("%w: there is no %s in it", ErrNotRepository, markerName)

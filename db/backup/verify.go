@@ -46,7 +46,7 @@ type Verification struct {
 }
 
 // Verify reads every object of every backup, or of one, and calls found with whatever is
-// missing or damaged, one call at a time; an error of found ends it and is returned. It
+// missing or damaged, one call at a time, unless found is nil; an error of found ends it and is returned. It
 // reads each object once. Backups and prunes may go on; a backup that is deleted meanwhile
 // is left out. A store that holds no repository gives ErrNotRepository, one of a newer
 // version, or a manifest, ErrVersion. Memory is that of the names of all objects, some
@@ -54,6 +54,9 @@ type Verification struct {
 //
 // Whether what is in a backup is sound is for db.Restore to say, which does.
 func Verify(ctx context.Context, in Store, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+	if found == nil {
+		found = func(Finding) error { return nil }
+	}
 	v := &verifier{store: in, opt: opt, found: found, needed: map[Piece]*need{}, missing: map[Piece]struct{}{}}
 	start := time.Now()
 	err := v.run(ctx)

@@ -81,7 +81,12 @@ func (s *Store) look(ctx context.Context) error {
 }
 
 // String returns the URL of the store, without the endpoint.
-func (s *Store) String() string { return strings.TrimSuffix("s3://"+s.o.Bucket+"/"+s.o.Prefix, "/") }
+func (s *Store) String() string {
+	if s == nil {
+		return "no store"
+	}
+	return strings.TrimSuffix("s3://"+s.o.Bucket+"/"+s.o.Prefix, "/")
+}
 
 // key returns the key of an object.
 func (s *Store) key(name string) string {
@@ -91,10 +96,18 @@ func (s *Store) key(name string) string {
 	return s.o.Prefix + "/" + name
 }
 
+// ready returns an error unless requests can be made.
+func (s *Store) ready(ctx context.Context) error {
+	if s == nil || s.client == nil {
+		return fmt.Errorf("%w: the store is nil or empty: use one that s3.Open returns without an error", backup.ErrInvalid)
+	}
+	return context.Cause(ctx)
+}
+
 // begin checks what each request about an object needs.
-func begin(ctx context.Context, name string) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+func (s *Store) begin(ctx context.Context, name string) error {
+	if err := s.ready(ctx); err != nil {
+		return err
 	}
 	return backup.CheckName(name)
 }
@@ -102,7 +115,7 @@ func begin(ctx context.Context, name string) error {
 // Put implements backup.Store. It holds up to 16 MiB in memory. Where the context ends
 // it waits for two seconds at most for the server to forget what has been sent.
 func (s *Store) Put(ctx context.Context, name string, r io.ReadSeeker, size int64) error {
-	if err := begin(ctx, name); err != nil {
+	if err := s.begin(ctx, name); err != nil {
 		return err
 	}
 	if err := hasSize(r, size); err != nil {
@@ -181,6 +194,9 @@ func (b *body) stop(err error) {
 // List implements backup.Store, in the order of the names. It asks for 1,000 objects at
 // a time.
 func (s *Store) List(ctx context.Context, prefix string, f func(backup.Object) error) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
 	options := minio.ListObjectsOptions{Prefix: s.key(prefix), Recursive: true, FetchOwner: new(bool)}
 	for o := range s.client.ListObjectsIter(ctx, s.o.Bucket, options) {
 		if o.Err != nil {
@@ -204,7 +220,7 @@ func (s *Store) List(ctx context.Context, prefix string, f func(backup.Object) e
 
 // Delete implements backup.Store.
 func (s *Store) Delete(ctx context.Context, name string) error {
-	if err := begin(ctx, name); err != nil {
+	if err := s.begin(ctx, name); err != nil {
 		return err
 	}
 	err := s.client.RemoveObject(ctx, s.o.Bucket, s.key(name), minio.RemoveObjectOptions{})
@@ -217,7 +233,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 // Get implements backup.Store. The reader ends with an error if the object is replaced
 // meanwhile and the connection cut.
 func (s *Store) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	if err := begin(ctx, name); err != nil {
+	if err := s.begin(ctx, name); err != nil {
 		return nil, err
 	}
 	r := &reader{s: s, ctx: ctx, name: name}

@@ -206,7 +206,7 @@ func (d *driftPanels) add(style curveStyle, revisions []db.RevisionInfo, modalit
 			retrieval[came] = append(retrieval[came], at(*of.MAP))
 		}
 		if of.Balance != nil {
-			balance[came] = append(balance[came], at(of.BitBalance))
+			balance[came] = append(balance[came], at(of.Balance.BitBalance))
 		}
 		if of.Nearest != nil {
 			half := at(float64(of.Nearest.P50))

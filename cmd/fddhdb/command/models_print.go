@@ -118,7 +118,7 @@ func driftCells(r *db.RevisionInfo, modality string) []any {
 			cells[3] = numberCell(*d.Residual, 3)
 		}
 		if d.Balance != nil {
-			cells[5] = numberCell(d.BitBalance, 3)
+			cells[5] = numberCell(d.Balance.BitBalance, 3)
 		}
 	}
 	return cells

@@ -65,7 +65,7 @@ func driftText(d db.ModalityDrift) string {
 		parts = append(parts, fmt.Sprintf("residual %.3f", *d.Residual))
 	}
 	if d.Balance != nil {
-		parts = append(parts, fmt.Sprintf("balance %.3f", d.BitBalance))
+		parts = append(parts, fmt.Sprintf("balance %.3f", d.Balance.BitBalance))
 	}
 	return strings.Join(parts, ", ")
 }

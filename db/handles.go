@@ -1,0 +1,65 @@
+package db
+
+// A program that goes on after an error has a handle that is nil, and one that declares a
+// handle has one that is empty. Exported methods replace it by one of those here, which
+// answer like a closed database, but with errNoHandle.
+
+// errNoHandle is the error of whatever is called on a handle that is none.
+var errNoHandle = invalid("the handle is nil or empty: use those that Open and the methods of a DB return without an error")
+
+var (
+	noDB         = newNoDB()
+	noCollection = &Collection{db: noDB}
+	noPin        = &pin{db: noDB}
+	noRuns       = &Runs{s: &searcher{}, pin: noPin}
+	noSnapshot   = &Snapshot{pin: noPin, db: noDB}
+)
+
+func newNoDB() *DB {
+	opts := (*Options)(nil).withDefaults()
+	return &DB{opts: opts, signals: opts.signals, log: newStoreLogger(opts.signals), stop: func() {}, guard: guard{closed: errNoHandle}}
+}
+
+func (d *DB) orNone() *DB {
+	if d == nil || d.signals == nil {
+		return noDB
+	}
+	return d
+}
+
+func (c *Collection) orNone() *Collection {
+	if c == nil || c.db == nil {
+		return noCollection
+	}
+	return c
+}
+
+func (s *Snapshot) orNone() *Snapshot {
+	if s == nil || s.db == nil {
+		return noSnapshot
+	}
+	return s
+}
+
+func (r *Runs) orNone() *Runs {
+	if r == nil || r.s == nil {
+		return noRuns
+	}
+	return r
+}
+
+// orNone returns a batch of its own, as using one changes it.
+func (b *Batch) orNone() *Batch {
+	if b == nil || b.db == nil {
+		return &Batch{db: noDB, err: errNoHandle}
+	}
+	return b
+}
+
+// orNone returns an import of its own, as using one changes it.
+func (im *Import) orNone() *Import {
+	if im == nil || im.c == nil {
+		return &Import{c: noCollection, k: &bulk{}, err: errNoHandle}
+	}
+	return im
+}

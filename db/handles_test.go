@@ -1,0 +1,303 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/s3"
+)
+
+// handles are the types whose methods a program may call on what it has got with an error,
+// which is nil, or has declared itself.
+var handles = []any{
+	(*DB)(nil), (*Collection)(nil), (*Snapshot)(nil), (*Batch)(nil), (*Import)(nil), (*Runs)(nil), (*s3.Store)(nil),
+}
+
+// values are the other types with methods: a nil pointer to them is no handle.
+var values = []any{
+	(*CorruptionError)(nil), (*DimensionError)(nil), (*DiskFullError)(nil), (*FormatError)(nil), (*ItemError)(nil),
+	(*QueryError)(nil), (*WhereError)(nil), (*Finding)(nil), (*Latencies)(nil), (*Loss)(nil), (*Recovery)(nil), (*Rerank)(nil), (*Teacher)(nil),
+	(*backup.File)(nil), (*backup.Finding)(nil), (*backup.Piece)(nil),
+}
+
+// Whatever is called on a handle that is nil or was not made by this module returns an
+// error, if it returns one at all, and changes nothing; it does not panic.
+func TestMethodsOfHandlesThatAreNone(t *testing.T) {
+	for _, h := range handles {
+		nothing := reflect.ValueOf(h)
+		for what, v := range map[string]reflect.Value{"nil": nothing, "zero": reflect.New(nothing.Type().Elem())} {
+			for i := range v.NumMethod() {
+				name := fmt.Sprintf("%s %s.%s", what, nothing.Type(), nothing.Type().Method(i).Name)
+				if err, gives := callMethod(t, name, v.Method(i)); gives && !isOurs(err) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+// The same of handles that are in use, where what they are given is nothing; and once they
+// are closed.
+func TestMethodsThatAreGivenNothing(t *testing.T) {
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, closed := range []bool{false, true} {
+		for _, make := range []func() (any, error){
+			func() (any, error) { return d, nil },
+			func() (any, error) { return c, nil },
+			func() (any, error) { return d.NewBatch(), nil },
+			func() (any, error) { return d.Snapshot() },
+			func() (any, error) { return c.NewImport(ctx, ImportOptions{Source: "x"}) },
+		} {
+			h, err := make()
+			if err != nil {
+				if !closed || !errors.Is(err, ErrClosed) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			v := reflect.ValueOf(h)
+			for i := range v.NumMethod() {
+				method := v.Type().Method(i).Name
+				if method == "Close" && h == any(d) {
+					continue
+				}
+				callMethod(t, fmt.Sprintf("%s.%s", v.Type(), method), v.Method(i))
+			}
+		}
+		if !closed {
+			mustClose(t, d)
+		}
+	}
+}
+
+// The functions of the packages are given nothing, too.
+func TestFunctionsThatAreGivenNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d := mustOpen(t, "db", nil)
+	mustClose(t, d)
+	folder, err := backup.Folder("backups")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]any{
+		"Open": Open, "Restore": Restore, "Upgrade": Upgrade, "PendingMigrations": PendingMigrations, "Repair": Repair, "VerifyFolder": VerifyFolder,
+		"ParseRerank": ParseRerank, "ParseTeacher": ParseTeacher, "LatencyBound": LatencyBound,
+		"backup.CheckName": backup.CheckName, "backup.Fetch": backup.Fetch, "backup.Create": backup.Create, "backup.DecodeManifest": backup.DecodeManifest,
+		"backup.Find": backup.Find, "backup.List": backup.List, "backup.Prune": backup.Prune, "backup.Folder": backup.Folder, "backup.Verify": backup.Verify,
+		"s3.ParseURL": s3.ParseURL,
+		"VerifyFolder of a database": func(ctx context.Context) error {
+			_, err := VerifyFolder(ctx, "db", nil, VerifyOptions{}, nil)
+			return err
+		},
+		"Repair of a database": func(ctx context.Context) error {
+			_, err := Repair(ctx, "db", nil, RepairOptions{}, nil)
+			return err
+		},
+		"Restore of no store": func(ctx context.Context) error {
+			_, err := Restore(ctx, nil, "new", nil, RestoreOptions{})
+			return err
+		},
+		"Restore of a nil store of S3": func(ctx context.Context) error {
+			_, err := Restore(ctx, (*s3.Store)(nil), "new", nil, RestoreOptions{})
+			return err
+		},
+		"backup.Verify of a folder": func(ctx context.Context) error {
+			_, err := backup.Verify(ctx, folder, backup.VerifyOptions{}, nil)
+			return err
+		},
+	} {
+		callMethod(t, name, reflect.ValueOf(f))
+	}
+	if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// isOurs reports whether an error says that a handle is none.
+func isOurs(err error) bool {
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || errors.Is(err, backup.ErrInvalid)
+}
+
+// callMethod calls a function with a context and otherwise zero values, and takes all that
+// it yields. It returns the error that comes back, if it gives one at all.
+func callMethod(t *testing.T, name string, f reflect.Value) (err error, gives bool) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			stack := strings.Split(string(debug.Stack()), "\n")
+			t.Errorf("%s: panic: %v\n%s", name, p, strings.Join(stack[min(len(stack), 7):min(len(stack), 17)], "\n"))
+		}
+	}()
+	in := make([]reflect.Value, f.Type().NumIn())
+	for i := range in {
+		in[i] = reflect.Zero(f.Type().In(i))
+		if f.Type().In(i) == reflect.TypeFor[context.Context]() {
+			in[i] = reflect.ValueOf(t.Context())
+		}
+	}
+	if f.Type().IsVariadic() {
+		in = in[:len(in)-1]
+	}
+	for _, out := range f.Call(in) {
+		if e, is := out.Interface().(error); is {
+			err, gives = e, true
+		} else if out.Type() == reflect.TypeFor[error]() {
+			gives = true
+		}
+		if out.Kind() == reflect.Func && !out.IsNil() { // an iterator over values and errors
+			gives = true
+			for _, e := range out.Seq2() {
+				if e, is := e.Interface().(error); is {
+					err = e
+				}
+			}
+		}
+	}
+	return err, gives
+}
+
+// Every exported type with methods is in one of the two lists above.
+func TestHandlesAreKnown(t *testing.T) {
+	known := map[string]bool{}
+	for _, h := range append(slices.Clone(handles), values...) {
+		known[reflect.TypeOf(h).Elem().String()] = true
+	}
+	for _, pkg := range []struct{ name, dir string }{{"db", "."}, {"backup", "backup"}, {"s3", "s3"}} {
+		found := map[string]bool{}
+		eachFile(t, pkg.dir, func(f *ast.File) {
+			for _, d := range f.Decls {
+				m, is := d.(*ast.FuncDecl)
+				if !is || m.Recv == nil || !m.Name.IsExported() {
+					continue
+				}
+				recv := m.Recv.List[0].Type
+				if star, is := recv.(*ast.StarExpr); is {
+					recv = star.X
+				}
+				if name, is := recv.(*ast.Ident); is && name.IsExported() {
+					found[pkg.name+"."+name.Name] = true
+				}
+			}
+		})
+		for _, name := range slices.Sorted(maps.Keys(found)) {
+			if !known[name] {
+				t.Errorf("%s has methods: is it a handle?", name)
+			}
+		}
+	}
+}
+
+// eachFile parses the files of a package without its tests.
+func eachFile(t *testing.T, dir string, do func(f *ast.File)) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(f)
+	}
+}
+
+// A result has no fields that cannot be read: those of an embedded pointer, which may be
+// nil, it has itself, too.
+func TestFieldsOfNilPointersCanBeRead(t *testing.T) {
+	results := []any{CollectionStats{}, ModalityDrift{}}
+	for _, r := range results {
+		v := reflect.ValueOf(r)
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if !f.IsExported() {
+				continue
+			}
+			if _, err := v.FieldByIndexErr(f.Index); err != nil {
+				if own, _ := v.Type().FieldByName(f.Name); len(own.Index) != 1 {
+					t.Errorf("%s.%s: %v", v.Type(), f.Name, err)
+				}
+			}
+		}
+	}
+	for _, pkg := range []string{".", "backup", "s3"} {
+		eachFile(t, pkg, func(f *ast.File) {
+			ast.Inspect(f, func(n ast.Node) bool {
+				spec, is := n.(*ast.TypeSpec)
+				if !is || !spec.Name.IsExported() {
+					return true
+				}
+				if s, is := spec.Type.(*ast.StructType); is {
+					for _, field := range s.Fields.List {
+						if _, pointer := field.Type.(*ast.StarExpr); pointer && len(field.Names) == 0 &&
+							!slices.ContainsFunc(results, func(r any) bool { return reflect.TypeOf(r).Name() == spec.Name.Name }) {
+							t.Errorf("%s embeds a pointer: see that its fields can be read where it is nil", spec.Name.Name)
+						}
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+// Figures about a collection that has no codes can be read; those about one that has are
+// the same in both places, and once in JSON.
+func TestBalanceOfAnUntrainedCollection(t *testing.T) {
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
+	defer mustClose(t, d)
+	if _, err := d.CreateCollection(ctx, "learned", pairsSchema); err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.CreateCollection(ctx, "given", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, codeItems(3, 64, 1, nil))
+	s, err := d.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, learned := s.Collections[0], s.Collections[1]
+	if learned.BitBalance != 0 || learned.ConstantBits != 0 || learned.Sampled != 0 || learned.Balance != nil {
+		t.Errorf("without codes: %+v", learned)
+	}
+	if given.Balance == nil || given.BitBalance == 0 || given.BitBalance != given.Balance.BitBalance || given.ConstantBits != given.Balance.ConstantBits {
+		t.Errorf("of codes: %+v, %+v", given, given.Balance)
+	}
+	for _, c := range s.Collections {
+		b, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		if c.Balance != nil {
+			want = 1
+		}
+		if n := strings.Count(string(b), `"bit_balance":`); n != want {
+			t.Errorf("%s", b)
+		}
+	}
+}
