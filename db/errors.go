@@ -90,10 +90,13 @@ func (e *CorruptionError) Is(target error) bool { return target == ErrCorrupt }
 func (e *CorruptionError) Unwrap() error { return e.Err }
 
 // annotate says what was being done when an error came up, unless it is one of
-// ours, which say that themselves.
+// ours, which say that themselves. What is no file where one belongs is damage.
 func annotate(err error, format string, args ...any) error {
 	if err == nil || strings.HasPrefix(err.Error(), "fddhdb: ") {
 		return err
+	}
+	if odd := (*kindError)(nil); errors.As(err, &odd) {
+		return corrupt(err, format, args...)
 	}
 	return fmt.Errorf("fddhdb: %s: %w", fmt.Sprintf(format, args...), err)
 }

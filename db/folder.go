@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
@@ -109,6 +110,10 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 // that before an upgrade which was interrupted at its very end.
 func readMarker(fsys vfs.FS, dir string) (format int, err error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
+	var odd *kindError
+	if errors.As(err, &odd) {
+		return 0, fmt.Errorf("%w: %w", ErrNotDatabase, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
 	}
@@ -164,7 +169,7 @@ func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (id
 // Neither dir nor the folders above it need to be there.
 func outside(fsys vfs.FS, dir string) error {
 	var around string
-	if fsys == vfs.Default { // which has links
+	if onDisk(fsys) {
 		around = inside.Database(filepath.Dir(filepath.Clean(dir)))
 	} else {
 		around = inside.Around(fsys.PathDir(filepath.Clean(dir)), func(dir string) bool {
@@ -252,7 +257,7 @@ func syncDir(fsys vfs.FS, dir string) error {
 func lockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	var l io.Closer
 	var err error
-	if fsys == vfs.Default {
+	if onDisk(fsys) {
 		l, err = takeLock(fsys.PathJoin(dir, lockName), false, fsys.Lock)
 	} else {
 		l, err = fsys.Lock(fsys.PathJoin(dir, lockName))
@@ -262,6 +267,9 @@ func lockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 		return l, nil
 	case lockHeld(err):
 		return nil, fmt.Errorf("%w: %s: close it there first", ErrLocked, dir)
+	}
+	if errors.Is(err, codec.ErrCorrupt) {
+		return nil, corrupt(err, "lock of %s", dir)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("fddhdb: open %s: %w: whoever opens a database has to be allowed to write to it", dir, fs.ErrPermission)
@@ -290,7 +298,7 @@ func lockHeld(err error) bool {
 // the locks of this process are known by path. Only the file system of the
 // operating system has more than one.
 func canonical(fsys vfs.FS, dir string) (string, error) {
-	if fsys != vfs.Default {
+	if !onDisk(fsys) {
 		return dir, nil
 	}
 	abs, err := filepath.Abs(dir)

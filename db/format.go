@@ -128,7 +128,7 @@ func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
 func checkStoreFormat(fsys vfs.FS, dir, store string) error {
 	names, err := fsys.List(store)
 	if err != nil {
-		return fmt.Errorf("fddhdb: open %s: %w", dir, err)
+		return annotate(err, "open %s", dir)
 	}
 	found, last := uint64(0), uint64(0)
 	for _, name := range names {

@@ -96,6 +96,7 @@ func (o *Options) withDefaults() Options {
 	if out.FS == nil {
 		out.FS = vfs.Default
 	}
+	out.FS = withKinds(out.FS)
 	if out.signals == nil {
 		out.signals = newSignals(&out)
 	}

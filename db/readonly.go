@@ -125,12 +125,15 @@ func openStoreToRead(path string, opts *Options, logger *storeLogger) (*pebble.D
 // database open, and where it cannot be opened nobody here can write.
 func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	path := fsys.PathJoin(dir, lockName)
-	if _, err := fsys.Stat(path); err != nil {
+	switch info, err := fsys.Stat(path); {
+	case err != nil:
 		return noLock{}, nil
+	case info.Mode()&(oddKinds|fs.ModeDir) != 0:
+		return nil, corrupt(&kindError{path: path, found: info.Mode().Type()}, "lock of %s", dir)
 	}
 	var l io.Closer
 	var err error
-	if fsys == vfs.Default {
+	if onDisk(fsys) {
 		l, err = shareLock(path)
 	} else {
 		l, err = fsys.Lock(path) // whoever brings a file system of their own gets what it has

@@ -27,7 +27,7 @@ func look(path string) (fs.FileInfo, error) {
 		}
 		return nil, err
 	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
+	if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeCharDevice) != 0 {
 		return nil, damaged("%s is neither a file nor a folder (%s): remove it", path, info.Mode().Type())
 	}
 	return info, nil

@@ -1,0 +1,176 @@
+//go:build unix
+
+package db
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db/backup"
+)
+
+// Where something else has the place of a file of a database, or of a folder in it, every
+// verb ends: nobody waits for somebody to write into a named pipe. What cannot do without
+// the file says that it is damaged, and which.
+func TestPipesInPlaceOfFiles(t *testing.T) {
+	root := t.TempDir()
+	from := filepath.Join(root, "from")
+	d := mustOpen(t, from, nil)
+	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, codeItems(5, 64, 1, nil))
+	im, err := c.NewImport(ctx, ImportOptions{Source: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range codeItems(5, 64, 2, nil) {
+		if err := im.Put(it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := im.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+
+	verbs := map[string]func(dir string) error{
+		"verify": func(dir string) error {
+			_, err := VerifyFolder(ctx, dir, nil, VerifyOptions{}, func(f Finding) error { return corrupt(errors.New(f.String()), "verified") })
+			return err
+		},
+		"repair": func(dir string) error { _, err := Repair(ctx, dir, nil, RepairOptions{DryRun: true}, nil); return err },
+		"open, and go on with an import": func(dir string) error {
+			d, err := Open(dir, nil)
+			if err != nil {
+				return err
+			}
+			c, err := d.Collection("main")
+			if err == nil {
+				var im *Import
+				if im, err = c.NewImport(ctx, ImportOptions{Source: "x"}); err == nil {
+					err = im.Close()
+				}
+			}
+			return errors.Join(err, d.Close())
+		},
+	}
+	for _, path := range sortsOfFiles(t, from) {
+		for what, do := range verbs {
+			t.Run(what+"/"+filepath.ToSlash(path), func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "to")
+				if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+					t.Fatal(err)
+				}
+				odd := filepath.Join(dir, path)
+				if err := errors.Join(os.RemoveAll(odd), syscall.Mkfifo(odd, 0o644)); err != nil {
+					t.Fatal(err)
+				}
+				err := ending(t, func() error { return do(dir) })
+				switch {
+				case err == nil && what == "verify" && isVerified(path):
+					t.Error("nothing is found")
+				case err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotDatabase):
+					t.Error(err)
+				case err != nil && strings.Count(err.Error(), "fddhdb: ") > 1:
+					t.Errorf("prefix: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// isVerified reports whether verifying a database reads what is at a path.
+func isVerified(path string) bool {
+	return path == MarkerName || path == lockName || path == commitsName || path == storeName || strings.HasSuffix(path, ".sst")
+}
+
+// sortsOfFiles returns the paths of the files and folders in a folder, one of each sort.
+func sortsOfFiles(t *testing.T, root string) (paths []string) {
+	t.Helper()
+	seen := map[string]bool{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, _ fs.DirEntry, err error) error {
+		if sort := filepath.Dir(path) + sortOf(path); err == nil && path != "." && !seen[sort] {
+			seen[sort] = true
+			paths = append(paths, filepath.FromSlash(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// ending returns what a function returns that might wait for ever.
+func ending(t *testing.T, do func() error) error {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+		return nil
+	}
+}
+
+// The same of what is in a repository.
+func TestPipesInARepository(t *testing.T) {
+	root := t.TempDir()
+	d := mustOpen(t, filepath.Join(root, "db"), nil)
+	defer mustClose(t, d)
+	if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 64}); err != nil {
+		t.Fatal(err)
+	}
+	repository := filepath.Join(root, "backups")
+	s, err := backup.Folder(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mustBackup(t, d, s, BackupOptions{})
+	var paths []string
+	err = filepath.WalkDir(repository, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		away := filepath.Join(root, "away")
+		if err := errors.Join(os.Rename(path, away), syscall.Mkfifo(path, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		for what, do := range map[string]func() error{
+			"backup": func() error { _, err := d.Backup(ctx, s, BackupOptions{}); return err },
+			"prune":  func() error { _, err := backup.Prune(ctx, s, backup.PruneOptions{Keep: 1}); return err },
+			"verify": func() error { _, err := backup.Verify(ctx, s, backup.VerifyOptions{}, nil); return err },
+			"restore": func() error {
+				_, err := Restore(ctx, s, filepath.Join(root, "new"), nil, RestoreOptions{})
+				return err
+			},
+		} {
+			if what == "backup" && strings.HasSuffix(path, m.ID+".json") {
+				continue // another one is made beside it
+			}
+			if err := ending(t, do); !errors.Is(err, backup.ErrDamaged) {
+				t.Errorf("%s with a pipe for %s: %v", what, path, err)
+			}
+		}
+		if err := errors.Join(os.Remove(path), os.Rename(away, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
