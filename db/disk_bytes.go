@@ -17,6 +17,7 @@ import (
 // It reads at most some 256 KiB for each kind of record, 5 MB in all: a fraction of a millisecond
 // for a small collection and some milliseconds for any other.
 func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
+	c = c.orNone()
 	total := int64(0)
 	err := c.read(func(v *view, cv *collectionView) error {
 		for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
