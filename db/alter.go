@@ -67,7 +67,7 @@ func (g *group) alter(s *collectionState, a Alteration) error {
 	for range a.AddModalities {
 		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
 	}
-	s.dirty = true
+	g.c.touch(s)
 	return nil
 }
 

@@ -190,9 +190,9 @@ func (b *Batch) waitForCodes(ctx context.Context) error {
 	err := b.db.read(func(v *view) error {
 		last := uint32(0)
 		for _, ch := range b.changes {
-			if ch.collection != last && v.collections[ch.collection] != nil {
+			if cv, ok := v.collections.get(ch.collection); ok && ch.collection != last {
 				last = ch.collection
-				waits = v.collections[last].appendLoading(waits)
+				waits = cv.appendLoading(waits)
 			}
 		}
 		return nil
@@ -209,8 +209,8 @@ func (b *Batch) encode(ctx context.Context) error {
 	return b.db.read(func(v *view) error {
 		return parallel(ctx, len(b.changes), func(i int) error {
 			ch := b.changes[i]
-			cv := v.collections[ch.collection]
-			if ch.kind != putItem || cv == nil {
+			cv, ok := v.collections.get(ch.collection)
+			if ch.kind != putItem || !ok {
 				return nil
 			}
 			ids := cv.labels.lookup(ch.item.labels)

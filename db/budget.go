@@ -48,13 +48,55 @@ func (d *DB) affords(v *view, set *codeSetView, b *mih.Build) bool {
 
 // afford reports whether the tables of a code set may take so many bytes.
 func (d *DB) afford(v *view, set *codeSetView, bytes int) bool {
-	for other := range v.sets() {
-		before := other.standing == spaceActive || set.standing != spaceActive
-		if before && other.set != set.set && other.table != nil {
-			bytes += other.table.TableBytes()
+	before := v.tables.all
+	if set.standing == spaceActive {
+		before = v.tables.active
+	}
+	if set.table != nil {
+		before -= set.table.TableBytes() // it is one of these
+	}
+	return int64(before+bytes) <= d.opts.IndexCacheBytes
+}
+
+// buildDue reports whether there is something to build for one of the collections.
+func (d *DB) buildDue(v *view, of []*collectionView) bool {
+	for _, cv := range of {
+		for i := range cv.spaces {
+			for j := range cv.spaces[i].sets {
+				if d.due(v, &cv.spaces[i].sets[j]) != nil {
+					return true
+				}
+			}
 		}
 	}
-	return int64(bytes) <= d.opts.IndexCacheBytes
+	return false
+}
+
+// tableBytes says what tables of substrings take in memory.
+type tableBytes struct {
+	active int // of active spaces
+	all    int
+}
+
+// add adds the tables of the code sets of a space.
+func (t *tableBytes) add(sets []codeSetView) {
+	for i := range sets {
+		if set := &sets[i]; set.table != nil {
+			bytes := set.table.TableBytes()
+			t.all += bytes
+			if set.standing == spaceActive {
+				t.active += bytes
+			}
+		}
+	}
+}
+
+func (t tableBytes) plus(other tableBytes) tableBytes {
+	return tableBytes{t.active + other.active, t.all + other.all}
+}
+
+func (t tableBytes) minus(other tableBytes) tableBytes {
+	return tableBytes{t.active - other.active, t.all - other.all}
 }
 
 // indexSpace indexes the codes that a space has, on so many goroutines.

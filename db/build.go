@@ -76,7 +76,7 @@ func (d *DB) buildAs(ctx context.Context, workers int, choose func(*view, *codeS
 			// Its space may have been dropped.
 			if s := g.c.states[cv.ID]; s != nil && s.holds(set.set) {
 				set.set.table.Install(b)
-				s.dirty = true
+				g.c.touch(s)
 			}
 			return nil
 		}})
@@ -93,7 +93,7 @@ func (s *collectionState) holds(set *codeSet) bool {
 func (v *view) sets() iter.Seq2[*codeSetView, *collectionView] {
 	return func(yield func(*codeSetView, *collectionView) bool) {
 		for _, standing := range []spaceStanding{spaceActive, spaceStandby, spaceBuilding} {
-			for _, cv := range v.collections {
+			for cv := range v.collections.values() {
 				for i := range cv.spaces {
 					for j := range cv.spaces[i].sets {
 						if set := &cv.spaces[i].sets[j]; set.standing == standing && !yield(set, cv) {

@@ -43,7 +43,7 @@ func (b builtSpace) event() Event {
 // it stays as far as it has got, for Reindex or the next Open to go on with.
 func (c *Collection) unbuilt(space uint32) Event {
 	e := Event{Space: space}
-	if cv := c.db.current.Load().collections[c.id]; cv != nil {
+	if cv, ok := c.db.current.Load().collections.get(c.id); ok {
 		if sp := cv.spaceNumber(space); sp != nil && sp.numbers.Building {
 			e.Attrs = []slog.Attr{slog.Bool("resumes", true)}
 		}
@@ -201,16 +201,17 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 				}
 			}
 			n.Coded = sp.numbers.Coded
-			sp.numbers, s.dirty = n, true
+			sp.numbers = n
+			g.c.touch(s)
 		}
 		if activate {
-			s.activate(sp)
+			g.activate(s, sp)
 		}
 		if last {
 			sp.changed = nil
 		}
 		if tables {
-			g.c.publish(g.c.newView())
+			g.c.show()
 		}
 		built = s.built(sp)
 		return nil
@@ -251,14 +252,14 @@ func (g *group) storeTables(ctx context.Context, d *DB, workers int, s *collecti
 		return err
 	}
 	sp.stored(codes.counters())
-	s.dirty = true
+	g.c.touch(s)
 	return nil
 }
 
 // activate makes a space the one that searches use.
-func (s *collectionState) activate(sp *spaceState) {
+func (g *group) activate(s *collectionState, sp *spaceState) {
 	s.counters.PreviousSpace, s.counters.ActiveSpace = s.counters.ActiveSpace, uint64(sp.ID)
-	s.dirty = true
+	g.c.touch(s)
 }
 
 // without returns the codes of the rows that are not stale.

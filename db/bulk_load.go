@@ -95,7 +95,7 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 		return err
 	}
 	l.applied()
-	l.c.publish(l.c.newView())
+	l.c.show()
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (l *bulkLoad) applied() {
 		}
 	}
 	s.freshRow = to
-	s.dirty = true
+	l.c.touch(s)
 }
 
 // counters returns the counters of the collection after the load.

@@ -98,7 +98,7 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 func (d *DB) waitForCodes(ctx context.Context) error {
 	var all []*loading
 	err := d.read(func(v *view) error {
-		for _, cv := range v.collections {
+		for cv := range v.collections.values() {
 			all = cv.appendLoading(all)
 		}
 		return nil

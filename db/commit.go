@@ -34,13 +34,14 @@ type committer struct {
 	keeper   *keeper // nil: there is none
 	queue    chan *request
 	finished chan struct{}
-	publish  func(*view)
+	publish  func(v *view, changed []*collectionView)
 	counters *counters // nil where nobody submits
 	last     int       // requests of the group before
 	hurry    time.Time // until when not to yield
 
 	states   map[uint32]*collectionState
-	ids      map[string]uint32
+	dirty    []*collectionState // that have changed since the last view; those dropped since, too
+	shown    catalogue          // of the last view
 	sequence uint64
 	edits    map[string]int // of blocks, since each was last written whole
 	layers   *layerCounts
@@ -157,7 +158,7 @@ func (c *committer) commitGroup(first *request) (next *request) {
 				applied++
 			}
 			if r.err == nil && r.shows {
-				c.publish(c.newView())
+				c.show()
 			}
 		default:
 			if err := g.apply(r); err != nil {
@@ -225,23 +226,35 @@ func (g *group) commit() error {
 	if g.sync {
 		c.keeper.reached(c.sequence)
 	}
-	c.publish(c.newView())
+	c.show()
 	return nil
 }
 
-// newView builds the view of the present state.
-func (c *committer) newView() *view {
-	v := &view{
-		snap:        c.store.NewSnapshot(),
-		sequence:    c.sequence,
-		collections: make(map[uint32]*collectionView, len(c.states)),
-		ids:         c.ids,
+// touch notes that a collection has changed: the next commit stores its counters, and the
+// next view shows it.
+func (c *committer) touch(s *collectionState) {
+	if !s.dirty {
+		s.dirty = true
+		c.dirty = append(c.dirty, s)
 	}
+}
+
+// show publishes a view of the present state, for as much as collections have changed.
+func (c *committer) show() {
+	changed := make([]*collectionView, 0, len(c.dirty))
+	for _, s := range c.dirty {
+		if c.states[s.ID] == nil {
+			c.shown = c.shown.without(s.ID)
+			continue
+		}
+		changed = append(changed, s.publish())
+	}
+	c.shown = c.shown.with(changed...)
+	clear(c.dirty) // so that what is dropped can go
+	c.dirty = c.dirty[:0]
+	v := &view{snap: c.store.NewSnapshot(), sequence: c.sequence, catalogue: c.shown}
 	v.refs.Store(1)
-	for id, s := range c.states {
-		v.collections[id] = s.publish() // the one that is shown already, where nothing has changed
-	}
-	return v
+	c.publish(v, changed)
 }
 
 // finish adds to the batch what the group has collected on the side.
@@ -257,12 +270,12 @@ func (g *group) finish() error {
 	if err := g.finishPostings(); err != nil {
 		return err
 	}
-	for id, s := range g.c.states {
-		if !s.dirty {
+	for _, s := range g.c.dirty {
+		if g.c.states[s.ID] == nil {
 			continue
 		}
 		n := s.allCounters()
-		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, id), n.Append(nil), nil); err != nil {
+		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, s.ID), n.Append(nil), nil); err != nil {
 			return err
 		}
 		s.freshRow = n.NextRow

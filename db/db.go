@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -176,16 +175,14 @@ func (d *DB) start(store *pebble.DB) error {
 	c := &committer{
 		store: store, log: d.log, counters: &d.counters, admit: d.admit, keepUp: d.keepUp, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
-		publish: d.publish, ids: map[string]uint32{}, edits: map[string]int{}, layers: newLayerCounts(),
+		publish: d.publish, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	if c.states, err = loadStates(store); err != nil {
 		return err
 	}
-	for id, s := range c.states {
-		c.ids[s.Name] = id
-	}
 	for _, s := range c.states {
 		cv := s.publish()
+		c.touch(s)
 		for i, sp := range s.spaces {
 			for j, set := range sp.sets {
 				if set.stored.NextCode > loadAtOnce {
@@ -194,7 +191,7 @@ func (d *DB) start(store *pebble.DB) error {
 				set.table, err = loadTable(context.Background(), store, cv, &cv.spaces[i].sets[j], d.opts.IndexCacheBytes < 0)
 				switch {
 				case err == nil:
-					set.loading, s.dirty = nil, true
+					set.loading = nil
 				case errors.Is(err, ErrCorrupt): // concerns whoever needs these codes
 					_, op := d.signals.beginInBackground(context.Background(), OpLoad, cv.Name)
 					op.end(err, cv.spaces[i].sets[j].event())
@@ -218,9 +215,8 @@ func (d *DB) start(store *pebble.DB) error {
 	d.reserve.unflushed = func() int64 { return int64(store.Metrics().WAL.Size) }
 	d.store, d.committer, d.opened = store, c, c.sequence
 	d.rebuild, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
-	first := c.newView()
-	first.acquire()
-	d.publish(first)
+	c.show()
+	first := d.latest()
 	go c.run()
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(context.Background())
@@ -242,18 +238,17 @@ func (d *DB) start(store *pebble.DB) error {
 	return nil
 }
 
-// publish makes v the view that new readers get.
-func (d *DB) publish(v *view) {
-	if old := d.current.Swap(v); old != nil {
+// publish makes v the view that new readers get, in which some collections have changed.
+func (d *DB) publish(v *view, changed []*collectionView) {
+	old := d.current.Swap(v)
+	if old != nil {
 		old.release()
 	}
-	for set := range v.sets() {
-		if d.due(v, set) != nil {
-			d.wantBuild()
-			break
-		}
+	// Where tables have grown or gone, the budget may ask others to follow.
+	if old == nil || old.tables != v.tables || d.buildDue(v, changed) {
+		d.wantBuild()
 	}
-	if d.updateDue(v) {
+	if d.updateDue(changed) {
 		select {
 		case d.updates <- struct{}{}:
 		default: // it will look
@@ -299,7 +294,7 @@ func (d *DB) Close() error {
 
 // items returns how many there are in all collections.
 func (d *DB) items() (n int64) {
-	for _, cv := range d.current.Load().collections {
+	for cv := range d.current.Load().collections.values() {
 		n += int64(cv.items)
 	}
 	return n
@@ -421,7 +416,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 
 func (g *group) createCollection(d *descriptor) error {
 	c := g.c
-	if _, ok := c.ids[d.Name]; ok {
+	if _, ok := c.shown.ids.get(d.Name); ok {
 		return fmt.Errorf("%w: collection %q", ErrExists, d.Name)
 	}
 	next := uint32(1)
@@ -458,11 +453,8 @@ func (g *group) createCollection(d *descriptor) error {
 			return err
 		}
 	}
-	s.dirty = true
 	c.states[d.ID] = s
-	// Views share the map.
-	c.ids = maps.Clone(c.ids)
-	c.ids[d.Name] = d.ID
+	c.touch(s)
 	return nil
 }
 
@@ -474,7 +466,7 @@ func (d *DB) Collection(name string) (*Collection, error) {
 		return nil, err
 	}
 	defer done()
-	id, ok := v.ids[name]
+	id, ok := v.ids.get(name)
 	if !ok {
 		return nil, notFound("collection %q", shortened(name))
 	}
@@ -489,9 +481,9 @@ func (d *DB) Collections() ([]string, error) {
 		return nil, err
 	}
 	defer done()
-	names := make([]string, 0, len(v.ids))
-	for name := range v.ids {
-		names = append(names, name)
+	names := make([]string, 0, v.collections.len())
+	for cv := range v.collections.values() {
+		names = append(names, cv.Name)
 	}
 	slices.Sort(names)
 	return names, nil

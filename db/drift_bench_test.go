@@ -45,7 +45,7 @@ func BenchmarkDrift(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer done()
-			cv := v.collections[c.id]
+			cv, _ := v.collections.get(c.id)
 			b.Run("measure", func(b *testing.B) {
 				for b.Loop() {
 					if _, err := measureDrift(ctx, v, cv, cv.live); err != nil {

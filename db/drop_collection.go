@@ -29,7 +29,7 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	defer d.guard.leave()
 	var dropped *collectionState
 	err := d.committer.submit(ctx, &request{frees: true, exclusive: func(g *group) error {
-		id, ok := g.c.ids[name]
+		id, ok := g.c.shown.ids.get(name)
 		if !ok {
 			return notFound("collection %q", shortened(name))
 		}
@@ -72,9 +72,7 @@ func (g *group) dropCollection(s *collectionState) error {
 		}
 	}
 	delete(c.states, s.ID)
-	// Views share the map.
-	c.ids = maps.Clone(c.ids)
-	delete(c.ids, s.Name)
+	c.touch(s)
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 
@@ -40,14 +39,14 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: d.identity}
 	x.identity.sequence = v.sequence
 	if opt.Collection == "" {
-		x.collections = slices.SortedFunc(maps.Values(v.collections), func(a, b *collectionView) int { return cmp.Compare(a.ID, b.ID) })
+		x.collections = slices.SortedFunc(v.collections.values(), func(a, b *collectionView) int { return cmp.Compare(a.ID, b.ID) })
 		return x, nil
 	}
-	id, ok := v.ids[opt.Collection]
+	cv, ok := v.named(opt.Collection)
 	if !ok {
 		return nil, notFound("collection %q", opt.Collection)
 	}
-	x.collections = []*collectionView{v.collections[id]}
+	x.collections = []*collectionView{cv}
 	return x, nil
 }
 

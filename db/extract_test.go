@@ -294,7 +294,8 @@ func TestCheckpointAnswersTheSame(t *testing.T) {
 					mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
 				}
 				next := mustCollection(t, d, name)
-				if a, b := is.current.Load().collections[c.id], d.current.Load().collections[next.id]; a.active != 1 && a.active != b.active+1 && a.active != b.active+2 {
+				a, _ := is.current.Load().collections.get(c.id)
+				if b, _ := d.current.Load().collections.get(next.id); a.active != 1 && a.active != b.active+1 && a.active != b.active+2 {
 					t.Errorf("%s: space %d after %d", name, a.active, b.active)
 				}
 			}

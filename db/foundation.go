@@ -196,7 +196,8 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	state.pending.b = f.pending
 	s.spaces = append(s.spaces, state)
 	s.counters.NextSpace++
-	s.changed, s.dirty = nil, true
+	s.changed = nil
+	g.c.touch(s)
 	return nil
 }
 
@@ -223,7 +224,7 @@ func (g *group) drop(s *collectionState, sp *spaceState) error {
 	if s.counters.PreviousSpace == uint64(sp.ID) {
 		s.counters.PreviousSpace = 0
 	}
-	s.dirty = true
+	g.c.touch(s)
 	return nil
 }
 

@@ -265,7 +265,7 @@ func (g *group) apply(r *request) error {
 			continue // resolve has seen to it
 		}
 		s := g.c.states[ch.collection]
-		s.dirty = true
+		g.c.touch(s)
 		var err error
 		switch ch.kind {
 		case deleteItem:

@@ -142,7 +142,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 				}
 				n++
 			}
-			s.dirty = true
+			g.c.touch(s)
 			return nil
 		})
 		if err != nil {

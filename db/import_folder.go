@@ -166,7 +166,7 @@ func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
 			}
 			im.Committed = given && p.sequence <= v.sequence // what is open for reading only takes no pledge back
 		}
-		if cv := v.collections[h.Collection]; cv != nil {
+		if cv, ok := v.collections.get(h.Collection); ok {
 			im.Collection = cv.Name
 		}
 		files, err := fsys.List(dir)

@@ -330,7 +330,8 @@ func (d *DB) checkpointAll() {
 				if err := g.writeCheckpoint(sp, statistics, l.outbox); err != nil {
 					return err
 				}
-				sp.numbers.Checkpoint, s.dirty = uint64(sp.Revision), true
+				sp.numbers.Checkpoint = uint64(sp.Revision)
+				g.c.touch(s)
 				return nil
 			}})
 		})

@@ -101,7 +101,8 @@ func (d *DB) load(ctx context.Context, v *view) {
 			err = d.committer.submit(octx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
 				// Its collection may have been dropped.
 				if s := g.c.states[cv.ID]; s != nil && s.holds(set.set) {
-					set.set.table, s.dirty = w, true
+					set.set.table = w
+					g.c.touch(s)
 				}
 				return nil
 			}})

@@ -99,15 +99,15 @@ func (l *ledger) answer(code []byte) []Hit {
 // database has just been opened: its codes are not in memory.
 func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 	now := d.current.Load()
-	v := &view{snap: d.store.NewSnapshot(), sequence: now.sequence, collections: map[uint32]*collectionView{}, ids: now.ids}
+	v := &view{snap: d.store.NewSnapshot(), sequence: now.sequence}
 	v.refs.Store(1)
-	for id, cv := range now.collections {
+	for cv := range now.collections.values() {
 		without := *cv
 		without.sets = slices.Clone(cv.sets)
 		for i := range without.sets {
 			without.sets[i].table = nil
 		}
-		v.collections[id] = &without
+		v.catalogue = v.catalogue.with(&without)
 	}
 	p := d.pin(v)
 	return &Collection{db: d, id: c.id, name: c.name, pin: p}, func() { p.release() }

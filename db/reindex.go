@@ -168,15 +168,16 @@ func (c *Collection) takeOver(ctx context.Context, space uint32) error {
 
 // activateBuilt makes a space the active one as soon as it is complete.
 func (c *Collection) activateBuilt(ctx context.Context, space uint32) error {
-	return c.exclusive(ctx, false, func(_ *group, s *collectionState) error {
+	return c.exclusive(ctx, false, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
 			return notFound("space %d of collection %q, which was being built", space, s.Name)
 		case sp.numbers.Building:
-			sp.numbers.Activate, s.dirty = true, true
+			sp.numbers.Activate = true
+			g.c.touch(s)
 		case sp != s.active():
-			s.activate(sp)
+			g.activate(s, sp)
 		}
 		return nil
 	})

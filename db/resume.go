@@ -7,7 +7,7 @@ import "context"
 // next Open; its event says so.
 func (d *DB) resume(ctx context.Context, v *view) func() {
 	var left []*builder
-	for id, cv := range v.collections {
+	for id, cv := range v.collections.all() {
 		for i := range cv.spaces {
 			if n := &cv.spaces[i].numbers; n.Building {
 				c := &Collection{db: d, id: id, name: cv.Name}

@@ -127,7 +127,7 @@ func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pi
 		}
 		sp.revisions = slices.Clone(sp.revisions) // views share the slice
 		sp.revisions[i] = &d
-		s.dirty = true
+		g.c.touch(s)
 		return nil
 	})
 }
@@ -236,7 +236,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 		sp.numbers.Taught -= uint64(len(gone))
 		sp.numbers.Checkpoint = uint64(next.Revision)
 		sp.revise(next)
-		s.dirty = true
+		g.c.touch(s)
 		return nil
 	})
 	if err != nil {

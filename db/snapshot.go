@@ -26,7 +26,7 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 	s = s.orNone()
 	var c *Collection
 	err := s.pin.read(func(v *view) error {
-		id, ok := v.ids[name]
+		id, ok := v.ids.get(name)
 		if !ok {
 			return notFound("collection %q", name)
 		}

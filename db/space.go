@@ -104,7 +104,6 @@ func (g *group) codesOnlySpace(s *collectionState) error {
 	}
 	s.spaces = append(s.spaces, newSpaceState(s.ID, sp))
 	s.counters.ActiveSpace, s.counters.NextSpace = 1, 2
-	s.dirty = true
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 func (c *Collection) Activate(ctx context.Context, space uint32) error {
 	c = c.orNone()
 	changes := false
-	err := c.changeSpaces(ctx, false, func(_ *group, s *collectionState) error {
+	err := c.changeSpaces(ctx, false, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
@@ -20,7 +20,7 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 		case sp.numbers.Building:
 			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, space, s.Name)
 		case sp != s.active():
-			s.activate(sp)
+			g.activate(s, sp)
 			changes = true
 		}
 		return nil
@@ -36,12 +36,12 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 // because there never was one or it has been dropped, it gives ErrInvalid.
 func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 	c = c.orNone()
-	err = c.changeSpaces(ctx, false, func(_ *group, s *collectionState) error {
+	err = c.changeSpaces(ctx, false, func(g *group, s *collectionState) error {
 		sp := s.spaceByID(uint32(s.counters.PreviousSpace))
 		if sp == nil {
 			return invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
 		}
-		s.activate(sp)
+		g.activate(s, sp)
 		space = sp.ID
 		return nil
 	})

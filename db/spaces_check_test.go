@@ -58,9 +58,17 @@ func inconsistency(d *DB) error {
 		if err := c.check(id); err != nil {
 			return fmt.Errorf("collection %d: %w", id, err)
 		}
-		if err := c.checkMemory(v.collections[id]); err != nil {
+		cv, _ := v.collections.get(id)
+		if err := c.checkMemory(cv); err != nil {
 			return fmt.Errorf("collection %d in memory: %w", id, err)
 		}
+	}
+	tables := tableBytes{}
+	for set := range v.sets() {
+		tables.add([]codeSetView{*set})
+	}
+	if tables != v.tables {
+		return fmt.Errorf("tables of substrings of %+v bytes, %+v are known", tables, v.tables)
 	}
 	if looks++; looks%8 != 0 { // it takes longer than all of that
 		return nil

@@ -530,7 +530,8 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	for _, cr := range c.crashes {
 		d := mustOpen(t, "db", &Options{FS: cr.fs})
 		main := mustCollection(t, d, "main")
-		for _, s := range d.current.Load().collections[main.id].spaces {
+		cv, _ := d.current.Load().collections.get(main.id)
+		for _, s := range cv.spaces {
 			if s.numbers.Building {
 				resumed[s.numbers.Built]++
 			}

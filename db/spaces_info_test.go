@@ -217,7 +217,7 @@ func TestRevisionInfos(t *testing.T) {
 				return err
 			}
 		}
-		s.dirty = true
+		g.c.touch(s)
 		return nil
 	})
 	if err != nil {

@@ -29,9 +29,8 @@ type collectionState struct {
 	// its snapshot; nil while none is going on.
 	changed *roaring.Bitmap
 
-	dirty bool            // since the last commit
-	shown *collectionView // what readers see; nil before the first commit
-	gone  chan struct{}   // closed when the collection is dropped
+	dirty bool          // it is in committer.dirty
+	gone  chan struct{} // closed when the collection is dropped
 }
 
 // sharedBitmap is a bitmap that published views may show: it is copied before
@@ -62,12 +61,8 @@ func newCollectionState(d *descriptor) *collectionState {
 	return s
 }
 
-// publish returns the state as readers see it, which is the same as before where
-// nothing has changed.
+// publish returns the state as readers see it.
 func (s *collectionState) publish() *collectionView {
-	if !s.dirty && s.shown != nil {
-		return s.shown
-	}
 	s.dirty = false
 	v := &collectionView{
 		descriptor: s.descriptor,
@@ -87,11 +82,11 @@ func (s *collectionState) publish() *collectionView {
 		active := uint64(sp.ID) == s.counters.ActiveSpace
 		sv := sp.publish(active)
 		v.spaces = append(v.spaces, sv)
+		v.tables.add(sv.sets)
 		if active {
 			v.spaceView = sv
 		}
 	}
-	s.shown = v
 	return v
 }
 

@@ -108,12 +108,12 @@ func (d *DB) Stats() (*Stats, error) {
 	s := &Stats{
 		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
 		DiskBytes: store.disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,
-		Collections: make([]CollectionStats, 0, len(v.collections)), Activity: a,
+		Collections: make([]CollectionStats, 0, v.collections.len()), Activity: a,
 	}
 	if s.StagedImports, err = d.stagedNow(v); err != nil {
 		return nil, annotate(err, "staged imports of %s", d.dir)
 	}
-	for _, cv := range v.collections {
+	for cv := range v.collections.values() {
 		cs := cv.stats()
 		s.Items += cs.Items
 		s.DistinctCodes += cs.DistinctCodes

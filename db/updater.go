@@ -113,7 +113,8 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 			if busy = sp.changed != nil; busy {
 				return nil
 			}
-			sp.changed, sp.written, s.dirty = roaring.New(), 0, true
+			sp.changed, sp.written = roaring.New(), 0
+			g.c.touch(s)
 			v = c.db.current.Load() // only the committer replaces it
 			v.acquire()
 			return nil

@@ -47,7 +47,7 @@ func (u *updater) commit(ctx context.Context) error {
 	err := u.inSpace(ctx, bytes, func(g *group, s *collectionState, sp *spaceState) error {
 		if next == nil {
 			g.notPending(sp, u.seen)
-			s.dirty = true
+			g.c.touch(s)
 			return nil
 		}
 		if next.Revision == maxRows {
@@ -84,7 +84,7 @@ func (u *updater) commit(ctx context.Context) error {
 			g.setOnline(sp, codec.SetRecode, it.Next(), true)
 		}
 		sp.revise(next)
-		s.dirty = true
+		g.c.touch(s)
 		return nil
 	})
 	if err != nil || next == nil {

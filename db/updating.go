@@ -2,23 +2,16 @@ package db
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 // One goroutine a database updates the active spaces of its collections as items come,
 // if Options say so, and finishes what an update before a crash has begun.
 
-// updateDue reports whether enough has been written to some collection.
-func (d *DB) updateDue(v *view) bool {
-	if d.opts.UpdateItems <= 0 {
-		return false
-	}
-	for _, cv := range v.collections {
-		if cv.written >= d.opts.UpdateItems {
-			return true
-		}
-	}
-	return false
+// updateDue reports whether enough has been written to one of the collections.
+func (d *DB) updateDue(changed []*collectionView) bool {
+	return d.opts.UpdateItems > 0 && slices.ContainsFunc(changed, func(cv *collectionView) bool { return cv.written >= d.opts.UpdateItems })
 }
 
 // keepUpdated does it until the context ends.
@@ -77,7 +70,7 @@ func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Coll
 func (d *DB) collectionsNow(want func(*collectionView) bool) (all []*Collection) {
 	v := d.latest()
 	defer v.release()
-	for _, cv := range v.collections {
+	for cv := range v.collections.values() {
 		if want(cv) {
 			all = append(all, &Collection{db: d, id: cv.ID, name: cv.Name})
 		}

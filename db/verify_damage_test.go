@@ -52,7 +52,8 @@ func departureCounts(t *testing.T, d *DB, r record) bool {
 	in, space := binary.BigEndian.Uint32(r.key[1:]), binary.BigEndian.Uint32(r.key[5:])
 	v := d.latest()
 	defer v.release()
-	for _, sp := range v.collections[in].spaces {
+	cv, _ := v.collections.get(in)
+	for _, sp := range cv.spaces {
 		if sp.space.ID == space {
 			departure, err := codec.DecodeDeparture(sp.space.Bits, r.value)
 			if err != nil {
@@ -156,7 +157,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	longTest(t)
 	d := verified(t, nil)
 	id := mustCollection(t, d, "main").id
-	v := d.current.Load().collections[id]
+	v, _ := d.current.Load().collections.get(id)
 	active, other := v.spaces[1].space, v.spaces[0].space
 	row := uint32(25)
 	get := func(key []byte) []byte {

@@ -12,11 +12,10 @@ import (
 // of the store, taken by the committer at the same point. It is immutable.
 // Readers hold a view for as long as they read and never wait for writers.
 type view struct {
-	refs        atomic.Int64
-	snap        *pebble.Snapshot
-	sequence    uint64 // of the last commit
-	collections map[uint32]*collectionView
-	ids         map[string]uint32
+	refs     atomic.Int64
+	snap     *pebble.Snapshot
+	sequence uint64 // of the last commit
+	catalogue
 }
 
 // collectionView is the state of one collection. Everything in it is shared
@@ -33,6 +32,7 @@ type collectionView struct {
 	active   uint32      // of these, the one that searches use, whichever is looked at; 0: none
 	previous uint32      // that was active before it; 0: none
 	gone     <-chan struct{}
+	tables   tableBytes // of all its spaces
 
 	// What is looked at: the active space, unless a search names another.
 	spaceView
@@ -61,7 +61,7 @@ func (v *view) release() {
 
 // collection returns the state of a collection by id.
 func (v *view) collection(id uint32, name string) (*collectionView, error) {
-	if c, ok := v.collections[id]; ok {
+	if c, ok := v.collections.get(id); ok {
 		return c, nil
 	}
 	return nil, notFound("collection %q", name)

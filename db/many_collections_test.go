@@ -1,0 +1,127 @@
+package db
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A commit pays for the collections that it changes, and not for all that there are.
+func TestCommitsAmongManyCollections(t *testing.T) {
+	const many = 4000
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), NoSync: true})
+	defer func() { mustClose(t, d) }()
+	first, err := d.CreateCollection(ctx, "first", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	// allocated returns how many bytes f allocates, on average.
+	allocated := func(f func()) uint64 {
+		const times = 50
+		var before, after runtime.MemStats
+		f()
+		runtime.ReadMemStats(&before)
+		for range times {
+			f()
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / times
+	}
+	put := func() {
+		n++
+		if err := first.Put(ctx, &Item{Key: fmt.Sprint(n % 8), Labels: []string{"a"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create := func() {
+		n++
+		if _, err := d.CreateCollection(ctx, fmt.Sprint("c", n), pairsSchema); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putAlone, createAlone := allocated(put), allocated(create)
+	for range many {
+		create()
+	}
+	putAmong, createAmong := allocated(put), allocated(create)
+	// A map of so many collections takes some 100,000 bytes.
+	if putAmong > putAlone+20_000 {
+		t.Errorf("a put allocates %d bytes, and %d among %d collections", putAlone, putAmong, many)
+	}
+	if createAmong > createAlone+20_000 {
+		t.Errorf("creating a collection allocates %d bytes, and %d among %d", createAlone, createAmong, many)
+	}
+	t.Logf("put: %d bytes, then %d; create: %d, then %d", putAlone, putAmong, createAlone, createAmong)
+}
+
+// Names and numbers of collections that come and go are those of a database that is opened
+// again, and snapshots keep theirs.
+func TestCollectionsComeAndGo(t *testing.T) {
+	mem := vfs.NewMem()
+	d := mustOpen(t, "db", &Options{FS: mem, NoSync: true})
+	want := map[string]bool{}
+	var snaps []*Snapshot
+	var then []map[string]bool
+	for i := range 200 {
+		name := fmt.Sprint("c", i%70)
+		if want[name] {
+			if err := d.DropCollection(ctx, name); err != nil {
+				t.Fatal(err)
+			}
+			delete(want, name)
+		} else {
+			c, err := d.CreateCollection(ctx, name, pairsSchema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			putAll(t, c, []*Item{{Key: fmt.Sprint(i), Labels: []string{"a"}}})
+			want[name] = true
+		}
+		if i%40 == 0 {
+			s, err := d.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			snaps, then = append(snaps, s), append(then, maps.Clone(want))
+		}
+	}
+	check := func() {
+		t.Helper()
+		names, err := d.Collections()
+		if err != nil || len(names) != len(want) {
+			t.Fatalf("%d collections, not %d: %v", len(names), len(want), err)
+		}
+		for _, name := range names {
+			c, err := d.Collection(name)
+			if err != nil || !want[name] {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if s, err := c.Stats(); err != nil || s.Items != 1 || s.Name != name {
+				t.Fatalf("%+v, %v", s, err)
+			}
+		}
+		if s, err := d.Stats(); err != nil || s.Items != len(want) || len(s.Collections) != len(want) {
+			t.Fatalf("%+v, %v", s, err)
+		}
+	}
+	check()
+	for i, s := range snaps {
+		for j := range 70 {
+			name := fmt.Sprint("c", j)
+			if _, err := s.Collection(name); (err == nil) != then[i][name] {
+				t.Errorf("snapshot %d: %s: %v", i, name, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, d)
+	d = mustOpen(t, "db", &Options{FS: mem})
+	check()
+	mustClose(t, d)
+}

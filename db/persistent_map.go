@@ -1,0 +1,188 @@
+package db
+
+import (
+	"hash/maphash"
+	"iter"
+	"math/bits"
+	"slices"
+)
+
+// A persistentMap is an immutable map. with and without return another map, which shares
+// with the old one all but the path to the key: a commit pays for the collections that it
+// changes, and not for all that there are. The zero value is empty. Safe for concurrent use.
+//
+// It is a trie over the hash of the key. A node has up to 32 slots, one for each value of
+// five bits of the hash, and keeps only those in use.
+type persistentMap[K comparable, V any] struct {
+	root *trieNode[K, V]
+	n    int
+}
+
+type trieNode[K comparable, V any] struct {
+	used  uint32 // a bit for each slot that is in slots
+	slots []trieSlot[K, V]
+}
+
+// A trieSlot is an entry, or the way to all entries whose hash begins alike.
+type trieSlot[K comparable, V any] struct {
+	below *trieNode[K, V] // nil: an entry
+	key   K
+	value V
+}
+
+const (
+	trieBits   = 5
+	trieLevels = 4 // after so many levels the next bits are those of another hash
+)
+
+var trieSeed = maphash.MakeSeed()
+
+// A triePath is the hash of a key, as far as it has been followed.
+type triePath[K comparable] struct {
+	key   K
+	level int
+	hash  uint64
+}
+
+// next returns the bit of the slot that the path takes in the next node.
+func (p *triePath[K]) next() uint32 {
+	if p.level%trieLevels == 0 {
+		p.hash = maphash.Comparable(trieSeed, struct {
+			key   K
+			round int
+		}{p.key, p.level / trieLevels})
+	}
+	bit := uint32(1) << (p.hash & (1<<trieBits - 1))
+	p.hash >>= trieBits
+	p.level++
+	return bit
+}
+
+// slot returns where the slot of a bit is, or belongs.
+func (n *trieNode[K, V]) slot(bit uint32) int { return bits.OnesCount32(n.used & (bit - 1)) }
+
+// len returns the number of keys.
+func (m persistentMap[K, V]) len() int { return m.n }
+
+// get returns the value of a key.
+func (m persistentMap[K, V]) get(key K) (value V, found bool) {
+	path := triePath[K]{key: key}
+	for n := m.root; n != nil; {
+		bit := path.next()
+		if n.used&bit == 0 {
+			break
+		}
+		s := &n.slots[n.slot(bit)]
+		if s.below == nil {
+			if s.key == key {
+				return s.value, true
+			}
+			break
+		}
+		n = s.below
+	}
+	return value, false
+}
+
+// with returns the map with a value for the key, in place of the one it has, if any.
+func (m persistentMap[K, V]) with(key K, value V) persistentMap[K, V] {
+	return m.set(key, value, false)
+}
+
+// set is with, which with owned changes the nodes of m: nobody else may have seen m.
+func (m persistentMap[K, V]) set(key K, value V, owned bool) persistentMap[K, V] {
+	root, added := m.root.set(triePath[K]{key: key}, value, owned)
+	if added {
+		m.n++
+	}
+	m.root = root
+	return m
+}
+
+// set returns a node with the key, and whether it is new. The node may be nil.
+func (n *trieNode[K, V]) set(path triePath[K], value V, owned bool) (_ *trieNode[K, V], added bool) {
+	bit := path.next()
+	if n == nil {
+		return &trieNode[K, V]{bit, []trieSlot[K, V]{{key: path.key, value: value}}}, true
+	}
+	if !owned {
+		n = &trieNode[K, V]{n.used, slices.Clone(n.slots)}
+	}
+	i := n.slot(bit)
+	if n.used&bit == 0 {
+		n.used |= bit
+		n.slots = slices.Insert(n.slots, i, trieSlot[K, V]{key: path.key, value: value})
+		return n, true
+	}
+	s := &n.slots[i]
+	switch {
+	case s.below == nil && s.key == path.key:
+		s.value = value
+	case s.below == nil: // the entry goes one level down, where the two may part
+		there := triePath[K]{key: s.key}
+		for range path.level {
+			there.next()
+		}
+		below, _ := (*trieNode[K, V])(nil).set(there, s.value, true)
+		*s = trieSlot[K, V]{below: below}
+		s.below, added = below.set(path, value, true)
+	default:
+		s.below, added = s.below.set(path, value, owned)
+	}
+	return n, added
+}
+
+// without returns the map without the key.
+func (m persistentMap[K, V]) without(key K) persistentMap[K, V] {
+	if _, found := m.get(key); found {
+		m.root = m.root.without(triePath[K]{key: key})
+		m.n--
+	}
+	return m
+}
+
+// without returns a node without the key, which it has; nil where nothing is left.
+func (n *trieNode[K, V]) without(path triePath[K]) *trieNode[K, V] {
+	bit := path.next()
+	i := n.slot(bit)
+	if n.slots[i].below != nil {
+		below := n.slots[i].below.without(path)
+		slots := slices.Clone(n.slots)
+		slots[i].below = below
+		if len(below.slots) == 1 && below.slots[0].below == nil {
+			slots[i] = below.slots[0] // the one entry that is left needs no node
+		}
+		return &trieNode[K, V]{n.used, slots}
+	}
+	if len(n.slots) == 1 {
+		return nil
+	}
+	slots := append(make([]trieSlot[K, V], 0, len(n.slots)-1), n.slots[:i]...)
+	return &trieNode[K, V]{n.used &^ bit, append(slots, n.slots[i+1:]...)}
+}
+
+// all yields the entries in no particular order.
+func (m persistentMap[K, V]) all() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) { m.root.yield(yield) }
+}
+
+// yield reports whether it may go on.
+func (n *trieNode[K, V]) yield(yield func(K, V) bool) bool {
+	if n == nil {
+		return true
+	}
+	for i := range n.slots {
+		s := &n.slots[i]
+		if s.below == nil && !yield(s.key, s.value) || s.below != nil && !s.below.yield(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// values yields the values in no particular order.
+func (m persistentMap[K, V]) values() iter.Seq[V] {
+	return func(yield func(V) bool) {
+		m.root.yield(func(_ K, value V) bool { return yield(value) })
+	}
+}
