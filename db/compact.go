@@ -40,7 +40,7 @@ func (d *DB) compact(ctx context.Context, progress func(stage string, done, tota
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
-	defer d.log.work.changed.Store(true)
+	defer d.log.work.changes.Add(1)
 	if err := d.compactStore(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
 		if failed := d.log.err(); failed != nil {
 			return failed

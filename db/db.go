@@ -49,6 +49,7 @@ type DB struct {
 	tables     backedUp
 	imports    openImports
 	staged     stagedFigures
+	disk       diskFigure
 
 	identity identity
 	recovery Recovery

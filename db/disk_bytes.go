@@ -1,68 +1,75 @@
 package db
 
 import (
-	"context"
-	"errors"
+	"io/fs"
+	"sync"
+	"time"
 
-	"github.com/fddhdb/fddhdb/codec"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// DiskBytes estimates how many bytes on disk are the collection's, all its spaces included. The
-// store keeps keys of all collections in the same tables. Of each kind of record it takes
-// the sizes of the tables that hold nothing else, and of the blocks in other tables; where that is
-// little, not more than the records have. So much of it as stands in the log
-// alone, the latest writes, may be missing. The sum over the collections is about what the tables
-// of the store have, see Stats.DiskBytes for all.
-//
-// It reads at most some 256 KiB for each kind of record, 5 MB in all: a fraction of a millisecond
-// for a small collection and some milliseconds for any other.
-func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
-	c = c.orNone()
-	total := int64(0)
-	err := c.read(func(v *view, cv *collectionView) error {
-		for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
-			for _, kind := range kinds {
-				n, err := c.db.diskBytes(ctx, v, codec.CollectionKey(kind, cv.ID))
-				if err != nil {
-					return annotate(err, "the size of collection %q", cv.Name)
-				}
-				total += n
-			}
-		}
-		return nil
-	})
-	return total, err
+// diskFigure is what Stats says of the disk, so that it need not look at each file each time.
+// The zero value knows nothing. Safe for concurrent use.
+type diskFigure struct {
+	mu       sync.Mutex
+	at       time.Time
+	sequence uint64 // of the last commit when it looked
+	changes  uint64 // of the store and of imports, likewise
+	bytes    int64
 }
 
-// countedBytes is how many bytes of records are counted one by one. A few blocks have as much:
-// with fewer the blocks at the ends, which have other records too, would be most of an estimate.
-const countedBytes = 256 << 10
+// diskEvery is how long a figure holds where nothing tells of a change: an import that goes on
+// stages without a word.
+const diskEvery = time.Second
 
-// errLarge ends the counting of records.
-var errLarge = errors.New("more than are counted")
+// diskNow returns what the folder of the database takes on disk.
+func (d *DB) diskNow(v *view) int64 {
+	f := &d.disk
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if changes := d.log.work.changes.Load() + d.imports.changed.Load(); f.sequence != v.sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
+		f.sequence, f.changes, f.at = v.sequence, changes, time.Now()
+		f.bytes = diskBytes(d.opts.FS, d.dir, map[fileID]bool{})
+	}
+	return f.bytes
+}
 
-// diskBytes estimates the bytes of the records that have a prefix.
-func (d *DB) diskBytes(ctx context.Context, v *view, prefix []byte) (int64, error) {
-	lo, hi := prefix, codec.PrefixEnd(prefix)
-	counted := int64(0)
-	err := forEachIn(v.snap, lo, hi, func(key, value []byte) error {
-		if counted += int64(len(key) + len(value)); counted > countedBytes {
-			return errLarge
+// A fileID tells files of a machine apart.
+type fileID struct{ device, number uint64 }
+
+// diskBytes returns what a file takes on disk, or a folder with all that is in it, as du
+// counts: the blocks that are allocated, those of a file with several names once. Links are
+// followed. What cannot be looked at, because it has just gone, or belongs to others, counts
+// for nothing. seen has the files that have been counted.
+func diskBytes(fsys vfs.FS, path string, seen map[fileID]bool) int64 {
+	info, err := fsys.Stat(path)
+	if err != nil {
+		return 0
+	}
+	bytes, id, several := taken(info)
+	if several {
+		if seen[id] {
+			return 0
 		}
-		return nil
-	})
-	large := errors.Is(err, errLarge)
-	if err != nil && !large {
-		return 0, err
+		seen[id] = true
 	}
-	n, err := d.store.EstimateDiskUsage(lo, hi)
-	switch {
-	case err != nil:
-		return 0, readError(err, "sizes of tables")
-	case n == 0: // it is in no table yet
-		return counted, ctx.Err()
-	case large:
-		return int64(n), ctx.Err()
+	if !info.IsDir() {
+		return bytes
 	}
-	return min(int64(n), counted), ctx.Err() // compressed, the blocks may be smaller
+	names, err := fsys.List(path)
+	if err != nil {
+		return bytes
+	}
+	for _, name := range names {
+		bytes += diskBytes(fsys, fsys.PathJoin(path, name), seen)
+	}
+	return bytes
+}
+
+// plainSize is taken where no blocks are told of.
+func plainSize(info fs.FileInfo) int64 {
+	if info.IsDir() {
+		return 0
+	}
+	return info.Size()
 }

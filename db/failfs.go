@@ -154,6 +154,11 @@ type failFile struct {
 	vfs.File
 	fs    *failFS
 	vital bool
+
+	// Of a log, which one goroutine writes to.
+	preallocates bool
+	size         int64 // written
+	allocated    int64 // at least, ahead of that
 }
 
 // change makes a change to the file.
@@ -161,6 +166,7 @@ func (f *failFile) change(do func() error) error { return f.fs.change(f.vital, d
 
 func (f *failFile) Write(p []byte) (int, error) {
 	n := len(p)
+	f.grow(int64(n))
 	err := f.change(func() (err error) {
 		n, err = f.File.Write(p)
 		return err
@@ -195,13 +201,26 @@ func (f *failFile) SyncTo(length int64) (full bool, err error) {
 	return full, err
 }
 
-// Preallocate only makes what is written later faster. A failure is none: many file systems
-// cannot do it, and where there is no room for so much at once there may be for what comes.
-func (f *failFile) Preallocate(offset, length int64) error {
-	if f.fs.log.failed.Load() == nil {
-		_ = f.File.Preallocate(offset, length)
-	}
+// Preallocate notes that the file is a log, for which Pebble asks for a tenth more than the
+// largest memtable: most of what a small database would take on disk. See grow.
+func (f *failFile) Preallocate(int64, int64) error {
+	f.preallocates = true
 	return nil
+}
+
+// maxAhead is how many bytes of a log are allocated at a time at the most.
+const maxAhead = 8 << 20
+
+// grow preallocates a log, before n bytes are written to it: as much again as it will hold. That
+// only makes what is written later faster. A failure is none: many file systems cannot do it,
+// and where there is no room for so much at once there may be for what comes.
+func (f *failFile) grow(n int64) {
+	f.size += n
+	if f.preallocates && f.size > f.allocated && f.fs.log.failed.Load() == nil {
+		until := f.size + min(f.size, maxAhead)
+		_ = f.File.Preallocate(f.allocated, until-f.allocated)
+		f.allocated = until
+	}
 }
 
 // Close always closes, so that no descriptor leaks.

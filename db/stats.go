@@ -13,19 +13,20 @@ type Stats struct {
 	UUID        string            `json:"uuid,omitempty"` // see DB.UUID
 	Sequence    uint64            `json:"sequence"`       // commits so far
 	Items       int               `json:"items"`
-	DiskBytes   int64             `json:"disk_bytes"`   // of the store; its log and what awaits deletion included
+	DiskBytes   int64             `json:"disk_bytes"`   // of the folder and all that is in it, as du counts: allocated blocks
 	MemoryBytes int64             `json:"memory_bytes"` // tables of codes, row sets, caches of the store
 	Kernel      string            `json:"kernel"`       // Hamming kernels in use
 	Activity    Activity          `json:"activity"`     // of this process, since it opened the database
 	Collections []CollectionStats `json:"collections"`  // by name
 
-	StagedImports []StagedImport `json:"staged_imports,omitempty"` // what imports have staged on disk besides
+	StagedImports []StagedImport `json:"staged_imports,omitempty"` // what imports have staged, which is part of DiskBytes
 
 	// DistinctCodes is the sum over the collections.
 	DistinctCodes int `json:"distinct_codes"`
 
-	// ObsoleteBytes are those of DiskBytes that await deletion, as a compaction has replaced
-	// them: they go in the background, or when the reads that use them end.
+	// ObsoleteBytes are those of DiskBytes that await deletion or are written again, such as
+	// tables that a compaction has replaced, and logs whose items are in tables: they go in
+	// the background, or when the reads that use them end.
 	ObsoleteBytes int64 `json:"obsolete_bytes"`
 }
 
@@ -93,10 +94,14 @@ type ModalityStats struct {
 // Stats returns figures about the database and all its collections. It waits for no writer
 // and keeps none waiting, so that it can be called as often as anybody likes: it takes some
 // microseconds, and three more for every hundred thousand codes, and now and then for Balance
-// some milliseconds. What the store says of itself, DiskBytes say, is as of its last flush or
-// compaction; the first call after one may wait until the store has noted that. It reads no
-// disk but to look for StagedImports, when one has begun or ended and, while some go on, once
-// a second.
+// some milliseconds. What the store says of itself is as of its last flush or compaction; the
+// first call after one may wait until the store has noted that.
+//
+// For DiskBytes it asks the file system about each file of the folder, some two microseconds
+// a file: where something has been written since the last call, or a second has passed. Files
+// that it is not allowed to look at do not count, and where the file system does not tell of
+// blocks, as on Windows, a file counts with its size. StagedImports are looked for when one
+// has begun or ended and, while some go on, once a second.
 func (d *DB) Stats() (*Stats, error) {
 	d = d.orNone()
 	v, done, err := d.acquire()
@@ -104,10 +109,11 @@ func (d *DB) Stats() (*Stats, error) {
 		return nil, err
 	}
 	defer done()
+	disk := d.diskNow(v)
 	store, a := d.log.work.look(d.store), d.activity()
 	s := &Stats{
 		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
-		DiskBytes: store.disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,
+		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,
 		Collections: make([]CollectionStats, 0, v.collections.len()), Activity: a,
 	}
 	if s.StagedImports, err = d.stagedNow(v); err != nil {

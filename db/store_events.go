@@ -19,15 +19,16 @@ type storeWork struct {
 	stalls               latencies
 	ended                operations
 
-	changed atomic.Bool // since its figures were last looked at
+	changes atomic.Uint64 // of its files and figures
 	looking sync.Mutex
+	seen    atomic.Uint64 // changes, when its figures were last looked at
 	figures atomic.Pointer[storeFigures]
 }
 
 // listener returns what the store tells.
 func (l *storeLogger) listener() *pebble.EventListener {
 	w := &l.work
-	changed := func() { w.changed.Store(true) }
+	changed := func() { w.changes.Add(1) }
 	return &pebble.EventListener{
 		FlushBegin: func(pebble.FlushInfo) { w.flushes.Add(1) },
 		FlushEnd: func(info pebble.FlushInfo) {
@@ -109,19 +110,19 @@ type StoreStats struct {
 
 // storeFigures are what the store knows of itself.
 type storeFigures struct {
-	disk, obsolete, memory int64 // bytes; memory without the cache of blocks
-	tables, amplification  int
-	memtables              int64 // bytes
-	sublevels              int   // runs of tables in level 0
-	debt                   int64
+	obsolete, memory      int64 // bytes; memory without the cache of blocks
+	tables, amplification int
+	memtables             int64 // bytes
+	sublevels             int   // runs of tables in level 0
+	debt                  int64
 }
 
 // look returns the figures of the store. It looks at them anew where something has
 // changed, which takes a lock of the store for some microseconds, so that asking often
 // costs nothing; while somebody else looks it returns what was known before.
 func (w *storeWork) look(store *pebble.DB) *storeFigures {
-	if w.changed.Load() && w.looking.TryLock() {
-		w.changed.Store(false)
+	if changes := w.changes.Load(); changes != w.seen.Load() && w.looking.TryLock() {
+		w.seen.Store(changes)
 		w.figures.Store(figuresOf(store.Metrics()))
 		w.looking.Unlock()
 	}
@@ -130,7 +131,6 @@ func (w *storeWork) look(store *pebble.DB) *storeFigures {
 
 func figuresOf(m *pebble.Metrics) *storeFigures {
 	return &storeFigures{
-		disk: int64(m.DiskSpaceUsage()),
 		obsolete: int64(m.WAL.ObsoletePhysicalSize +
 			m.Table.Local.ObsoleteSize + m.Table.Local.ZombieSize +
 			m.BlobFiles.Local.ObsoleteSize + m.BlobFiles.Local.ZombieSize),

@@ -111,7 +111,7 @@ var metrics = []metric{
 	of("fddhdb_commits", gauge, "Number of the last commit.",
 		func(s *db.Stats) any { return s.Sequence }),
 
-	of("fddhdb_disk_bytes", gauge, "Disk space of the store.",
+	of("fddhdb_disk_bytes", gauge, "Disk space of the folder of the database, as du counts.",
 		func(s *db.Stats) any { return s.DiskBytes }),
 	of("fddhdb_obsolete_bytes", gauge, "Of these, what awaits deletion.",
 		func(s *db.Stats) any { return s.ObsoleteBytes }),

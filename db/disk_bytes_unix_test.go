@@ -1,0 +1,152 @@
+//go:build unix
+
+package db
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// blocksIn returns how many bytes are allocated for a folder and what is in it.
+func blocksIn(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	seen := map[uint64]bool{}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		info, statErr := os.Lstat(path)
+		if os.IsNotExist(err) || os.IsNotExist(statErr) {
+			return nil // it has just gone
+		}
+		if err != nil || statErr != nil {
+			return statErr
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		if !seen[uint64(st.Ino)] {
+			seen[uint64(st.Ino)] = true
+			sum += st.Blocks * 512
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// checkDisk compares what Stats says of the disk with a walk through the folder, and returns it.
+func checkDisk(t *testing.T, d *DB, dir, when string) int64 {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); { // while something goes on in the background
+		before := blocksIn(t, dir)
+		s, err := d.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.ObsoleteBytes > s.DiskBytes {
+			t.Errorf("%s: %d bytes, of which %d are obsolete", when, s.DiskBytes, s.ObsoleteBytes)
+		}
+		if before == s.DiskBytes && before == blocksIn(t, dir) {
+			return s.DiskBytes
+		}
+	}
+	s, err := d.Stats()
+	t.Errorf("%s: Stats says %d bytes and the folder takes %d, %v", when, s.DiskBytes, blocksIn(t, dir), err)
+	return s.DiskBytes
+}
+
+// A small database takes little on disk, and Stats says how much, whatever it is.
+func TestDiskBytesAreThoseOfTheFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	d := mustOpen(t, dir, nil)
+	defer func() { mustClose(t, d) }()
+	if n := checkDisk(t, d, dir, "empty"); n > 1<<20 {
+		t.Errorf("an empty database takes %d bytes", n)
+	}
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := viewItems(1000, 1)
+	for i := 0; i < len(items); i += 50 { // some 0.4 MB in the log
+		putAll(t, c, items[i:i+50])
+	}
+	if n := checkDisk(t, d, dir, "small items"); n > 4<<20 {
+		t.Errorf("a thousand small items take %d bytes", n)
+	}
+	im, err := c.NewImport(ctx, ImportOptions{Source: "a source"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3000 {
+		if err := im.Put(&Item{Key: fmt.Sprint("staged", i), Payload: make([]byte, 200)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkDisk(t, d, dir, "staged")
+	if err := im.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 50}})
+	checkDisk(t, d, dir, "trained")
+	if err := d.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	checkDisk(t, d, dir, "compacted")
+	if err := os.MkdirAll(filepath.Join(dir, "notes"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes", "ours"), make([]byte, 100_000), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(dir, "notes", "ours"), filepath.Join(dir, "notes", "again")); err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, items[:1])
+	checkDisk(t, d, dir, "with files of others")
+	if err := os.Symlink(dir, filepath.Join(dir, "notes", "round")); err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, c, items[:1])
+	if n := checkDisk(t, d, dir, "with a link to itself"); n > 8<<20 {
+		t.Errorf("a folder that links to itself takes %d bytes", n)
+	}
+	mustClose(t, d)
+	d = mustOpen(t, dir, nil)
+	if n := checkDisk(t, d, dir, "opened again"); n > 4<<20 {
+		t.Errorf("opened again it takes %d bytes", n)
+	}
+}
+
+// Of a file system in memory the sizes count.
+func TestDiskBytesInMemory(t *testing.T) {
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("d/e", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"d/a", "d/e/b"} {
+		f, err := mem.Create(name, vfs.WriteCategoryUnspecified)
+		if err == nil {
+			_, err = f.Write(make([]byte, 100))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := diskBytes(mem, "d", map[fileID]bool{}); n != 200 {
+		t.Errorf("%d bytes", n)
+	}
+	if n := diskBytes(mem, "nothing", map[fileID]bool{}); n != 0 {
+		t.Errorf("nothing takes %d bytes", n)
+	}
+}
