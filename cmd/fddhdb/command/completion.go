@@ -82,38 +82,6 @@ func (e *env) namedCandidates(cmd *cobra.Command, dir, word string, words []stri
 	return candidates{words: prefixed(name+"=", listFiles(value))}
 }
 
-// whereCandidates completes the last part of an expression: a name, or a label.
-func (e *env) whereCandidates(cmd *cobra.Command, dir, expr string) []string {
-	if strings.Count(expr, "'")%2 == 1 {
-		i := strings.LastIndexByte(expr, '\'') + 1
-		before := strings.TrimRight(expr[:i-1], " ")
-		if open := strings.LastIndexByte(before, '('); open >= 0 && !strings.Contains(before[open:], ")") {
-			before = strings.TrimSuffix(strings.TrimRight(before[:open], " "), "IN")
-		}
-		before = strings.TrimRight(before, " =!")
-		if !strings.HasSuffix(before, "label") {
-			return nil
-		}
-		var words []string
-		for _, l := range e.labels(cmd, dir) {
-			words = append(words, expr[:i]+strings.ReplaceAll(l, "'", "''")+"'")
-		}
-		return words
-	}
-	i := strings.LastIndexAny(expr, " (") + 1
-	switch before := strings.TrimRight(expr[:i], " "); {
-	case strings.HasSuffix(before, "="), strings.HasSuffix(before, "<"), strings.HasSuffix(before, ">"),
-		strings.HasSuffix(before, "IN ("), strings.HasSuffix(before, ","):
-		return e.whereCandidates(cmd, dir, expr[:i]+"'") // a value
-	case strings.HasSuffix(before, "'"), strings.HasSuffix(before, ")"):
-		return prefixed(expr[:i], []string{"AND ", "OR "})
-	}
-	if strings.HasSuffix(expr[:i], "has(") {
-		return prefixed(expr[:i], suffixed(e.modalities(cmd, dir), ") "))
-	}
-	return prefixed(expr[:i], append([]string{"label = '", "has(", "NOT "}, suffixed(e.fields(cmd, dir), " ")...))
-}
-
 // argumentCandidates completes an argument of a verb; args are those before it, the folder
 // of the database first where the verb takes one.
 func (e *env) argumentCandidates(cmd *cobra.Command, args []string) candidates {

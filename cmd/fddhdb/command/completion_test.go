@@ -70,6 +70,15 @@ func TestCompletion(t *testing.T) {
 		{`scan --where "NOT has(i`, `"NOT has(image) `},
 		{`scan --collection hashes --where "label = 'i`, `"label = 'it''s'`},
 		{`scan --collection hashes --where y`, `"year `},
+		{`scan --collection hashes --where "year `, `"year != |"year < |"year <= |"year = |"year > |"year >= |"year IN (`},
+		{`scan --collection hashes --where "year = 1 `, `"year = 1 AND |"year = 1 OR `},
+		{`scan --collection hashes --where "year IN (1, 2`, ``},
+		{`scan --where "label = 'a, b'"`, ``},
+		{`scan --where "label = 'a, b'`, `"label = 'a, b' AND |"label = 'a, b' OR `},
+		{`scan --where "label = 'a, b' `, `"label = 'a, b' AND |"label = 'a, b' OR `},
+		{`scan --where "label = 'x = y' OR label = 'label1`, `"label = 'x = y' OR label = 'label1'`},
+		{`scan --where "label IN ('a (b', 'label1`, `"label IN ('a (b', 'label1'`},
+		{`scan --where "label IN ('label0' `, `"label IN ('label0' ) |"label IN ('label0' , `},
 		{"experiment co", "convergence "},
 		{"backup a", "a.db/"},
 		{"restore x a", "a.db/"},
@@ -100,9 +109,17 @@ func TestCompletion(t *testing.T) {
 		{"experiment a.db", "ablation convergence sensitivity bits size :4"},
 		{"count", ":16"},
 		{"search a.db --vectors", ":0"},
+		{"count a.db --where=label#=#'x#=#y'", "label = 'x = y' AND label = 'x = y' OR :6"},
+		{"count a.db --where=caption#=#'Hello,#world'", "caption = 'Hello, world' AND caption = 'Hello, world' OR :6"},
 	} {
 		args := strings.Fields("__complete " + c.line)
-		code, out, _ := do(t, append(args, "")...)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "#", " ")
+		}
+		if !strings.Contains(c.line, "=") {
+			args = append(args, "")
+		}
+		code, out, _ := do(t, args...)
 		if got := strings.Join(strings.Split(strings.TrimSpace(out), "\n"), " "); code != 0 || strings.ReplaceAll(got, "hashes", "hashes") != c.want {
 			t.Errorf("%s: %q, want %q", c.line, got, c.want)
 		}
@@ -135,31 +152,96 @@ func TestFirstWord(t *testing.T) {
 	}
 }
 
-// FuzzComplete: no line is too odd, and what is put in stands where the word began.
-func FuzzComplete(f *testing.F) {
+// completionShell returns a shell on a database that has labels and fields for completion.
+func completionShell(f *testing.F) *shell {
 	dir := f.TempDir() + "/a.db"
-	if code := Main([]string{"init", dir, "--modality", "image:2", "--field", "year:int"}, strings.NewReader(""), &strings.Builder{}, os.Stderr); code != 0 {
-		f.Fatal("no database")
+	for _, args := range [][]string{
+		{"init", dir, "--modality", "image:2", "--field", "year:int:index"},
+		{"put", dir, "x", "--labels", "a,it's,x = y"},
+	} {
+		if code := Main(args, strings.NewReader(""), &strings.Builder{}, os.Stderr); code != 0 {
+			f.Fatal("no database")
+		}
 	}
 	e := newTestEnv()
 	if err := e.openSession(dir, true); err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = e.closeSession() })
-	s := newShell(e, &shellOptions{mode: modeTable})
-	for _, line := range []string{"", "scan --where \"label = 'x", "put k --field ", "--", "-c", "help help", "eval --vectors=image=", "search -k", ".read '"} {
-		f.Add(line, len(line))
+	return newShell(e, &shellOptions{mode: modeTable})
+}
+
+// FuzzComplete: no line is too odd, and what is put in stands where the word began.
+func FuzzComplete(f *testing.F) {
+	s := completionShell(f)
+	for _, line := range []string{"", "scan --where \"label = 'x", "put k --field ", "--", "-c", "help help", "eval --vectors=image=", "search -k", ".read '",
+		`count --where "label = 'a, b'"`, `count --where "label = 'x = y'"`, `scan --where='year IN (1, 2) AND NOT has('`, `put k --labels 'a,b`, `count --where "\"year\" >= "`} {
+		f.Add(line, len([]rune(line)))
 	}
 	f.Fuzz(func(t *testing.T, line string, pos int) {
 		runes := []rune(line)
-		if len(runes) == 0 {
-			pos = 0
-		} else {
-			pos = max(0, pos%len(runes))
+		if pos %= len(runes) + 1; pos < 0 {
+			pos += len(runes) + 1
 		}
-		head, _, tail := s.complete(line, pos)
-		if !strings.HasPrefix(string(runes[:pos]), head) || string(runes[pos:]) != tail {
-			t.Fatalf("%q at %d: head %q, tail %q", line, pos, head, tail)
+		checkCompletion(t, s, line, pos)
+	})
+}
+
+func checkCompletion(t *testing.T, s *shell, line string, pos int) {
+	t.Helper()
+	runes := []rune(line)
+	head, words, tail := s.completeWord(line, pos)
+	if !strings.HasPrefix(string(runes[:pos]), head) || string(runes[pos:]) != tail {
+		t.Fatalf("%q at %d: head %q, tail %q", line, pos, head, tail)
+	}
+	// A word that is put in is read as one word, which may go on.
+	for _, w := range words {
+		if list, _ := splitWords(w); len(list) != 1 {
+			t.Fatalf("%q at %d: %q is %d words", line, pos, w, len(list))
+		}
+	}
+}
+
+// wherePieces are what FuzzCompleteWhere puts lines together from.
+var wherePieces = []string{" ", "label", "year", "caption", "has", "AND", "OR", "NOT", "IN", "=", "!=", "<", ">=", "(", ")", ",", "'", "''", `"`, "a, b", "x = y",
+	"it's", "image", "17", "-1.5", "label = '", " IN (", "') AND ", "\\", "\n", "é", "#", "--where ", "scan "}
+
+// FuzzCompleteWhere completes expressions of quotes, commas, operators and words: each byte
+// is a piece of one. In the shell and elsewhere, a candidate begins with the expression.
+func FuzzCompleteWhere(f *testing.F) {
+	s := completionShell(f)
+	seed := func(pieces ...string) {
+		var picks []byte
+		for _, p := range pieces {
+			picks = append(picks, byte(slices.Index(wherePieces, p)))
+		}
+		f.Add(picks)
+	}
+	seed("label", " ", "=", " ", "'", "a, b", "'")
+	seed("caption", "=", "'", "x = y", "'", " ")
+	seed("label", " IN (", "'", "a, b", "'", ",", "'", "it's")
+	seed("NOT", " ", "has", "(", "image", ")", " ", "OR", " ", "year", ">=", "17", " ")
+	f.Fuzz(func(t *testing.T, picks []byte) {
+		if len(picks) > 200 {
+			return
+		}
+		var b strings.Builder
+		for _, p := range picks {
+			b.WriteString(wherePieces[int(p)%len(wherePieces)])
+		}
+		expr := b.String()
+		cmd, _, err := s.root().Find([]string{"scan"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range s.env.whereCandidates(cmd, s.env.session.dir, expr) {
+			_, typed := cutWhere(expr)
+			if !strings.HasPrefix(w, expr[:typed]) || len(w) == typed {
+				t.Fatalf("%q: candidate %q", expr, w)
+			}
+		}
+		for _, line := range []string{"scan --where " + expr, "scan --where " + quoteWord(expr), `scan --where "` + expr, "scan --where='" + expr} {
+			checkCompletion(t, s, line, len([]rune(line)))
 		}
 	})
 }

@@ -10,6 +10,11 @@ import (
 
 // complete implements liner.WordCompleter: pos counts runes.
 func (s *shell) complete(line string, pos int) (head string, words []string, tail string) {
+	s.guarded("completion", func() { head, words, tail = s.completeWord(line, pos) })
+	return head, words, tail
+}
+
+func (s *shell) completeWord(line string, pos int) (head string, words []string, tail string) {
 	runes := []rune(line)
 	before, tail := string(runes[:pos]), string(runes[pos:])
 	list, open := splitWords(before)
@@ -20,6 +25,9 @@ func (s *shell) complete(line string, pos int) (head string, words []string, tai
 	if len(list) > 0 && (open != 0 || !strings.HasSuffix(before, " ")) {
 		last = list[len(list)-1]
 		list = list[:len(list)-1]
+	}
+	if open == 0 && last.quote != 0 && strings.HasSuffix(before, string(last.quote)) {
+		return before, nil, tail // the word is closed: what could be added would open it again
 	}
 	for _, w := range s.candidates(unquoted(list), last.text) {
 		words = append(words, spell(w, last.quote))
