@@ -259,6 +259,27 @@ func TestTerminalKinds(t *testing.T) {
 		s.shows("ended by a signal")
 		s.leaves(1)
 	})
+	t.Run("tab", func(t *testing.T) {
+		t.Parallel()
+		s := openScreen(t, []string{"FDDHDB_HISTORY="}, "--readonly", path)
+		s.shows("a.db> ")
+		s.sends("count --where \"label = 'a, b'\""+tab+enter, "\n0\r\n", "a.db> ")
+		s.sends("count --where \"label = 'x = y'"+tab+tab, "AND", "OR")
+		s.sends(ctrlC, "a.db> ")
+		s.sends(ctrlD)
+		s.leaves(0)
+	})
+	t.Run("stuck pager", func(t *testing.T) {
+		t.Parallel()
+		s := openScreen(t, []string{"FDDHDB_HISTORY=", "FDDHDB_PAGER=sh -c 'echo reads nothing; exec sleep 1000'"}, "--readonly", path)
+		s.shows("a.db> ")
+		s.sends("scan"+enter, "reads nothing")
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		s.shows("ended by a signal")
+		s.leaves(1)
+	})
 	t.Run("dumb", func(t *testing.T) {
 		t.Parallel()
 		s := openScreen(t, []string{"FDDHDB_HISTORY=", "TERM=dumb"}, "--readonly", path)
@@ -272,4 +293,42 @@ func TestTerminalKinds(t *testing.T) {
 			t.Errorf("escapes on a dumb terminal: %q", all)
 		}
 	})
+}
+
+// TestSecondSignal: a verb that waits for a pipe ends at once when it is told so again.
+func TestSecondSignal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for processes")
+	}
+	dir := t.TempDir()
+	path := makeDatabase(t, dir)
+	pipe := filepath.Join(dir, "pipe.npy")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("fddhdb", "import", path, "--vectors", "image="+pipe)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // when the verb reads it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	for sent := false; ; sent = true {
+		select {
+		case <-ended:
+			if code := cmd.ProcessState.ExitCode(); !sent || code != 128+int(syscall.SIGTERM) {
+				t.Errorf("exit code %d", code)
+			}
+			return
+		default: // one signal that is not taken yet and the next are one
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+		}
+	}
 }

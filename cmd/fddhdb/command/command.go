@@ -14,11 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -33,20 +30,24 @@ type env struct {
 	colour bool // stdout is a terminal that shows colours
 	charts bool // it is one that shows block characters
 
+	signals *signals    // that end the process, nil where nobody catches them
 	layout  layout      // of the verb that runs
 	session *session    // of the shell that it runs in, or nil
 	paging  atomic.Bool // a pager has the terminal
 }
 
 // Main runs the command line without the name of the program, and returns the
-// exit code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt
-// cancels what is going on, which leaves the database as it was; a second one
-// ends the process.
+// exit code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt or
+// SIGTERM cancels what is going on, which leaves the database as it was. What has
+// not stopped within seconds ends with the process, and so it does at once when
+// there is a second signal.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
-	return run(ctx, args, &env{stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr, colour: inColour(stdout), charts: showsBlocks(stdout)})
+	ctx, caught := catchSignals(stderr)
+	defer caught.stop()
+	return run(ctx, args, &env{
+		stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr, signals: caught,
+		colour: inColour(stdout), charts: showsBlocks(stdout),
+	})
 }
 
 func run(ctx context.Context, args []string, e *env) int {

@@ -83,9 +83,40 @@ func (s *shell) start(ctx context.Context) (err error) {
 		return nil
 	}
 	if terminal(s.env.stdin) == nil {
-		return s.runScript(ctx, "", s.env.stdin)
+		return s.runScript(ctx, "", &stoppable{ctx: ctx, r: s.env.stdin})
 	}
 	return s.interact(ctx)
+}
+
+// A stoppable reader stops waiting for its reader when the context ends: who writes a
+// script may not do so for hours. What the reader returns after that is lost.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+	buf []byte
+}
+
+type readResult struct {
+	n   int
+	err error
+}
+
+func (s *stoppable) Read(p []byte) (int, error) {
+	if s.buf == nil {
+		s.buf = make([]byte, 4096) // p may have another use after a Read that was given up
+	}
+	done := make(chan readResult, 1)
+	go func() {
+		n, err := s.r.Read(s.buf[:min(len(p), len(s.buf))])
+		done <- readResult{n, err}
+	}()
+	select {
+	case got := <-done:
+		copy(p, s.buf[:got.n])
+		return got.n, got.err
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
 }
 
 // A lineError says which line of a script an error is about.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/peterh/liner"
@@ -20,8 +20,9 @@ type dialogue struct {
 	out    *os.File
 	editor *liner.State // nil where the terminal cannot edit
 	plain  *bufio.Reader
-	cooked liner.ModeApplier // the terminal as it was found
-	raw    liner.ModeApplier // and as the editor wants it
+	cooked liner.ModeApplier          // the terminal as it was found
+	raw    liner.ModeApplier          // and as the editor wants it
+	pager  atomic.Pointer[os.Process] // that has the terminal, nil: none
 }
 
 // errDropped says that the user does not want the line any more.
@@ -29,32 +30,37 @@ var errDropped = errors.New("the line is dropped")
 
 // interact asks for lines and runs them until the user leaves.
 func (s *shell) interact(ctx context.Context) error {
-	// An interrupt is for the verb that runs. What ends the process ends the shell, which
-	// closes the database.
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
-	defer signal.Stop(interrupts)
-	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	s.terminal = s.newDialogue()
 	defer s.terminal.close()
+	// An interrupt is for the verb that runs. Other signals end the shell, which closes the
+	// database.
+	signals := s.env.signals
+	defer signals.begin(s.terminal)()
 	if s.terminal.editor != nil {
 		s.pager = pagerCommand()
 	}
 	s.greet()
 	for !s.quit {
-		line, err := s.ask(ctx, interrupts)
+		line, err := s.ask(ctx, signals.prompt)
+		var failed *editorError
 		switch {
 		case err == errDropped:
+			continue
+		case errors.As(err, &failed):
+			s.terminal.doWithoutEditor(s.env.stdin)
+			s.env.warnf("warning: %v", failed)
 			continue
 		case err == io.EOF:
 			return nil
 		case err != nil:
 			return err
 		}
-		s.remember(line)
-		s.runInterruptible(ctx, line)
-		drain(interrupts)
+		s.guarded("the history", func() { s.remember(line) })
+		signals.run(ctx, func(ctx context.Context) {
+			if err := s.run(ctx, line); err != nil {
+				s.env.printError(err)
+			}
+		})
 		if ctx.Err() != nil {
 			return failuref("ended by a signal")
 		}
@@ -62,17 +68,8 @@ func (s *shell) interact(ctx context.Context) error {
 	return nil
 }
 
-// runInterruptible runs a line, whose errors do not end the dialogue.
-func (s *shell) runInterruptible(ctx context.Context, line string) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
-	if err := s.run(ctx, line); err != nil {
-		s.env.printError(err)
-	}
-}
-
 // ask reads a line, or several where a quote or a backslash goes on.
-func (s *shell) ask(ctx context.Context, interrupts <-chan os.Signal) (string, error) {
+func (s *shell) ask(ctx context.Context, interrupts <-chan struct{}) (string, error) {
 	prompt := s.prompt()
 	statement := ""
 	for {
@@ -142,10 +139,18 @@ func (s *shell) newDialogue() *dialogue {
 	t.editor.SetTabCompletionStyle(liner.TabPrints)
 	t.editor.SetBeep(false)
 	t.editor.SetWordCompleter(s.complete)
-	for _, line := range s.readHistory() {
-		t.editor.AppendHistory(line)
-	}
+	s.guarded("the history", func() {
+		for _, line := range s.readHistory() {
+			t.editor.AppendHistory(line)
+		}
+	})
 	return t
+}
+
+// doWithoutEditor reads lines from a reader from now on.
+func (t *dialogue) doWithoutEditor(stdin io.Reader) {
+	t.lend()
+	t.editor, t.plain = nil, bufio.NewReader(stdin)
 }
 
 func (t *dialogue) close() {
@@ -167,13 +172,40 @@ func (t *dialogue) takeBack() {
 	}
 }
 
+// pages says whether a pager has the terminal.
+func (t *dialogue) pages() bool { return t.pager.Load() != nil }
+
+// endPager asks the pager to leave, if there is one.
+func (t *dialogue) endPager() {
+	if p := t.pager.Load(); p != nil && p.Signal(syscall.SIGTERM) != nil {
+		_ = p.Kill() // where there are no such signals
+	}
+}
+
+// abandon leaves the terminal as it was found, whatever goes on.
+func (t *dialogue) abandon() {
+	if p := t.pager.Load(); p != nil {
+		_ = p.Kill()
+	}
+	if t.cooked != nil {
+		_ = t.cooked.ApplyMode()
+	}
+}
+
+// An editorError says that the editor of lines has panicked.
+type editorError struct{ mistake any }
+
+func (e *editorError) Error() string {
+	return fmt.Sprintf("the editor of lines failed, and the line is dropped: %v; there is no editing from here on: press Enter to go on", e.mistake)
+}
+
 type typed struct {
 	line string
 	err  error
 }
 
 // ask reads one line. It returns errDropped after Ctrl-C and io.EOF after Ctrl-D.
-func (t *dialogue) ask(ctx context.Context, interrupts <-chan os.Signal, prompt string) (string, error) {
+func (t *dialogue) ask(ctx context.Context, interrupts <-chan struct{}, prompt string) (string, error) {
 	answers := make(chan typed, 1)
 	go func() { answers <- t.read(prompt) }()
 	for {
@@ -190,7 +222,12 @@ func (t *dialogue) ask(ctx context.Context, interrupts <-chan os.Signal, prompt 
 	}
 }
 
-func (t *dialogue) read(prompt string) typed {
+func (t *dialogue) read(prompt string) (answer typed) {
+	defer func() {
+		if mistake := recover(); mistake != nil {
+			answer = typed{err: &editorError{mistake}}
+		}
+	}()
 	if t.plain != nil {
 		fmt.Fprint(t.out, prompt)
 		line, err := readLine(t.plain)
@@ -209,14 +246,4 @@ func (t *dialogue) read(prompt string) typed {
 		fmt.Fprintln(t.out)
 	}
 	return typed{line, err}
-}
-
-func drain(c <-chan os.Signal) {
-	for {
-		select {
-		case <-c:
-		default:
-			return
-		}
-	}
 }

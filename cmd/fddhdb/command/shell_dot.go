@@ -104,7 +104,8 @@ const shellHelp = `
 
 			Words are quoted as in other shells: '...', "..." and \; # begins a comment. A
 			line with an open quote, or a backslash at its end, goes on. Tab completes.
-			Ctrl-C drops the line, or stops the verb that runs; Ctrl-D leaves.`
+			Ctrl-C drops the line, or stops the verb that runs; Ctrl-D leaves. A verb that
+			does not stop within seconds ends with the shell, at once after another Ctrl-C.`
 
 // dotHelp lists the commands.
 func dotHelp() string {

@@ -87,10 +87,10 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	p := s.newPager(stop)
+	p := s.newPager(ctx, stop)
 	e.stdout = bufio.NewWriter(p)
 	err = f(ctx)
-	if ended := p.end(); err == nil && ended != nil && !p.left {
+	if ended := p.end(); err == nil && ended != nil && !p.left && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %w", s.pager[0], ended)
 	}
 	if p.left && errors.Is(err, context.Canceled) {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -37,6 +38,7 @@ func pagerWords(line string) []string {
 // that shows it and what follows. What is shorter goes to the terminal.
 type pager struct {
 	shell    *shell
+	ctx      context.Context // of the line
 	terminal *os.File
 	stop     func() // ends the verb, whose results nobody reads any more
 	rows     int
@@ -48,12 +50,13 @@ type pager struct {
 
 	command *exec.Cmd
 	in      io.WriteCloser
-	through bool // no command could be started
-	left    bool // the user has left it
+	release func() bool // in is no longer closed when the line ends
+	through bool        // no command could be started
+	left    bool        // the user has left it
 }
 
-func (s *shell) newPager(stop func()) *pager {
-	p := &pager{shell: s, terminal: s.terminal.out, stop: stop, rows: 24, columns: 80}
+func (s *shell) newPager(ctx context.Context, stop func()) *pager {
+	p := &pager{shell: s, ctx: ctx, terminal: s.terminal.out, stop: stop, rows: 24, columns: 80}
 	if columns, rows, err := term.GetSize(int(p.terminal.Fd())); err == nil && columns > 0 && rows > 0 {
 		p.rows, p.columns = rows, columns
 	}
@@ -74,6 +77,11 @@ func (p *pager) Write(b []byte) (int, error) {
 	p.kept.Write(b)
 	p.count(b)
 	if p.lines < p.rows-1 {
+		return len(b), nil
+	}
+	if p.ctx.Err() != nil {
+		p.left = true // nobody wants it any more
+		p.kept.Reset()
 		return len(b), nil
 	}
 	if err := p.start(); err != nil {
@@ -122,7 +130,11 @@ func (p *pager) start() error {
 		return err
 	}
 	p.shell.env.paging.Store(true)
+	p.shell.terminal.pager.Store(command.Process)
 	p.command, p.in = command, in
+	// A pager that shows its first page takes no more: writing must not wait for the user
+	// when the line is to end.
+	p.release = context.AfterFunc(p.ctx, func() { _ = in.Close() })
 	return nil
 }
 
@@ -139,8 +151,10 @@ func (p *pager) end() error {
 		_, err := p.kept.WriteTo(p.terminal)
 		return err
 	}
+	p.release()
 	_ = p.in.Close()
 	err := p.command.Wait()
+	p.shell.terminal.pager.Store(nil)
 	p.shell.env.paging.Store(false)
 	p.shell.terminal.takeBack()
 	return err

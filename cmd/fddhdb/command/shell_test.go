@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,23 @@ func TestScriptInterrupted(t *testing.T) {
 	if code != exitFailed || stdout != "" || stderr != "fddhdb: line 1: interrupted\n" {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
+}
+
+// A script that does not go on does not keep the shell, which closes its database.
+func TestScriptThatWaits(t *testing.T) {
+	f := newFixture(t, 4, false)
+	ctx, cancel := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	defer w.Close()
+	go func() {
+		io.WriteString(w, "count\n")
+		cancel()
+	}()
+	var errs bytes.Buffer
+	if code := run(ctx, []string{f.db}, &env{stdin: r, stdout: bufio.NewWriter(io.Discard), stderr: &errs}); code != exitFailed || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("exit code %d, %q", code, &errs)
+	}
+	must(t, "put", f.db, "x") // nobody has it open
 }
 
 // A database that was closed for a verb and is not there any more is missed by the next
