@@ -59,7 +59,7 @@ func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) 
 		u.reason = "labels have got directions"
 		u.recode = grown
 		err := u.commit(ctx)
-		out.Revision, out.Adopted, out.Forgotten = u.revision, err == nil, u.forgotten
+		out.Revision, out.Revised, out.Forgotten = u.revision, err == nil, u.forgotten
 		return err
 	})
 }

@@ -174,7 +174,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 		if err := u.restore(ctx, m, revision); err != nil {
 			return err
 		}
-		out.Revision, out.Adopted, out.Forgotten = u.revision, true, u.forgotten
+		out.Revision, out.Revised, out.Forgotten = u.revision, true, u.forgotten
 		return nil
 	})
 	if err != nil {

@@ -27,25 +27,49 @@ type UpdateOptions struct {
 type Update struct {
 	Space      uint32 `json:"space"`
 	Revision   uint32 `json:"revision"` // that is in use now
-	Teacher    string `json:"teacher"`
-	Items      int    `json:"items"` // that have taught: Labelled and Unlabelled
+	Revised    bool   `json:"revised"`  // it is a new one
+	Teacher    string `json:"teacher"`  // that was asked for
+	Items      int    `json:"items"`    // that have taught: Labelled and Unlabelled
 	Labelled   int    `json:"labelled"`
 	Unlabelled int    `json:"unlabelled"`
 	Skipped    int    `json:"skipped"`   // that were looked at and have taught nothing
+	Refused    int    `json:"refused"`   // of these, items without labels that TeacherAuto did not let teach
 	Forgotten  int    `json:"forgotten"` // that had taught, and have changed or gone since
 
-	// Adopted is true if there is a new revision. Lead is the modality whose
+	// Adopted says what was let teach, and by which teacher. Lead is the modality whose
 	// projections have taught, or have been tried, for items without labels; Reason
-	// says, in words, why these were adopted or not.
-	Adopted bool   `json:"adopted"`
-	Lead    string `json:"lead,omitempty"`
-	Reason  string `json:"reason,omitempty"`
+	// says, in words, why these were adopted or refused.
+	Adopted Adoption `json:"adopted"`
+	Lead    string   `json:"lead,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
 
 	Grown       []string `json:"grown,omitempty"`        // labels that have got a direction
 	NoDirection []string `json:"no_direction,omitempty"` // that have not, as none was left
 	Recoded     int      `json:"recoded,omitempty"`      // items that have got another code
 
 	Seconds float64 `json:"seconds"`
+}
+
+// An Adoption names the teacher of the items of an update that have taught, as in
+// Teacher.String; it is "" where there were none, or they were refused.
+type Adoption struct {
+	Labelled   string `json:"labelled,omitempty"`   // of items with labels: "labels"
+	Unlabelled string `json:"unlabelled,omitempty"` // of items without: "modality" or "self"
+}
+
+// adoption returns what an updater has adopted.
+func (u *updater) adoption() (a Adoption) {
+	if u.labelled > 0 {
+		a.Labelled = TeacherLabels.String()
+	}
+	switch {
+	case u.unlabelled == 0:
+	case u.lead == "":
+		a.Unlabelled = TeacherSelf.String()
+	default:
+		a.Unlabelled = TeacherModality.String()
+	}
+	return a
 }
 
 // Update carries on the learning of a space's projections with the items that have
@@ -101,7 +125,7 @@ func (u *Update) event() Event {
 		return Event{}
 	}
 	return Event{Space: u.Space, Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
-		slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled), slog.Bool("adopted", u.Adopted),
+		slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled), slog.Int("refused", u.Refused), slog.Bool("revised", u.Revised),
 	}}
 }
 
@@ -140,10 +164,10 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 			u.reason = strings.TrimPrefix(u.reason+"; "+tooLong(n), "; ")
 		}
 		err := u.commit(ctx)
-		out.Revision, out.Adopted = u.revision, out.Adopted || u.revision != u.cv.space.Revision
-		out.Labelled, out.Unlabelled, out.Skipped, out.Forgotten = u.labelled, u.unlabelled, u.skipped, u.forgotten
+		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.space.Revision
+		out.Labelled, out.Unlabelled, out.Skipped, out.Refused, out.Forgotten = u.labelled, u.unlabelled, u.skipped, u.refused, u.forgotten
 		out.Items = u.labelled + u.unlabelled
-		out.Lead, out.Reason = u.lead, u.reason
+		out.Adopted, out.Lead, out.Reason = u.adoption(), u.lead, u.reason
 		return err
 	})
 	if err != nil {

@@ -43,10 +43,17 @@ func TestGuardOfFewLabelled(t *testing.T) {
 			it.Labels = nil
 		}
 		putAll(t, col, items[200:])
-		if u := mustUpdate(t, col, UpdateOptions{}); u.Adopted != c.adopt {
+		if u := mustUpdate(t, col, UpdateOptions{}); u.Revised != c.adopt || (u.Adopted.Unlabelled == "modality") != c.adopt || (u.Refused == 1000) == c.adopt {
 			t.Errorf("%s: %+v", c.what, u)
 		} else {
 			t.Log(c.what, u.Reason)
+		}
+		// Labelled items teach in any case, which is no adoption of the others.
+		more := []*Item{{Key: "more", Labels: []string{fmt.Sprint(data.Labels[0][0])}, Vectors: items[0].Vectors}}
+		putAll(t, col, more)
+		u := mustUpdate(t, col, UpdateOptions{})
+		if refused := map[bool]int{false: 1000}[c.adopt]; !u.Revised || u.Adopted != (Adoption{Labelled: "labels"}) || u.Refused != refused || u.Skipped != refused {
+			t.Errorf("%s: with a labelled item: %+v", c.what, u)
 		}
 		mustClose(t, d)
 	}

@@ -164,13 +164,13 @@ func TestUpdateByLabels(t *testing.T) {
 					t.Errorf("%d items forgotten", u.Forgotten)
 				}
 			}
-			if u.Revision != revision || !u.Adopted || u.Labelled != want || u.Unlabelled != 0 {
+			if u.Revision != revision || !u.Revised || u.Labelled != want || u.Unlabelled != 0 {
 				t.Errorf("update %d: %+v", from, u)
 			}
 			checkStatistics(t, c, 0)
 			crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
 		}
-		if u := mustUpdate(t, c, UpdateOptions{}); u.Adopted || u.Items != 0 || u.Revision != revision {
+		if u := mustUpdate(t, c, UpdateOptions{}); u.Revised || u.Items != 0 || u.Revision != revision {
 			t.Errorf("an update of nothing: %+v", u)
 		}
 		mustClose(t, d)
@@ -238,15 +238,15 @@ func TestUpdateByProjections(t *testing.T) {
 		u := mustUpdate(t, c, UpdateOptions{Teacher: teacher})
 		switch teacher {
 		case TeacherAuto:
-			if u.Reason == "" || u.Lead == "" || u.Adopted != (u.Items > 0) || u.Items+u.Skipped != 300 {
+			if u.Reason == "" || u.Lead == "" || u.Revised != (u.Items > 0) || u.Items+u.Skipped != 300 || u.Refused != u.Skipped {
 				t.Errorf("%+v", u)
 			}
 		case TeacherLabels:
-			if u.Adopted || u.Items > 0 || u.Skipped != 300 {
+			if u.Revised || u.Items > 0 || u.Skipped != 300 {
 				t.Errorf("%+v", u)
 			}
 		default:
-			if !u.Adopted || u.Unlabelled == 0 || u.Labelled != 0 || u.Unlabelled+u.Skipped != 300 {
+			if !u.Revised || u.Unlabelled == 0 || u.Labelled != 0 || u.Unlabelled+u.Skipped != 300 {
 				t.Errorf("%+v", u)
 			}
 		}
@@ -256,9 +256,9 @@ func TestUpdateByProjections(t *testing.T) {
 			}
 		}
 		checkStatistics(t, c, 0)
-		if again := mustUpdate(t, c, UpdateOptions{}); u.Adopted && again.Items+again.Skipped != u.Skipped {
+		if again := mustUpdate(t, c, UpdateOptions{}); u.Revised && again.Items+again.Skipped != u.Skipped {
 			t.Errorf("%v: others have taught before: %+v, and then %+v", teacher, u, again)
-		} else if !u.Adopted && again.Items+again.Skipped != 300 {
+		} else if !u.Revised && again.Items+again.Skipped != 300 {
 			t.Errorf("%v: they wait for a teacher: %+v", teacher, again)
 		}
 		if _, err := c.Delete(ctx, items[300].Key, items[301].Key); err != nil {
@@ -293,11 +293,11 @@ func TestGrowLabels(t *testing.T) {
 	}
 	before := allItems(t, c)
 	mustUpdate(t, c, UpdateOptions{})
-	if u := mustUpdate(t, c, UpdateOptions{}); u.Adopted {
+	if u := mustUpdate(t, c, UpdateOptions{}); u.Revised {
 		t.Errorf("%+v", u)
 	}
 	u := mustUpdate(t, c, UpdateOptions{GrowLabels: true})
-	if !slices.Equal(u.Grown, []string{"new", "newer"}) || u.Recoded != 20 || u.Labelled != 20 || !u.Adopted {
+	if !slices.Equal(u.Grown, []string{"new", "newer"}) || u.Recoded != 20 || u.Labelled != 20 || !u.Revised {
 		t.Errorf("%+v", u)
 	}
 	check := func(c *Collection) {

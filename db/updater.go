@@ -25,6 +25,7 @@ type updater struct {
 	labelled    int
 	unlabelled  int
 	skipped     int
+	refused     int // of these, rows without labels that were tried and not let teach
 	forgotten   int
 	lead        string
 	progress    func(phase string, done, total int)

@@ -29,6 +29,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	waits := teacher == TeacherAuto && n < 2*u.l.refused
 	tries := n > 0 && (teacher == TeacherModality || teacher == TeacherAuto && !waits)
 	if waits && n > 0 {
+		u.refused = n
 		u.reason = fmt.Sprintf("they are tried again when there are %d: %d without labels were refused, now there are %d", 2*u.l.refused, u.l.refused, n)
 	}
 	if labelled.IsEmpty() && !tries && teacher != TeacherSelf {
@@ -73,7 +74,7 @@ func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 		u.waiting, u.skipped, u.l.refused = roaring.New(), 0, 0
 		return u.teach(ctx, unlabelled, model.TeacherModality, lead)
 	case tries:
-		u.l.refused = n
+		u.refused, u.l.refused = n, n
 	}
 	return nil // those without labels stay pending
 }

@@ -237,7 +237,7 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 		t.Helper()
 		for space := uint32(1); space <= 2; space++ {
 			u, err := c.Update(ctx, UpdateOptions{Space: space, Teacher: TeacherLabels})
-			if err != nil || !u.Adopted {
+			if err != nil || !u.Revised {
 				t.Fatalf("%+v, %v", u, err)
 			}
 		}

@@ -107,7 +107,7 @@ func (set *set) stream(ctx context.Context, d *db.DB, name string, s settings, c
 				return err
 			}
 			cv.updates++
-			if u.Adopted {
+			if u.Adopted.Unlabelled != "" {
 				cv.adopted++
 			}
 		}

@@ -181,7 +181,7 @@ func (h *history) updated(op *Op, u *db.Update) error {
 	next := h.now.fork()
 	c := next.edit(op.In)
 	sp := c.space(c.numberOf(op.Space))
-	if u.Space != sp.number || u.Revision < sp.revision || u.Adopted != (u.Revision > sp.revision) && !h.learns() {
+	if u.Space != sp.number || u.Revision < sp.revision || u.Revised != (u.Revision > sp.revision) && !h.learns() {
 		return fmt.Errorf("%+v, before it was revision %d", u, sp.revision)
 	}
 	sp.revision = u.Revision
@@ -210,5 +210,5 @@ func (h *history) grown(next *world, name string, sp *space, u *db.Update) error
 	if err != nil {
 		return err
 	}
-	return h.commit(next, u.Adopted)
+	return h.commit(next, u.Revised)
 }

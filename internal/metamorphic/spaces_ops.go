@@ -156,5 +156,5 @@ func (h *history) restoreRevision(op *Op) error {
 	}
 	next := h.now.fork()
 	next.edit(op.In).space(number).revision = u.Revision
-	return h.commit(next, u.Adopted)
+	return h.commit(next, u.Revised)
 }

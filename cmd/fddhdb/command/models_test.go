@@ -100,23 +100,24 @@ func TestPrintUpdate(t *testing.T) {
 space 1 of collection main stays at revision 3
 there is nothing new to learn from
 `},
-		{db.Update{Space: 1, Revision: 4, Items: 1, Labelled: 1, Adopted: true, Forgotten: 1, Seconds: .0123}, `
+		{db.Update{Space: 1, Revision: 4, Items: 1, Labelled: 1, Revised: true, Forgotten: 1, Seconds: .0123}, `
 space 1 of collection main is at revision 4 now, in 0.0123 s
 1 labelled item has taught the codes of their labels
 1 item that had taught is taken out again: another vector, label or code has come since, or they are deleted
 `},
-		{db.Update{Space: 2, Revision: 4, Items: 1300, Labelled: 300, Unlabelled: 1000, Adopted: true, Lead: "text", Reason: "it is better", Seconds: 1}, `
+		{db.Update{Space: 2, Revision: 4, Items: 1300, Labelled: 300, Unlabelled: 1000, Revised: true, Lead: "text", Reason: "it is better", Seconds: 1}, `
 space 2 of collection main is at revision 4 now, in 1 s
 300 labelled items have taught the codes of their labels
 1,000 items without labels have taught, led by modality text
 why: it is better
 `},
-		{db.Update{Space: 1, Revision: 3, Skipped: 40, Lead: "text", Reason: "it is worse"}, `
+		{db.Update{Space: 1, Revision: 3, Skipped: 41, Refused: 40, Lead: "text", Reason: "it is worse"}, `
 space 1 of collection main stays at revision 3
-40 items have taught nothing
+40 items without labels are refused, and stay pending
+1 item has taught nothing
 why: it is worse
 `},
-		{db.Update{Space: 1, Revision: 4, Items: 5, Unlabelled: 5, Adopted: true, Grown: []string{"a"}, Recoded: 7, NoDirection: []string{"b", "c\n"}, Seconds: 2}, `
+		{db.Update{Space: 1, Revision: 4, Items: 5, Unlabelled: 5, Revised: true, Grown: []string{"a"}, Recoded: 7, NoDirection: []string{"b", "c\n"}, Seconds: 2}, `
 space 1 of collection main is at revision 4 now, in 2 s
 5 items without labels have taught, led by each modality itself
 1 label has a direction now: a

@@ -80,7 +80,7 @@ func updateCommand(e *env) *cobra.Command {
 
 // printUpdate says in words what an update did.
 func (e *env) printUpdate(collection string, u *db.Update) {
-	if u.Adopted {
+	if u.Revised {
 		e.printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision, seconds(u.Seconds))
 	} else {
 		e.printf("space %d of collection %s stays at revision %d\n", u.Space, collection, u.Revision)
@@ -95,7 +95,10 @@ func (e *env) printUpdate(collection string, u *db.Update) {
 		}
 		e.printf("%s taught, led by %s\n", plural(n, "item without labels has", "items without labels have"), by)
 	}
-	if n := u.Skipped; n > 0 {
+	if n := u.Refused; n > 0 {
+		e.printf("%s refused, and stay pending\n", plural(n, "item without labels is", "items without labels are"))
+	}
+	if n := u.Skipped - u.Refused; n > 0 {
 		e.printf("%s taught nothing\n", plural(n, "item has", "items have"))
 	}
 	if u.Reason != "" {
