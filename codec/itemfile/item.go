@@ -2,7 +2,7 @@ package itemfile
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -67,8 +67,8 @@ type Reader interface {
 
 // Open opens a .jsonl file of items, whose lines are counted first. The caller closes it.
 func Open(path string) (Reader, error) {
-	if ext := strings.ToLower(filepath.Ext(path)); ext != ".jsonl" {
-		return nil, &vecfile.Error{File: path, Row: -1, Col: -1, Err: fmt.Errorf("%q is not the extension of a file of items: .jsonl is", ext)}
+	if !strings.EqualFold(filepath.Ext(path), ".jsonl") {
+		return nil, &vecfile.Error{File: path, Row: -1, Col: -1, Err: errors.New("the name does not end in .jsonl, the extension of a file of items")}
 	}
 	return openJSONL(path)
 }

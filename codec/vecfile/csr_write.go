@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 )
 
 // A CSRWriter writes a sparse matrix as scipy.sparse.save_npz does, compressed, with
@@ -49,9 +48,7 @@ func (w *CSRWriter) Write(index []uint32, value []float32) error {
 func (w *CSRWriter) Close() error {
 	archive := zip.NewWriter(w.w)
 	member := func(name, descr, shape string, elements int, element func(b []byte, i int) []byte) error {
-		f, err := archive.CreateHeader(&zip.FileHeader{
-			Name: name + ".npy", Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC),
-		})
+		f, err := createMember(archive, name, zip.Deflate)
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@
 //	keys     text   one line each
 //
 // Text is UTF-8; a byte order mark at its start and CRLF line ends are
-// tolerated. A Writer writes .npy version 1.0, WriteAll a whole file of it, a CSRWriter a sparse .npz, a MATWriter
+// tolerated. A Writer writes .npy version 1.0, WriteAll a whole file of it, an NPZWriter a .npz of one matrix, a CSRWriter a sparse .npz, a MATWriter
 // and a MATSparseWriter .mat, AppendCSV and AppendJSON rows of text. Package parquetfile
 // does the same for .parquet, package itemfile for files of whole items.
 //

@@ -95,14 +95,10 @@ func queryFiles(from string, vectors []string) ([]named, error) {
 
 // checkNPY refuses names under which a .npy would be mistaken for something else.
 func checkNPY(flag, path string) error {
-	switch ext := strings.ToLower(filepath.Ext(path)); {
-	case ext == ".npy":
+	if strings.EqualFold(filepath.Ext(path), ".npy") {
 		return nil
-	case ext == "":
-		return usageErrorf("%s %s: a .npy file is written, name it so", flag, path)
-	default:
-		return usageErrorf("%s %s: a .npy file is written, not %s", flag, path, ext)
 	}
+	return usageErrorf("%s %s: a .npy file is written, not %s", flag, path, kindOfFile(path))
 }
 
 // encodeRows is how many rows are encoded between two looks at the file.

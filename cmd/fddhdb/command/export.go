@@ -38,10 +38,14 @@ func exportCommand(e *env) *cobra.Command {
 			  --labels FILE.npy        a 0/1 matrix, a column a label
 			  --label-names FILE       the names of those columns, one a line
 			  --vectors NAME=FILE      vectors of a modality, float32: .npy, .csv, .jsonl,
-			                           .parquet, .mat (MATLAB v5), or .npz, a sparse matrix
+			                           .parquet, .mat (MATLAB v5), or .npz, which is an array
+			                           that numpy.load reads, or of a sparse modality a matrix
 			                           that scipy.sparse.load_npz reads
 			  --items FILE             everything, .jsonl, an object a line, or .parquet, a
 			                           column a thing
+
+			One of these files, but for that of --vectors, can be -, standard output: items as
+			.jsonl, codes and labels as .npy. How many were exported stands on stderr then.
 
 			An item without a code, or without a vector of a modality that is asked for,
 			is an error, as rows would not match any more; use --items then. Files get
@@ -51,7 +55,8 @@ func exportCommand(e *env) *cobra.Command {
 			fddhdb export wiki.db --labels labels.npy --label-names labels.txt
 			fddhdb export news.db --vectors text=text.npz --ids keys.txt
 			fddhdb export wiki.db --items wiki.parquet
-			fddhdb export wiki.db --where "label = 'art'" --ids art.txt`),
+			fddhdb export wiki.db --where "label = 'art'" --ids art.txt
+			fddhdb export wiki.db --items - | head -1`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
@@ -60,15 +65,19 @@ func exportCommand(e *env) *cobra.Command {
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				bar := e.newProgress()
 				defer bar.end()
-				n, err := o.run(cmd.Context(), c, bar)
+				n, err := o.run(cmd.Context(), c, outFiles{stdout: e.stdout}, bar)
 				bar.end()
-				if err != nil {
+				exported := "exported " + plural(n, "item", "items")
+				switch {
+				case err != nil:
 					return err
-				}
-				if o.json {
+				case o.json:
 					return e.printJSON(map[string]int{"items": n})
+				case o.toStdout():
+					e.notef("%s", exported)
+				default:
+					e.printf("%s\n", exported)
 				}
-				e.printf("exported %s\n", plural(n, "item", "items"))
 				return nil
 			})
 		},
@@ -98,7 +107,7 @@ func (o *exportOptions) check() error {
 		}
 	}
 	for _, m := range matrices {
-		if m.value == "" {
+		if m.value == "" || m.value == toStdout {
 			continue
 		}
 		if err := checkNPY(m.name, m.value); err != nil {
@@ -109,11 +118,19 @@ func (o *exportOptions) check() error {
 		return usageErrorf("--to names the target of --codes, which is not given")
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.items)); ext {
-	case ".jsonl", ".parquet", "": // without an extension, /dev/stdout too
-		return nil
+	case ".jsonl", ".parquet", "": // without an extension, standard output too
 	default:
 		return usageErrorf("--items %s: a .jsonl or .parquet file is written, not %s", o.items, ext)
 	}
+	if o.json && o.toStdout() {
+		return usageErrorf("%s: standard output cannot be the file and have the JSON of --json or --mode, too: leave one of them out", toStdout)
+	}
+	return nil
+}
+
+// toStdout says whether a file is standard output.
+func (o *exportOptions) toStdout() bool {
+	return slices.Contains([]string{o.codes, o.ids, o.labels, o.names, o.items}, toStdout)
 }
 
 // A sink takes what it wants of each item.
@@ -123,8 +140,7 @@ type sink struct {
 }
 
 // run writes all files in one pass over the items.
-func (o *exportOptions) run(ctx context.Context, c *db.Collection, bar *progress) (int, error) {
-	var files outFiles
+func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outFiles, bar *progress) (int, error) {
 	defer files.discard()
 	total, err := c.CountWhere(ctx, o.where.expr)
 	if err != nil {

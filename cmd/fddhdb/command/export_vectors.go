@@ -16,10 +16,10 @@ var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
 func checkVectorFile(path string) error {
 	ext := strings.ToLower(filepath.Ext(path))
 	if !slices.Contains(vectorFiles, ext) {
-		if ext == "" {
-			ext = "one without an extension"
+		if path == toStdout {
+			return usageErrorf("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
 		}
-		return usageErrorf("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), ext)
+		return usageErrorf("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), kindOfFile(path))
 	}
 	return nil
 }
@@ -27,11 +27,11 @@ func checkVectorFile(path string) error {
 // maxExpanded bounds a dense file of a sparse modality, most of which are zeros.
 const maxExpanded = 4 << 30
 
-// vectorSink writes vectors dense or sparse, whichever form they are stored in. A format
-// that has both takes that of the modality.
+// vectorSink writes vectors. A format that has a sparse form, too, takes that of the
+// modality; in the others vectors are dense.
 func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error) {
 	ext := strings.ToLower(filepath.Ext(path))
-	if ext == ".npz" || m.Sparse && (ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {
+	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {
 		return sparseSink(f, ext, m)
 	}
 	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
@@ -86,6 +86,12 @@ func denseWriter(f *outFile, path, ext string, m db.Modality, items int) (write 
 			return nil, nil, err
 		}
 		return w.Write, w.Close, nil
+	case ".npz":
+		w, err := vecfile.NewNPZWriter[float32](f, variable(m.Name), items, m.Dim)
+		if err != nil {
+			return nil, nil, err
+		}
+		return w.Write, w.Close, nil
 	case ".mat":
 		if f.tmp == "" {
 			return nil, nil, failuref("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
@@ -125,22 +131,12 @@ func sparseSink(f *outFile, ext string, m db.Modality) (sink, error) {
 	if err != nil {
 		return sink{}, err
 	}
-	var row db.Sparse
 	return sink{func(it *db.Item) error {
-		if x, ok := it.Sparse[m.Name]; ok {
-			return write(x.Index, x.Value)
-		}
-		x, ok := it.Vectors[m.Name]
+		x, ok := it.Sparse[m.Name]
 		if !ok {
 			return lacks(it, m)
 		}
-		row.Index, row.Value = row.Index[:0], row.Value[:0]
-		for j, v := range x {
-			if v != 0 {
-				row.Index, row.Value = append(row.Index, uint32(j)), append(row.Value, v)
-			}
-		}
-		return write(row.Index, row.Value)
+		return write(x.Index, x.Value)
 	}, end}, nil
 }
 

@@ -46,7 +46,7 @@ func openItemFile(file string) (itemfile.Reader, error) {
 	case ".parquet":
 		return parquetfile.OpenItems(file)
 	default:
-		return nil, usageErrorf("--items %s: .jsonl and .parquet files are read, not %s", file, ext)
+		return nil, usageErrorf("--items %s: .jsonl and .parquet files are read, not %s", file, kindOfFile(file))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
@@ -14,7 +15,13 @@ import (
 // outFiles are files that a verb makes. They get their names when all of them are
 // complete, so that a failure leaves nothing half-written and what was there
 // before as it was.
-type outFiles struct{ files []*outFile }
+type outFiles struct {
+	stdout *bufio.Writer // that toStdout stands for, nil where that cannot be
+	files  []*outFile
+}
+
+// toStdout is the name of standard output among files that are written.
+const toStdout = "-"
 
 type outFile struct {
 	*bufio.Writer
@@ -22,11 +29,15 @@ type outFile struct {
 	real string // one for each file, however it is spelt
 	f    *os.File
 	tmp  string // "" for what is no regular file, such as /dev/stdout: it is written to as it is
+	// f is nil for toStdout, which is not closed.
 }
 
 // create starts a file. It must not be closed by who writes to it.
 func (o *outFiles) create(path string) (*outFile, error) {
-	real, err := outputPath(path)
+	real, err := path, error(nil)
+	if path != toStdout || o.stdout == nil {
+		real, err = outputPath(path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +47,11 @@ func (o *outFiles) create(path string) (*outFile, error) {
 		}
 	}
 	out := &outFile{path: path, real: real}
+	if path == toStdout {
+		out.path, out.Writer = "standard output", o.stdout
+		o.files = append(o.files, out)
+		return out, nil
+	}
 	if info, statErr := os.Stat(path); statErr == nil && !info.Mode().IsRegular() {
 		if info.IsDir() {
 			return nil, fmt.Errorf("write %s: is a directory", path)
@@ -61,6 +77,9 @@ func (o *outFiles) create(path string) (*outFile, error) {
 // outputPath returns the path, without links, of a file that is to be written, which no
 // database may hold.
 func outputPath(path string) (string, error) {
+	if path == toStdout {
+		return "", usageErrorf("%s: this is not written to standard output: name a file, of that name ./%[1]s", path)
+	}
 	real, err := inside.Real(path)
 	if err == nil {
 		_, err = os.Stat(filepath.Dir(real))
@@ -81,10 +100,12 @@ func (o *outFiles) commit() error {
 		if err == nil && f.tmp != "" {
 			err = f.f.Sync()
 		}
-		if closed := f.f.Close(); err == nil {
-			err = closed
+		if f.f != nil {
+			if closed := f.f.Close(); err == nil {
+				err = closed
+			}
+			f.f = nil
 		}
-		f.f = nil
 		if err != nil {
 			return writeError(f.path, err)
 		}
@@ -124,4 +145,13 @@ func writeError(path string, err error) error {
 		err = l.Err
 	}
 	return fmt.Errorf("write %s: %w", path, err)
+}
+
+// kindOfFile says of what kind a file is by its name, for a message that it should be
+// another.
+func kindOfFile(path string) string {
+	if ext := strings.ToLower(filepath.Ext(path)); ext != "" {
+		return ext
+	}
+	return "one without an extension"
 }
