@@ -4,6 +4,9 @@ FUZZTIME ?= 60s
 FUZZJOBS ?= 2
 SOAKTIME ?= 10m
 KILLS ?= 500
+# Where the randomness of tests begins in the long targets: new, or the number that a failure has
+# named (internal/seed). The gate and make test keep the fixed ones.
+SEED ?= new
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
@@ -39,27 +42,27 @@ fuzz:
 # Kills KILLS processes that write, import, alter, back up, prune, restore and make
 # checkpoints, one after another, and looks at what they leave.
 kill:
-	$(GO) test -v -timeout 0 -run '^TestKill' ./internal/killtest -args -kills $(KILLS)
+	$(GO) test -v -timeout 0 -run '^TestKill' ./internal/killtest -args -kills $(KILLS) -seed $(SEED)
 
 # Every file operation fails in turn, a machine stops at each, and every 40th byte of every
 # file is damaged; give SWEEP=1 for every byte, a night. Of these go test takes a sample.
 SWEEP ?= 40
 faults:
-	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|Verify|FiltersOver)|FuzzVerify)' ./db -args -everyfault -sweep $(SWEEP)
+	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|Verify|FiltersOver)|FuzzVerify)' ./db -args -everyfault -sweep $(SWEEP) -seed $(SEED)
 
 # For SOAKTIME each: everything at once, with what memory, goroutines, open files, the folder
 # and the backups come to; crashes of that; and random histories of spaces, of which a failure names its seed,
 # and random damage that is repaired.
 soak:
-	$(GO) test -v -timeout 0 -run '^TestSoak$$' ./db -args -soak $(SOAKTIME)
-	$(GO) test -v -timeout 0 -run '^TestCrashesUnderLoad$$' ./db -args -soak $(SOAKTIME)
-	$(GO) test -race -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME)
-	$(GO) test -race -timeout 0 -run '^TestRepairOfRandomDamage$$' ./db -args -soak $(SOAKTIME)
+	$(GO) test -v -timeout 0 -run '^TestSoak$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
+	$(GO) test -v -timeout 0 -run '^TestCrashesUnderLoad$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
+	$(GO) test -v -race -timeout 0 -run '^TestRandomHistoriesOfSpaces$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
+	$(GO) test -v -race -timeout 0 -run '^TestRepairOfRandomDamage$$' ./db -args -soak $(SOAKTIME) -seed $(SEED)
 
 # Interleavings of backups and prunes, and processes that are killed while they do both.
 backups:
-	$(GO) test -timeout 0 -run '^TestInterleavings$$' ./db/backup -args -sim.runs 100000
-	$(GO) test -timeout 0 -run '^TestKilledBackupsAndPrunes$$' ./db -args -backup.kills 100
+	$(GO) test -v -timeout 0 -run '^TestInterleavings$$' ./db/backup -args -sim.runs 100000 -seed $(SEED)
+	$(GO) test -v -timeout 0 -run '^TestKilledBackupsAndPrunes$$' ./db -args -backup.kills 100 -seed $(SEED)
 
 # Backups to a real S3 server, the Versity gateway, which is built in a folder of its own:
 # it is no module of ours.
@@ -103,10 +106,10 @@ page:
 
 # What takes too long for .ci/run: every test in full with the race detector, long
 # fuzzing, kills, faults and histories, backups to a real S3 server, the check of all
-# answers, the page in a browser, and the other platforms.
+# answers, the page in a browser, and the other platforms. Seeds are new ones.
 integration:
 	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
-	$(GO) test -race -timeout 60m ./...
+	FDDHDB_SEED=$(SEED) $(GO) test -race -count=1 -timeout 60m ./...
 	$(GO) test -timeout 0 -run '^TestReleaseIsReproducible$$' ./internal/release -args -long
 	$(MAKE) fuzz kill faults soak metamorphic backups s3 check page cross
 
@@ -132,5 +135,5 @@ ci:
 # them in several goroutines. A failure prints a short program and its file.
 OPS ?= 1000000
 metamorphic:
-	$(GO) test -v -timeout 0 -run '^TestHistories$$' ./internal/metamorphic -args -operations $(OPS)
-	$(GO) test -v -race -timeout 0 -run '^TestConcurrentHistories$$' ./internal/metamorphic -args -operations $$(($(OPS) / 10))
+	$(GO) test -v -timeout 0 -run '^TestHistories$$' ./internal/metamorphic -args -operations $(OPS) -seed $(SEED)
+	$(GO) test -v -race -timeout 0 -run '^TestConcurrentHistories$$' ./internal/metamorphic -args -operations $$(($(OPS) / 10)) -seed $(SEED)

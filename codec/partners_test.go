@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
+	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // partnersByDefinition is the oracle.

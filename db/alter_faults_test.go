@@ -161,7 +161,7 @@ func afterStep(s alteredState, step int) alteredState {
 func TestCrashesAroundAlter(t *testing.T) {
 	longTest(t)
 	for _, noSync := range []bool{false, true} {
-		cr := newCrasher()
+		cr := newCrasher(t)
 		_, c := alterBase(t, &Options{FS: errorfs.Wrap(cr.mem, cr), NoSync: noSync})
 		states := []alteredState{alteredStateOf(t, c)}
 		for i, step := range alterSteps {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -39,7 +39,7 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rand.New(rand.NewPCG(uint64(kills), 1))
+	r := seed.Rand(t, uint64(kills), 1)
 	items := map[string]int{} // by id, of the backups that were reported
 	var newest string
 	for range kills {

@@ -3,10 +3,11 @@ package db
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 func TestEachDecimal(t *testing.T) {
@@ -33,7 +34,7 @@ func TestEachDecimal(t *testing.T) {
 			check(from, to)
 		}
 	}
-	r := rand.New(rand.NewPCG(1, 1))
+	r := seed.Rand(t, 1, 1)
 	for range 300 {
 		from := r.Uint64() >> r.IntN(64)
 		if n := uint64(r.IntN(300)); from <= math.MaxUint64-n {

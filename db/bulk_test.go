@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -621,7 +621,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 	longTest(t)
 	for _, noSync := range []bool{false, true} {
 		mem := newCrashFS()
-		r := rand.New(rand.NewPCG(1, 2))
+		r := seed.Rand(t, 1, 2)
 		var crashes []crash
 		loading := false
 		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

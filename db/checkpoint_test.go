@@ -189,7 +189,7 @@ func TestCrashesAroundACheckpoint(t *testing.T) {
 	longTest(t)
 	for what, opt := range checkpoints {
 		t.Run(what, func(t *testing.T) {
-			c := newCrasher()
+			c := newCrasher(t)
 			d, _ := openForCheckpoints(t, errorfs.Wrap(c.mem, c))
 			c.begin(0, what, 1)
 			if err := d.Checkpoint(ctx, "copy", opt); err != nil {

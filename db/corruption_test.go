@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 var sweepBytes = flag.Int("sweep", 0, "damage every n-th byte of every file of a database; 0: a few")
@@ -233,7 +234,7 @@ func TestDamageToEveryByte(t *testing.T) {
 			t.Errorf("%s: %v says nothing of damage", label, err)
 		}
 	}
-	random := rand.New(rand.NewPCG(1, 2))
+	random := seed.Rand(t, 1, 2)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		b := files[name]
 		set := func(b []byte) func(map[string][]byte) { return func(files map[string][]byte) { files[name] = b } }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -75,9 +76,9 @@ func (w *steadyWriter) after(n int64) map[string]string {
 func TestCrashesUnderLoad(t *testing.T) {
 	longTest(t)
 	start := time.Now()
-	crashes := 0
-	for seed := uint64(1); seed <= 2 || time.Since(start) < *soak; seed++ {
-		crashes += crashUnderLoad(t, seed, 5)
+	crashes, first := 0, seed.From(t, 1)
+	for s := first; s < first+2 || time.Since(start) < *soak; s++ {
+		crashes += crashUnderLoad(t, s, 5)
 	}
 	t.Logf("%d crashes", crashes)
 }

@@ -3,7 +3,6 @@ package db
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // Rows that come and go one at a time, far more often than layers may wait to be
@@ -27,7 +27,7 @@ func TestFiltersAfterManySmallWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]*Item{}
-	r := rand.New(rand.NewPCG(3, 4))
+	r := seed.Rand(t, 3, 4)
 	for i := range 12 * maxLayers {
 		key := fmt.Sprint(r.IntN(300))
 		if r.IntN(3) == 0 {

@@ -3,7 +3,6 @@ package db
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path"
 	"strings"
 	"sync"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 const lifeRows = 120
@@ -173,7 +174,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 	longTest(t)
 	items := lifeItems()
 	mem := newCrashFS()
-	r := rand.New(rand.NewPCG(1, 2))
+	r := seed.Rand(t, 1, 2)
 	type crash struct {
 		what string
 		fs   vfs.FS

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -302,7 +303,7 @@ func TestWritesWhileReindexing(t *testing.T) {
 			it.Key = fmt.Sprint("fresh", i)
 		}
 		d, c, byLabels := revisedWorld(t, items, &Options{FS: vfs.NewMem(), NoSync: noSync})
-		rng := rand.New(rand.NewPCG(1, 2))
+		rng := seed.Rand(t, 1, 2)
 		steps := 0
 		opt := ReindexOptions{Activate: true, Rate: 1000, Progress: func(_, _ int) {
 			steps++
@@ -599,7 +600,7 @@ func TestCrashesWhileReindexing(t *testing.T) {
 
 func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) {
 	mem := newCrashFS()
-	r := rand.New(rand.NewPCG(3, 4))
+	r := seed.Rand(t, 3, 4)
 	type crash struct {
 		what  string
 		fs    *vfs.MemFS

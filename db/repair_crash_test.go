@@ -2,7 +2,6 @@ package db
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // smallPatient is a small database that is damaged so that a repair loses nothing.
@@ -133,7 +133,7 @@ func TestCrashesOfARepair(t *testing.T) {
 	if err := syncDir(mem, ""); err != nil {
 		t.Fatal(err)
 	}
-	r := rand.New(rand.NewPCG(1, 2))
+	r := seed.Rand(t, 1, 2)
 	var mu sync.Mutex
 	var crashes []*vfs.MemFS
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // Whatever is damaged, and however much: what a repair makes is sound. With -soak it goes on for that long.
@@ -19,14 +21,11 @@ func TestRepairOfRandomDamage(t *testing.T) {
 	patients := []*patient{newPatient(t), indexOnlyPatient(t)}
 	until := time.Now().Add(*soak)
 	rounds, refused, silent := 12, 0, 0
-	seed := uint64(1)
-	if *soak > 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	first := seed.From(t, 1)
 	round := 0
 	for ; round < rounds || *soak > 0 && time.Now().Before(until); round++ {
-		random := rand.New(rand.NewPCG(seed, uint64(round)))
-		what := fmt.Sprintf("seed %d, round %d", seed, round)
+		random := rand.New(rand.NewPCG(first, uint64(round)))
+		what := fmt.Sprintf("seed %d, round %d", first, round)
 		whole := patients[round%len(patients)]
 		keys := slices.Sorted(maps.Keys(whole.before.stored))
 		p := whole.another()
@@ -79,7 +78,7 @@ func TestRepairOfRandomDamage(t *testing.T) {
 			t.Fatal(what)
 		}
 	}
-	t.Logf("seed %d: %d rounds, of %d nothing could be read, in %d nothing was lost", seed, round, refused, silent)
+	t.Logf("seed %d: %d rounds, of %d nothing could be read, in %d nothing was lost", first, round, refused, silent)
 }
 
 // value returns what is stored under a key.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // files returns the files of the store whose names f likes.
@@ -126,7 +126,7 @@ func TestRepairOfStoresThatDoNotOpen(t *testing.T) {
 func TestRepairOfTables(t *testing.T) {
 	longTest(t)
 	whole := newPatient(t)
-	random := rand.New(rand.NewPCG(3, 4))
+	random := seed.Rand(t, 3, 4)
 	const per = 4
 	for _, name := range whole.files(isTable) {
 		for i := range per + 2 {

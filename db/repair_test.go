@@ -3,7 +3,6 @@ package db
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // A patient is a database that is damaged and repaired, and what it held before.
@@ -240,7 +240,7 @@ func TestRepairOfRecords(t *testing.T) {
 	for _, key := range slices.Sorted(maps.Keys(whole.before.stored)) {
 		byKind[key[0]] = append(byKind[key[0]], key)
 	}
-	random := rand.New(rand.NewPCG(1, 2))
+	random := seed.Rand(t, 1, 2)
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
 		keys := byKind[kind]
 		for _, value := range [][]byte{nil, []byte("garbage"), {}} {

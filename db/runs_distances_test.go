@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -19,7 +19,7 @@ import (
 func TestRunsDistances(t *testing.T) {
 	longTest(t)
 	d, c := openCoded(t, 32)
-	r := rand.New(rand.NewPCG(1, 2))
+	r := seed.Rand(t, 1, 2)
 	batch := d.NewBatch()
 	codes := make([]uint32, 600)
 	for i := range codes {

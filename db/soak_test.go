@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -56,10 +57,11 @@ func TestSoak(t *testing.T) {
 	defer stop()
 	var operations atomic.Int64
 	var all sync.WaitGroup
+	first := seed.From(t, 3)
 	// each does f again and again, which may be refused with these errors.
 	each := func(name string, pause time.Duration, f func(r *rand.Rand) error, allowed ...error) {
 		all.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(len(name)), 3))
+			r := rand.New(rand.NewPCG(first, uint64(len(name))))
 			for stopping.Err() == nil && !t.Failed() {
 				err := f(r)
 				if err != nil && !slices.ContainsFunc(allowed, func(a error) bool { return errors.Is(err, a) }) && stopping.Err() == nil {

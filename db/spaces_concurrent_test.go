@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -30,9 +31,10 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 		rounds = 12
 	}
 	var all sync.WaitGroup
+	first := seed.From(t, 1)
 	each := func(name string, rounds int, f func(r *rand.Rand, i int) error, allowed ...error) {
 		all.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(len(name)), 1))
+			r := rand.New(rand.NewPCG(first, uint64(len(name))))
 			for i := range rounds {
 				err := f(r, i)
 				ok := err == nil

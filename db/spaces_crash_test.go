@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -322,8 +323,8 @@ type crasher struct {
 	crashes []crash
 }
 
-func newCrasher() *crasher {
-	return &crasher{mem: newCrashFS(), r: rand.New(rand.NewPCG(1, 2))}
+func newCrasher(t *testing.T) *crasher {
+	return &crasher{mem: newCrashFS(), r: seed.Rand(t, 1, 2)}
 }
 
 // begin says what is going on, and which changes to crash before.
@@ -399,7 +400,7 @@ func TestCrashesAroundSpaces(t *testing.T) {
 		every = 1
 	}
 	for _, noSync := range []bool{false, true} {
-		c := newCrasher()
+		c := newCrasher(t)
 		l := &spacesLife{fs: errorfs.Wrap(c.mem, c), noSync: noSync}
 		states, err := l.lead(t, func(step int, what string) { c.begin(step, what, every) })
 		if err != nil {
@@ -493,7 +494,7 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 // builder goes on where the one before has stopped.
 func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	longTest(t)
-	c := newCrasher()
+	c := newCrasher(t)
 	l := &spacesLife{fs: errorfs.Wrap(c.mem, c)}
 	if err := l.open(); err != nil {
 		t.Fatal(err)

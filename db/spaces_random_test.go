@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -563,19 +564,20 @@ func (h *history) run(operations int) {
 // Whatever is done to a collection and its spaces, in any order: every space has the
 // codes that its model gives to the items, and the statistics of what they have taught.
 func TestRandomHistoriesOfSpaces(t *testing.T) {
-	runs := 6
+	runs := uint64(6)
 	if testing.Short() {
 		runs = 2
 	}
 	start := time.Now()
-	for seed := uint64(0); int(seed) < runs || time.Since(start) < *soak; seed++ {
-		bulk := *soak > 0 && seed%10 == 0
-		newHistory(t, seed, bulk).run(80)
+	first := seed.From(t, 0)
+	for s := first; s < first+runs || time.Since(start) < *soak; s++ {
+		bulk := *soak > 0 && s%10 == 0
+		newHistory(t, s, bulk).run(80)
 	}
 }
 
 // The same with thousands of items at once.
 func TestRandomHistoriesOfSpacesWithABulkLoad(t *testing.T) {
 	longTest(t)
-	newHistory(t, 1000, true).run(40)
+	newHistory(t, seed.From(t, 1000), true).run(40)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -115,7 +115,7 @@ func TestSparseIsDense(t *testing.T) {
 	dir := t.TempDir()
 	w := openTwin(t, dir)
 	items := bags(t, 1, 600)
-	form := rand.New(rand.NewPCG(1, 1))
+	form := seed.Rand(t, 1, 1)
 	// Either form goes into either collection.
 	given := func(it *Item) *Item {
 		if form.IntN(2) == 0 {
@@ -358,7 +358,7 @@ func TestSparseFeatureOfAnotherForm(t *testing.T) {
 }
 
 func TestSquaredDistance(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
+	rng := seed.Rand(t, 3, 4)
 	draw := func() (model.Vector, model.Vector) {
 		dense, sparse := model.Dense(make([]float32, 12)), model.Sparse(nil, nil)
 		for j := range dense.Value {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 type record struct{ key, value []byte }
@@ -76,7 +76,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	for _, r := range all {
 		byKind[r.key[0]] = append(byKind[r.key[0]], r)
 	}
-	random := rand.New(rand.NewPCG(1, 2))
+	random := seed.Rand(t, 1, 2)
 	tried := 0
 	for kind, of := range byKind {
 		per := 4

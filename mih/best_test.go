@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // drawProjection makes a query of q numbers: Gaussian ones; a few values, so that
@@ -101,7 +102,7 @@ func TestScores(t *testing.T) {
 
 // The weights do not depend on the size of the numbers, as far as float64 goes.
 func TestScorerOfAnySize(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
+	rng := seed.Rand(t, 7, 8)
 	z := make([]float64, 64)
 	for b := range z {
 		z[b] = float64(rng.IntN(1<<20) - 1<<19)
@@ -267,7 +268,7 @@ func TestBestOfManyCodes(t *testing.T) {
 		if q == 128 && testing.Short() {
 			continue
 		}
-		rng := rand.New(rand.NewPCG(uint64(q), 3))
+		rng := seed.Rand(t, uint64(q), 3)
 		w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}
 		codes := sample(rng, q, 24_000, 400)
 		for row, b := range codes[:22_000] {

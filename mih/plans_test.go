@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // sample makes codes of q bits whose bits are correlated: each is one of a few
@@ -197,7 +198,7 @@ func TestManyClusteredCodes(t *testing.T) {
 		t.Skip("takes long")
 	}
 	for _, q := range []int{64, 128} {
-		rng := rand.New(rand.NewPCG(uint64(q), 3))
+		rng := seed.Rand(t, uint64(q), 3)
 		w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}
 		codes := sample(rng, q, 20_000, 60)
 		for row, b := range codes[:14_000] {
@@ -329,7 +330,7 @@ func TestLoad(t *testing.T) {
 	for _, n := range []int{0, 1, 900, 1500} {
 		for _, gap := range []uint32{1, 3, 50} {
 			for _, bare := range []bool{false, true} {
-				rng := rand.New(rand.NewPCG(uint64(n), 5))
+				rng := seed.Rand(t, uint64(n), 5)
 				const q = 72
 				w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}
 				codes, numbers := codec.NewCodes(q, 0), []uint32(nil)
@@ -388,7 +389,7 @@ func TestLoad(t *testing.T) {
 // them, one writer, and builds in a goroutine of their own.
 func TestPublishedTablesNeverChange(t *testing.T) {
 	const q = 64
-	rng := rand.New(rand.NewPCG(7, 7))
+	rng := seed.Rand(t, 7, 7)
 	codes := sample(rng, q, 700, 9)
 	w, o := NewWriter(q), &oracle{q, map[uint32][]byte{}}
 	var wg sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
 
-	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
+	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // Rows are a set, whichever form they have, and a page keeps that of each of its

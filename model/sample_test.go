@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
+	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // sampleOf returns which of n vectors are kept.

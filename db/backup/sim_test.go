@@ -18,12 +18,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
-var (
-	simSeed = flag.Uint64("sim.seed", 0, "the one interleaving of backups and prunes to try")
-	simRuns = flag.Int("sim.runs", 0, "how many interleavings of backups and prunes to try")
-)
+var simRuns = flag.Int("sim.runs", 0, "how many interleavings of backups and prunes to try")
 
 // A sim is a store of which the calls of several processes happen in an order that a
 // seed decides. Calls wait until they are let; when nothing moves any more, one of
@@ -560,10 +559,6 @@ func (s *sim) afterwards(want map[string]map[string][]byte) {
 func TestInterleavings(t *testing.T) {
 	defer func(f func([]byte), n int) { fillRandom, maxPlan = f, n }(fillRandom, maxPlan)
 	maxPlan = 2
-	if *simSeed != 0 {
-		simulate(t, *simSeed)
-		return
-	}
 	runs := 400
 	if testing.Short() {
 		runs = 30
@@ -571,15 +566,15 @@ func TestInterleavings(t *testing.T) {
 	if *simRuns > 0 {
 		runs = *simRuns
 	}
-	completed := 0
-	for seed := range runs {
-		completed += simulate(t, uint64(seed+1))
+	completed, first := 0, seed.From(t, 1)
+	for i := range uint64(runs) {
+		completed += simulate(t, first+i)
 		if t.Failed() {
-			t.Fatalf("repeat it with -sim.seed %d", seed+1)
+			t.Fatalf("repeat it with -args -sim.runs 1 -seed %d", first+i)
 		}
 	}
 	t.Logf("%d backups completed in %d interleavings", completed, runs)
-	if completed < runs {
+	if runs > 1 && completed < runs {
 		t.Errorf("only %d backups were completed", completed)
 	}
 }

@@ -43,7 +43,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/makeset":    {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "internal/synth"}, []string{roaring}},
 	"internal/oracle":     {[]string{"db", "db/internal/where", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
 	"internal/orders":     {[]string{"db", "db/internal/where", "db/backup", "internal/inside", "codec", "codec/internal/jsontext", "codec/vecfile", "mih", "model", "internal/dense"}, []string{roaring, gonum, pebble, compress}},
-	"internal/rapidseed":  {nil, []string{rapid}},
+	"internal/seed":       {nil, []string{rapid}},
 	"internal/release":    {nil, nil},
 	"internal/synth":      {nil, nil},
 	"internal/versity":    {nil, []string{minio}},

@@ -18,12 +18,10 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
-var (
-	kills = flag.Int("kills", 0, "how many processes to kill; 0: a few")
-	seed  = flag.Uint64("seed", 1, "of what they do and of when they are killed")
-)
+var kills = flag.Int("kills", 0, "how many processes to kill; 0: a few")
 
 func TestMain(m *testing.M) {
 	if in := os.Getenv(orderVariable); in != "" {
@@ -55,7 +53,8 @@ func testKills(t *testing.T, few int, noSync bool) {
 	dir := filepath.Join(t.TempDir(), "db")
 	const writers = 3
 	b := newBook(writers, noSync)
-	random := rand.New(rand.NewPCG(*seed, uint64(few)))
+	first := seed.From(t, 1)
+	random := rand.New(rand.NewPCG(first, uint64(few)))
 	lost, during := 0, map[string]int{}
 	start := time.Now()
 	for i := range n {
@@ -65,7 +64,7 @@ func testKills(t *testing.T, few int, noSync bool) {
 		}
 		going, err := killOne(string(in), random, noSync, b.hear)
 		if err != nil {
-			t.Fatalf("process %d (-seed %d): %v", i, *seed, err)
+			t.Fatalf("process %d (-seed %d): %v", i, first, err)
 		}
 		for _, what := range going {
 			during[what]++
@@ -76,7 +75,7 @@ func testKills(t *testing.T, few int, noSync bool) {
 			err = b.copies.look(ctx, dir, random, i%7 == 3)
 		}
 		if err != nil {
-			t.Fatalf("after kill %d (-seed %d), %v was going on: %v", i, *seed, going, err)
+			t.Fatalf("after kill %d (-seed %d), %v was going on: %v", i, first, going, err)
 		}
 		lost += missing
 		if i%50 == 49 {

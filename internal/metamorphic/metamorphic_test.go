@@ -7,12 +7,13 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 var (
 	program    = flag.String("ops", "", "a file with the program to carry out, and no other")
 	operations = flag.Int("operations", 0, "how many operations to carry out, in programs of many seeds; some thousands if 0")
-	firstSeed  = flag.Uint64("seed", 0, "the first of the seeds")
 	shrinking  = flag.Duration("shrink", 5*time.Minute, "for how long to shrink a program that fails")
 )
 
@@ -32,18 +33,19 @@ func profileOf(seed uint64, lanes, short bool) Profile {
 func carryOut(t *testing.T, n int, lanes bool) Counts {
 	t.Helper()
 	all, start, told := Counts{}, time.Now(), time.Now()
-	for seed := *firstSeed; all.All() < n; seed++ {
-		p := Generate(seed, profileOf(seed, lanes, *operations == 0))
+	first := seed.From(t, 0)
+	for s := first; all.All() < n; s++ {
+		p := Generate(s, profileOf(s, lanes, *operations == 0))
 		counts, err := Run(p)
 		if all.Add(counts); err != nil {
-			report(t, fmt.Sprintf("seed %d", seed), p, err)
+			report(t, fmt.Sprintf("seed %d", s), p, err)
 		}
 		if *operations > 0 && time.Since(told) > time.Minute {
 			told = time.Now()
-			t.Logf("seed %d, %d operations, %v", seed, all.All(), time.Since(start).Round(time.Second))
+			t.Logf("seed %d, %d operations, %v", s, all.All(), time.Since(start).Round(time.Second))
 		}
 	}
-	t.Logf("%d operations of seeds from %d on, %v:%s", all.All(), *firstSeed, time.Since(start).Round(time.Millisecond), all)
+	t.Logf("%d operations of seeds from %d on, %v:%s", all.All(), first, time.Since(start).Round(time.Millisecond), all)
 	return all
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/fddhdb/fddhdb/internal/rapidseed"
+	_ "github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // The right column is how the expression is printed: with only the parentheses

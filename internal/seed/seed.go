@@ -1,0 +1,84 @@
+// Package seed decides where the randomness of tests begins: property tests, random
+// histories, random damage, crashes, kills and simulations.
+//
+// By default every test has a fixed seed, so that a test that has passed passes again. The
+// flag -seed moves the seeds of all tests of a package at once:
+//
+//	go test ./mih -args -seed new                  # a seed that nobody has tried
+//	go test ./mih -args -seed 123                  # the seed that a failure has named
+//	FDDHDB_SEED=new go test -count=1 ./...         # of every package, each a new one
+//
+// A test that fails says which seed it had and how to repeat it. Tests of package rapid
+// follow the flag, too, which sets their own -rapid.seed.
+package seed
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	_ "pgregory.net/rapid" // whose flag -rapid.seed is set here
+)
+
+// variable is the environment variable that moves the seeds of every package: a package
+// that does not know the flag would refuse it.
+const variable = "FDDHDB_SEED"
+
+// moved is what -seed gave; 0 means that the seeds are fixed.
+var moved uint64
+
+func init() {
+	flag.Func("seed", "`N`, where randomness begins, or new, a seed of its own for this run; fixed if empty", set)
+	if _, given := os.LookupEnv("RAPID_SEED"); !given {
+		rapid(1)
+	}
+	if s := os.Getenv(variable); s != "" {
+		if err := set(s); err != nil {
+			fmt.Fprintf(os.Stderr, "%s=%s: %v\n", variable, s, err)
+			os.Exit(2)
+		}
+	}
+}
+
+// set moves the seeds. It keeps new seeds below 2^32: they are short to repeat, and tests
+// that count seeds up from one never overflow.
+func set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if s == "new" {
+		n, err = 1+rand.Uint64N(1<<32-1), nil
+	}
+	if err != nil || n == 0 {
+		return fmt.Errorf("a seed is a number from 1 on, or new")
+	}
+	moved = n
+	rapid(n)
+	return nil
+}
+
+// rapid sets the seed of property tests.
+func rapid(n uint64) {
+	if err := flag.Set("rapid.seed", strconv.FormatUint(n, 10)); err != nil {
+		panic(err)
+	}
+}
+
+// From returns the seed that t begins with: fixed, unless -seed has moved it. A test that
+// tries several seeds counts up from it. Goroutines may share t, and call From.
+func From(t testing.TB, fixed uint64) uint64 {
+	if moved == 0 {
+		return fixed
+	}
+	t.Helper()
+	t.Logf("the seed is %d: repeat it with -args -seed %d", moved, moved)
+	return moved
+}
+
+// Rand returns a source of random numbers that begins with From(t, fixed). Stream tells
+// apart several sources of one test. Goroutines must not share the source.
+func Rand(t testing.TB, fixed, stream uint64) *rand.Rand {
+	t.Helper()
+	return rand.New(rand.NewPCG(From(t, fixed), stream))
+}
