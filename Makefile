@@ -12,7 +12,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
 NESTED = examples/emoji internal/benchmatrix internal/browser contrib/promfddhdb contrib/otelfddhdb
 
-.PHONY: all build test race lint fuzz kill faults soak metamorphic backups s3 bench check figures cross vuln release integration ci
+.PHONY: all build test race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
 
 all: lint test
 
@@ -49,6 +49,12 @@ kill:
 SWEEP ?= 40
 faults:
 	$(GO) test -v -timeout 0 -run '^(Test(EveryFailed|Failed|Crashes|Damage|Checks|Verify|FiltersOver)|FuzzVerify)' ./db -args -everyfault -sweep $(SWEEP) -seed $(SEED)
+
+# The built command under real conditions: full disks, flipped bits, odd files, signals, limits of
+# the shell, full outputs, company, wrong clocks, a slow disk. All combinations take some hours; as
+# root, or where user namespaces are allowed, nothing is skipped but what it names.
+field:
+	$(GO) run ./internal/field -long -seed $(SEED)
 
 # For SOAKTIME each: everything at once, with what memory, goroutines, open files, the folder
 # and the backups come to; crashes of that; and random histories of spaces, of which a failure names its seed,
@@ -105,13 +111,13 @@ page:
 	$(GO) -C internal/browser test -count=1 -v -args -axe $$dir/node_modules/axe-core/axe.min.js -budget
 
 # What takes too long for .ci/run: every test in full with the race detector, long
-# fuzzing, kills, faults and histories, backups to a real S3 server, the check of all
+# fuzzing, kills, faults, real conditions and histories, backups to a real S3 server, the check of all
 # answers, the page in a browser, and the other platforms. Seeds are new ones.
 integration:
 	$(GO) test -timeout 0 -run Quality ./model -args -figures -seeds 12
 	FDDHDB_SEED=$(SEED) $(GO) test -race -count=1 -timeout 60m ./...
 	$(GO) test -timeout 0 -run '^TestReleaseIsReproducible$$' ./internal/release -args -long
-	$(MAKE) fuzz kill faults soak metamorphic backups s3 check page cross
+	$(MAKE) fuzz kill faults field soak metamorphic backups s3 check page cross
 
 # The platforms that are supported have to compile without cgo.
 cross:

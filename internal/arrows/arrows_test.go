@@ -38,6 +38,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"internal/dense":      {nil, []string{sys}},
 	"internal/doctest":    {nil, nil},
 	"internal/inside":     {nil, nil},
+	"internal/field":      {[]string{"codec", "codec/vecfile", "codec/internal/jsontext", "internal/synth"}, []string{roaring, pebble}},
 	"internal/killtest":   {nil, nil},
 	"internal/manpage":    {[]string{"cmd/fddhdb/command", "cmd/fddhdb/explore", "cmd/fddhdb/jsonform", "db", "db/internal/where", "db/backup", "internal/inside", "db/s3", "codec", "codec/internal/jsontext", "codec/itemfile", "codec/parquetfile", "codec/vecfile", "mih", "model", "internal/dense"}, anything},
 	"internal/makeset":    {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "internal/synth"}, []string{roaring}},

@@ -1,0 +1,62 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// inside is the variable that a process in the namespace has; its value says whether it may
+// mount disks of any kind (root), or tmpfs only (user).
+const inside = "FDDHDB_FIELD_NAMESPACE"
+
+// inNamespace runs this program again in a mount namespace of its own: its mounts concern
+// nobody else, and go when it ends, however it ends. Done is false where the program is in
+// it already, or where none is permitted.
+func inNamespace(ctx context.Context) (code int, done bool, err error) {
+	if os.Getenv(inside) != "" {
+		return 0, false, syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")
+	}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGTERM}
+	who := "root"
+	if os.Geteuid() != 0 {
+		who = "user"
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	cmd.Env = append(os.Environ(), inside+"="+who)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it clears up
+	if err := cmd.Start(); err != nil {
+		return 0, false, nil // the cases that mount say so
+	}
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return max(1, exit.ExitCode()), true, nil
+	}
+	return 0, true, err
+}
+
+// mountTmpfs mounts a tmpfs of so many bytes on a folder that it makes. Again says that it is
+// mounted, and gets another size.
+func mountTmpfs(dir string, bytes int64, again bool) error {
+	if os.Getenv(inside) == "" {
+		return errNoMounts
+	}
+	var flags uintptr
+	if again {
+		flags = syscall.MS_REMOUNT
+	} else if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return os.NewSyscallError("mount", syscall.Mount("tmpfs", dir, "tmpfs", flags, "size="+number(bytes)))
+}
+
+var errNoMounts = errors.New("mounting is not permitted: run it as root, or where user namespaces are allowed")

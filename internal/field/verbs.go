@@ -1,0 +1,180 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A verb is a command line to try, in a folder that has a database x.db, inputs in in/, and
+// backups in repo/.
+type verb struct {
+	args  string // separated by blanks
+	on    string // the name of the database that x.db is a copy of; empty: main
+	stdin string
+
+	writes bool   // into x.db
+	opens  bool   // x.db, only to look at it
+	repo   bool   // works on repo/
+	makes  string // the database that it makes
+	prints bool   // results to stdout, or else to a file
+	serves bool   // until a signal ends it
+	slow   bool   // takes a second or more
+	parts  bool   // does several things, of which some may be done and others not
+}
+
+func (v *verb) words() []string { return strings.Fields(v.args) }
+
+// name is the verb itself.
+func (v *verb) name() string { return v.words()[0] }
+
+// database is what x.db is a copy of.
+func (v *verb) database() string {
+	if v.on == "" {
+		return "main"
+	}
+	return v.on
+}
+
+// call is the verb as a call.
+func (v *verb) call() call { return call{args: v.words(), stdin: v.stdin} }
+
+// Options of a training that chooses nothing: choosing takes most of the time.
+const (
+	quickly = " --fusion sum --map image=rbf --map text=rbf --features image=raw --features text=raw --gamma image=.01 --gamma text=.01"
+	tagged  = quickly + " --map tags=linear --features tags=raw --gamma tags=.01"
+)
+
+// verbs are all that a user types, at least once each, in the forms that store, read or
+// print something different. Every verb of fddhdb help has to be among them.
+var verbs = []verb{
+	// What writes.
+	{args: "init x.db --collection further --modality image:8 --field year:int:index", writes: true, prints: true},
+	{args: "init new.db --codes 32", makes: "new.db", prints: true},
+	{args: "import x.db --vectors image=in/more_image.npy --vectors text=in/more_text.npy --labels in/more_labels.txt --ids in/more_keys.txt", writes: true, prints: true},
+	{args: "import x.db --merge --ids in/some_keys.txt --vectors image=in/more_image.npy", writes: true, prints: true},
+	{args: "import x.db --collection codes --codes in/many_codes.npy", writes: true, prints: true, slow: true},
+	{args: "import x.db --collection codes --codes in/many_codes.npy", on: "staged", writes: true, prints: true, slow: true},
+	{args: "import new.db --init --items in/items.jsonl", makes: "new.db", prints: true},
+	{args: "put x.db k1 --labels 1 --vector image=1,0,0,1,0,1,0,0 --field year=2001 --field title=one --payload some", writes: true, prints: true},
+	{args: "put x.db k1 --labels 1 --payload some", on: "anchors", writes: true, prints: true},
+	{args: "put x.db k1 --labels 1", on: "killed", writes: true, prints: true},
+	{args: "alter x.db --add-field note:string:index --add-modality audio:4", writes: true, prints: true},
+	{args: "delete x.db 3 5 large", writes: true, prints: true},
+	{args: "delete x.db --where year<2003", writes: true, prints: true},
+	{args: "train x.db --bits 16 --anchors 20" + tagged, writes: true, prints: true},
+	{args: "train x.db --bits 16 --anchors 20 --activate --views target" + tagged, writes: true, prints: true},
+	{args: "train x.db --bits 32 --anchors 800 --activate" + quickly, on: "anchors", writes: true, prints: true, slow: true},
+	{args: "update x.db --teacher labels", writes: true, prints: true},
+	{args: "update x.db --teacher labels", on: "anchors", writes: true, prints: true, slow: true},
+	{args: "reindex x.db", writes: true, prints: true},
+	{args: "reindex x.db --activate", on: "anchors", writes: true, prints: true, slow: true},
+	{args: "activate x.db --space 2", writes: true, prints: true},
+	{args: "rollback x.db --revision 1", writes: true, prints: true},
+	{args: "drop x.db --space 2", writes: true, prints: true},
+	{args: "drop x.db --collection codes", writes: true, prints: true},
+	{args: "compact x.db", writes: true, prints: true},
+	{args: "compact x.db", on: "anchors", writes: true, prints: true, slow: true},
+	{args: "upgrade x.db", on: "old", writes: true, prints: true},
+	{args: "repair x.db", writes: true, prints: true},
+	{args: "repair x.db", on: "anchors", writes: true, prints: true, slow: true},
+	{args: "repair x.db", on: "killed", writes: true, prints: true},
+	{args: "models x.db --pin 1", writes: true, prints: true},
+	{args: "verify x.db --acknowledge", on: "killed", writes: true, prints: true},
+	{args: "backup x.db repo", writes: true, repo: true, prints: true},
+	{args: "backup x.db repo --index-only --collection main --compress", on: "anchors", writes: true, repo: true, prints: true, slow: true},
+	{args: "restore repo new.db", repo: true, makes: "new.db", prints: true},
+	{args: "prune repo --keep 1", repo: true, prints: true},
+
+	// What only looks.
+	{args: "get x.db 0 1 large --json", opens: true, prints: true},
+	{args: "get x.db 0 1", on: "anchors", opens: true, prints: true},
+	{args: "scan x.db --json", opens: true, prints: true},
+	{args: "scan x.db --collection codes", opens: true, prints: true},
+	{args: "scan x.db --json", on: "killed", opens: true, prints: true},
+	{args: "scan x.db", on: "anchors", opens: true, prints: true},
+	{args: "count x.db", opens: true, prints: true},
+	{args: "count x.db --where year>=2010", opens: true, prints: true},
+	{args: "search x.db --from image --to text --id 1 --json", opens: true, prints: true},
+	{args: "search x.db --collection codes --codes in/codes.npy -k 3", opens: true, prints: true},
+	{args: "search x.db --from image --to text --vectors in/wide_image.npy -k 3", on: "anchors", opens: true, prints: true},
+	{args: "encode x.db --from image --vectors in/more_image.npy --out out.npy", opens: true, prints: true},
+	{args: "eval x.db --vectors image=in/more_image.npy --labels in/more_labels.txt", opens: true, prints: true},
+	{args: "experiment x.db bits --vectors text=in/more_text.npy --labels in/more_labels.txt --grid bits=16 --seeds 1 --anchors 20" + tagged, opens: true, prints: true, slow: true},
+	{args: "export x.db --items out.jsonl", opens: true},
+	{args: "export x.db --items out.parquet", opens: true},
+	{args: "export x.db --codes out.npy --ids out.txt --labels out2.npy --label-names out2.txt", opens: true},
+	{args: "export x.db --vectors image=out.npz --ids out.txt", on: "anchors", opens: true},
+	{args: "bench x.db --collection codes --codes in/codes.npy --queries 5 --radius 2", opens: true, prints: true},
+	{args: "stats x.db --json", opens: true, prints: true},
+	{args: "collections x.db", opens: true, prints: true},
+	{args: "models x.db", opens: true, prints: true},
+	{args: "verify x.db", opens: true, prints: true},
+	{args: "verify x.db --deep", opens: true, prints: true},
+	{args: "verify x.db --deep", on: "anchors", opens: true, prints: true, slow: true},
+	{args: "verify x.db", on: "anchors", opens: true, prints: true},
+	{args: "verify x.db", on: "old", opens: true, prints: true},
+	{args: "verify x.db", on: "staged", opens: true, prints: true},
+	{args: "verify repo", repo: true, prints: true},
+	{args: "backups repo", repo: true, prints: true},
+	{args: "explore x.db", opens: true, serves: true},
+	{args: "x.db -c count -c collections", writes: true, prints: true},
+	{args: "x.db", stdin: "put k1 --labels 2\nput k2 --labels 3\ndelete 4\ncount\n", writes: true, prints: true, parts: true},
+	{args: "completion bash", prints: true},
+	{args: "help", prints: true},
+	{args: "version", prints: true},
+}
+
+// verbOf returns the first of the verbs that begins with these words.
+func verbOf(words string) verb {
+	i := slices.IndexFunc(verbs, func(v verb) bool { return strings.HasPrefix(v.args, words) })
+	return verbs[i]
+}
+
+// some returns the verbs that f chooses.
+func some(f func(v *verb) bool) []verb {
+	return slices.DeleteFunc(slices.Clone(verbs), func(v verb) bool { return !f(&v) })
+}
+
+// everyVerb tries all verbs where nothing is wrong: what they answer is what they are to
+// answer elsewhere, and in the same time.
+func everyVerb(ctx context.Context, t *trial) error {
+	t.until = time.Time{} // all of them: the other scenes compare with that
+	t.each(ctx, 1, func(ctx context.Context, a *attempt) error {
+		r, err := a.do(ctx, call{args: []string{"help"}})
+		if err != nil {
+			return err
+		}
+		for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+)  +[A-Z]`).FindAllStringSubmatch(r.out, -1) {
+			if !slices.ContainsFunc(verbs, func(v verb) bool { return v.name() == m[1] }) {
+				a.found("the verb %s is not tried: name it in verbs.go", m[1])
+			}
+		}
+		return nil
+	})
+	t.each(ctx, len(verbs), func(ctx context.Context, a *attempt) error {
+		v := verbs[a.number]
+		if v.serves {
+			return nil
+		}
+		base, err := t.f.stocks.baseline(ctx, a, v)
+		if err != nil {
+			return err
+		}
+		if base.code != 0 {
+			a.found("exit code %d where nothing is wrong: %s", base.code, brief(a.said))
+		}
+		return nil
+	})
+	return nil
+}
+
+// shuffled returns the numbers below n in an order of the seed.
+func (t *trial) shuffled(n int) []int { return t.rand(-1).Perm(n) }
+
+func (v *verb) String() string { return fmt.Sprintf("%s (%s)", v.args, v.database()) }
