@@ -56,8 +56,7 @@ func (a *attempt) meet(ctx context.Context, v verb, readOnly bool) error {
 	}
 	shell := []string{"x.db"}
 	if v.database() == "old" {
-		shell = append(shell, "-c", "") // it has no collection main
-		return nil
+		return nil // the shell would begin with a collection that it has not
 	}
 	if readOnly {
 		shell = append(shell, "--readonly")
