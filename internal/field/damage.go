@@ -104,14 +104,16 @@ func (a *attempt) damaged(ctx context.Context, p place, v verb) error {
 	if err != nil || a.broken {
 		return err
 	}
-	return a.answers(ctx, p.file, v, b, r)
+	return a.answers(ctx, p, v, b, r)
 }
 
 // answers looks at what a verb says on files that are not as they were: an error, or what it
 // has to say.
-func (a *attempt) answers(ctx context.Context, file string, v verb, b *baseline, r *result) error {
-	// What the folder of another kind, or of a newer version, says is an error of the command line.
-	marker := slices.Contains([]string{"FDDHDB", "fddhdb-backups.json"}, file) || strings.HasPrefix(file, "store/marker") || file == "store"
+func (a *attempt) answers(ctx context.Context, p place, v verb, b *baseline, r *result) error {
+	// A folder that looks like something else, and a backup that is not among those that are
+	// there, are errors of the command line.
+	file := p.file
+	marker := p.stock == "repo" || file == "FDDHDB" || file == "store" || strings.HasPrefix(file, "store/marker")
 	switch {
 	case r.code == 2 && !marker && !strings.Contains(r.err, "no database") && !strings.Contains(r.err, "not a database"):
 		a.found("exit code 2 blames the command line: %s", brief(r.err))

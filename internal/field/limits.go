@@ -90,6 +90,10 @@ func devFull(ctx context.Context, t *trial) error {
 				links = append(links, w[i:])
 			}
 		}
+		if len(links) > 0 { // one of them
+			i := a.r.IntN(len(links))
+			links = links[i : i+1]
+		}
 		err = a.begin(func(dir string) error {
 			if err := t.f.stocks.supply(dir, &v); err != nil {
 				return err

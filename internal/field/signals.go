@@ -15,7 +15,7 @@ func signals(ctx context.Context, t *trial) error {
 	tried := some(func(v *verb) bool { return v.writes || v.repo || v.makes != "" || v.slow || v.serves })
 	rounds := 1
 	if t.f.long {
-		tried, rounds = verbs, 12
+		tried, rounds = verbs, 4
 	}
 	n := len(tried) * len(of)
 	order := t.shuffled(n)
