@@ -1,7 +1,9 @@
 package backup
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -138,10 +140,43 @@ func (f *File) pieceSize(i int) int { return int(min(pieceBytes, f.Size-int64(i)
 
 func (m *Manifest) encode() ([]byte, error) {
 	b, err := json.Marshal(m)
+	if err == nil {
+		b = addSum(b)
+	}
 	if err == nil && len(b) > maxManifest {
 		err = fmt.Errorf("fddhdb: backup: a manifest of %d bytes, %d are the most: too many files", len(b), maxManifest)
 	}
 	return b, err
+}
+
+// A manifest ends with a member "sum", the SHA-256 of the manifest without that member. So a
+// flipped bit that makes another good manifest is noticed. Manifests of earlier builds have none.
+const (
+	sumBegin = `,"sum":"`
+	sumEnd   = `"}`
+	sumBytes = len(sumBegin) + 2*sha256.Size + len(sumEnd)
+)
+
+// addSum adds the sum to an encoded manifest.
+func addSum(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return append(append(append(b[:len(b)-1], sumBegin...), hex.EncodeToString(sum[:])...), sumEnd...)
+}
+
+// checkSum refuses a manifest with a wrong sum. A manifest in which the member itself is
+// damaged counts as one without sum: nothing else of it is.
+func checkSum(b []byte) error {
+	n := len(b) - sumBytes
+	if n < 0 || !bytes.HasPrefix(b[n:], []byte(sumBegin)) || !bytes.HasSuffix(b, []byte(sumEnd)) {
+		return nil
+	}
+	h := sha256.New()
+	h.Write(b[:n])
+	h.Write([]byte("}"))
+	if want := b[n+len(sumBegin) : len(b)-len(sumEnd)]; hex.EncodeToString(h.Sum(nil)) != string(want) {
+		return damaged("manifest: its sum is %.16s..., not %.16s...", hex.EncodeToString(h.Sum(nil)), want)
+	}
+	return nil
 }
 
 // DecodeManifest reads a manifest of whatever origin: nothing in it can name a file
@@ -151,6 +186,9 @@ func (m *Manifest) encode() ([]byte, error) {
 func DecodeManifest(b []byte) (*Manifest, error) {
 	if len(b) > maxManifest {
 		return nil, damaged("a manifest of %d bytes", len(b))
+	}
+	if err := checkSum(b); err != nil {
+		return nil, err
 	}
 	var v struct {
 		Version int `json:"version"`

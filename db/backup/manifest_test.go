@@ -1,11 +1,13 @@
 package backup
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -120,4 +122,44 @@ func FuzzManifest(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// Whatever bit of a manifest is flipped, it says what it said or is refused.
+func TestFlippedBitsInAManifest(t *testing.T) {
+	whole, err := aManifest().encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := DecodeManifest(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for i := range 8 * len(whole) {
+		b := bytes.Clone(whole)
+		b[i/8] ^= 1 << (i % 8)
+		m, err := DecodeManifest(b)
+		switch {
+		case errors.Is(err, ErrDamaged):
+			refused++
+		case err != nil:
+			t.Errorf("bit %d of byte %d: %v", i%8, i/8, err)
+		case !reflect.DeepEqual(m, want):
+			t.Errorf("bit %d of byte %d: %+v", i%8, i/8, m)
+		}
+	}
+	if refused < 7*(len(whole)-sumBytes) {
+		t.Errorf("%d of %d flipped bits refused", refused, 8*len(whole))
+	}
+}
+
+// A manifest of a build that wrote no sum is read.
+func TestManifestWithoutSum(t *testing.T) {
+	b, err := json.Marshal(aManifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := DecodeManifest(b); err != nil {
+		t.Error(err)
+	}
 }
