@@ -75,7 +75,7 @@
 // the original did, and cannot be written to.
 //
 // A disk that is nearly full costs writes, with ErrDiskFull, and nothing else: a reserve is
-// kept free (Options.ReserveBytes), deletions and drops may use half of it, and when there
+// kept free (Options.ReserveBytes), deletions and drops may use it, and when there
 // is room again writes go on.
 //
 // # Limits

@@ -212,12 +212,16 @@ func (f *failFile) Preallocate(int64, int64) error {
 const maxAhead = 8 << 20
 
 // grow preallocates a log, before n bytes are written to it: as much again as it will hold. That
-// only makes what is written later faster. A failure is none: many file systems cannot do it,
-// and where there is no room for so much at once there may be for what comes.
+// only makes what is written later faster, so a disk that is short of room is left alone: it
+// needs that for tables. A failure is none: many file systems cannot do it, and where there is
+// no room for so much at once there may be for what comes.
 func (f *failFile) grow(n int64) {
 	f.size += n
 	if f.preallocates && f.size > f.allocated && f.fs.log.failed.Load() == nil {
 		until := f.size + min(f.size, maxAhead)
+		if f.fs.room.short() {
+			until = f.size
+		}
 		_ = f.File.Preallocate(f.allocated, until-f.allocated)
 		f.allocated = until
 	}

@@ -54,7 +54,7 @@ type Options struct {
 	// ReserveBytes is how much of the file system stays free: writes that would take
 	// it, and what begins a bulk load, a training, a reindexing or a compaction that
 	// would, give a *DiskFullError (ErrDiskFull) until there is room again, while
-	// readers go on. What frees space, deletions and drops, may take half of it. By
+	// readers go on. What frees space, deletions and drops, may take it but for 64 KiB. By
 	// default 256 MiB, or a twentieth of the file system where that is less; negative
 	// for none. File systems that cannot tell what is free are not looked at.
 	ReserveBytes int64

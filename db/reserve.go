@@ -24,8 +24,7 @@ import (
 const (
 	maxReserve     = 256 << 20 // by default
 	reservePart    = 20        // of the file system, where that is less
-	freeingPart    = 2         // of the reserve: what frees space may go on down to it
-	flushFloor     = 1 << 20   // what flushes leave, or a quarter of the reserve if that is less
+	freeingFloor   = 64 << 10  // what deletions and flushes leave, or a quarter of the reserve if that is less
 	tableFloor     = 4 << 20   // what compactions and bulk loads leave, or half of it
 	writtenTwice   = 2         // a commit is written to the log and to a table
 	maxUnmeasured  = time.Second
@@ -65,7 +64,7 @@ func newReserve(opts *Options, dir string) *reserve {
 }
 
 // admit refuses a write of about so many bytes if that would eat into the reserve, or,
-// where it frees space later, into half of it. The error is a *DiskFullError.
+// where it frees space later, into the last of it. The error is a *DiskFullError.
 func (r *reserve) admit(bytes int64, frees bool) error {
 	if r.want < 0 {
 		r.admitted(frees)
@@ -92,12 +91,25 @@ func (r *reserve) admitTable(bytes int64, flush bool) error {
 	defer r.mu.Unlock()
 	floor := func() int64 { return min(r.keep/2, tableFloor) + r.pending }
 	if flush {
-		floor = func() int64 { return min(r.keep/4, flushFloor) }
+		floor = func() int64 { return r.kept(true) }
 	}
 	if !r.take(bytes, floor) {
 		return syscall.ENOSPC
 	}
 	return nil
+}
+
+// plentyFree is how much is free on a disk that is not short of room.
+const plentyFree = 32 * maxAhead
+
+// short reports whether the disk is short of room.
+func (r *reserve) short() bool {
+	if r == nil || r.want < 0 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.take(0, func() int64 { return r.kept(false) + r.pending + plentyFree })
 }
 
 // take counts bytes as written, unless they would leave less than a floor. It measures
@@ -136,7 +148,7 @@ func (r *reserve) refused(err *DiskFullError) {
 // kept returns what is to stay free.
 func (r *reserve) kept(frees bool) int64 {
 	if frees {
-		return r.keep / freeingPart
+		return min(r.keep/4, freeingFloor)
 	}
 	return r.keep
 }

@@ -87,22 +87,23 @@ func TestReserveIsKept(t *testing.T) {
 	}
 	disk.tell(d, reserve-1)
 	refused("below the reserve", writes)
-	refused("below the reserve", map[string]func() error{"compact": func() error { disk.tell(d, reserve/2-1); return d.Compact(ctx) }})
+	refused("below the reserve", map[string]func() error{"compact": func() error { disk.tell(d, freeingFloor-1); return d.Compact(ctx) }})
 	goesOn("below the reserve", reads)
-	disk.tell(d, reserve-1)
+	disk.tell(d, reserve/100)
 	goesOn("below the reserve", map[string]func() error{
 		"delete":       func() error { return second(c.Delete(ctx, "k1")) },
 		"delete where": func() error { return second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
 		"drop":         func() error { return d.DropCollection(ctx, "other") },
 		"drop space":   func() error { return c.Drop(ctx, first) },
-		"compact":      func() error { return d.Compact(ctx) },
 	})
-	disk.tell(d, reserve/2-1)
-	refused("below half of it", writes)
-	refused("below half of it", map[string]func() error{
+	disk.tell(d, reserve-1)
+	goesOn("below the reserve", map[string]func() error{"compact": func() error { return d.Compact(ctx) }})
+	disk.tell(d, freeingFloor-1)
+	refused("below the last of it", writes)
+	refused("below the last of it", map[string]func() error{
 		"delete": func() error { return second(c.Delete(ctx, "k2")) },
 	})
-	goesOn("below half of it", reads)
+	goesOn("below the last of it", reads)
 	disk.tell(d, 10<<30)
 	goesOn("with room again", writes)
 	goesOn("with room again", map[string]func() error{"activate": func() error { return c.Activate(ctx, other) }})
