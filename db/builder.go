@@ -59,6 +59,7 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 		_ = b.inSpace(context.WithoutCancel(ctx), true, func(_ *group, _ *collectionState, sp *spaceState) error {
 			if sp.numbers.Building {
 				sp.changed = nil
+				sp.left = sp.left || sp.Parent == 0 // a reindexing is there for somebody to go on with
 			}
 			return nil
 		})

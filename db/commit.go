@@ -123,14 +123,11 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	g := newGroup(c)
 	defer g.batch.Close()
 	bytes, applied := 0, 0
-	var behind error
-	if !first.quiet {
-		behind = c.keepUp(first.frees || first.exclusive == nil && first.onlyDeletes())
-	}
+	store := paced{c: c}
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
-		if r.err = c.log.err(); r.err == nil {
-			r.err = behind
+		if r.err = c.log.err(); r.err == nil && !r.quiet {
+			r.err = store.keepUp(r.frees || r.exclusive == nil && r.onlyDeletes())
 		}
 		if r.err == nil && c.readOnly && !r.shows {
 			r.err = ErrReadOnly // whoever submits it has better words
@@ -193,6 +190,25 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	}
 	c.counters.committed(g, taken, began)
 	return next
+}
+
+// paced asks once a group whether the store keeps up, for each of the two kinds of requests:
+// what frees disk space waits for less.
+type paced struct {
+	c     *committer
+	asked [2]bool
+	err   [2]error
+}
+
+func (p *paced) keepUp(frees bool) error {
+	i := 0
+	if frees {
+		i = 1
+	}
+	if !p.asked[i] {
+		p.asked[i], p.err[i] = true, p.c.keepUp(frees)
+	}
+	return p.err[i]
 }
 
 // yield lets those run who have just been answered: many will write again at once,

@@ -213,7 +213,7 @@ func (d *DB) start(store *pebble.DB) error {
 		}
 	}
 	c.keeper = d.keeper
-	d.reserve.unflushed = func() int64 { return int64(store.Metrics().WAL.Size) }
+	d.reserve.counts(func() int64 { return int64(store.Metrics().WAL.Size) })
 	d.store, d.committer, d.opened = store, c, c.sequence
 	d.rebuild, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	c.show()

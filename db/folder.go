@@ -170,7 +170,11 @@ func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (id
 func outside(fsys vfs.FS, dir string) error {
 	var around string
 	if onDisk(fsys) {
-		around = inside.Database(filepath.Dir(filepath.Clean(dir)))
+		real, err := inside.Real(dir) // dir itself may be a link
+		if err != nil {
+			return annotate(err, "find %s", dir)
+		}
+		around = inside.Database(filepath.Dir(real))
 	} else {
 		around = inside.Around(fsys.PathDir(filepath.Clean(dir)), func(dir string) bool {
 			_, err := readMarker(fsys, dir)

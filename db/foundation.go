@@ -25,6 +25,7 @@ type foundation struct {
 	rows       []uint32     // that have taught, ascending
 	lessons    [][]byte     // what, by row
 	pending    *roaring.Bitmap
+	replaced   uint32          // the space that it has taken the place of; 0: none
 	relearn    *roaring.Bitmap // rows whose lessons are of codes that they have no more; nil: none
 
 	known map[string][]byte // lessons by their bytes: there are few
@@ -51,9 +52,9 @@ func (f *foundation) bytes() int {
 
 // found makes a new space, which is to be built then: lay says on what, from a view on
 // which it may work for long. If it fails, or the context ends, the collection is as it
-// was.
-func (c *Collection) found(ctx context.Context, lay func(v *view, cv *collectionView) (*foundation, error)) (*space, error) {
-	v, err := c.beginFounding(ctx)
+// was. With replace the new space takes the place of one that a training has left unbuilt.
+func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, cv *collectionView) (*foundation, error)) (*space, error) {
+	v, err := c.beginFounding(ctx, replace)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +85,10 @@ func (c *Collection) found(ctx context.Context, lay func(v *view, cv *collection
 		return nil, err
 	}
 	founded = true
+	if f.replaced != 0 {
+		c.db.learners.remove(learnerKey{c.id, f.replaced})
+		c.db.changed(ctx, EventSpaceDropped, Event{Collection: c.name, Space: f.replaced})
+	}
 	return f.space, nil
 }
 
@@ -99,7 +104,7 @@ func (c *Collection) abandon(ctx context.Context, space uint32) {
 
 // beginFounding returns the view to found a space on; from then on the committer
 // records the rows that change.
-func (c *Collection) beginFounding(ctx context.Context) (*view, error) {
+func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, error) {
 	var v *view
 	err := c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
 		switch {
@@ -108,7 +113,7 @@ func (c *Collection) beginFounding(ctx context.Context) (*view, error) {
 		case s.changed != nil:
 			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", ErrBusy, s.Name)
 		}
-		if sp := s.building(); sp != nil {
+		if sp := s.building(); sp != nil && !(replace && sp.leftByTraining()) {
 			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", ErrBusy, s.Name, sp.ID)
 		}
 		s.changed = roaring.New()
@@ -164,8 +169,18 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 			return fmt.Errorf("%w: too much of what collection %q was trained on has been overwritten meanwhile: try again", ErrBusy, s.Name)
 		}
 	}
+	left := s.building()
+	if left != nil && !left.leftByTraining() {
+		return fmt.Errorf("%w: collection %q: somebody wants space %d, which is being built: wait for it (reindex), or drop it", ErrBusy, s.Name, left.ID)
+	}
 	// From here on the state changes. An error could only be that of a batch that is
 	// too large, which is ruled out above.
+	if left != nil {
+		if err := g.drop(s, left); err != nil {
+			return err
+		}
+		f.replaced = left.ID
+	}
 	state := newSpaceState(s.ID, sp)
 	first := &revisionDescriptor{RevisionInfo: f.revision}
 	first.Revision, first.Created = sp.Revision, sp.Created

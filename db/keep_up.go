@@ -3,6 +3,8 @@ package db
 import (
 	"log/slog"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // Writers must not be faster than flushes and compactions for long. Pebble makes them wait
@@ -41,7 +43,11 @@ func (d *DB) keepUp(frees bool) error {
 				return d.behind("what is in memory cannot be written into tables", err)
 			}
 		case slowCompactions:
-			if err := d.log.compactions.first(); err != nil {
+			err := d.log.compactions.err()
+			if one := d.log.compactions.first(); pebble.IsCorruptionError(one) {
+				err = one // another try will not help
+			}
+			if err != nil {
 				return d.behind("tables cannot be compacted", err)
 			}
 		}

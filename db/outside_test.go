@@ -104,3 +104,29 @@ func TestNothingIsMadeInADatabaseInMemory(t *testing.T) {
 		}
 	}
 }
+
+// Nor is anything made where a link leads into a database, whose opening would empty it.
+func TestNothingIsMadeBehindALinkIntoADatabase(t *testing.T) {
+	root := t.TempDir()
+	dir, link := filepath.Join(root, "in.db"), filepath.Join(root, "link")
+	d := mustOpen(t, dir, nil)
+	defer mustClose(t, d)
+	store := newMemStore()
+	mustBackup(t, d, store, BackupOptions{})
+	if err := os.MkdirAll(filepath.Join(dir, "checkpoints"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "checkpoints"), link); err != nil {
+		t.Skip("no links:", err)
+	}
+	_, restored := Restore(ctx, store, link, nil, RestoreOptions{})
+	_, opened := Open(link, nil)
+	for what, err := range map[string]error{"restore": restored, "open": opened, "checkpoint": d.Checkpoint(ctx, link, CheckpointOptions{})} {
+		if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrExists) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if names, err := os.ReadDir(link); err != nil || len(names) > 0 {
+		t.Errorf("the folder has %v, %v", names, err)
+	}
+}

@@ -137,7 +137,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 	if err != nil || building != 0 {
 		return building, err
 	}
-	sp, err := c.found(ctx, func(v *view, cv *collectionView) (*foundation, error) {
+	sp, err := c.found(ctx, false, func(v *view, cv *collectionView) (*foundation, error) {
 		if cv.space == nil {
 			return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
 		}

@@ -333,7 +333,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	defer mustClose(t, d)
 	changed := *items[0]
 	changed.Labels = items[3].Labels
-	sp, err := c.found(ctx, func(v *view, cv *collectionView) (*foundation, error) {
+	sp, err := c.found(ctx, false, func(v *view, cv *collectionView) (*foundation, error) {
 		if err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}

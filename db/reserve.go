@@ -43,20 +43,28 @@ type reserve struct {
 
 	signals *signals // nil: nobody hears
 
-	// unflushed returns how many bytes the log has that are in no table; nil: none. It is set
-	// before anything is admitted.
-	unflushed func() int64
-
 	// What was found last, for Activity: whoever asks must not wait for the disk.
 	full        atomic.Bool // and no write has been admitted since
 	found, left atomic.Int64
 
+	pending atomic.Int64 // unflushed, when that was last asked
+
 	mu      sync.Mutex
 	free    int64 // when it was last measured
 	keep    int64 // likewise
-	pending int64 // likewise: unflushed
 	written int64 // admitted since
 	at      time.Time
+
+	// unflushed returns how many bytes the log has that are in no table; nil: none. It takes
+	// the lock of the store.
+	unflushed func() int64
+}
+
+// counts sets unflushed, when the store is open.
+func (r *reserve) counts(unflushed func() int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unflushed = unflushed
 }
 
 func newReserve(opts *Options, dir string) *reserve {
@@ -72,8 +80,14 @@ func (r *reserve) admit(bytes int64, frees bool) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.take(bytes, func() int64 { return r.kept(frees) + r.pending }) {
-		err := &DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + r.pending}
+	later := func() int64 { // what frees space is not to wait for tables of what came before
+		if frees {
+			return 0
+		}
+		return r.pending.Load()
+	}
+	if !r.take(bytes, func() int64 { return r.kept(frees) + later() }) {
+		err := &DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + later()}
 		r.refused(err)
 		return err
 	}
@@ -82,18 +96,18 @@ func (r *reserve) admit(bytes int64, frees bool) error {
 }
 
 // admitTable refuses to write so many bytes of a table where that would leave too little for
-// the log and the manifest. The error is what the operating system says of a full disk.
+// the log and the manifest. The error is what the operating system says of a full disk. It
+// takes no lock: see short.
 func (r *reserve) admitTable(bytes int64, flush bool) error {
 	if r == nil || r.want < 0 {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	floor := func() int64 { return min(r.keep/2, tableFloor) + r.pending }
+	free, keep := r.look()
+	floor := min(keep/2, tableFloor) + r.pending.Load()
 	if flush {
-		floor = func() int64 { return r.kept(true) }
+		floor = min(keep/4, freeingFloor)
 	}
-	if !r.take(bytes, floor) {
+	if free-bytes < floor {
 		return syscall.ENOSPC
 	}
 	return nil
@@ -102,14 +116,30 @@ func (r *reserve) admitTable(bytes int64, flush bool) error {
 // plentyFree is how much is free on a disk that is not short of room.
 const plentyFree = 32 * maxAhead
 
-// short reports whether the disk is short of room.
+// short reports whether the disk is short of room. It takes no lock, as the store asks while
+// it holds its own, which measure wants.
 func (r *reserve) short() bool {
 	if r == nil || r.want < 0 {
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.take(0, func() int64 { return r.kept(false) + r.pending + plentyFree })
+	free, keep := r.look()
+	return free < keep+plentyFree
+}
+
+// look asks the file system what is free, and returns also what is to stay so. One that
+// does not know has no end.
+func (r *reserve) look() (free, keep int64) {
+	usage, err := r.fs.GetDiskUsage(r.path)
+	if err != nil { // it is being made
+		usage, err = r.fs.GetDiskUsage(r.dir)
+	}
+	if err != nil {
+		return math.MaxInt64, 0
+	}
+	if keep = r.want; keep == 0 {
+		keep = int64(min(maxReserve, usage.TotalBytes/reservePart))
+	}
+	return int64(min(usage.AvailBytes, math.MaxInt64)), keep
 }
 
 // take counts bytes as written, unless they would leave less than a floor. It measures
@@ -161,20 +191,15 @@ func trustedFor(margin int64) time.Duration {
 	return time.Duration(float64(max(margin, 0)) / bytesPerSecond * float64(maxUnmeasured))
 }
 
-// measure asks the file system. One that does not know has no end.
+// measure notes what there is.
 func (r *reserve) measure() {
 	r.at, r.written = time.Now(), 0
-	usage, err := r.fs.GetDiskUsage(r.path)
-	if err != nil {
-		r.free, r.keep, r.pending = math.MaxInt64, 0, 0
+	if r.free, r.keep = r.look(); r.free == math.MaxInt64 {
+		r.pending.Store(0)
 		return
 	}
 	if r.unflushed != nil {
-		r.pending = r.unflushed()
-	}
-	r.free, r.keep = int64(min(usage.AvailBytes, math.MaxInt64)), r.want
-	if r.want == 0 {
-		r.keep = int64(min(maxReserve, usage.TotalBytes/reservePart))
+		r.pending.Store(r.unflushed())
 	}
 	r.found.Store(r.free)
 	r.left.Store(r.keep)

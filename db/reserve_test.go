@@ -171,6 +171,14 @@ func TestReserveByDefault(t *testing.T) {
 	}
 }
 
+// The folder that is measured may not be there yet.
+func TestReserveOfWhatIsBeingMade(t *testing.T) {
+	r := newReserve(&Options{FS: vfs.Default}, t.TempDir())
+	if free, _ := r.look(); free == math.MaxInt64 {
+		t.Error("the disk has no end")
+	}
+}
+
 // Looking at the disk takes time on some, so it is not done for each write.
 func TestDiskIsRarelyAsked(t *testing.T) {
 	disk := &smallDisk{FS: vfs.NewMem(), room: -1, usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}

@@ -30,8 +30,8 @@ type spaceState struct {
 	// No block of the space has ever been written.
 	fresh bool
 
-	// left is set where an earlier process was building the space when it ended, and
-	// nobody has asked to go on with it: it is completed in the background.
+	// left is set where the call that wanted the space built has ended, or its process has, and
+	// nobody has asked to go on with it. After an opening it is completed in the background.
 	left bool
 
 	// changed collects the rows that were put or deleted since the builder of the
@@ -50,6 +50,9 @@ func newSpaceState(collection uint32, sp *space) *spaceState {
 	}
 	return s
 }
+
+// leftByTraining reports whether the space is one of a training that nobody waits for.
+func (s *spaceState) leftByTraining() bool { return s.left && s.Parent == 0 }
 
 // A spaceView is the state of a space as readers see it. It is immutable.
 type spaceView struct {

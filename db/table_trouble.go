@@ -67,9 +67,10 @@ func (t *tableTrouble) first() error {
 }
 
 // admit refuses a write of about so many bytes if there is no room for it: see reserve. Where
-// the disk, though there may be room, takes no tables, nothing is written until it does.
+// the disk, though there may be room, takes no tables, nothing is written until it does, but
+// what frees space.
 func (d *DB) admit(bytes int64, frees bool) error {
-	if err := d.log.flushes.err(); err != nil {
+	if err := d.log.flushes.err(); err != nil && !frees {
 		return d.behind("what is in memory cannot be written into tables", err)
 	}
 	return d.reserve.admit(bytes, frees)

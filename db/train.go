@@ -42,7 +42,7 @@ type Training struct {
 // TrainOptions.Activate says otherwise: they can be searched by name (Query.Space), and
 // Activate makes one of them the active one. A failure or a cancelled context leaves
 // everything as it was; if the process ends after the model has been learned, the space
-// is completed after the next Open, or dropped by the next Train if that comes first.
+// is completed after the next Open, or replaced by the next Train if that comes first.
 //
 // Readers and writers go on while it runs; what is written meanwhile gets its code in
 // the new space, too. Writers wait while the space begins, some 200 ms for 500,000
@@ -93,10 +93,10 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32, t *Training, err error) {
 	ctx, stop := c.untilDropped(ctx)
 	defer stop()
-	if err := c.settleLeft(ctx); err != nil {
+	if err := c.completeLeft(ctx); err != nil {
 		return 0, nil, c.dropped(ctx, err)
 	}
-	sp, err := c.found(ctx, func(v *view, cv *collectionView) (_ *foundation, err error) {
+	sp, err := c.found(ctx, true, func(v *view, cv *collectionView) (_ *foundation, err error) {
 		l, err := learn(ctx, v, cv, opt)
 		if err != nil {
 			return nil, err
@@ -127,32 +127,17 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 	return sp.ID, t, nil
 }
 
-// settleLeft sees to a space that an earlier process was building when it ended. One of a
-// training is dropped: the training that begins now takes its place. One of a reindexing is
-// completed.
-func (c *Collection) settleLeft(ctx context.Context) error {
+// completeLeft completes a reindexing that an earlier process was at when it ended. A training
+// is not completed: its space goes when the new one is there.
+func (c *Collection) completeLeft(ctx context.Context) error {
 	var space uint32
-	err := c.read(func(_ *view, cv *collectionView) error {
-		if sp := cv.building(); sp != nil {
-			space = sp.space.ID
+	err := c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
+		if sp := s.building(); sp != nil && sp.left && sp.Parent != 0 {
+			space = sp.ID
 		}
 		return nil
 	})
 	if err != nil || space == 0 {
-		return err
-	}
-	complete := false
-	err = c.freeing(ctx, func(g *group, s *collectionState) error {
-		sp := s.spaceByID(space)
-		if sp == nil || !sp.left || !sp.numbers.Building {
-			return nil
-		}
-		if complete = sp.Parent != 0; complete {
-			return nil
-		}
-		return g.drop(s, sp)
-	})
-	if err != nil || !complete {
 		return err
 	}
 	b := &builder{c: c, space: space, workers: allWorkers()}

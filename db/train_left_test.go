@@ -3,6 +3,8 @@ package db
 import (
 	"errors"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // A process that ended while it built a space is in nobody's way: the same training again
@@ -13,7 +15,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 	putAll(t, c, items)
 	leave := func(lay func(v *view, cv *collectionView) (*foundation, error)) uint32 {
 		t.Helper()
-		sp, err := c.found(ctx, lay)
+		sp, err := c.found(ctx, true, lay)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,6 +61,17 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		}
 		return l.foundation(ctx, v, cv, false)
 	})
+	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: -8}}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("an impossible training: %v", err)
+	}
+	if err := c.read(func(_ *view, cv *collectionView) error {
+		if cv.building() == nil {
+			t.Error("an impossible training has dropped what was left")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
 	if tr := train(); tr.Space != 2 || !tr.Active || tr.Items != inSpace(t, c, 2).coded {
 		t.Errorf("%+v", tr)
 	}
