@@ -209,7 +209,7 @@ func (f *failFile) Preallocate(int64, int64) error {
 }
 
 // maxAhead is how many bytes of a log are allocated at a time at the most.
-const maxAhead = 8 << 20
+const maxAhead = 1 << 20
 
 // grow preallocates a log, before n bytes are written to it: as much again as it will hold. That
 // only makes what is written later faster, so a disk that is short of room is left alone: it
