@@ -286,6 +286,11 @@ func (r *wireReader) featureMap(mod Modality, kind MapKind, mean []float64) (*fe
 // 4 k (k+1) + 8 q k bytes and a little more. The error is always nil.
 func (s *Statistics) MarshalBinary() ([]byte, error) {
 	w := newWireWriter(statisticsMagic, statisticsVersion)
+	size := frameBytes + 64
+	for _, p := range s.parts {
+		size += 4*p.k*(p.k+1) + 8*len(p.b) + len(p.name) + 16
+	}
+	w.b = slices.Grow(w.b, size) // it is large: growing it would take twice as much
 	w.u64(s.fingerprint)
 	w.u32(uint32(s.bits))
 	w.u32(uint32(len(s.parts)))

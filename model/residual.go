@@ -5,6 +5,10 @@ import (
 	"github.com/fddhdb/fddhdb/internal/dense"
 )
 
+// residualRows is how many rows of A are multiplied at a time: all of them at once would take
+// twice the memory of A.
+const residualRows = 256
+
 // Residual returns, of each modality, the mean of (h - z)^2 over the bits and items of
 // the statistics, where z = P phi is what the model's projection makes of an item
 // whose code is h: 0 where projections give every code, 1 where they say nothing. It
@@ -26,15 +30,23 @@ func (m *Model) Residual(s *Statistics) (residuals []float64, err error) {
 			continue
 		}
 		k := part.k
-		a := dense.Of(k, k, make([]float64, k*k)) // both triangles
-		for i := range k {
-			for j := range i + 1 {
-				a.Data[i*k+j], a.Data[j*k+i] = part.a[i*k+j], part.a[i*k+j]
-			}
-		}
 		p := m.p[t].Unpack()
 		pa := dense.Of(m.bits, k, make([]float64, m.bits*k))
-		dense.MulNT(pa, p, dense.Pack(a))
+		some := make([]float64, min(residualRows, k)*k)
+		for from := 0; from < k; from += residualRows {
+			to := min(from+residualRows, k)
+			a := dense.Of(to-from, k, some) // rows of A, with both triangles
+			for i := from; i < to; i++ {
+				copy(a.Data[(i-from)*k:], part.a[i*k:i*k+i+1])
+			}
+			for j := from + 1; j < k; j++ {
+				for i := from; i < min(j, to); i++ {
+					a.Data[(i-from)*k+j] = part.a[j*k+i]
+				}
+			}
+			product := dense.Matrix[float64]{Rows: m.bits, Cols: to - from, Stride: k, Data: pa.Data[from:]}
+			dense.MulNT(product, p, dense.Pack(a))
+		}
 		total := float64(part.n) * float64(m.bits)
 		sum := total
 		for i, v := range p.Data {
