@@ -48,7 +48,8 @@ type Training struct {
 // the new space, too. Writers wait while the space begins, some 200 ms for 500,000
 // labelled items, and for each block of codes that is stored, some tens of
 // milliseconds. Memory: some 20 MB for a block, bits/8 + 32 bytes a labelled item, and
-// what model.Train takes. A second training of the collection at the same time,
+// what model.Train takes; where that is more than there is, nothing begins, and the error
+// also wraps a *model.MemoryError. A second training of the collection at the same time,
 // or one while another space is being built, gives ErrBusy; one that cannot work with
 // what is stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {

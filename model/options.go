@@ -149,6 +149,13 @@ type Options struct {
 	Mu    map[string]float64 // weight of a modality in the objective of joint and paper; 1e-3
 	Delta float64            // weight of |Y|^2, which keeps Y at the labels; 1e4. +Inf: Y is the labels
 
+	// MemoryBytes is how much memory a training may take: one that would need more gives a
+	// *MemoryError before it computes anything. What it needs is an estimate, right within
+	// half, and grows with the square of the features of a map. 0 means what the machine, the
+	// limits of the process and of its control groups, and GOMEMLIMIT leave when it begins,
+	// as far as that can be found out; negative means no limit.
+	MemoryBytes int64
+
 	// Progress, if not nil, is called from Train's goroutine after each block
 	// of items, and in phase "choose" after each map that was tried, and, where a fusion
 	// is chosen, after the projections of each modality and after each view; total is 0

@@ -90,6 +90,9 @@ func seeded(seed uint64, bits int) start {
 // cores; the next block is read meanwhile. Choosing takes a second or a few, up to ten
 // for so many dimensions, however many items there are.
 //
+// Where that is more memory than there is, or than Options.MemoryBytes, the error is a
+// *MemoryError: a map of k features takes some 36 k^2 bytes.
+//
 // Equal options and data give a model with equal bytes, on one architecture,
 // whatever GOMAXPROCS is. Cancelling the context stops it within a block.
 func Train(ctx context.Context, modalities []Modality, src Source, opt Options) (*Result, error) {
@@ -136,11 +139,17 @@ func train(ctx context.Context, modalities []Modality, src Source, opt Options, 
 			Chosen: map[string]Chosen{},
 		},
 	}
+	if err := tr.checkMemory(); err != nil {
+		return nil, err
+	}
 	clock := newStopwatch()
 	if err := tr.scan(ctx); err != nil {
 		return nil, err
 	}
 	clock.phase("scan")
+	if err := tr.checkMemory(); err != nil {
+		return nil, err
+	}
 	if err := tr.choose(ctx); err != nil {
 		return nil, err
 	}

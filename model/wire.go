@@ -16,7 +16,7 @@ const (
 	maxName       = 1 << 10
 	maxDim        = 1 << 24
 	maxLabels     = 1 << 20
-	maxFeatures   = 1 << 15 // A then takes 8 GiB; more would exhaust the memory instead of failing
+	maxFeatures   = 1 << 15 // A then takes 8 GiB
 )
 
 // All binary forms stand in the same frame, all numbers little-endian:

@@ -1,0 +1,21 @@
+package freemem
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+func TestAvailable(t *testing.T) {
+	bytes, known := Available()
+	switch runtime.GOOS {
+	case "linux", "darwin", "windows":
+		if !known || bytes < 1<<20 || bytes > 1<<50 {
+			t.Errorf("%d bytes, %v", bytes, known)
+		}
+	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 20)) // less than it has
+	if limited, known := Available(); !known || limited > 64<<20 {
+		t.Errorf("with a limit that is used up: %d bytes, %v", limited, known)
+	}
+}
