@@ -97,6 +97,7 @@ func (s *searcher) cursor(ctx context.Context, run Run, row rankedRow) (string, 
 		if err := s.setCosines(ctx, rows); err != nil {
 			return "", err
 		}
+		s.putFirst(rows)
 		row = rows[0]
 	}
 	b := []byte{cursorVersion}
@@ -146,6 +147,9 @@ func (s *searcher) fingerprint() uint64 {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
 	}
 	b = append(b, byte(s.q.Rerank))
+	if s.q.ExcludeSelf {
+		b = append(b, 1)
+	}
 	for _, w := range s.p.code {
 		b = binary.LittleEndian.AppendUint64(b, w)
 	}

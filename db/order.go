@@ -5,13 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
 )
 
 // rank appends to dst the first k rows of a run, behind the cursor, in order of
-// (-cosine, row); in order of rows where there is no cosine.
+// (-cosine, row); in order of rows where there is no cosine. The row that the query
+// starts from comes before the others.
 func (s *searcher) rank(ctx context.Context, dst []rankedRow, r Run, k int) ([]rankedRow, error) {
 	set, err := s.rowsOf(r.number)
 	if err != nil {
@@ -19,11 +21,18 @@ func (s *searcher) rank(ctx context.Context, dst []rankedRow, r Run, k int) ([]r
 	}
 	resumes := s.after != nil && s.after.compare(r) == 0
 	if s.p.unit == nil && !resumes && set.Len() > k && s.filter == nil {
+		if s.self != noRow && set.Contains(s.self) {
+			dst = append(dst, rankedRow{first, s.self})
+		}
 		for row := range set.All() { // in order already
-			if dst = append(dst, rankedRow{row: row}); len(dst) == k {
+			if len(dst) == k {
 				return dst, nil
 			}
+			if row != s.self {
+				dst = append(dst, rankedRow{row: row})
+			}
 		}
+		return dst, nil
 	}
 	rows := set.AppendTo(s.rows[:0], s.filter)
 	s.rows = rows
@@ -36,14 +45,37 @@ func (s *searcher) rank(ctx context.Context, dst []rankedRow, r Run, k int) ([]r
 			return dst, err
 		}
 	}
+	has := s.putFirst(ranked)
 	if resumes {
 		last := rankedRow{s.after.cosine, s.after.row}
+		if last.cosine == first {
+			last.row = noRow // it has been seen, also if it was deleted and stored anew since
+		}
 		ranked = slices.DeleteFunc(ranked, func(x rankedRow) bool { return x.compare(last) <= 0 })
 	}
-	if s.p.unit == nil {
+	if s.p.unit == nil && !has {
 		return ranked[:min(k, len(ranked))], nil
 	}
 	return firstRanked(ranked, k), nil
+}
+
+// first is the cosine, so to speak, of the row that the query starts from: it is before
+// all others, and in a cursor tells that it has been seen.
+var first = float32(math.Inf(1))
+
+// putFirst makes the row that the query starts from the first in order, and reports
+// whether it is among some.
+func (s *searcher) putFirst(rows []rankedRow) bool {
+	if s.self == noRow {
+		return false
+	}
+	for i := range rows {
+		if rows[i].row == s.self {
+			rows[i].cosine = first
+			return true
+		}
+	}
+	return false
 }
 
 // setCosines fills in the cosines of rows, ascending. A row without features has

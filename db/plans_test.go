@@ -452,7 +452,14 @@ func checkHistory(t *rapid.T, q int) {
 	if len(want) > 0 { // by the key of an item: its code
 		k := want[rapid.IntRange(0, len(want)-1).Draw(t, "by key")].Key
 		byKey := l.answer([]byte(l.codes[l.keys[k]]))
-		checkPages(t, c, Query{Key: k}, -1, byKey)
+		i := slices.IndexFunc(byKey, func(h Hit) bool { return h.Key == k })
+		itself := byKey[i]
+		byKey = slices.Delete(byKey, i, i+1)
+		exclude := rapid.Bool().Draw(t, "exclude")
+		if !exclude { // it is the first with its code, which is the nearest
+			byKey = slices.Insert(byKey, 0, itself)
+		}
+		checkAnswers(t, c, Query{Key: k, ExcludeSelf: exclude}, byKey)
 	}
 	cold, release := coldCollection(d, c)
 	checkAnswers(t, cold, query, want)

@@ -76,6 +76,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.self = row
 	if q.From != "" {
 		t, err := cv.modality(q.From)
 		if err != nil {

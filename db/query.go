@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,13 @@ type Query struct {
 	Sparse *Sparse
 	Key    string
 	Code   []byte // bits/8 bytes, as in Item
+
+	// ExcludeSelf leaves the item of Key out of the answer, and of its Total. Otherwise
+	// it is a hit as every item that To and Where admit, at the place of its code: the
+	// first of the items that share its code, in every order but that of features. A
+	// query that is its stored code has it as the first hit of all. One by its features
+	// may be nearer to other codes, as its code can come from its labels.
+	ExcludeSelf bool
 
 	// Space is the number of the code space that is searched; 0 is the active one, or
 	// that of Collection.InSpace. One that is being built cannot be searched yet (ErrBusy).
@@ -152,7 +160,8 @@ type Hit struct {
 
 // A Result is the answer to a query: items by (distance, -score of the code),
 // and where that is equal, as for a query by code, by the age of the code; the
-// items of one code together, by (-cosine, row). See Rerank for other orders.
+// items of one code together, by (-cosine, row), the item of Query.Key before the
+// others. See Rerank for other orders.
 type Result struct {
 	Hits     []Hit
 	Next     string // cursor, for Query.After; empty at the end
@@ -256,6 +265,7 @@ type searcher struct {
 	set    *codeSetView // that is searched
 	q      *Query
 	p      *point
+	self   uint32          // row of the item that the query starts from, or noRow
 	filter *roaring.Bitmap // rows that may be hits; nil: all that have a code
 	plan   Plan
 	stored *storedCodes // nil until the store is needed
@@ -274,6 +284,9 @@ type searcher struct {
 	rows    []uint32 // scratch
 }
 
+// noRow is the number of no row.
+const noRow = math.MaxUint32
+
 // newSearcher checks and encodes a query.
 func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionView, q *Query) (*searcher, error) {
 	switch {
@@ -283,6 +296,8 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 		return nil, invalid("unknown rerank %v", q.Rerank)
 	case q.Window < 0:
 		return nil, invalid("window of %d: 1 or more are possible, 0 is the default", q.Window)
+	case q.ExcludeSelf && q.Key == "":
+		return nil, invalid("exclude self: the query starts from no item, as Key is empty")
 	case q.Plan > PlanBlockScan:
 		return nil, invalid("unknown plan %d", q.Plan)
 	}
@@ -293,13 +308,16 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	if err != nil {
 		return nil, err
 	}
-	s := &searcher{c: c, v: v, cv: cv, q: q, plan: q.Plan, radius: -1}
+	s := &searcher{c: c, v: v, cv: cv, q: q, self: noRow, plan: q.Plan, radius: -1}
 	if s.filter, err = cv.filter(ctx, v.snap, q.To, q.Where); err != nil {
 		return nil, err
 	}
 	if s.p, err = s.point(*q); err != nil {
 		s.close()
 		return nil, err
+	}
+	if q.ExcludeSelf {
+		s.exclude(s.self)
 	}
 	switch q.Rerank {
 	case RerankNone:
@@ -312,7 +330,7 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 			return nil, err
 		}
 	}
-	if _, is := s.set.target(); is && q.Where == "" {
+	if _, is := s.set.target(); is && q.Where == "" && !q.ExcludeSelf {
 		s.filter = nil // the items that have codes in the view are those
 	}
 	if q.After != "" {
@@ -373,6 +391,18 @@ func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where
 		rows.And(presence)
 	}
 	return rows, nil
+}
+
+// exclude takes a row out of those that may be hits.
+func (s *searcher) exclude(row uint32) {
+	rows := s.filter
+	if rows == nil {
+		rows = s.cv.live
+	}
+	if rows.Contains(row) { // else the answer is the same without
+		s.filter = rows.Clone() // others have it, too
+		s.filter.Remove(row)
+	}
 }
 
 // inStore returns the stored codes, opened for this search.

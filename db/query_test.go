@@ -114,7 +114,7 @@ func TestProjectionsOrderTheItemsOfACode(t *testing.T) {
 	found := map[Rerank]int{}
 	for _, it := range items {
 		for _, order := range []Rerank{RerankProjection, RerankNone} {
-			r, err := c.Search(ctx, Query{Key: it.Key, From: "image", K: 10, Rerank: order})
+			r, err := c.Search(ctx, Query{Vector: it.Vectors["image"], From: "image", K: 10, Rerank: order})
 			if err != nil {
 				t.Fatal(err)
 			}

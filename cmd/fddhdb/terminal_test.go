@@ -302,11 +302,11 @@ func TestSecondSignal(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := makeDatabase(t, dir)
-	pipe := filepath.Join(dir, "pipe.npy")
+	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("fddhdb", "import", path, "--vectors", "image="+pipe)
+	cmd := exec.Command("fddhdb", path, "-c", ".read "+pipe)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

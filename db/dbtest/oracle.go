@@ -115,7 +115,7 @@ func (o *Oracle) Items(where string) ([]*db.Item, error) {
 }
 
 // Hits returns all items that a query may find, whatever its K, Rerank and Window, by
-// (distance, -score), and where these are equal by (code, row): Search puts the items of
+// (distance, -score), and where these are equal by (code, row), the item of q.Key before others of its code: Search puts the items of
 // one code into the order of db.Query.Rerank. The database encodes the query and does
 // nothing else.
 func (o *Oracle) Hits(q db.Query) ([]db.Hit, error) {
@@ -156,10 +156,10 @@ func (o *Oracle) answer(q *db.Query) (*oracle.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &oracle.Answer{Projection: z}
+	a := &oracle.Answer{Projection: z, Self: q.Key}
 	for _, it := range found {
 		own := o.code(it, q.To)
-		if own == "" || q.To != "" && !hasModality(it, q.To) {
+		if own == "" || q.To != "" && !hasModality(it, q.To) || q.ExcludeSelf && it.Key == q.Key {
 			continue
 		}
 		a.Candidates = append(a.Candidates, oracle.Candidate{

@@ -66,6 +66,7 @@ func queries(to ...string) []db.Query {
 		words := it.Sparse["words"]
 		for _, q := range []db.Query{
 			{From: "image", Vector: it.Vectors["image"]}, {From: "words", Sparse: &words}, {From: "sound", Key: "item 5"},
+			{From: "words", Key: "item 6", ExcludeSelf: true}, {Key: fmt.Sprint("item ", len(all)), ExcludeSelf: len(all)%2 == 0},
 			{Key: fmt.Sprint("item ", len(all))}, {Code: []byte{byte(len(all)), 0x5a}[:codeBits()/8]},
 		} {
 			i := len(all)

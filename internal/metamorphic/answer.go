@@ -34,6 +34,7 @@ func (c *collection) find(q *Query, encode func(space uint32, from string, x []f
 		return nil, db.ErrNoModel
 	}
 	a := &answer{sp: sp, to: q.To}
+	a.Self = q.Key
 	if err := c.start(a, q, encode); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (c *collection) find(q *Query, encode func(space uint32, from string, x []f
 		if c.loose {
 			row = uint32(i) // in that order, whatever the numbers are
 		}
-		if !q.Where.match(it) || q.To != "" && it.vectors[q.To] == nil {
+		if !q.Where.match(it) || q.To != "" && it.vectors[q.To] == nil || q.Exclude && key == q.Key {
 			continue
 		}
 		if matching++; it.vectors[q.From] != nil {

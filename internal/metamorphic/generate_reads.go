@@ -85,6 +85,7 @@ func (g *generator) query(name string) *Query {
 	if g.chance(3) {
 		q.Where = g.expr(name, 2)
 	}
+	q.Exclude = q.Key != "" && q.K%3 == 0 // 0, 3 and 30
 	return q
 }
 

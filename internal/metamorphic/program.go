@@ -105,18 +105,19 @@ type Training struct {
 
 // A Query starts from a vector, a key or a code.
 type Query struct {
-	From   string  `json:"from,omitempty"`
-	To     string  `json:"to,omitempty"`
-	Vector *uint64 `json:"vector,omitempty"`
-	Sparse bool    `json:"sparse,omitempty"`
-	Key    string  `json:"key,omitempty"`
-	Code   *uint64 `json:"code,omitempty"`
-	Space  string  `json:"space,omitempty"`
-	Where  *Expr   `json:"where,omitempty"`
-	K      int     `json:"k,omitempty"`
-	Rerank string  `json:"rerank,omitempty"`
-	Window int     `json:"window,omitempty"`
-	Plan   string  `json:"plan,omitempty"`
+	From    string  `json:"from,omitempty"`
+	To      string  `json:"to,omitempty"`
+	Vector  *uint64 `json:"vector,omitempty"`
+	Sparse  bool    `json:"sparse,omitempty"`
+	Key     string  `json:"key,omitempty"`
+	Exclude bool    `json:"exclude,omitempty"` // the item of the key
+	Code    *uint64 `json:"code,omitempty"`
+	Space   string  `json:"space,omitempty"`
+	Where   *Expr   `json:"where,omitempty"`
+	K       int     `json:"k,omitempty"`
+	Rerank  string  `json:"rerank,omitempty"`
+	Window  int     `json:"window,omitempty"`
+	Plan    string  `json:"plan,omitempty"`
 }
 
 // header is the first line of a program.

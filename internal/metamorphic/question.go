@@ -55,7 +55,7 @@ func (s *question) prepare(query *Query) error {
 		return err
 	}
 	s.q = db.Query{
-		From: query.From, To: query.To, Key: query.Key, Space: number, Where: query.Where.String(), K: query.K, Window: query.Window,
+		From: query.From, To: query.To, Key: query.Key, ExcludeSelf: query.Exclude, Space: number, Where: query.Where.String(), K: query.K, Window: query.Window,
 		Plan: plans[query.Plan],
 	}
 	var err error

@@ -123,11 +123,12 @@ func (s *question) more(p *place, n int) error {
 	}
 	var want []oracle.Candidate
 	for _, h := range s.a.Candidates {
-		if h.Distance > p.last.Distance || h.Distance == p.last.Distance && (h.Age > p.last.Age || h.Age == p.last.Age && h.Row > p.last.Row) {
+		inCode := h.Key != s.a.Self && (p.last.Key == s.a.Self || h.Row > p.last.Row)
+		if h.Distance > p.last.Distance || h.Distance == p.last.Distance && (h.Age > p.last.Age || h.Age == p.last.Age && inCode) {
 			want = append(want, h)
 		}
 	}
-	behind := oracle.Answer{Candidates: want, Projection: s.a.Projection, Exact: s.a.Exact}
+	behind := oracle.Answer{Candidates: want, Projection: s.a.Projection, Exact: s.a.Exact, Self: s.a.Self}
 	if (res.Next != "") != (q.K < len(want)) {
 		return fmt.Errorf("after %d of %d behind the place, next is %q", q.K, len(want), res.Next)
 	}

@@ -21,9 +21,10 @@ type Candidate struct {
 
 // An Answer is what a query must find: all items, in order as far as it is known.
 type Answer struct {
-	Candidates []Candidate // by (distance, -score, age, code, row) once sorted
+	Candidates []Candidate // by (distance, -score, age, code, not Self, row) once sorted
 	Projection []float64   // of the query; nil: it is by code
 	Exact      bool        // that is the whole order
+	Self       string      // key of the item that the query starts from: the first of its code; "": none
 }
 
 // Sort puts the candidates in order.
@@ -33,8 +34,21 @@ func (a *Answer) Sort() {
 		if a.Projection != nil {
 			s = cmp.Compare(y.Score, x.Score)
 		}
-		return cmp.Or(cmp.Compare(x.Distance, y.Distance), s, cmp.Compare(x.Age, y.Age), cmp.Compare(x.Code, y.Code), cmp.Compare(x.Row, y.Row))
+		return cmp.Or(cmp.Compare(x.Distance, y.Distance), s, cmp.Compare(x.Age, y.Age), cmp.Compare(x.Code, y.Code), a.inCode(x, y))
 	})
+}
+
+// inCode compares two candidates of one code, as far as they are not ordered by cosines.
+func (a *Answer) inCode(x, y Candidate) int {
+	switch {
+	case x.Key == y.Key:
+		return 0
+	case a.Self != "" && x.Key == a.Self:
+		return -1
+	case a.Self != "" && y.Key == a.Self:
+		return 1
+	}
+	return cmp.Compare(x.Row, y.Row)
 }
 
 // Within returns how many items are within a radius; a negative one means all.
@@ -116,15 +130,15 @@ func (a *Answer) Check(got []db.Hit, k, radius int, order db.Rerank) error {
 			if run = 0; ended[w.Code] {
 				return fmt.Errorf("hit %d, %+v: code %x comes twice", i, h, w.Code)
 			}
-		} else if byRow && w.Row < last.Row {
-			return fmt.Errorf("hit %d, %+v: %q of the same code is of a later row and comes before", i, h, last.Key)
+		} else if (byRow || a.Self != "" && h.Key == a.Self) && a.inCode(w, last) < 0 {
+			return fmt.Errorf("hit %d, %+v: %q of the same code comes before", i, h, last.Key)
 		}
 		run++
 		last = w
 	}
 	if len(got) > 0 {
 		for _, w := range a.Candidates {
-			if _, ok := all[w.Key]; ok && !seen[w.Key] && (better(w, last) || byRow && w.Code == last.Code && w.Row < last.Row) {
+			if _, ok := all[w.Key]; ok && !seen[w.Key] && (better(w, last) || (byRow || a.Self != "" && w.Key == a.Self) && w.Code == last.Code && a.inCode(w, last) < 0) {
 				return fmt.Errorf("%q at distance %d, score %g, is missing; the last is %q at %d, %g", w.Key, w.Distance, w.Score, last.Key, last.Distance, last.Score)
 			}
 		}

@@ -56,7 +56,7 @@ func exportCommand(e *env) *cobra.Command {
 			fddhdb export news.db --vectors text=text.npz --ids keys.txt
 			fddhdb export wiki.db --items wiki.parquet
 			fddhdb export wiki.db --where "label = 'art'" --ids art.txt
-			fddhdb export wiki.db --items - | head -1`),
+			fddhdb export wiki.db --items -`),
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

@@ -25,7 +25,7 @@ type searchOptions struct {
 	vectors, id, code, codes string
 	row, k, radius, window   int
 	rerank, after            string
-	explain                  bool
+	explain, excludeSelf     bool
 	sheet, pictures          string
 	where                    whereFlag
 	hasRow, hasK, hasRadius  bool
@@ -46,11 +46,16 @@ func searchCommand(e *env) *cobra.Command {
 			  --vectors FILE  vectors of the modality --from, each row a query, or the one
 			                  that --row N names, counted from 0
 			  --id KEY        an item that is stored: its vector of --from, or else its
-			                  code; it is among the hits itself
+			                  code
 			  --code HEX      a code, bytes in the order of the .npy
 			  --codes FILE    a .npy of packed codes, each row a query
 			--to keeps to items that have that modality. Where a training has made codes
 			for each target modality (train --views target), it has to be given.
+
+			The item of --id is a hit itself, as far away as its code is: the first of those
+			with its code, and the first of all where its code is the query. By the vector of
+			--from other codes may be nearer than its own. --exclude-self leaves it out, of
+			the total as well.
 
 			-k is how many hits to return, 10 if not given. --radius returns those that
 			differ in so many bits at most, of which -k, then 10,000 if not given, are
@@ -111,6 +116,7 @@ func searchCommand(e *env) *cobra.Command {
 	f.StringVar(&o.rerank, "rerank", "projection", "`ORDER` of the hits: projection, none, asymmetric or features")
 	f.IntVar(&o.window, "window", 0, "put the first `N` hits in order, with --rerank features; 200, or twice -k, if not given")
 	o.where.register(cmd)
+	f.BoolVar(&o.excludeSelf, "exclude-self", false, "leave the item of --id out of the hits")
 	f.StringVar(&o.after, "after", "", "go on behind the hits of the same search, whose next was `CURSOR`")
 	f.BoolVar(&o.explain, "explain", false, "say how the search was done")
 	f.StringVar(&o.sheet, "sheet", "", "make a contact sheet of the hits, a `FILE`.html or .png")
@@ -137,6 +143,8 @@ func (o *searchOptions) check() (db.Rerank, error) {
 		return 0, usageErrorf("--from: a query by code is of no modality: leave it out")
 	case o.hasRow && o.vectors == "" && o.codes == "":
 		return 0, usageErrorf("--row names a row of --vectors or --codes, neither of which is given")
+	case o.excludeSelf && o.id == "":
+		return 0, usageErrorf("--exclude-self leaves out the item of --id, which is not given")
 	case o.row < 0:
 		return 0, usageErrorf("--row %d: rows count from 0", o.row)
 	case o.hasK && o.k < 1:
@@ -251,7 +259,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	}
 	switch {
 	case o.id != "":
-		return answer(o.id, db.Query{Key: o.id, From: o.from})
+		return answer(o.id, db.Query{Key: o.id, From: o.from, ExcludeSelf: o.excludeSelf})
 	case o.code != "":
 		code, err := hex.DecodeString(o.code)
 		if err != nil {

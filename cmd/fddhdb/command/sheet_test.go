@@ -171,7 +171,7 @@ func TestSheetHTML(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, shown, _ = elements(t, string(html))
-	if len(shown) != 1 || shown["payload"] == nil || strings.Count(text, "key.gif\n") != 2 || !strings.Contains(text, "the query") || strings.Count(text, "0 bits") != 2 {
+	if len(shown) != 1 || shown["payload"] == nil || strings.Count(text, "key.gif\n") != 3 || !strings.Contains(text, "the query") || strings.Count(text, "0 bits") != 2 {
 		t.Errorf("%d pictures, %s", len(shown), text)
 	}
 }
