@@ -92,9 +92,15 @@
 //
 // # Caveats
 //
-// Where another code space becomes the active one, after a training say, all codes of
-// a collection are other ones: keep none outside. All distinct codes and the row numbers of all items are held in
-// memory, and a search reads all distinct codes. Vectors are float32, dense or
-// sparse (Modality.Sparse). Where Open fails because what a crash has left in the log
-// cannot be written into tables, some goroutines that wait, and their memory, are left.
+// Codes of one code space cannot be compared with those of another. Keep no codes outside
+// the database: they are worthless once another space is the active one.
+//
+// All distinct codes and the row numbers of all items are held in memory. A search looks
+// codes up in tables, or reads all distinct codes where it expects that to take less time:
+// where there are few of them, or where none is near the query. See package mih.
+//
+// Vectors are float32, dense or sparse (Modality.Sparse).
+//
+// Open fails if it cannot write the log that a crash has left into tables. It then leaves
+// some waiting goroutines behind, with their memory.
 package db

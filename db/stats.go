@@ -46,27 +46,30 @@ type CollectionStats struct {
 	DistinctCodes int             `json:"distinct_codes"` // that some item has; the sum over the views
 	MemoryBytes   int64           `json:"memory_bytes"`   // codes, index and row sets
 	IndexBytes    int64           `json:"index_bytes"`    // in it: tables of substrings
-	// Balance is that of the codes that items have, over all views; from a sample of
-	// 100,000 items where there are more distinct codes. Nil where there are none, or
-	// they are not in memory yet. Of more than 1,000 distinct codes that change all the
-	// time it may be a thousand times as old as it takes to measure it: ten seconds where
-	// they are 100,000.
+	// Balance says how evenly each bit splits the items, over the codes of all views. With
+	// more than 100,000 distinct codes it is measured on a sample of 100,000 items. It is
+	// nil if no item has a code, or if the codes are not in memory yet.
+	//
+	// Measuring takes at most a thousandth of the time, so that Balance may lag behind
+	// writes once there are more than 1,000 distinct codes: by about ten seconds with
+	// 100,000 of them.
 	*Balance
-	// BitBalance, ConstantBits and Sampled are those of Balance, and 0 where that is nil.
-	// JSON has them once, by Balance: what is decoded from JSON is read there.
+	// BitBalance, ConstantBits and Sampled repeat the fields of Balance. They are 0 if
+	// Balance is nil. JSON does not have them: after decoding, read Balance.
 	BitBalance   float64 `json:"-"`
 	ConstantBits int     `json:"-"`
 	Sampled      int     `json:"-"`
 
-	// QueryDistances are those of Search and SearchAll since the database was opened, but
-	// for queries by the key of an item, which finds itself, and with a cursor; nil if
-	// there were none.
+	// QueryDistances are the distances from queries to their nearest hit, for the calls of
+	// Search and SearchAll since the database was opened. Queries with a cursor do not
+	// count, nor do queries by Key, as such an item finds itself. Nil if there were no others.
 	QueryDistances *Distances `json:"query_distances,omitempty"`
 
-	// Drift says how far the items that came last are from what the model had learned, in
-	// its last element, and in the one before it, if any, how far the first ones were that
-	// came, or else those of the training, to which any model is nearer. Nil where nothing
-	// has been measured. Collection.Spaces has that of all revisions.
+	// Drift has at most two elements, and is nil if nothing has been measured. The last one
+	// is the drift of the latest revision. The one before it is there to compare with: the
+	// drift of the first update, or of the training if there was only one update. Any model
+	// is nearer to the items it was trained on than to others. Collection.Spaces has the
+	// drift of all revisions.
 	Drift []RevisionDrift `json:"drift,omitempty"`
 
 	Spaces  int         `json:"spaces"`          // see Collection.Spaces
