@@ -174,6 +174,10 @@ func TestUnlabelledQuality(t *testing.T) {
 			alone := Fusion{Rule: FusionTarget}
 			note("target alone", h.figures(t, func(to int) fusion { return alone.given(to, s.modalities) }))
 			note("chosen", h.figures(t, func(int) fusion { return h.result.Model.fusions[0] }))
+			if *allFigures {
+				v := halve(t, s.modalities, s.train, s.queries, Options{Seed: uint64(seed), Views: ViewsTarget})
+				note("chosen by target", v.figures(t, func(to int) fusion { return v.result.Model.fusions[to] }))
+			}
 			t.Logf("%s, seed %d: %s by %+v over the sum; %.2v s", s.name, seed, fusionName(report.ByView[0].FusionTried), *report.ByView[0].OverSum, h.result.Report.Seconds["choose"])
 		}
 		chosen := mean["chosen"]
