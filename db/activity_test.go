@@ -192,7 +192,7 @@ func TestStatsReadNoDisk(t *testing.T) {
 			return nil
 		}
 		switch {
-		case op.Kind == errorfs.OpStat && op.Path == "db":
+		case op.Kind == errorfs.OpList && op.Path == "db":
 			walks.Add(1)
 		case op.Kind != errorfs.OpStat && op.Kind != errorfs.OpList:
 			others.Add(1)

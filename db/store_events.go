@@ -100,6 +100,7 @@ func (l *storeLogger) ended(op Op, took time.Duration, bytes int64, err error) {
 // StoreStats are figures about the store, Pebble.
 type StoreStats struct {
 	Tables              int       `json:"tables"`
+	LiveBytes           int64     `json:"live_bytes"`            // of tables and logs that count
 	ReadAmplification   int       `json:"read_amplification"`    // tables, or rows of them, that a read may have to look at
 	CompactionDebtBytes int64     `json:"compaction_debt_bytes"` // that compactions have yet to rewrite, about
 	Flushing            int       `json:"flushing"`              // flushes that are going on
@@ -110,7 +111,8 @@ type StoreStats struct {
 
 // storeFigures are what the store knows of itself.
 type storeFigures struct {
-	obsolete, memory      int64 // bytes; memory without the cache of blocks
+	live, obsolete        int64 // bytes on disk
+	memory                int64 // bytes, without the cache of blocks
 	tables, amplification int
 	memtables             int64 // bytes
 	sublevels             int   // runs of tables in level 0
@@ -130,7 +132,7 @@ func (w *storeWork) look(store *pebble.DB) *storeFigures {
 }
 
 func figuresOf(m *pebble.Metrics) *storeFigures {
-	return &storeFigures{
+	f := &storeFigures{
 		obsolete: int64(m.WAL.ObsoletePhysicalSize +
 			m.Table.Local.ObsoleteSize + m.Table.Local.ZombieSize +
 			m.BlobFiles.Local.ObsoleteSize + m.BlobFiles.Local.ZombieSize),
@@ -138,12 +140,14 @@ func figuresOf(m *pebble.Metrics) *storeFigures {
 		tables: int(m.Total().TablesCount), amplification: m.ReadAmp(),
 		memtables: int64(m.MemTable.Size), sublevels: int(m.Levels[0].Sublevels), debt: int64(m.Compact.EstimatedDebt),
 	}
+	f.live = int64(m.DiskSpaceUsage()) - f.obsolete
+	return f
 }
 
 // stats returns them for Activity.
 func (f *storeFigures) stats(w *storeWork) StoreStats {
 	return StoreStats{
-		Tables: f.tables, ReadAmplification: f.amplification, CompactionDebtBytes: f.debt,
+		Tables: f.tables, LiveBytes: f.live, ReadAmplification: f.amplification, CompactionDebtBytes: f.debt,
 		Flushing: int(w.flushes.Load()), Compacting: int(w.compactions.Load()),
 		Stalled: w.stalled.Load(), Stalls: w.stalls.stats(),
 	}

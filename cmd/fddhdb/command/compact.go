@@ -46,8 +46,8 @@ func compactCommand(e *env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				// What awaits deletion goes before anybody looks.
-				was, is := before.DiskBytes-before.ObsoleteBytes, after.DiskBytes-after.ObsoleteBytes
+				// Not what awaits deletion: it goes before anybody looks.
+				was, is := before.Activity.Store.LiveBytes, after.Activity.Store.LiveBytes
 				if o.json {
 					return e.printJSON(compactJSON{was, is, time.Since(start).Seconds()})
 				}
