@@ -19,13 +19,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
-	"github.com/fddhdb/fddhdb/db/s3"
 )
 
 // handles are the types whose methods a program may call on what it has got with an error,
 // which is nil, or has declared itself.
 var handles = []any{
-	(*DB)(nil), (*Collection)(nil), (*Snapshot)(nil), (*Batch)(nil), (*Import)(nil), (*Runs)(nil), (*s3.Store)(nil),
+	(*DB)(nil), (*Collection)(nil), (*Snapshot)(nil), (*Batch)(nil), (*Import)(nil), (*Runs)(nil),
 }
 
 // values are the other types with methods: a nil pointer to them is no handle.
@@ -103,7 +102,6 @@ func TestFunctionsThatAreGivenNothing(t *testing.T) {
 		"ParseRerank": ParseRerank, "ParseTeacher": ParseTeacher, "LatencyBound": LatencyBound,
 		"backup.CheckName": backup.CheckName, "backup.Fetch": backup.Fetch, "backup.Create": backup.Create, "backup.DecodeManifest": backup.DecodeManifest,
 		"backup.Find": backup.Find, "backup.List": backup.List, "backup.Prune": backup.Prune, "backup.Folder": backup.Folder, "backup.Verify": backup.Verify,
-		"s3.ParseURL": s3.ParseURL,
 		"VerifyFolder of a database": func(ctx context.Context) error {
 			_, err := VerifyFolder(ctx, "db", nil, VerifyOptions{}, nil)
 			return err
@@ -114,10 +112,6 @@ func TestFunctionsThatAreGivenNothing(t *testing.T) {
 		},
 		"Restore of no store": func(ctx context.Context) error {
 			_, err := Restore(ctx, nil, "new", nil, RestoreOptions{})
-			return err
-		},
-		"Restore of a nil store of S3": func(ctx context.Context) error {
-			_, err := Restore(ctx, (*s3.Store)(nil), "new", nil, RestoreOptions{})
 			return err
 		},
 		"backup.Verify of a folder": func(ctx context.Context) error {
@@ -181,7 +175,7 @@ func TestHandlesAreKnown(t *testing.T) {
 	for _, h := range append(slices.Clone(handles), values...) {
 		known[reflect.TypeOf(h).Elem().String()] = true
 	}
-	for _, pkg := range []struct{ name, dir string }{{"db", "."}, {"backup", "backup"}, {"s3", "s3"}} {
+	for _, pkg := range []struct{ name, dir string }{{"db", "."}, {"backup", "backup"}} {
 		found := map[string]bool{}
 		eachFile(t, pkg.dir, func(f *ast.File) {
 			for _, d := range f.Decls {
