@@ -16,7 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
-// incoming is the name of the folders of what is being put. No object can have such a name.
+// incoming is the name of the folders that hold an object while it is written. No object can
+// have such a name.
 const (
 	incoming       = ".incoming"
 	incomingPrefix = "put-" // of the files in it

@@ -38,9 +38,8 @@ type env struct {
 
 // Main runs the command line without the name of the program, and returns the
 // exit code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt or
-// SIGTERM cancels what is going on, which leaves the database as it was. What has
-// not stopped within seconds ends with the process, and so it does at once when
-// there is a second signal.
+// SIGTERM cancels the verb, which leaves the database as it was. A verb that has not
+// stopped within seconds ends with the process. A second signal ends the process at once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, caught := catchSignals(stderr)
 	defer caught.stop()

@@ -27,8 +27,8 @@ func checkVectorFile(path string) error {
 // maxExpanded bounds a dense file of a sparse modality, most of which are zeros.
 const maxExpanded = 4 << 30
 
-// vectorSink writes vectors. A format that has a sparse form, too, takes that of the
-// modality; in the others vectors are dense.
+// vectorSink writes vectors. Where a format has a dense and a sparse form, the modality
+// decides; elsewhere vectors are dense.
 func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error) {
 	ext := strings.ToLower(filepath.Ext(path))
 	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {

@@ -88,8 +88,8 @@ func (s *shell) start(ctx context.Context) (err error) {
 	return s.interact(ctx)
 }
 
-// A stoppable reader stops waiting for its reader when the context ends: who writes a
-// script may not do so for hours. What the reader returns after that is lost.
+// A stoppable reader stops waiting for its reader when the context ends: the next line of a
+// script may not come for hours. Bytes that the reader returns after that are lost.
 type stoppable struct {
 	ctx context.Context
 	r   io.Reader

@@ -151,7 +151,7 @@ func (s *signals) die(why string, code int) {
 	s.exit(code)
 }
 
-// begin makes interrupts those of a dialogue; end gives them back.
+// begin hands interrupts to a dialogue, until end is called.
 func (s *signals) begin(d *dialogue) (end func()) {
 	s.set(func() { s.dialogue = d })
 	signal.Notify(s.in, syscall.SIGHUP)
@@ -178,7 +178,8 @@ func (s *signals) set(f func()) {
 	f()
 }
 
-// signalNumber is that of a signal, by which shells know how a process ended.
+// signalNumber returns the number of a signal, which shells add to 128 for the exit code of a
+// process that it has ended.
 func signalNumber(sig os.Signal) int {
 	if n, ok := sig.(syscall.Signal); ok {
 		return int(n)

@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// What the contract promises of a database and of each collection is there: distinct codes, and
-// bytes on disk, of which a collection with more has more.
+// Figures of a database and of each collection have distinct codes, and bytes on disk, which
+// grow with the number of items.
 func TestStatsSayWhatIsStored(t *testing.T) {
 	f := newFixture(t, 300, true)
 	writeNPY(t, f.path("codes.npy"), [][]uint8{{1, 2}, {3, 4}, {1, 2}})
