@@ -192,8 +192,8 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	return next
 }
 
-// paced asks once a group whether the store keeps up, for each of the two kinds of requests:
-// what frees disk space waits for less.
+// paced waits for the store at most once a group for each of two kinds of requests: writes, and
+// requests that free disk space, which wait for less.
 type paced struct {
 	c     *committer
 	asked [2]bool

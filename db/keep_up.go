@@ -33,7 +33,8 @@ func (d *DB) keepUp(frees bool) error {
 		}
 	}()
 	for {
-		// Not those that look knows, which may be older than the last thing to wait for.
+		// The figures are fresh: cached ones may be older than the last flush or compaction,
+		// and nothing would end the wait.
 		reason := figuresOf(d.store.Metrics()).slow(frees)
 		switch reason {
 		case "":

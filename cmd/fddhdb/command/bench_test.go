@@ -104,7 +104,7 @@ func (f *fakeTier) search(_ context.Context, q db.Query) ([]db.Hit, error) {
 	return hits[:min(q.K, len(hits))], err
 }
 
-// parts are those of a search that is mostly encoding.
+// parts returns the times of the parts of a search that spends most of its time encoding.
 func (f *fakeTier) parts(_ context.Context, q *benchQuery, op benchOp) (benchParts, error) {
 	f.apart[f.name]++
 	p := benchParts{find: time.Nanosecond}
