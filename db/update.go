@@ -78,7 +78,8 @@ func (u *updater) adoption() (a Adoption) {
 // Codes that items have stay as they are and remain comparable; queries, and items
 // that are put from then on, are encoded by the new projections. Items that have
 // taught and then changed or gone are taken out of what was learned, so that it is, but
-// for rounding, what the items that are there now have taught.
+// for rounding, what the items that are there now have taught. A modality that nothing is
+// left of keeps its projection until something teaches it.
 //
 // Readers and writers go on while it runs, on half of the processors; writers wait for
 // the commit. With 800 anchors, 128 bits and two modalities of 128 dimensions an item
@@ -165,7 +166,8 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 		}
 		err := u.commit(ctx)
 		out.Revision, out.Revised = u.revision, out.Revised || u.revision != u.cv.space.Revision
-		out.Labelled, out.Unlabelled, out.Skipped, out.Refused, out.Forgotten = u.labelled, u.unlabelled, u.skipped, u.refused, u.forgotten
+		out.Labelled, out.Unlabelled, out.Skipped, out.Refused = u.labelled, u.unlabelled, u.skipped, u.refused
+		out.Forgotten += u.forgotten // others have gone with the revision in which labels have grown
 		out.Items = u.labelled + u.unlabelled
 		out.Adopted, out.Lead, out.Reason = u.adoption(), u.lead, u.reason
 		return err

@@ -346,6 +346,56 @@ func TestGrowLabels(t *testing.T) {
 	checkStatistics(t, c, 0)
 }
 
+// When all that has taught is gone, a revision keeps the projections that there are: items
+// without labels have codes by them, teach by them, and are found.
+func TestUpdateWithNothingThatHasTaught(t *testing.T) {
+	_, c := openPairs(t)
+	items := pairs(120, synth.Config{Seed: 7})
+	putAll(t, c, items[:60])
+	mustTrain(t, c, tinyTraining(1, model.ViewsShared))
+	for _, it := range items[60:] {
+		it.Labels = nil
+	}
+	putAll(t, c, items[60:90])
+	var before [][]byte
+	for _, it := range items[60:] {
+		code, _, err := c.Encode("", it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = append(before, code)
+	}
+	for _, it := range items[:60] {
+		if _, err := c.Delete(ctx, it.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putAll(t, c, []*Item{{Key: "grows", Labels: []string{"grown"}}})
+	u := mustUpdate(t, c, UpdateOptions{GrowLabels: true, Teacher: TeacherLabels})
+	if u.Forgotten != 60 || u.Items != 0 || !u.Revised || len(u.Grown) != 1 {
+		t.Fatalf("%+v", u)
+	}
+	putAll(t, c, items[90:])
+	for i, it := range items[60:] {
+		got, err := c.Get(ctx, it.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.Code, before[i]) {
+			t.Errorf("item %s: code %x, before %x", it.Key, got.Code, before[i])
+		}
+	}
+	u = mustUpdate(t, c, UpdateOptions{Teacher: TeacherSelf})
+	if u.Unlabelled != 60 {
+		t.Errorf("%+v", u)
+	}
+	checkStatistics(t, c, 0)
+	hits, err := c.Search(ctx, Query{From: "image", Vector: items[70].Vectors["image"], To: "text", K: 60})
+	if err != nil || len(hits.Hits) != 60 {
+		t.Errorf("%d hits, %v", len(hits.Hits), err)
+	}
+}
+
 // The first revision, the latest eight and those that are pinned are kept, and can be
 // gone back to.
 func TestRevisionsAreKeptAndRestored(t *testing.T) {

@@ -87,6 +87,56 @@ func TestLessons(t *testing.T) {
 	}
 }
 
+// Where nothing is left that has taught, the projections stay as they are, and teach items
+// without labels; what is learned from then on owes nothing to what was forgotten.
+func TestEverythingForgotten(t *testing.T) {
+	o, rest := begun(t, 150)
+	trained := o.model
+	items := examples(rest.Slice(0, 100), never)
+	empty := as(t, o, NewStatistics(trained))
+	done, err := empty.Learn(t.Context(), items, TeacherLabels, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := empty.Forget(t.Context(), items, done.Lessons); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := empty.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameProjections(t, "all forgotten", kept, trained, 0)
+	if done, err = empty.Learn(t.Context(), examples(rest.Slice(100, 101), func(int) bool { return true }), TeacherSelf, 0); err != nil {
+		t.Fatal(err)
+	}
+	z := make([]float64, trained.bits)
+	for mod, rows := range rest.Vectors {
+		if x := Dense(rows[100]); x.Present() {
+			if err := trained.NewEncoder().ProjectVectors(z, mod, []Vector{x}); err != nil {
+				t.Fatal(err)
+			}
+			if want := codec.PackSigns(codec.NewCode(trained.bits), z); !slices.Equal(done.Lessons[0][mod], want) {
+				t.Errorf("modality %d taught %v, its projection says %v", mod, done.Lessons[0][mod], want)
+			}
+		}
+	}
+	// Now something is left.
+	learned, err := empty.Revision()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := trained.Refit(empty.Statistics(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mod, rows := range rest.Vectors {
+		if rows[100] == nil {
+			want.p[mod] = trained.p[mod]
+		}
+	}
+	sameProjections(t, "one item", learned, want, 1e-9)
+}
+
 // What cannot be right is refused, and the chunk that it is in changes nothing.
 func TestLessonsRefused(t *testing.T) {
 	o, rest := begun(t, 150)
@@ -282,22 +332,16 @@ func TestLearnUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	items := examples(rest.Slice(0, 40), func(i int) bool { return i%2 == 0 })
+	if _, err := o.Learn(t.Context(), examples(rest.Slice(40, 45), never), TeacherLabels, 0); err != nil {
+		t.Fatal(err)
+	}
 	before := o.Statistics().Clone()
 	done, err := o.Learn(t.Context(), items, TeacherSelf, 0)
 	var singular *SingularError
 	if !errors.As(err, &singular) || singular.Modality != "text" {
-		t.Fatalf("gamma 0 without items: %v", err)
+		t.Fatalf("gamma 0 with fewer items than features: %v", err)
 	}
-	for mod := range before.parts {
-		for i := range before.parts[mod].a { // of rounding
-			if v := o.Statistics().parts[mod].a[i]; v > 1e-12 || v < -1e-12 {
-				t.Fatalf("A of modality %d is left with %g", mod, v)
-			}
-		}
-		if n := o.Statistics().Items(mod); n != 0 {
-			t.Errorf("modality %d has %d items", mod, n)
-		}
-	}
+	sameStatistics(t, "undone", o.Statistics(), before)
 	for i, l := range done.Lessons {
 		if l != nil {
 			t.Errorf("item %d has taught %v", i, l)

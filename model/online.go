@@ -34,7 +34,9 @@ const MaxLesson = 512
 // H = sgn(P Phi) is repeated to a fixed point, at most 5 times.
 //
 // The code space stays as it is: codes that were made before remain comparable with
-// those that later projections make. An Online is for one goroutine at a time; it
+// those that later projections make. Where everything that has taught a modality is
+// forgotten, the equation gives P = 0, by which no item would have a code: the modality
+// keeps the projection that it has until something teaches it. An Online is for one goroutine at a time; it
 // holds A, B, a Cholesky factor and P of each modality, 16 k (k+q) bytes, and up to
 // MaxLesson rows of features.
 type Online struct {
@@ -309,14 +311,21 @@ func (s *subject) keep(teaches []bool) {
 // of many rows cost less.
 func (o *Online) add(t int, s *subject) (rounds int, err error) {
 	p := &o.parts[t]
+	if slices.Contains(s.open, true) {
+		o.absorb(t)
+		if o.stats.parts[t].n == 0 { // the projection that the modality keeps gives them
+			s.take(o.kept(t, s))
+			clear(s.open)
+			rounds = 1
+		}
+	}
 	if !slices.Contains(s.open, true) {
 		p.phi, p.h = append(p.phi, s.phi...), append(p.h, s.h...)
 		if len(p.h) >= MaxLesson*s.q {
 			o.absorb(t)
 		}
-		return 0, nil
+		return rounds, nil
 	}
-	o.absorb(t)
 	if p.state == stale {
 		if err := o.solve(t); err != nil {
 			return 0, err
@@ -344,6 +353,13 @@ func (o *Online) add(t int, s *subject) (rounds int, err error) {
 	dense.AddTN(dense.Of(s.q, s.k, stats.b), dense.Of(n, s.q, s.h), phi, workers)
 	stats.n += int64(n)
 	return rounds, nil
+}
+
+// kept returns what the projection of the last revision makes of a subject of modality t.
+func (o *Online) kept(t int, s *subject) []float64 {
+	z := dense.Of(len(s.at), s.q, make([]float64, len(s.at)*s.q))
+	dense.MulNT(z, dense.Of(len(s.at), s.k, s.phi), o.model.p[t])
+	return z.Data
 }
 
 // absorb adds what waits to the statistics of modality t.
@@ -514,6 +530,9 @@ func (o *Online) Revision() (m *Model, err error) {
 	next.p = slices.Clone(o.model.p)
 	for t := range o.parts {
 		o.absorb(t)
+		if o.stats.parts[t].n == 0 {
+			continue // it keeps what it has
+		}
 		p := &o.parts[t]
 		if p.state == stale {
 			if err := o.solve(t); err != nil {
