@@ -149,6 +149,7 @@ func (a *attempt) do(ctx context.Context, c call) (*result, error) {
 		a.found("the runtime ended it: %s", brief(crashed.FindString(r.err)+last))
 	case r.code < 0 && len(c.signals) == 0:
 		a.found("it was ended by %v", r.signal)
+	case len(c.signals) > 1 && r.code == 128+int(c.signals[1]): // what a second signal ends says nothing
 	case r.code > 3:
 		a.found("exit code %d: %s", r.code, brief(r.err))
 	case r.code > 0 && !strings.HasPrefix(last, "fddhdb: "):
