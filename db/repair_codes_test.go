@@ -9,7 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// An item that has no code, as projections had learned from nothing when it was written,
+// An item that has no code, as projections were 0 when it was written,
 // gets none by a repair, and is not said to have lost one, whatever of others is lost.
 func TestRepairOfItemsWithoutCode(t *testing.T) {
 	longTest(t)

@@ -354,7 +354,7 @@ func (c *codeVerifier) checkUncoded(view int) {
 // hasCode reports whether an item is to have a code in a view; an item that cannot be
 // read is not. Without a label that counts it has the code that the revision gave it which
 // was in use when it was written: whichever that was, it gave none where it gave no
-// projection, as one does that has learned from nothing.
+// projection, as none is made of features that are far from all anchors.
 func (c *codeVerifier) hasCode(row uint32, view int) bool {
 	if !c.readable || c.lost(codec.NumberKey(codec.KindItem, c.ID(), row)) {
 		return false

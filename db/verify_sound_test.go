@@ -200,8 +200,8 @@ func TestVerifyWhileWriting(t *testing.T) {
 	}
 }
 
-// An item that was written when the projections had learned from nothing has no code, and
-// gets none when they learn again.
+// An item that was written when the projections were 0 has no code, and gets none when they
+// learn again.
 func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 	d := mustOpen(t, "db", &Options{FS: vfs.NewMem()})
 	defer mustClose(t, d)
@@ -217,8 +217,8 @@ func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 }
 
 // withoutCode puts an item into a collection that has features and no code, as it was
-// written while projections had learned from nothing, and another that has one of its
-// labels; they have learned since.
+// written while projections were 0, and another that has one of its labels; they have
+// learned since. Revisions of nothing had such projections once, and databases have them.
 func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	t.Helper()
 	c, err := d.CreateCollection(ctx, "main", pairsSchema)
@@ -233,20 +233,28 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	if _, err := c.DeleteWhere(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
-	update := func() {
-		t.Helper()
-		for space := uint32(1); space <= 2; space++ {
-			u, err := c.Update(ctx, UpdateOptions{Space: space, Teacher: TeacherLabels})
-			if err != nil || !u.Revised {
-				t.Fatalf("%+v, %v", u, err)
+	for space := uint32(1); space <= 2; space++ {
+		mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}) // all that has taught is gone
+		err := c.revise(ctx, space, func(u *updater) error {
+			m := u.cv.space.model
+			nothing, err := m.Refit(model.NewStatistics(m), nil)
+			if err != nil {
+				return err
 			}
+			return u.restore(ctx, nothing, u.revision)
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	update() // all that has taught is gone
 	unlabelled := *items[20]
 	unlabelled.Labels = nil
 	putAll(t, c, []*Item{&unlabelled, items[21]})
-	update()
+	for space := uint32(1); space <= 2; space++ {
+		if u := mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}); !u.Revised {
+			t.Fatalf("%+v", u)
+		}
+	}
 	it, err := c.Get(ctx, unlabelled.Key)
 	if err != nil || it.Code != nil || it.Codes != nil {
 		t.Fatalf("%+v, %v", it, err)
