@@ -186,11 +186,11 @@ func (c *counters) changed(r *request) {
 }
 
 // committed counts a commit of some requests that began at a time.
-func (c *counters) committed(g *group, taken []*request, began time.Time) {
+func (c *counters) committed(tx *tx, taken []*request, began time.Time) {
 	c.commits.since(began)
-	c.bytes.Add(uint64(g.batch.Len()))
-	if g.sync {
-		c.syncs.observe(g.batch.CommitStats().CommitWaitDuration)
+	c.bytes.Add(uint64(tx.batch.Len()))
+	if tx.sync {
+		c.syncs.observe(tx.batch.CommitStats().CommitWaitDuration)
 	}
 	for _, r := range taken {
 		if r.err == nil {

@@ -42,7 +42,7 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 		return err
 	}
 	defer c.db.guard.leave()
-	err := c.exclusive(ctx, false, func(g *group, s *collectionState) error { return g.alter(s, a) })
+	err := c.exclusive(ctx, false, func(tx *tx, s *collectionState) error { return tx.alter(s, a) })
 	if err == nil {
 		c.db.changed(ctx, EventCollectionAltered, Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
@@ -51,7 +51,7 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	return err
 }
 
-func (g *group) alter(s *collectionState, a Alteration) error {
+func (tx *tx) alter(s *collectionState, a Alteration) error {
 	d, err := s.altered(a)
 	if err != nil {
 		return err
@@ -60,14 +60,14 @@ func (g *group) alter(s *collectionState, a Alteration) error {
 	if err != nil {
 		return err
 	}
-	if err := g.batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
+	if err := tx.batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
 		return err
 	}
 	s.descriptor = d // views keep theirs
 	for range a.AddModalities {
 		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
 	}
-	g.c.touch(s)
+	tx.c.touch(s)
 	return nil
 }
 

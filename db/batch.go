@@ -229,20 +229,20 @@ func (b *Batch) encode(ctx context.Context) error {
 // commitPledged commits the changes by themselves, after the pledge has been given.
 func (b *Batch) commitPledged(ctx context.Context) error {
 	r := &request{changes: b.changes}
-	err := b.db.committer.submit(ctx, &request{exclusive: func(g *group) error {
-		size, err := g.resolve(r)
+	err := b.db.committer.submit(ctx, &request{exclusive: func(tx *tx) error {
+		size, err := tx.resolve(r)
 		if err == nil {
-			err = g.c.admit(writtenTwice*int64(size), false)
+			err = tx.c.admit(writtenTwice*int64(size), false)
 		}
 		if err == nil {
-			err = b.pledge.give(g.c)
+			err = b.pledge.give(tx.c)
 		}
 		if err != nil {
 			return err
 		}
-		if err := g.apply(r); err != nil {
-			g.c.log.fail(err)
-			return g.c.log.err()
+		if err := tx.apply(r); err != nil {
+			tx.c.log.fail(err)
+			return tx.c.log.err()
 		}
 		return nil
 	}})

@@ -72,11 +72,11 @@ func (d *DB) buildAs(ctx context.Context, workers int, choose func(*view, *codeS
 		if err := recovered(func() error { return b.Run(ctx) }); err != nil {
 			return false, annotate(err, "index collection %q", cv.Name)
 		}
-		return true, d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
+		return true, d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(tx *tx) error {
 			// Its space may have been dropped.
-			if s := g.c.states[cv.ID]; s != nil && s.holds(set.set) {
+			if s := tx.c.states[cv.ID]; s != nil && s.holds(set.set) {
 				set.set.table.Install(b)
-				g.c.touch(s)
+				tx.c.touch(s)
 			}
 			return nil
 		}})

@@ -56,7 +56,7 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
 		// Whatever became of the context. Rows of a space that is complete are recorded
 		// for others.
-		_ = b.inSpace(context.WithoutCancel(ctx), true, func(_ *group, _ *collectionState, sp *spaceState) error {
+		_ = b.inSpace(context.WithoutCancel(ctx), true, func(_ *tx, _ *collectionState, sp *spaceState) error {
 			if sp.numbers.Building {
 				sp.changed = nil
 				sp.left = sp.left || sp.Parent == 0 // a reindexing is there for somebody to go on with
@@ -142,20 +142,20 @@ func (b *builder) at(done, total int) {
 }
 
 // inSpace runs f in the committer, alone, with the space that is being built.
-func (b *builder) inSpace(ctx context.Context, quiet bool, f func(g *group, s *collectionState, sp *spaceState) error) error {
-	return b.c.exclusive(ctx, quiet, func(g *group, s *collectionState) error {
+func (b *builder) inSpace(ctx context.Context, quiet bool, f func(tx *tx, s *collectionState, sp *spaceState) error) error {
+	return b.c.exclusive(ctx, quiet, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(b.space)
 		if sp == nil {
 			return notFound("space %d of collection %q, which was being built", b.space, s.Name)
 		}
-		return f(g, s, sp)
+		return f(tx, s, sp)
 	})
 }
 
 // begin returns the view to encode; from then on the committer records the rows that
 // change. The view is nil where somebody else has completed the space.
 func (b *builder) begin(ctx context.Context) (v *view, built builtSpace, err error) {
-	err = b.inSpace(ctx, true, func(_ *group, s *collectionState, sp *spaceState) error {
+	err = b.inSpace(ctx, true, func(_ *tx, s *collectionState, sp *spaceState) error {
 		if !sp.numbers.Building {
 			built = s.built(sp)
 			return nil
@@ -178,41 +178,41 @@ func (s *collectionState) built(sp *spaceState) builtSpace {
 // taught in it.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *Drift) (built builtSpace, err error) {
 	tables := len(block.rows) >= tableRows
-	err = b.inSpace(ctx, tables, func(g *group, s *collectionState, sp *spaceState) error {
+	err = b.inSpace(ctx, tables, func(tx *tx, s *collectionState, sp *spaceState) error {
 		if err := sp.roomFor(uint64(len(block.rows))); err != nil {
 			return annotate(err, "collection %q", s.Name)
 		}
 		block := block.without(func(row uint32) bool { return sp.changed.Contains(row) || sp.hasCode(row) })
 		n := sp.numbers
 		if n.Built = uint64(next); last {
-			if err := g.keepDrift(sp, drift); err != nil {
+			if err := tx.keepDrift(sp, drift); err != nil {
 				return err
 			}
 			n.Building, n.Activate, n.Built = false, false, 0
 		}
 		activate := last && sp.numbers.Activate
 		if tables {
-			if err := g.storeTables(ctx, b.c.db, b.workers, s, sp, n, block); err != nil {
+			if err := tx.storeTables(ctx, b.c.db, b.workers, s, sp, n, block); err != nil {
 				return err
 			}
 		} else {
 			for i, row := range block.rows {
-				if err := g.setCodes(s, sp, row, block.encs[i]); err != nil {
+				if err := tx.setCodes(s, sp, row, block.encs[i]); err != nil {
 					return err
 				}
 			}
 			n.Coded = sp.numbers.Coded
 			sp.numbers = n
-			g.c.touch(s)
+			tx.c.touch(s)
 		}
 		if activate {
-			g.activate(s, sp)
+			tx.activate(s, sp)
 		}
 		if last {
 			sp.changed = nil
 		}
 		if tables {
-			g.c.show()
+			tx.c.show()
 		}
 		built = s.built(sp)
 		return nil
@@ -223,8 +223,8 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 // storeTables stores the codes of many rows and the counters n of their space, in
 // which none of them has a code yet, as sorted tables. Where it fails nothing has
 // changed.
-func (g *group) storeTables(ctx context.Context, d *DB, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
-	t := newBulkTables(d, g.c, int64(len(block.rows))*int64(codesBytes(sp.Bits, len(sp.sets), true)))
+func (tx *tx) storeTables(ctx context.Context, d *DB, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
+	t := newBulkTables(d, tx.c, int64(len(block.rows))*int64(codesBytes(sp.Bits, len(sp.sets), true)))
 	t.workers = workers
 	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, madeCodes(block.encs))
 	codes.numbers = n
@@ -253,14 +253,14 @@ func (g *group) storeTables(ctx context.Context, d *DB, workers int, s *collecti
 		return err
 	}
 	sp.stored(codes.counters())
-	g.c.touch(s)
+	tx.c.touch(s)
 	return nil
 }
 
 // activate makes a space the one that searches use.
-func (g *group) activate(s *collectionState, sp *spaceState) {
+func (tx *tx) activate(s *collectionState, sp *spaceState) {
 	s.counters.PreviousSpace, s.counters.ActiveSpace = s.counters.ActiveSpace, uint64(sp.ID)
-	g.c.touch(s)
+	tx.c.touch(s)
 }
 
 // without returns the codes of the rows that are not stale.

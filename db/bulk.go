@@ -254,8 +254,8 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress f
 		return err
 	}
 	progress("storing", 0, 0)
-	return d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
-		l := newBulkLoad(d, g.c, k, bytes)
+	return d.committer.submit(ctx, &request{quiet: true, exclusive: func(tx *tx) error {
+		l := newBulkLoad(d, tx.c, k, bytes)
 		if l == nil {
 			return errNotBulk
 		}

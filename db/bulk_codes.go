@@ -9,7 +9,7 @@ import (
 )
 
 // bulkSpace writes what is kept of the codes of many rows, none of which has a code in
-// the space yet. It is what group.setCodes writes for one row after the other.
+// the space yet. It is what tx.setCodes writes for one row after the other.
 type bulkSpace struct {
 	collection uint32
 	space      *space

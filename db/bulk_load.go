@@ -11,7 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A bulkLoad stores new items of one collection in one commit, as a group does, but
+// A bulkLoad stores new items of one collection in one commit, as a transaction does, but
 // as sorted tables.
 //
 // Everything that the commit holds is in the tables: the items with all that is

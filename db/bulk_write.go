@@ -13,7 +13,7 @@ import (
 )
 
 // This file writes the keys of a bulk load but those of codes, each kind in ascending
-// order. What they hold is what group.put writes for one item after the other.
+// order. What they hold is what tx.put writes for one item after the other.
 
 func (l *bulkLoad) row(i int) uint32 { return l.firstRow + uint32(i) }
 

@@ -114,8 +114,8 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 	if err := d.roomToCopy(path); err != nil {
 		return i, err
 	}
-	err := d.committer.submit(ctx, &request{quiet: true, exclusive: func(g *group) error {
-		i.sequence = g.c.sequence
+	err := d.committer.submit(ctx, &request{quiet: true, exclusive: func(tx *tx) error {
+		i.sequence = tx.c.sequence
 		err := pebbleCheckpoint(d.store, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
 		log = logBytes(d.store)
 		if failed := d.log.err(); failed != nil {

@@ -36,7 +36,7 @@ type committer struct {
 	finished chan struct{}
 	publish  func(v *view, changed []*collectionView)
 	counters *counters // nil where nobody submits
-	last     int       // requests of the group before
+	last     int       // requests of the transaction before
 	hurry    time.Time // until when not to yield
 
 	states   map[uint32]*collectionState
@@ -51,7 +51,7 @@ type committer struct {
 // itself.
 type request struct {
 	changes   []*change
-	exclusive func(*group) error
+	exclusive func(*tx) error
 	quiet     bool // the operation stores nothing
 	shows     bool // though quiet, it changes what readers see
 	frees     bool // disk space, later
@@ -66,8 +66,8 @@ func (r *request) onlyDeletes() bool {
 	return !slices.ContainsFunc(r.changes, func(ch *change) bool { return ch.kind != deleteItem })
 }
 
-// maxGroupBytes bounds the items that share one commit, so that none waits long.
-const maxGroupBytes = 64 << 20
+// maxTxBytes bounds the items that share one commit, so that none waits long.
+const maxTxBytes = 64 << 20
 
 // submit hands a request to the committer and waits until it is durable. A
 // context that ends before the committer has taken the request leaves the
@@ -92,14 +92,14 @@ func (c *committer) run() {
 	defer close(c.finished)
 	for r := range c.queue {
 		for r != nil {
-			r = c.commitGroup(r)
+			r = c.commitTx(r)
 		}
 	}
 }
 
-// commitGroup commits first and what waits behind it. It returns a request that
+// commitTx commits first and what waits behind it. It returns a request that
 // it has taken from the queue but not committed, if any.
-func (c *committer) commitGroup(first *request) (next *request) {
+func (c *committer) commitTx(first *request) (next *request) {
 	var taken []*request
 	defer func() {
 		for _, r := range taken {
@@ -120,8 +120,8 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	}()
 
 	began := time.Now()
-	g := newGroup(c)
-	defer g.batch.Close()
+	tx := newTx(c)
+	defer tx.batch.Close()
 	bytes, applied := 0, 0
 	store := paced{c: c}
 	for r := first; r != nil; {
@@ -134,12 +134,12 @@ func (c *committer) commitGroup(first *request) (next *request) {
 		}
 		if r.err == nil && r.exclusive == nil {
 			var size int
-			if size, r.err = g.resolve(r); r.err == nil {
+			if size, r.err = tx.resolve(r); r.err == nil {
 				r.err = c.admit(writtenTwice*int64(bytes+size), r.onlyDeletes())
 			}
 			if r.err == nil {
-				if bytes += size; applied > 0 && bytes > maxGroupBytes {
-					next = r // it is resolved anew against what this group commits
+				if bytes += size; applied > 0 && bytes > maxTxBytes {
+					next = r // it is resolved anew against what this transaction commits
 					taken = taken[:len(taken)-1]
 					break
 				}
@@ -151,20 +151,20 @@ func (c *committer) commitGroup(first *request) (next *request) {
 		switch {
 		case r.err != nil:
 		case r.exclusive != nil:
-			if r.err = r.exclusive(g); r.err == nil && !r.quiet {
+			if r.err = r.exclusive(tx); r.err == nil && !r.quiet {
 				applied++
 			}
 			if r.err == nil && r.shows {
 				c.show()
 			}
 		default:
-			if err := g.apply(r); err != nil {
+			if err := tx.apply(r); err != nil {
 				failAll(err)
 				return nil
 			}
 			applied++
 		}
-		if r.exclusive != nil || bytes > maxGroupBytes {
+		if r.exclusive != nil || bytes > maxTxBytes {
 			break
 		}
 		if len(taken) < c.last && len(c.queue) == 0 {
@@ -183,16 +183,16 @@ func (c *committer) commitGroup(first *request) (next *request) {
 	if applied == 0 {
 		return next
 	}
-	g.sync = !c.noSync || first.exclusive != nil
-	if err := g.commit(); err != nil {
+	tx.sync = !c.noSync || first.exclusive != nil
+	if err := tx.commit(); err != nil {
 		failAll(err)
 		return next
 	}
-	c.counters.committed(g, taken, began)
+	c.counters.committed(tx, taken, began)
 	return next
 }
 
-// paced waits for the store at most once a group for each of two kinds of requests: writes, and
+// paced waits for the store at most once a transaction for each of two kinds of requests: writes, and
 // requests that free disk space, which wait for less.
 type paced struct {
 	c     *committer
@@ -226,20 +226,20 @@ func (c *committer) yield() {
 	}
 }
 
-// commit writes the group to the store and publishes what it changed.
-func (g *group) commit() error {
-	c := g.c
-	if err := g.finish(); err != nil {
+// commit writes the transaction to the store and publishes what it changed.
+func (tx *tx) commit() error {
+	c := tx.c
+	if err := tx.finish(); err != nil {
 		return err
 	}
-	if err := g.batch.Commit(&pebble.WriteOptions{Sync: g.sync}); err != nil {
+	if err := tx.batch.Commit(&pebble.WriteOptions{Sync: tx.sync}); err != nil {
 		return err
 	}
 	if err := c.log.err(); err != nil {
 		return err // Pebble has told its logger instead of us
 	}
 	c.sequence++
-	if g.sync {
+	if tx.sync {
 		c.keeper.reached(c.sequence)
 	}
 	c.show()
@@ -273,25 +273,25 @@ func (c *committer) show() {
 	c.publish(v, changed)
 }
 
-// finish adds to the batch what the group has collected on the side.
-func (g *group) finish() error {
-	for key, edit := range g.blocks {
-		if err := g.finishBlock([]byte(key), edit); err != nil {
+// finish adds to the batch what the transaction has collected on the side.
+func (tx *tx) finish() error {
+	for key, edit := range tx.blocks {
+		if err := tx.finishBlock([]byte(key), edit); err != nil {
 			return err
 		}
 	}
-	if err := g.finishLayers(); err != nil {
+	if err := tx.finishLayers(); err != nil {
 		return err
 	}
-	if err := g.finishPostings(); err != nil {
+	if err := tx.finishPostings(); err != nil {
 		return err
 	}
-	for _, s := range g.c.dirty {
-		if g.c.states[s.ID] == nil {
+	for _, s := range tx.c.dirty {
+		if tx.c.states[s.ID] == nil {
 			continue
 		}
 		n := s.allCounters()
-		if err := g.batch.Set(codec.CollectionKey(codec.KindCounters, s.ID), n.Append(nil), nil); err != nil {
+		if err := tx.batch.Set(codec.CollectionKey(codec.KindCounters, s.ID), n.Append(nil), nil); err != nil {
 			return err
 		}
 		s.freshRow = n.NextRow
@@ -302,7 +302,7 @@ func (g *group) finish() error {
 			}
 		}
 	}
-	return g.batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, g.c.sequence+1), nil)
+	return tx.batch.Set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, tx.c.sequence+1), nil)
 }
 
 // maxEdits is how many edits of one block may wait to be merged. A read merges
@@ -310,16 +310,16 @@ func (g *group) finish() error {
 // come one at a time is written whole now and then.
 const maxEdits = 16
 
-func (g *group) finishBlock(key []byte, edit *blockEdit) error {
-	edits := g.c.edits
+func (tx *tx) finishBlock(key []byte, edit *blockEdit) error {
+	edits := tx.c.edits
 	if edit.fresh {
-		return g.batch.Set(key, edit.Append(nil, true), nil)
+		return tx.batch.Set(key, edit.Append(nil, true), nil)
 	}
 	if edits[string(key)]++; edits[string(key)] <= maxEdits {
-		return g.batch.Merge(key, edit.Append(nil, false), nil)
+		return tx.batch.Merge(key, edit.Append(nil, false), nil)
 	}
 	delete(edits, string(key))
-	base, err := get(g.c.store, key)
+	base, err := get(tx.c.store, key)
 	if err != nil {
 		return err
 	}
@@ -330,5 +330,5 @@ func (g *group) finishBlock(key []byte, edit *blockEdit) error {
 		}
 		edit.Under(b)
 	}
-	return g.batch.Set(key, edit.Append(nil, true), nil)
+	return tx.batch.Set(key, edit.Append(nil, true), nil)
 }

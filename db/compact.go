@@ -151,8 +151,8 @@ const sweepKeys = 4096
 func (d *DB) sweep(ctx context.Context) error {
 	from := []byte{0}
 	for from != nil {
-		err := d.committer.submit(ctx, &request{frees: true, exclusive: func(g *group) (err error) {
-			from, err = g.sweep(from)
+		err := d.committer.submit(ctx, &request{frees: true, exclusive: func(tx *tx) (err error) {
+			from, err = tx.sweep(from)
 			return err
 		}})
 		if err != nil {
@@ -163,8 +163,8 @@ func (d *DB) sweep(ctx context.Context) error {
 }
 
 // sweep looks at the next keys and returns where to go on, nil at the end.
-func (g *group) sweep(from []byte) (next []byte, err error) {
-	it, err := g.c.store.NewIter(&pebble.IterOptions{LowerBound: from})
+func (tx *tx) sweep(from []byte) (next []byte, err error) {
+	it, err := tx.c.store.NewIter(&pebble.IterOptions{LowerBound: from})
 	if err != nil {
 		return nil, readError(err, "keys from %x", from)
 	}
@@ -194,10 +194,10 @@ func (g *group) sweep(from []byte) (next []byte, err error) {
 			return nil, readError(err, "key %x", key)
 		}
 		if codec.EmptySum(key, value) {
-			if err := g.batch.Delete(key, nil); err != nil {
+			if err := tx.batch.Delete(key, nil); err != nil {
 				return nil, err
 			}
-			delete(g.c.edits, string(key))
+			delete(tx.c.edits, string(key))
 		}
 	}
 	return nil, nil

@@ -407,7 +407,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 		Name: name, Bits: schema.Bits,
 		Modalities: slices.Clone(schema.Modalities), Fields: slices.Clone(schema.Fields),
 	}
-	err := d.committer.submit(ctx, &request{exclusive: func(g *group) error { return g.createCollection(desc) }})
+	err := d.committer.submit(ctx, &request{exclusive: func(tx *tx) error { return tx.createCollection(desc) }})
 	if err != nil {
 		return nil, err
 	}
@@ -415,8 +415,8 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	return &Collection{db: d, id: desc.ID, name: name}, nil
 }
 
-func (g *group) createCollection(d *descriptor) error {
-	c := g.c
+func (tx *tx) createCollection(d *descriptor) error {
+	c := tx.c
 	if _, ok := c.shown.ids.get(d.Name); ok {
 		return fmt.Errorf("%w: collection %q", ErrExists, d.Name)
 	}
@@ -445,12 +445,12 @@ func (g *group) createCollection(d *descriptor) error {
 		{codec.NameKey(d.Name), binary.BigEndian.AppendUint32(nil, d.ID)},
 		{codec.CollectionKey(codec.KindCollection, d.ID), value},
 	} {
-		if err := g.batch.Set(kv[0], kv[1], nil); err != nil {
+		if err := tx.batch.Set(kv[0], kv[1], nil); err != nil {
 			return err
 		}
 	}
 	if d.codesOnly() {
-		if err := g.codesOnlySpace(s); err != nil {
+		if err := tx.codesOnlySpace(s); err != nil {
 			return err
 		}
 	}

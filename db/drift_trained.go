@@ -30,14 +30,14 @@ func (b *builder) drift(ctx context.Context) (*Drift, error) {
 }
 
 // keepDrift stores the drift of the present revision with it.
-func (g *group) keepDrift(sp *spaceState, drift *Drift) error {
+func (tx *tx) keepDrift(sp *spaceState, drift *Drift) error {
 	for i, r := range sp.revisions {
 		if r.Revision != sp.Revision {
 			continue
 		}
 		d := *r
 		d.Drift = drift
-		if err := g.writeRevisionDescriptor(sp, &d); err != nil {
+		if err := tx.writeRevisionDescriptor(sp, &d); err != nil {
 			return err
 		}
 		sp.revisions = slices.Clone(sp.revisions) // views share the slice

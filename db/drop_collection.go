@@ -28,13 +28,13 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	defer d.guard.leave()
 	var dropped *collectionState
-	err := d.committer.submit(ctx, &request{frees: true, exclusive: func(g *group) error {
-		id, ok := g.c.shown.ids.get(name)
+	err := d.committer.submit(ctx, &request{frees: true, exclusive: func(tx *tx) error {
+		id, ok := tx.c.shown.ids.get(name)
 		if !ok {
 			return notFound("collection %q", shortened(name))
 		}
-		dropped = g.c.states[id]
-		return g.dropCollection(dropped)
+		dropped = tx.c.states[id]
+		return tx.dropCollection(dropped)
 	}})
 	if err != nil {
 		return err
@@ -57,15 +57,15 @@ var collectionKinds = []byte{
 	codec.KindRows, codec.KindFieldRows,
 }
 
-func (g *group) dropCollection(s *collectionState) error {
-	c := g.c
-	if err := g.batch.Delete(codec.NameKey(s.Name), nil); err != nil {
+func (tx *tx) dropCollection(s *collectionState) error {
+	c := tx.c
+	if err := tx.batch.Delete(codec.NameKey(s.Name), nil); err != nil {
 		return err
 	}
 	for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
 		for _, kind := range kinds {
 			prefix := codec.CollectionKey(kind, s.ID)
-			if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+			if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 				return err
 			}
 			maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })

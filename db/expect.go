@@ -82,14 +82,14 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 
 // expected checks what a change expects of what is stored, and returns about how many
 // bytes it has read.
-func (g *group) expected(s *collectionState, ch *change) (bytes int, err error) {
+func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
 	conflict := func(how string) (int, error) {
 		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", ErrConflict, ch.item.key, s.Name, how)
 	}
 	if !s.loaded() {
 		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
 	}
-	st, err := g.row(s, ch.item.key)
+	st, err := tx.row(s, ch.item.key)
 	switch {
 	case err != nil:
 		return 0, err
@@ -100,10 +100,10 @@ func (g *group) expected(s *collectionState, ch *change) (bytes int, err error) 
 	case !st.found:
 		return conflict("is gone")
 	}
-	if bytes, err = g.fetch(s, st.row, true); err != nil {
+	if bytes, err = tx.fetch(s, st.row, true); err != nil {
 		return 0, err
 	}
-	if !g.items[itemRow{s.ID, st.row}].equal(ch.old) {
+	if !tx.items[itemRow{s.ID, st.row}].equal(ch.old) {
 		return conflict("has changed")
 	}
 	return bytes, nil

@@ -122,43 +122,43 @@ func (d *descriptor) termBytes(it *checked) int {
 }
 
 // fetchTerms reads the terms of a row whose item is to be replaced or deleted,
-// unless the group knows them, and returns about how many bytes it takes to take
+// unless the transaction knows them, and returns about how many bytes it takes to take
 // it out of their sets. An item that is damaged can still be replaced and deleted:
 // then the sets themselves are searched for its row.
-func (g *group) fetchTerms(s *collectionState, row uint32) (bytes int, err error) {
+func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) {
 	at := itemRow{s.ID, row}
-	if it := g.items[at]; it != nil {
+	if it := tx.items[at]; it != nil {
 		return s.termBytes(it), nil
 	}
 	if !s.indexes() {
 		return 0, nil
 	}
-	old, known := g.terms[at]
+	old, known := tx.terms[at]
 	if known {
 		return old.bytes(), nil
 	}
-	rec, err := readRecord(g.c.store, s.ID, row)
+	rec, err := readRecord(tx.c.store, s.ID, row)
 	if err == nil {
 		if old, err = s.descriptor.terms(rec.Labels, rec.Fields); err != nil {
 			err = corrupt(err, "item in row %d", row)
 		}
 	}
 	if errors.Is(err, ErrCorrupt) {
-		old, err = g.searchTerms(s, row)
+		old, err = tx.searchTerms(s, row)
 	}
 	if err != nil {
 		return 0, err
 	}
-	g.terms[at] = old
+	tx.terms[at] = old
 	return old.bytes(), nil
 }
 
 // searchTerms finds a row in the sets, reading one container of all of them.
-func (g *group) searchTerms(s *collectionState, row uint32) (terms, error) {
+func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 	var out terms
 	container := uint16(row >> 16)
 	for id := range s.labels.all() {
-		rows, err := readRows(g.c.store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
+		rows, err := readRows(tx.c.store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
 		if err != nil {
 			return out, err
 		}
@@ -171,7 +171,7 @@ func (g *group) searchTerms(s *collectionState, row uint32) (terms, error) {
 			continue
 		}
 		number, any := numberValue{field: uint16(i)}, false
-		err := forEach(g.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
+		err := forEach(tx.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
 			l, err := codec.DecodeLayer(b)
 			if err != nil {
 				return corrupt(err, "rows %x", key)
@@ -219,22 +219,22 @@ func readRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
 	return l.Added, nil
 }
 
-// before returns the terms of a row as the group leaves it. If it has an item, that
+// before returns the terms of a row as the transaction leaves it. If it has an item, that
 // has been resolved.
-func (g *group) before(s *collectionState, row uint32) terms {
+func (tx *tx) before(s *collectionState, row uint32) terms {
 	at := itemRow{s.ID, row}
-	if it := g.items[at]; it != nil {
+	if it := tx.items[at]; it != nil {
 		old, _ := s.descriptor.terms(s.labels.lookup(it.labels), it.fields) // checked when it came
 		return old
 	}
-	return g.terms[at]
+	return tx.terms[at]
 }
 
 // index takes a row out of the sets of the terms before and puts it into those after.
-func (g *group) index(s *collectionState, row uint32, before, after terms) {
+func (tx *tx) index(s *collectionState, row uint32, before, after terms) {
 	container, low := uint16(row>>16), uint16(row)
 	put := func(key []byte, in bool) {
-		if l := g.layer(key); in {
+		if l := tx.layer(key); in {
 			l.Add(low)
 		} else {
 			l.Delete(low)
@@ -247,11 +247,11 @@ func (g *group) index(s *collectionState, row uint32, before, after terms) {
 		put(codec.FieldRowsKey(s.ID, v.field, container, v.text), in)
 	}, nil)
 	compare(before.numbers, after.numbers, numberValue.compare, func(v numberValue, in bool) {
-		slices := g.slicesOf(s, v.field, container)
+		slices := tx.slicesOf(s, v.field, container)
 		slices.put(codec.SliceExists, low, in)
 		slices.change(low, v.image, in)
 	}, func(old, new numberValue) {
-		slices := g.slicesOf(s, old.field, container)
+		slices := tx.slicesOf(s, old.field, container)
 		slices.change(low, old.image&^new.image, false)
 		slices.change(low, new.image&^old.image, true)
 	})
@@ -295,12 +295,12 @@ type fieldContainer struct {
 	field, container uint16
 }
 
-func (g *group) slicesOf(s *collectionState, field, container uint16) *fieldSlices {
+func (tx *tx) slicesOf(s *collectionState, field, container uint16) *fieldSlices {
 	at := fieldContainer{s.ID, field, container}
-	slices := g.slices[at]
+	slices := tx.slices[at]
 	if slices == nil {
 		slices = new(fieldSlices)
-		g.slices[at] = slices
+		tx.slices[at] = slices
 	}
 	return slices
 }
@@ -324,20 +324,20 @@ func (f *fieldSlices) change(low uint16, image uint64, in bool) {
 	}
 }
 
-// finishLayers adds to the batch the layers that the group has collected.
-func (g *group) finishLayers() error {
-	for key, l := range g.layers {
-		if err := g.finishLayer([]byte(key), l); err != nil {
+// finishLayers adds to the batch the layers that the transaction has collected.
+func (tx *tx) finishLayers() error {
+	for key, l := range tx.layers {
+		if err := tx.finishLayer([]byte(key), l); err != nil {
 			return err
 		}
 	}
-	for at, slices := range g.slices {
+	for at, slices := range tx.slices {
 		for i, l := range slices {
 			if l.Added == nil {
 				continue
 			}
 			key := codec.FieldRowsKey(at.collection, at.field, at.container, string([]byte{byte(i)}))
-			if err := g.finishLayer(key, l); err != nil {
+			if err := tx.finishLayer(key, l); err != nil {
 				return err
 			}
 		}
@@ -345,23 +345,23 @@ func (g *group) finishLayers() error {
 	return nil
 }
 
-func (g *group) finishLayer(key []byte, l codec.Layer) error {
+func (tx *tx) finishLayer(key []byte, l codec.Layer) error {
 	b, err := l.Append(nil, false)
 	if err != nil {
 		return err
 	}
-	if g.c.layers.due(key) {
+	if tx.c.layers.due(key) {
 		// What cannot be read now is left to whoever reads it.
-		if whole, err := g.wholeLayer(key, b); err == nil {
-			return g.batch.Set(key, whole, nil)
+		if whole, err := tx.wholeLayer(key, b); err == nil {
+			return tx.batch.Set(key, whole, nil)
 		}
 	}
-	return g.batch.Merge(key, b, nil)
+	return tx.batch.Merge(key, b, nil)
 }
 
 // wholeLayer returns the sum of a set in the store and a layer.
-func (g *group) wholeLayer(key, layer []byte) ([]byte, error) {
-	base, err := get(g.c.store, key)
+func (tx *tx) wholeLayer(key, layer []byte) ([]byte, error) {
+	base, err := get(tx.c.store, key)
 	if err != nil {
 		return nil, err
 	}

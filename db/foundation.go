@@ -67,7 +67,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 		// The committer has to forget about it, whatever became of the context, and if
 		// a callback has panicked, too. There is nothing to be done about a database
 		// that has failed.
-		_ = c.exclusive(context.WithoutCancel(ctx), true, func(_ *group, s *collectionState) error {
+		_ = c.exclusive(context.WithoutCancel(ctx), true, func(_ *tx, s *collectionState) error {
 			s.changed = nil
 			return nil
 		})
@@ -80,7 +80,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 	if err != nil {
 		return nil, err
 	}
-	err = c.storing(ctx, f.bytes(), func(g *group, s *collectionState) error { return g.create(s, f, v, cv) })
+	err = c.storing(ctx, f.bytes(), func(tx *tx, s *collectionState) error { return tx.create(s, f, v, cv) })
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +94,9 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 
 // abandon drops a space that is still being built, whatever became of the context.
 func (c *Collection) abandon(ctx context.Context, space uint32) {
-	_ = c.freeing(context.WithoutCancel(ctx), func(g *group, s *collectionState) error {
+	_ = c.freeing(context.WithoutCancel(ctx), func(tx *tx, s *collectionState) error {
 		if sp := s.spaceByID(space); sp != nil && sp.numbers.Building {
-			return g.drop(s, sp)
+			return tx.drop(s, sp)
 		}
 		return nil
 	})
@@ -106,7 +106,7 @@ func (c *Collection) abandon(ctx context.Context, space uint32) {
 // records the rows that change.
 func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, error) {
 	var v *view
-	err := c.exclusive(ctx, true, func(_ *group, s *collectionState) error {
+	err := c.exclusive(ctx, true, func(_ *tx, s *collectionState) error {
 		switch {
 		case s.codesOnly():
 			return invalid("collection %q has no model: its items bring their codes", s.Name)
@@ -129,7 +129,7 @@ func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, er
 const maxFoundationBytes = 3 << 30
 
 // create stores the foundation of a space, which was laid on a view.
-func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectionView) error {
+func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionView) error {
 	if s.counters.NextSpace == maxRows {
 		return fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
 	}
@@ -141,13 +141,13 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	sp := f.space
 	sp.ID, sp.Created = uint32(s.counters.NextSpace), now()
 	sp.Model, sp.Statistics = chunkedOf(f.model), chunkedOf(f.statistics)
-	if err := g.writeChunks(codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
+	if err := tx.writeChunks(codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
 		return err
 	}
-	if err := g.writeChunks(codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
+	if err := tx.writeChunks(codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
 		return err
 	}
-	if err := g.writeDescriptor(s, sp, f.report); err != nil {
+	if err := tx.writeDescriptor(s, sp, f.report); err != nil {
 		return err
 	}
 	// What has changed since the view was taken has taught what it was then.
@@ -176,7 +176,7 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	// From here on the state changes. An error could only be that of a batch that is
 	// too large, which is ruled out above.
 	if left != nil {
-		if err := g.drop(s, left); err != nil {
+		if err := tx.drop(s, left); err != nil {
 			return err
 		}
 		f.replaced = left.ID
@@ -184,7 +184,7 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	state := newSpaceState(s.ID, sp)
 	first := &revisionDescriptor{RevisionInfo: f.revision}
 	first.Revision, first.Created = sp.Revision, sp.Created
-	if err := g.writeRevisionDescriptor(state, first); err != nil {
+	if err := tx.writeRevisionDescriptor(state, first); err != nil {
 		return err
 	}
 	state.revisions = []*revisionDescriptor{first}
@@ -192,17 +192,17 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	state.numbers.Activate = f.activate || s.counters.ActiveSpace == 0
 	for i, row := range f.rows {
 		if d := departures[row]; d != nil {
-			if err := g.depart(state, d); err != nil {
+			if err := tx.depart(state, d); err != nil {
 				return err
 			}
 			continue
 		}
-		g.learn(state, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
+		tx.learn(state, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
 	}
 	f.pending.Or(gone)
 	f.pending.And(s.having(sp.modalities))
 	err := byContainer(f.pending, func(container uint16, l codec.Layer) error {
-		g.layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
+		tx.layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
 		return nil
 	})
 	if err != nil {
@@ -212,7 +212,7 @@ func (g *group) create(s *collectionState, f *foundation, v *view, cv *collectio
 	s.spaces = append(s.spaces, state)
 	s.counters.NextSpace++
 	s.changed = nil
-	g.c.touch(s)
+	tx.c.touch(s)
 	return nil
 }
 
@@ -227,19 +227,19 @@ func (s *collectionState) having(modalities []int) *roaring.Bitmap {
 
 // drop deletes a space and all that is stored in it. Readers that hold an older view
 // go on seeing it.
-func (g *group) drop(s *collectionState, sp *spaceState) error {
+func (tx *tx) drop(s *collectionState, sp *spaceState) error {
 	for _, kind := range spaceKinds {
 		prefix := codec.NumberKey(kind, s.ID, sp.ID)
-		if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+		if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
 	}
-	g.c.forget(s.ID, sp.ID)
+	tx.c.forget(s.ID, sp.ID)
 	s.spaces = slices.DeleteFunc(slices.Clone(s.spaces), func(other *spaceState) bool { return other == sp })
 	if s.counters.PreviousSpace == uint64(sp.ID) {
 		s.counters.PreviousSpace = 0
 	}
-	g.c.touch(s)
+	tx.c.touch(s)
 	return nil
 }
 

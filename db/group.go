@@ -34,9 +34,9 @@ const (
 	expectItem            // go on only if what is stored is old
 )
 
-// A group is what one commit writes, while it is being made. Blocks and layers
+// A tx is what one commit writes, while it is being made. Blocks and layers
 // are collected on the side, one edit each, however many rows they change.
-type group struct {
+type tx struct {
 	c        *committer
 	batch    *pebble.Batch
 	sync     bool
@@ -46,16 +46,16 @@ type group struct {
 	postings []postingChange
 	sets     []*codeSet // that these are of
 
-	// What the store says, read by resolve, and then what the group has made of it.
+	// What the store says, read by resolve, and then what the transaction has made of it.
 	rows  map[itemKey]rowState
 	items map[itemRow]*checked
 	terms map[itemRow]terms // only what the store says; items come first
 
-	// What rows have taught that the group changes; nil: nothing, or nothing any more.
+	// What rows have taught that the transaction changes; nil: nothing, or nothing any more.
 	taught map[spaceRow]*codec.Departure
 }
 
-// blockEdit is the edit of one block in a group.
+// blockEdit is the edit of one block in a transaction.
 type blockEdit struct {
 	*codec.BlockEdit
 	fresh bool // nothing has been written under its key before
@@ -75,8 +75,8 @@ type rowState struct {
 	found bool
 }
 
-func newGroup(c *committer) *group {
-	return &group{
+func newTx(c *committer) *tx {
+	return &tx{
 		c: c, batch: c.store.NewBatch(),
 		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{},
 		slices: map[fieldContainer]*fieldSlices{},
@@ -88,7 +88,7 @@ func newGroup(c *committer) *group {
 // resolve reads everything about a request that applying it will need, gives keys
 // to items that have none, and finds everything that is wrong with it. It changes
 // nothing. It returns about how many bytes the request will write.
-func (g *group) resolve(r *request) (bytes int, err error) {
+func (tx *tx) resolve(r *request) (bytes int, err error) {
 	newLabels := map[uint32]uint64{}
 	newRows := map[uint32]uint64{}
 	newCodes := map[uint32]uint64{}
@@ -98,17 +98,17 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 	defer func() {
 		if err != nil { // those that it has taken are free again
 			for id, next := range numbers {
-				g.c.states[id].counters.NextKey = next
+				tx.c.states[id].counters.NextKey = next
 			}
 		}
 	}()
 	for _, ch := range r.changes {
-		s := g.c.states[ch.collection]
+		s := tx.c.states[ch.collection]
 		if s == nil {
 			return 0, notFound("collection %d", ch.collection)
 		}
 		if ch.kind == expectItem {
-			size, err := g.expected(s, ch)
+			size, err := tx.expected(s, ch)
 			if err != nil {
 				return 0, err
 			}
@@ -128,19 +128,19 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 			if _, taken := numbers[s.ID]; !taken {
 				numbers[s.ID] = s.counters.NextKey
 			}
-			if ch.item.key, err = g.freeKey(s, there); err != nil {
+			if ch.item.key, err = tx.freeKey(s, there); err != nil {
 				return 0, err
 			}
 		}
 		key := itemKey{s.ID, ch.item.key}
-		st, err := g.row(s, ch.item.key) // before the request
+		st, err := tx.row(s, ch.item.key) // before the request
 		if err != nil {
 			return 0, err
 		}
 		found, seen := there[key]
 		if !seen {
 			if found = st.found; found {
-				size, err := g.fetch(s, st.row, ch.kind == mergeItem)
+				size, err := tx.fetch(s, st.row, ch.kind == mergeItem)
 				if err != nil {
 					return 0, err
 				}
@@ -150,7 +150,7 @@ func (g *group) resolve(r *request) (bytes int, err error) {
 		// Not only where it comes first: a merge of something else may have.
 		if st.found && !taught[key] && (ch.teaches() || s.recodes(st.row)) {
 			taught[key] = true
-			size, err := g.fetchTaught(s, st.row)
+			size, err := tx.fetchTaught(s, st.row)
 			if err != nil {
 				return 0, err
 			}
@@ -203,44 +203,44 @@ func (s *spaceState) roomFor(codes uint64) error {
 	return nil
 }
 
-// row returns where the item with the key is, as the group leaves it.
-func (g *group) row(s *collectionState, key string) (rowState, error) {
+// row returns where the item with the key is, as the transaction leaves it.
+func (tx *tx) row(s *collectionState, key string) (rowState, error) {
 	k := itemKey{s.ID, key}
-	if st, ok := g.rows[k]; ok {
+	if st, ok := tx.rows[k]; ok {
 		return st, nil
 	}
-	row, found, err := rowOf(g.c.store, s.ID, key)
+	row, found, err := rowOf(tx.c.store, s.ID, key)
 	if err != nil {
 		return rowState{}, err
 	}
 	st := rowState{row, found}
-	g.rows[k] = st
+	tx.rows[k] = st
 	return st, nil
 }
 
-// fetch reads the terms of a row, or with whole its item, unless the group knows
+// fetch reads the terms of a row, or with whole its item, unless the transaction knows
 // them. It returns about how many bytes they are.
-func (g *group) fetch(s *collectionState, row uint32, whole bool) (bytes int, err error) {
+func (tx *tx) fetch(s *collectionState, row uint32, whole bool) (bytes int, err error) {
 	if !whole {
-		return g.fetchTerms(s, row)
+		return tx.fetchTerms(s, row)
 	}
 	at := itemRow{s.ID, row}
-	it := g.items[at]
+	it := tx.items[at]
 	if it == nil {
-		if it, err = g.stored(s, row); err != nil {
+		if it, err = tx.stored(s, row); err != nil {
 			return 0, err
 		}
 		if _, err := s.descriptor.terms(nil, it.fields); err != nil {
 			return 0, corrupt(err, "item in row %d", row)
 		}
-		g.items[at] = it
+		tx.items[at] = it
 	}
 	return it.bytes() + s.termBytes(it), nil
 }
 
 // freeKey returns the next number of the collection's counter that no item has
 // as its key, also counting those that the request has put so far.
-func (g *group) freeKey(s *collectionState, there map[itemKey]bool) (string, error) {
+func (tx *tx) freeKey(s *collectionState, there map[itemKey]bool) (string, error) {
 	for s.counters.NextKey < math.MaxUint64 {
 		key := strconv.FormatUint(s.counters.NextKey, 10)
 		s.counters.NextKey++
@@ -250,7 +250,7 @@ func (g *group) freeKey(s *collectionState, there map[itemKey]bool) (string, err
 			}
 			return key, nil // the request deletes it before
 		}
-		if st, err := g.row(s, key); err != nil || !st.found {
+		if st, err := tx.row(s, key); err != nil || !st.found {
 			return key, err
 		}
 	}
@@ -259,21 +259,21 @@ func (g *group) freeKey(s *collectionState, there map[itemKey]bool) (string, err
 
 // apply applies a request that has been resolved. An error would leave the state in
 // memory undefined; only a batch that cannot grow could be the reason.
-func (g *group) apply(r *request) error {
+func (tx *tx) apply(r *request) error {
 	for _, ch := range r.changes {
 		if ch.kind == expectItem {
 			continue // resolve has seen to it
 		}
-		s := g.c.states[ch.collection]
-		g.c.touch(s)
+		s := tx.c.states[ch.collection]
+		tx.c.touch(s)
 		var err error
 		switch ch.kind {
 		case deleteItem:
-			err = g.delete(s, ch)
+			err = tx.delete(s, ch)
 		case addLabels:
-			_, err = g.labelIDs(s, ch.item.labels)
+			_, err = tx.labelIDs(s, ch.item.labels)
 		default:
-			err = g.put(s, ch)
+			err = tx.put(s, ch)
 		}
 		if err != nil {
 			return err
@@ -283,38 +283,38 @@ func (g *group) apply(r *request) error {
 }
 
 // block returns the edit of the block under key.
-func (g *group) block(key []byte, width int, fresh bool) *codec.BlockEdit {
-	e := g.blocks[string(key)]
+func (tx *tx) block(key []byte, width int, fresh bool) *codec.BlockEdit {
+	e := tx.blocks[string(key)]
 	if e == nil {
 		e = &blockEdit{codec.NewBlockEdit(width), fresh}
-		g.blocks[string(key)] = e
+		tx.blocks[string(key)] = e
 	}
 	return e.BlockEdit
 }
 
 // keysBlock returns the edit of the block with the key of a row.
-func (g *group) keysBlock(s *collectionState, row uint32) *codec.BlockEdit {
+func (tx *tx) keysBlock(s *collectionState, row uint32) *codec.BlockEdit {
 	block := row / codec.BlockRows
 	fresh := uint64(block)*codec.BlockRows >= s.freshRow
-	return g.block(codec.NumberKey(codec.KindRowKeys, s.ID, block), -1, fresh)
+	return tx.block(codec.NumberKey(codec.KindRowKeys, s.ID, block), -1, fresh)
 }
 
 // layer returns the change to the set under key.
-func (g *group) layer(key []byte) codec.Layer {
-	l, ok := g.layers[string(key)]
+func (tx *tx) layer(key []byte) codec.Layer {
+	l, ok := tx.layers[string(key)]
 	if !ok {
 		l = codec.NewLayer()
-		g.layers[string(key)] = l
+		tx.layers[string(key)] = l
 	}
 	return l
 }
 
 // setRow adds a row to a set of the collection, or takes it out.
-func (g *group) setRow(s *collectionState, into *sharedBitmap, set byte, id, row uint32, in bool) {
+func (tx *tx) setRow(s *collectionState, into *sharedBitmap, set byte, id, row uint32, in bool) {
 	if into.b.Contains(row) == in {
 		return
 	}
-	l := g.layer(codec.RowsKey(s.ID, set, id, uint16(row>>16)))
+	l := tx.layer(codec.RowsKey(s.ID, set, id, uint16(row>>16)))
 	if in {
 		into.edit().Add(row)
 		l.Add(uint16(row))
@@ -337,50 +337,50 @@ func (s *collectionState) touched(row uint32) {
 	}
 }
 
-func (g *group) delete(s *collectionState, ch *change) error {
-	st, err := g.row(s, ch.item.key)
+func (tx *tx) delete(s *collectionState, ch *change) error {
+	st, err := tx.row(s, ch.item.key)
 	if err != nil || !st.found {
 		return err
 	}
 	ch.found = true
 	row := st.row
-	g.rows[itemKey{s.ID, ch.item.key}] = rowState{}
-	g.index(s, row, g.before(s, row), terms{})
-	delete(g.items, itemRow{s.ID, row})
+	tx.rows[itemKey{s.ID, ch.item.key}] = rowState{}
+	tx.index(s, row, tx.before(s, row), terms{})
+	delete(tx.items, itemRow{s.ID, row})
 	for t := range s.presence {
 		if s.presence[t].b.Contains(row) {
-			if err := g.batch.Delete(codec.FeatureKey(s.ID, row, uint16(t)), nil); err != nil {
+			if err := tx.batch.Delete(codec.FeatureKey(s.ID, row, uint16(t)), nil); err != nil {
 				return err
 			}
-			g.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, false)
+			tx.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, false)
 		}
 	}
-	g.setRow(s, &s.live, codec.SetLive, 0, row, false)
-	g.keysBlock(s, row).Clear(byte(row))
+	tx.setRow(s, &s.live, codec.SetLive, 0, row, false)
+	tx.keysBlock(s, row).Clear(byte(row))
 	for _, sp := range s.spaces {
-		if g.taught[spaceRow{s.ID, sp.ID, row}] != nil {
+		if tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
 			sp.written++
 		}
-		if err := g.unlearn(sp, row); err != nil {
+		if err := tx.unlearn(sp, row); err != nil {
 			return err
 		}
-		g.setOnline(sp, codec.SetPending, row, false)
-		g.setOnline(sp, codec.SetRecode, row, false)
-		if err := g.setCodes(s, sp, row, encoding{}); err != nil {
+		tx.setOnline(sp, codec.SetPending, row, false)
+		tx.setOnline(sp, codec.SetRecode, row, false)
+		if err := tx.setCodes(s, sp, row, encoding{}); err != nil {
 			return err
 		}
 	}
 	s.counters.Items--
 	s.touched(row)
-	if err := g.batch.Delete(codec.ItemKey(s.ID, ch.item.key), nil); err != nil {
+	if err := tx.batch.Delete(codec.ItemKey(s.ID, ch.item.key), nil); err != nil {
 		return err
 	}
-	return g.batch.Delete(codec.NumberKey(codec.KindItem, s.ID, row), nil)
+	return tx.batch.Delete(codec.NumberKey(codec.KindItem, s.ID, row), nil)
 }
 
-func (g *group) put(s *collectionState, ch *change) error {
+func (tx *tx) put(s *collectionState, ch *change) error {
 	it, encs := ch.item, ch.encs
-	st, err := g.row(s, it.key)
+	st, err := tx.row(s, it.key)
 	if err != nil {
 		return err
 	}
@@ -388,42 +388,42 @@ func (g *group) put(s *collectionState, ch *change) error {
 	if ch.kind == mergeItem {
 		encs = nil
 		if st.found {
-			it = it.over(g.items[itemRow{s.ID, st.row}])
+			it = it.over(tx.items[itemRow{s.ID, st.row}])
 		}
 	}
 	row := st.row
 	var before terms
 	if st.found {
-		before = g.before(s, row)
+		before = tx.before(s, row)
 	} else {
 		row = uint32(s.counters.NextRow)
 		s.counters.NextRow++
 		s.counters.Items++
-		g.rows[itemKey{s.ID, it.key}] = rowState{row, true}
-		g.setRow(s, &s.live, codec.SetLive, 0, row, true)
-		g.keysBlock(s, row).Set(byte(row), []byte(it.key))
-		if err := g.batch.Set(codec.ItemKey(s.ID, it.key), binary.BigEndian.AppendUint32(nil, row), nil); err != nil {
+		tx.rows[itemKey{s.ID, it.key}] = rowState{row, true}
+		tx.setRow(s, &s.live, codec.SetLive, 0, row, true)
+		tx.keysBlock(s, row).Set(byte(row), []byte(it.key))
+		if err := tx.batch.Set(codec.ItemKey(s.ID, it.key), binary.BigEndian.AppendUint32(nil, row), nil); err != nil {
 			return err
 		}
 	}
-	g.items[itemRow{s.ID, row}] = it
+	tx.items[itemRow{s.ID, row}] = it
 	s.touched(row)
 
 	for t := range s.presence {
 		x := it.vector(t)
 		key := codec.FeatureKey(s.ID, row, uint16(t))
 		if x.Present() {
-			err = g.batch.Set(key, appendVector(nil, x), nil)
+			err = tx.batch.Set(key, appendVector(nil, x), nil)
 		} else if s.presence[t].b.Contains(row) {
-			err = g.batch.Delete(key, nil)
+			err = tx.batch.Delete(key, nil)
 		}
 		if err != nil {
 			return err
 		}
-		g.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, x.Present())
+		tx.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, x.Present())
 	}
 
-	ids, err := g.labelIDs(s, it.labels)
+	ids, err := tx.labelIDs(s, it.labels)
 	if err != nil {
 		return err
 	}
@@ -431,26 +431,26 @@ func (g *group) put(s *collectionState, ch *change) error {
 	if err != nil {
 		return err
 	}
-	g.index(s, row, before, after)
+	tx.index(s, row, before, after)
 	b, err := (&codec.ItemRecord{Labels: ids, Fields: it.fields, Payload: it.payload}).Append(nil)
 	if err != nil {
 		return err
 	}
-	if err := g.batch.Set(codec.NumberKey(codec.KindItem, s.ID, row), b, nil); err != nil {
+	if err := tx.batch.Set(codec.NumberKey(codec.KindItem, s.ID, row), b, nil); err != nil {
 		return err
 	}
 	for _, sp := range s.spaces {
 		if ch.teaches() || sp.recode.b.Contains(row) {
 			learns := sp.learnsFrom(it)
-			if learns || g.taught[spaceRow{s.ID, sp.ID, row}] != nil {
+			if learns || tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
 				sp.written++
 			}
-			if err := g.unlearn(sp, row); err != nil {
+			if err := tx.unlearn(sp, row); err != nil {
 				return err
 			}
-			g.setOnline(sp, codec.SetPending, row, learns)
+			tx.setOnline(sp, codec.SetPending, row, learns)
 		}
-		g.setOnline(sp, codec.SetRecode, row, false)
+		tx.setOnline(sp, codec.SetRecode, row, false)
 		enc := encs.of(sp.space)
 		if enc == nil { // not encoded yet, or space or revision are new
 			made, err := sp.encode(it.vectors, ids, it.code)
@@ -459,7 +459,7 @@ func (g *group) put(s *collectionState, ch *change) error {
 			}
 			enc = &made
 		}
-		if err := g.setCodes(s, sp, row, *enc); err != nil {
+		if err := tx.setCodes(s, sp, row, *enc); err != nil {
 			return err
 		}
 	}
@@ -468,12 +468,12 @@ func (g *group) put(s *collectionState, ch *change) error {
 
 // labelIDs returns the ids of labels, ascending, giving new ones to those that
 // the collection has not seen.
-func (g *group) labelIDs(s *collectionState, labels []string) ([]uint32, error) {
+func (tx *tx) labelIDs(s *collectionState, labels []string) ([]uint32, error) {
 	ids := make([]uint32, 0, len(labels))
 	for _, l := range labels {
 		id, isNew := s.labels.add(l)
 		if isNew {
-			if err := g.batch.Set(codec.NumberKey(codec.KindLabel, s.ID, id), []byte(l), nil); err != nil {
+			if err := tx.batch.Set(codec.NumberKey(codec.KindLabel, s.ID, id), []byte(l), nil); err != nil {
 				return nil, err
 			}
 		}
@@ -484,8 +484,8 @@ func (g *group) labelIDs(s *collectionState, labels []string) ([]uint32, error) 
 }
 
 // stored reads back an item that an earlier commit has written.
-func (g *group) stored(s *collectionState, row uint32) (*checked, error) {
-	rec, err := readRecord(g.c.store, s.ID, row)
+func (tx *tx) stored(s *collectionState, row uint32) (*checked, error) {
+	rec, err := readRecord(tx.c.store, s.ID, row)
 	if err != nil {
 		return nil, err
 	}
@@ -504,7 +504,7 @@ func (g *group) stored(s *collectionState, row uint32) (*checked, error) {
 		if it.vectors == nil {
 			it.vectors = make([]model.Vector, len(s.Modalities))
 		}
-		x, found, err := readVector(g.c.store, s.ID, row, t, m)
+		x, found, err := readVector(tx.c.store, s.ID, row, t, m)
 		if err == nil && !found {
 			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}

@@ -112,7 +112,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 		if err != nil || block == nil {
 			return n, err
 		}
-		err = c.exclusive(ctx, false, func(g *group, s *collectionState) error {
+		err = c.exclusive(ctx, false, func(tx *tx, s *collectionState) error {
 			sp := s.spaceByID(space)
 			if sp == nil {
 				return notFound("space %d of collection %q", space, s.Name)
@@ -121,7 +121,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 				return nil // it has got another revision: once more
 			}
 			for _, row := range block.rows {
-				if _, err := g.fetchTaught(s, row); err != nil {
+				if _, err := tx.fetchTaught(s, row); err != nil {
 					return err
 				}
 			}
@@ -129,20 +129,20 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 				if !sp.recode.b.Contains(row) {
 					continue // it has been written meanwhile, with the code that it is to have
 				}
-				if err := g.unlearn(sp, row); err != nil {
+				if err := tx.unlearn(sp, row); err != nil {
 					return err
 				}
-				if err := g.setCodes(s, sp, row, block.encs[i]); err != nil {
+				if err := tx.setCodes(s, sp, row, block.encs[i]); err != nil {
 					return err
 				}
-				g.setOnline(sp, codec.SetRecode, row, false)
-				g.setOnline(sp, codec.SetPending, row, block.teaches[i])
+				tx.setOnline(sp, codec.SetRecode, row, false)
+				tx.setOnline(sp, codec.SetPending, row, block.teaches[i])
 				if sp.changed != nil {
 					sp.changed.Add(row)
 				}
 				n++
 			}
-			g.c.touch(s)
+			tx.c.touch(s)
 			return nil
 		})
 		if err != nil {

@@ -20,7 +20,7 @@ func storedSplit(q int) mih.Split { return mih.NewSplit(q, (q+15)/16) }
 // A postingChange adds the number of a code to a posting of a code set, or takes it
 // out.
 type postingChange struct {
-	set, value, n uint32 // set: its place in group.sets
+	set, value, n uint32 // set: its place in tx.sets
 	substring     uint16
 	out           bool
 }
@@ -48,30 +48,30 @@ func (a postingChange) samePosting(b postingChange) bool {
 const postingEditBytes = 32
 
 // setPosting adds the number of a code to its postings, or takes it out.
-func (g *group) setPosting(set *codeSet, n uint32, c codec.Code, in bool) {
-	at := slices.Index(g.sets, set)
+func (tx *tx) setPosting(set *codeSet, n uint32, c codec.Code, in bool) {
+	at := slices.Index(tx.sets, set)
 	if at < 0 {
-		at = len(g.sets)
-		g.sets = append(g.sets, set)
+		at = len(tx.sets)
+		tx.sets = append(tx.sets, set)
 	}
 	split := storedSplit(set.space.Bits)
 	for j := range split.Len() {
-		g.postings = append(g.postings, postingChange{uint32(at), split.Of(c, j), n, uint16(j), !in})
+		tx.postings = append(tx.postings, postingChange{uint32(at), split.Of(c, j), n, uint16(j), !in})
 	}
 }
 
 // finishPostings adds the edits of postings to the batch, in the order of their
 // keys: then each is near the one before in the tree that the storage engine puts
 // them into.
-func (g *group) finishPostings() error {
-	slices.SortFunc(g.postings, postingChange.compare)
+func (tx *tx) finishPostings() error {
+	slices.SortFunc(tx.postings, postingChange.compare)
 	var key, value []byte
 	var added, deleted []uint32
-	for rest := g.postings; len(rest) > 0; {
+	for rest := tx.postings; len(rest) > 0; {
 		first := rest[0]
 		added, deleted = added[:0], deleted[:0]
 		for len(rest) > 0 && rest[0].samePosting(first) {
-			// A number that the group has added may be taken out again, never the
+			// A number that the transaction has added may be taken out again, never the
 			// other way round: numbers are not used twice.
 			n, out := rest[0].n, false
 			for ; len(rest) > 0 && rest[0].n == n && rest[0].samePosting(first); rest = rest[1:] {
@@ -83,9 +83,9 @@ func (g *group) finishPostings() error {
 				added = append(added, n)
 			}
 		}
-		key = g.sets[first.set].appendPosting(key[:0], first.substring, first.value)
+		key = tx.sets[first.set].appendPosting(key[:0], first.substring, first.value)
 		value = codec.AppendPosting(value[:0], added, deleted)
-		if err := g.batch.Merge(key, value, nil); err != nil {
+		if err := tx.batch.Merge(key, value, nil); err != nil {
 			return err
 		}
 	}
@@ -94,10 +94,10 @@ func (g *group) finishPostings() error {
 
 // setCodes makes enc the codes of the row in all views of a space; an empty one takes
 // away the codes that it has.
-func (g *group) setCodes(s *collectionState, sp *spaceState, row uint32, enc encoding) error {
+func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encoding) error {
 	had := sp.hasCode(row)
 	for i, set := range sp.sets {
-		if err := g.setCode(s, sp, set, row, enc.in(i)); err != nil {
+		if err := tx.setCode(s, sp, set, row, enc.in(i)); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (g *group) setCodes(s *collectionState, sp *spaceState, row uint32, enc enc
 		sp.numbers.Coded--
 	}
 	if width := sp.projectionBytes(); width > 0 {
-		projections := g.rowBlock(s, sp, sp.projections(s.ID), codec.KindProjection, row, width)
+		projections := tx.rowBlock(s, sp, sp.projections(s.ID), codec.KindProjection, row, width)
 		if enc.projection != nil {
 			projections.Set(byte(row), enc.projection)
 		} else {
@@ -118,14 +118,14 @@ func (g *group) setCodes(s *collectionState, sp *spaceState, row uint32, enc enc
 }
 
 // setCode makes a code that of the row in one view, or takes it away.
-func (g *group) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given viewCode) error {
+func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given viewCode) error {
 	old, had := set.table.Table().CodeOf(row)
 	same := had && given.code != nil && slices.Equal(set.table.Table().Code(old), given.code)
 	if had && !same {
-		g.unlinkCode(set, old, row)
+		tx.unlinkCode(set, old, row)
 	}
 	rowCodes := func() *codec.BlockEdit {
-		return g.rowBlock(s, sp, set.codeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
+		return tx.rowBlock(s, sp, set.codeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
 	}
 	if given.code != nil {
 		if !same {
@@ -133,7 +133,7 @@ func (g *group) setCode(s *collectionState, sp *spaceState, set *codeSet, row ui
 			if err != nil {
 				return err
 			}
-			g.linkCode(set, n, row, isNew)
+			tx.linkCode(set, n, row, isNew)
 			old = n
 		}
 		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.from, Revision: set.space.Revision}.Append(nil))
@@ -144,65 +144,65 @@ func (g *group) setCode(s *collectionState, sp *spaceState, set *codeSet, row ui
 }
 
 // linkCode records that a row carries code number n.
-func (g *group) linkCode(set *codeSet, n, row uint32, isNew bool) {
+func (tx *tx) linkCode(set *codeSet, n, row uint32, isNew bool) {
 	t := set.table.Table()
 	rows := t.Rows(n)
 	switch {
 	case isNew:
-		g.setPosting(set, n, t.Code(n), true)
-		g.setCodeEntry(set, n, row)
+		tx.setPosting(set, n, t.Code(n), true)
+		tx.setCodeEntry(set, n, row)
 	case rows.Len() == 1:
-		g.setCodeEntry(set, n, codec.ManyRows)
+		tx.setCodeEntry(set, n, codec.ManyRows)
 		for first := range rows.All() {
-			g.setCodeRow(set, n, first, true)
+			tx.setCodeRow(set, n, first, true)
 		}
 		fallthrough
 	default:
-		g.setCodeRow(set, n, row, true)
+		tx.setCodeRow(set, n, row, true)
 	}
 	set.table.Add(n, row)
 }
 
 // unlinkCode records that a row does not carry code number n any more.
-func (g *group) unlinkCode(set *codeSet, n, row uint32) {
+func (tx *tx) unlinkCode(set *codeSet, n, row uint32) {
 	t := set.table.Table()
 	c := t.Code(n)
 	set.table.Remove(n, row)
 	rows := t.Rows(n)
 	if rows.Len() == 0 {
-		g.setPosting(set, n, c, false)
-		g.codeBlock(set, n).Clear(byte(n))
+		tx.setPosting(set, n, c, false)
+		tx.codeBlock(set, n).Clear(byte(n))
 		return
 	}
-	g.setCodeRow(set, n, row, false)
+	tx.setCodeRow(set, n, row, false)
 	if rows.Len() == 1 {
 		for last := range rows.All() {
-			g.setCodeRow(set, n, last, false)
-			g.setCodeEntry(set, n, last)
+			tx.setCodeRow(set, n, last, false)
+			tx.setCodeEntry(set, n, last)
 		}
 	}
 }
 
 // rowBlock returns the edit of a block of rows of a space.
-func (g *group) rowBlock(s *collectionState, sp *spaceState, k codeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
+func (tx *tx) rowBlock(s *collectionState, sp *spaceState, k codeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
 	first := uint64(row) / codec.BlockRows * codec.BlockRows
-	return g.block(k.block(kind, row), width, sp.fresh || first >= s.freshRow)
+	return tx.block(k.block(kind, row), width, sp.fresh || first >= s.freshRow)
 }
 
 // codeBlock returns the edit of the block with code number n.
-func (g *group) codeBlock(set *codeSet, n uint32) *codec.BlockEdit {
+func (tx *tx) codeBlock(set *codeSet, n uint32) *codec.BlockEdit {
 	first := uint64(n) / codec.BlockRows * codec.BlockRows
-	return g.block(set.block(codec.KindCodes, n), codec.CodeEntryBytes(set.space.Bits), first >= set.freshCode)
+	return tx.block(set.block(codec.KindCodes, n), codec.CodeEntryBytes(set.space.Bits), first >= set.freshCode)
 }
 
-func (g *group) setCodeEntry(set *codeSet, n, row uint32) {
-	g.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.table.Table().Code(n), set.space.Bits, row))
+func (tx *tx) setCodeEntry(set *codeSet, n, row uint32) {
+	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.table.Table().Code(n), set.space.Bits, row))
 }
 
 // setCodeRow adds a row to the stored rows of a code that several carry, or
 // takes it out.
-func (g *group) setCodeRow(set *codeSet, n, row uint32, in bool) {
-	l := g.layer(set.rows(n, uint16(row>>16)))
+func (tx *tx) setCodeRow(set *codeSet, n, row uint32, in bool) {
+	l := tx.layer(set.rows(n, uint16(row>>16)))
 	if in {
 		l.Add(uint16(row))
 	} else {

@@ -296,12 +296,12 @@ const checkpointItems = 10_000
 
 // writeCheckpoint stores the statistics of a learner, which are those of the present
 // revision, in place of those before, with the departures that they need no more.
-func (g *group) writeCheckpoint(sp *spaceState, statistics []byte, outbox uint64) error {
-	if err := g.writeChunks(codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
+func (tx *tx) writeCheckpoint(sp *spaceState, statistics []byte, outbox uint64) error {
+	if err := tx.writeChunks(codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
 		return err
 	}
 	from, to := codec.OutboxKey(sp.in, sp.ID, 0), codec.OutboxKey(sp.in, sp.ID, outbox)
-	return g.batch.DeleteRange(from, to, nil)
+	return tx.batch.DeleteRange(from, to, nil)
 }
 
 // checkpointAll stores the statistics of all learners that are ahead of what is
@@ -318,8 +318,8 @@ func (d *DB) checkpointAll() {
 			if err != nil {
 				return err
 			}
-			return d.committer.submit(context.Background(), &request{bytes: len(statistics), exclusive: func(g *group) error {
-				s := g.c.states[key.collection]
+			return d.committer.submit(context.Background(), &request{bytes: len(statistics), exclusive: func(tx *tx) error {
+				s := tx.c.states[key.collection]
 				if s == nil {
 					return nil
 				}
@@ -327,11 +327,11 @@ func (d *DB) checkpointAll() {
 				if sp == nil || sp.Revision != l.revision || int64(len(statistics)) != sp.Statistics.Bytes {
 					return nil
 				}
-				if err := g.writeCheckpoint(sp, statistics, l.outbox); err != nil {
+				if err := tx.writeCheckpoint(sp, statistics, l.outbox); err != nil {
 					return err
 				}
 				sp.numbers.Checkpoint = uint64(sp.Revision)
-				g.c.touch(s)
+				tx.c.touch(s)
 				return nil
 			}})
 		})

@@ -16,16 +16,16 @@ import (
 
 // learn records that a row has taught. fresh says that nothing has been written to its
 // block before.
-func (g *group) learn(sp *spaceState, row uint32, l codec.Lesson, fresh bool) {
-	g.block(codec.LessonsKey(sp.in, sp.ID, row), -1, fresh).Set(byte(row), l.Append(nil))
+func (tx *tx) learn(sp *spaceState, row uint32, l codec.Lesson, fresh bool) {
+	tx.block(codec.LessonsKey(sp.in, sp.ID, row), -1, fresh).Set(byte(row), l.Append(nil))
 	sp.numbers.Taught++
 }
 
 // depart puts what a row has taught into the outbox.
-func (g *group) depart(sp *spaceState, d *codec.Departure) error {
+func (tx *tx) depart(sp *spaceState, d *codec.Departure) error {
 	key := codec.OutboxKey(sp.in, sp.ID, sp.numbers.NextOutbox)
 	sp.numbers.NextOutbox++
-	return g.batch.Set(key, d.Append(nil), nil)
+	return tx.batch.Set(key, d.Append(nil), nil)
 }
 
 // teaches reports whether the change is one of what projections learn from, or may be.
@@ -45,23 +45,23 @@ func (s *space) learnsFrom(it *checked) bool {
 	return slices.ContainsFunc(s.modalities, func(t int) bool { return has(it.vectors, t) })
 }
 
-// fetchTaught reads what a row has taught, unless the group knows it. It returns about
+// fetchTaught reads what a row has taught, unless the transaction knows it. It returns about
 // how many bytes of the outbox that will be.
-func (g *group) fetchTaught(s *collectionState, row uint32) (bytes int, err error) {
+func (tx *tx) fetchTaught(s *collectionState, row uint32) (bytes int, err error) {
 	for _, sp := range s.spaces {
 		at := spaceRow{s.ID, sp.ID, row}
-		d, known := g.taught[at]
+		d, known := tx.taught[at]
 		if !known && sp.model != nil {
-			l, found, err := lessonOf(g.c.store, s.ID, sp.space, row)
+			l, found, err := lessonOf(tx.c.store, s.ID, sp.space, row)
 			if err != nil {
 				return 0, err
 			}
 			if found {
-				if d, err = departure(g.c.store, s.descriptor, sp.modalities, row, l); err != nil {
+				if d, err = departure(tx.c.store, s.descriptor, sp.modalities, row, l); err != nil {
 					return 0, err
 				}
 			}
-			g.taught[at] = d
+			tx.taught[at] = d
 		}
 		if d != nil {
 			bytes += len(d.Codes)
@@ -74,25 +74,25 @@ func (g *group) fetchTaught(s *collectionState, row uint32) (bytes int, err erro
 }
 
 // unlearn puts what a row has taught, which fetchTaught has read, into the outbox.
-func (g *group) unlearn(sp *spaceState, row uint32) error {
+func (tx *tx) unlearn(sp *spaceState, row uint32) error {
 	at := spaceRow{sp.in, sp.ID, row}
-	d := g.taught[at]
+	d := tx.taught[at]
 	if d == nil {
 		return nil
 	}
-	g.taught[at] = nil
-	g.block(codec.LessonsKey(sp.in, sp.ID, row), -1, false).Clear(byte(row))
+	tx.taught[at] = nil
+	tx.block(codec.LessonsKey(sp.in, sp.ID, row), -1, false).Clear(byte(row))
 	sp.numbers.Taught--
-	return g.depart(sp, d)
+	return tx.depart(sp, d)
 }
 
 // setOnline adds a row to a set of the online step, or takes it out.
-func (g *group) setOnline(sp *spaceState, set byte, row uint32, in bool) {
+func (tx *tx) setOnline(sp *spaceState, set byte, row uint32, in bool) {
 	into := sp.onlineRows(set)
 	if into.b.Contains(row) == in {
 		return
 	}
-	l := g.layer(codec.OnlineRowsKey(sp.in, sp.ID, set, uint16(row>>16)))
+	l := tx.layer(codec.OnlineRowsKey(sp.in, sp.ID, set, uint16(row>>16)))
 	if in {
 		into.edit().Add(row)
 		l.Add(uint16(row))

@@ -98,11 +98,11 @@ func (d *DB) load(ctx context.Context, v *view) {
 			return err
 		})
 		if err == nil {
-			err = d.committer.submit(octx, &request{quiet: true, shows: true, exclusive: func(g *group) error {
+			err = d.committer.submit(octx, &request{quiet: true, shows: true, exclusive: func(tx *tx) error {
 				// Its collection may have been dropped.
-				if s := g.c.states[cv.ID]; s != nil && s.holds(set.set) {
+				if s := tx.c.states[cv.ID]; s != nil && s.holds(set.set) {
 					set.set.table = w
-					g.c.touch(s)
+					tx.c.touch(s)
 				}
 				return nil
 			}})

@@ -105,7 +105,7 @@ func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDe
 func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pinned bool) error {
 	c = c.orNone()
 	space = c.spaceOr(space)
-	return c.changeSpaces(ctx, false, func(g *group, s *collectionState) error {
+	return c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(space)
 		if space == 0 {
 			sp = s.active()
@@ -122,12 +122,12 @@ func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pi
 		}
 		d := *sp.revisions[i]
 		d.Pinned = pinned
-		if err := g.writeRevisionDescriptor(sp, &d); err != nil {
+		if err := tx.writeRevisionDescriptor(sp, &d); err != nil {
 			return err
 		}
 		sp.revisions = slices.Clone(sp.revisions) // views share the slice
 		sp.revisions[i] = &d
-		g.c.touch(s)
+		tx.c.touch(s)
 		return nil
 	})
 }
@@ -218,25 +218,25 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	if err != nil {
 		return err
 	}
-	err = u.inSpace(ctx, len(projections)+len(statistics), func(g *group, s *collectionState, sp *spaceState) error {
+	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *tx, s *collectionState, sp *spaceState) error {
 		for _, row := range gone {
 			if sp.changed.Contains(row) {
 				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", ErrBusy, sp.ID)
 			}
 		}
-		if err := g.writeRevision(sp, d, projections); err != nil {
+		if err := tx.writeRevision(sp, d, projections); err != nil {
 			return err
 		}
-		if err := g.writeCheckpoint(sp, statistics, u.l.outbox); err != nil {
+		if err := tx.writeCheckpoint(sp, statistics, u.l.outbox); err != nil {
 			return err
 		}
 		for _, row := range gone {
-			g.block(codec.LessonsKey(s.ID, sp.ID, row), -1, false).Clear(byte(row))
+			tx.block(codec.LessonsKey(s.ID, sp.ID, row), -1, false).Clear(byte(row))
 		}
 		sp.numbers.Taught -= uint64(len(gone))
 		sp.numbers.Checkpoint = uint64(next.Revision)
 		sp.revise(next)
-		g.c.touch(s)
+		tx.c.touch(s)
 		return nil
 	})
 	if err != nil {

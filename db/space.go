@@ -63,10 +63,10 @@ func chunkedOf(b []byte) chunked {
 
 // writeChunks stores b in chunks, from first on, under what the key of each begins
 // with.
-func (g *group) writeChunks(prefix []byte, first uint32, b []byte) error {
+func (tx *tx) writeChunks(prefix []byte, first uint32, b []byte) error {
 	for i := range chunkedOf(b).Chunks {
 		n := min(chunkBytes, len(b))
-		if err := g.batch.Set(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i), b[:n], nil); err != nil {
+		if err := tx.batch.Set(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i), b[:n], nil); err != nil {
 			return err
 		}
 		b = b[n:]
@@ -94,12 +94,12 @@ func readChunks(r pebble.Reader, prefix []byte, first uint32, c chunked) ([]byte
 }
 
 // codesOnlySpace makes the one space that a codes-only collection has.
-func (g *group) codesOnlySpace(s *collectionState) error {
+func (tx *tx) codesOnlySpace(s *collectionState) error {
 	sp, err := newSpace(spaceDescriptor{ID: 1, Bits: s.Bits, Created: now()}, nil, nil)
 	if err != nil {
 		return err
 	}
-	if err := g.writeDescriptor(s, sp, nil); err != nil {
+	if err := tx.writeDescriptor(s, sp, nil); err != nil {
 		return err
 	}
 	s.spaces = append(s.spaces, newSpaceState(s.ID, sp))
@@ -108,12 +108,12 @@ func (g *group) codesOnlySpace(s *collectionState) error {
 }
 
 // writeDescriptor stores the descriptor of a space, with the report of its training.
-func (g *group) writeDescriptor(s *collectionState, sp *space, report json.RawMessage) error {
+func (tx *tx) writeDescriptor(s *collectionState, sp *space, report json.RawMessage) error {
 	b, err := json.Marshal(reportedSpace{sp.spaceDescriptor, report})
 	if err != nil {
 		return err
 	}
-	return g.batch.Set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), b, nil)
+	return tx.batch.Set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), b, nil)
 }
 
 // now is the time as it is stored.

@@ -12,7 +12,7 @@ import (
 func (c *Collection) Activate(ctx context.Context, space uint32) error {
 	c = c.orNone()
 	changes := false
-	err := c.changeSpaces(ctx, false, func(g *group, s *collectionState) error {
+	err := c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
@@ -20,7 +20,7 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 		case sp.numbers.Building:
 			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, space, s.Name)
 		case sp != s.active():
-			g.activate(s, sp)
+			tx.activate(s, sp)
 			changes = true
 		}
 		return nil
@@ -36,12 +36,12 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 // because there never was one or it has been dropped, it gives ErrInvalid.
 func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 	c = c.orNone()
-	err = c.changeSpaces(ctx, false, func(g *group, s *collectionState) error {
+	err = c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(uint32(s.counters.PreviousSpace))
 		if sp == nil {
 			return invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
 		}
-		g.activate(s, sp)
+		tx.activate(s, sp)
 		space = sp.ID
 		return nil
 	})
@@ -57,7 +57,7 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 // which writes to the collection are refused for. Snapshots go on seeing it.
 func (c *Collection) Drop(ctx context.Context, space uint32) error {
 	c = c.orNone()
-	err := c.changeSpaces(ctx, true, func(g *group, s *collectionState) error {
+	err := c.changeSpaces(ctx, true, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
@@ -65,7 +65,7 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 		case sp == s.active():
 			return invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", space, s.Name)
 		}
-		return g.drop(s, sp)
+		return tx.drop(s, sp)
 	})
 	if err == nil {
 		c.db.learners.remove(learnerKey{c.id, space})
@@ -76,7 +76,7 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 
 // changeSpaces runs f in the committer, when all codes are in memory. Where it drops
 // something, that frees disk space, and codes that are damaged are not in its way.
-func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(g *group, s *collectionState) error) error {
+func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *tx, s *collectionState) error) error {
 	if err := c.db.guard.enter(); err != nil {
 		return err
 	}

@@ -210,14 +210,14 @@ func TestRevisionInfos(t *testing.T) {
 			sum >>= 8
 		}
 	}
-	err := c.exclusive(ctx, false, func(g *group, s *collectionState) error {
+	err := c.exclusive(ctx, false, func(tx *tx, s *collectionState) error {
 		for i := 1; i < 3; i++ {
 			d := &revisionDescriptor{RevisionInfo: want[i], Model: chunkedOf(frames[i])}
-			if err := g.writeRevision(s.spaceByID(1), d, frames[i]); err != nil {
+			if err := tx.writeRevision(s.spaceByID(1), d, frames[i]); err != nil {
 				return err
 			}
 		}
-		g.c.touch(s)
+		tx.c.touch(s)
 		return nil
 	})
 	if err != nil {
@@ -246,15 +246,15 @@ func TestRevisionInfos(t *testing.T) {
 		t.Errorf("without chunks: %v", err)
 	}
 	// Bytes that no descriptor tells of, and one that does not fit.
-	for what, change := range map[string]func(g *group, s *collectionState) error{
-		"missing": func(g *group, s *collectionState) error {
-			return g.batch.Delete(codec.RevisionKey(s.ID, 1, 3, 0), nil)
+	for what, change := range map[string]func(tx *tx, s *collectionState) error{
+		"missing": func(tx *tx, s *collectionState) error {
+			return tx.batch.Delete(codec.RevisionKey(s.ID, 1, 3, 0), nil)
 		},
-		"of another": func(g *group, s *collectionState) error {
-			return g.batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte(`{"version":0,"revision":4}`), nil)
+		"of another": func(tx *tx, s *collectionState) error {
+			return tx.batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte(`{"version":0,"revision":4}`), nil)
 		},
-		"no JSON": func(g *group, s *collectionState) error {
-			return g.batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
+		"no JSON": func(tx *tx, s *collectionState) error {
+			return tx.batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
 		},
 	} {
 		if err := c.exclusive(ctx, false, change); err != nil {

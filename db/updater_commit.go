@@ -44,10 +44,10 @@ func (u *updater) commit(ctx context.Context) error {
 		}
 	}
 	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.space.Bits))
-	err := u.inSpace(ctx, bytes, func(g *group, s *collectionState, sp *spaceState) error {
+	err := u.inSpace(ctx, bytes, func(tx *tx, s *collectionState, sp *spaceState) error {
 		if next == nil {
-			g.notPending(sp, u.seen)
-			g.c.touch(s)
+			tx.notPending(sp, u.seen)
+			tx.c.touch(s)
 			return nil
 		}
 		if next.Revision == maxRows {
@@ -57,34 +57,34 @@ func (u *updater) commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		recode, err := carriers(g.c.store, s.ID, u.recode)
+		recode, err := carriers(tx.c.store, s.ID, u.recode)
 		if err != nil {
 			return err
 		}
-		if err := g.writeRevision(sp, d, projections); err != nil {
+		if err := tx.writeRevision(sp, d, projections); err != nil {
 			return err
 		}
 		if statistics != nil {
-			if err := g.writeCheckpoint(sp, statistics, u.l.outbox); err != nil {
+			if err := tx.writeCheckpoint(sp, statistics, u.l.outbox); err != nil {
 				return err
 			}
 			sp.numbers.Checkpoint = uint64(next.Revision)
 		}
 		for i, row := range u.rows {
 			if departures[row] == nil {
-				g.learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
+				tx.learn(sp, row, codec.Lesson{Revision: next.Revision, Codes: u.lessons[i]}, false)
 				continue
 			}
-			if err := g.depart(sp, departures[row]); err != nil {
+			if err := tx.depart(sp, departures[row]); err != nil {
 				return err
 			}
 		}
-		g.notPending(sp, u.seen)
+		tx.notPending(sp, u.seen)
 		for it := recode.Iterator(); it.HasNext(); {
-			g.setOnline(sp, codec.SetRecode, it.Next(), true)
+			tx.setOnline(sp, codec.SetRecode, it.Next(), true)
 		}
 		sp.revise(next)
-		g.c.touch(s)
+		tx.c.touch(s)
 		return nil
 	})
 	if err != nil || next == nil {
@@ -100,8 +100,8 @@ func (u *updater) commit(ctx context.Context) error {
 
 // inSpace runs f, which stores about so many bytes, in the committer, alone, with the space,
 // which must be as it was.
-func (u *updater) inSpace(ctx context.Context, bytes int, f func(g *group, s *collectionState, sp *spaceState) error) error {
-	return u.c.storing(ctx, bytes, func(g *group, s *collectionState) error {
+func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *tx, s *collectionState, sp *spaceState) error) error {
+	return u.c.storing(ctx, bytes, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(u.cv.space.ID)
 		if sp == nil {
 			return notFound("space %d of collection %q, which was being updated", u.cv.space.ID, s.Name)
@@ -109,7 +109,7 @@ func (u *updater) inSpace(ctx context.Context, bytes int, f func(g *group, s *co
 		if sp.space != u.cv.space {
 			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile", ErrBusy, sp.ID, s.Name)
 		}
-		return f(g, s, sp)
+		return f(tx, s, sp)
 	})
 }
 
@@ -138,10 +138,10 @@ func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error
 
 // notPending takes rows from the pending ones, but those that have changed since the
 // updater took its view.
-func (g *group) notPending(sp *spaceState, seen *roaring.Bitmap) {
+func (tx *tx) notPending(sp *spaceState, seen *roaring.Bitmap) {
 	it := roaring.AndNot(seen, sp.changed).Iterator()
 	for it.HasNext() {
-		g.setOnline(sp, codec.SetPending, it.Next(), false)
+		tx.setOnline(sp, codec.SetPending, it.Next(), false)
 	}
 }
 
@@ -168,12 +168,12 @@ func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte
 const keptRevisions = 8
 
 // writeRevision stores a revision, and deletes those that need not be kept.
-func (g *group) writeRevision(sp *spaceState, d *revisionDescriptor, projections []byte) error {
-	if err := g.writeRevisionDescriptor(sp, d); err != nil {
+func (tx *tx) writeRevision(sp *spaceState, d *revisionDescriptor, projections []byte) error {
+	if err := tx.writeRevisionDescriptor(sp, d); err != nil {
 		return err
 	}
 	prefix := codec.RevisionPrefix(sp.in, sp.ID, d.Revision)
-	if err := g.writeChunks(prefix, 1, projections); err != nil {
+	if err := tx.writeChunks(prefix, 1, projections); err != nil {
 		return err
 	}
 	kept := append(slices.Clone(sp.revisions), d) // views share the slice
@@ -186,7 +186,7 @@ func (g *group) writeRevision(sp *spaceState, d *revisionDescriptor, projections
 			continue
 		}
 		prefix := codec.RevisionPrefix(sp.in, sp.ID, kept[i].Revision)
-		if err := g.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+		if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 			return err
 		}
 		kept = slices.Delete(kept, i, i+1)
@@ -195,10 +195,10 @@ func (g *group) writeRevision(sp *spaceState, d *revisionDescriptor, projections
 	return nil
 }
 
-func (g *group) writeRevisionDescriptor(sp *spaceState, d *revisionDescriptor) error {
+func (tx *tx) writeRevisionDescriptor(sp *spaceState, d *revisionDescriptor) error {
 	b, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	return g.batch.Set(codec.RevisionKey(sp.in, sp.ID, d.Revision, 0), b, nil)
+	return tx.batch.Set(codec.RevisionKey(sp.in, sp.ID, d.Revision, 0), b, nil)
 }

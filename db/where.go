@@ -109,12 +109,12 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 	ctx, call := c.db.call(ctx, OpWrite, c.name)
 	n := 0
 	r := &request{frees: true}
-	r.exclusive = func(g *group) (err error) {
-		s := g.c.states[c.id]
+	r.exclusive = func(tx *tx) (err error) {
+		s := tx.c.states[c.id]
 		if s == nil {
 			return notFound("collection %q", c.name)
 		}
-		n, err = g.deleteWhere(ctx, c.db.current.Load(), s, where)
+		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where)
 		r.quiet = n == 0
 		return err
 	}
@@ -128,7 +128,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 }
 
 // deleteWhere deletes what matches in the view, which is the present state.
-func (g *group) deleteWhere(ctx context.Context, v *view, s *collectionState, where string) (int, error) {
+func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, where string) (int, error) {
 	cv, err := v.collection(s.ID, s.Name)
 	if err != nil {
 		return 0, err
@@ -147,7 +147,7 @@ func (g *group) deleteWhere(ctx context.Context, v *view, s *collectionState, wh
 	}
 	all := &request{changes: make([]*change, 0, n)}
 	err = cv.forEachKey(v.snap, rows, func(row uint32, key string) error {
-		g.rows[itemKey{s.ID, key}] = rowState{row, true}
+		tx.rows[itemKey{s.ID, key}] = rowState{row, true}
 		all.changes = append(all.changes, &change{collection: s.ID, kind: deleteItem, item: &checked{key: key}})
 		return ctx.Err()
 	})
@@ -159,7 +159,7 @@ func (g *group) deleteWhere(ctx context.Context, v *view, s *collectionState, wh
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		size, err := g.resolve(&request{changes: part})
+		size, err := tx.resolve(&request{changes: part})
 		if err != nil {
 			return 0, err
 		}
@@ -168,7 +168,7 @@ func (g *group) deleteWhere(ctx context.Context, v *view, s *collectionState, wh
 		}
 	}
 	// An error here could only be that of a batch that is too large.
-	return n, g.apply(all)
+	return n, tx.apply(all)
 }
 
 // forEachKey calls f with the rows and the keys of their items, in order. It reads
