@@ -59,7 +59,7 @@ func (b *bitCounts) balance() *Balance {
 // many items of more.
 const maxBalanced = 100_000
 
-// balance measures the codes of all items, over all views, or of a sample of limit items
+// balance measures the codes of all items, over all targets, or of a sample of limit items
 // where there are more codes than that; nil where there are none, or they are not in
 // memory yet.
 func (cv *collectionView) balance(limit int) *Balance {

@@ -18,15 +18,15 @@ type bulkSpace struct {
 	freshRow   uint64              // blocks of rows from this on have never been written
 	numbers    codec.SpaceCounters // before
 
-	sets []*bulkCodes // by view
+	sets []*bulkCodes // by target
 }
 
 // itemCodes are the codes of many items in one space.
 type itemCodes interface {
 	len() int
 
-	// in returns the code of item i in a view, by its position.
-	in(view, i int) viewCode
+	// in returns the code of item i for a target, by its position.
+	in(target, i int) targetCode
 
 	// eachProjection calls f with the items that have a projection, ascending.
 	eachProjection(f func(i int, projection []byte) error) error
@@ -36,14 +36,14 @@ type itemCodes interface {
 type broughtCodes struct{ codec.Codes }
 
 func (c broughtCodes) len() int                                     { return c.Len() }
-func (c broughtCodes) in(_, i int) viewCode                         { return viewCode{c.At(i), codec.ProvenanceGiven} }
+func (c broughtCodes) in(_, i int) targetCode                       { return targetCode{c.At(i), codec.ProvenanceGiven} }
 func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
 
 // madeCodes are the codes of so many items that there is no need to pack them.
 type madeCodes []encoding
 
-func (c madeCodes) len() int                { return len(c) }
-func (c madeCodes) in(view, i int) viewCode { return c[i].in(view) }
+func (c madeCodes) len() int                    { return len(c) }
+func (c madeCodes) in(target, i int) targetCode { return c[i].in(target) }
 
 func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error {
 	for i, enc := range c {
@@ -78,11 +78,11 @@ func (s *bulkSpace) rollback() {
 	}
 }
 
-// bulkCodes is the part of one view.
+// bulkCodes is the part of one target.
 type bulkCodes struct {
 	codeKeys
 	of        *bulkSpace
-	at        int // of the view among those of the space
+	at        int // of the target among those of the space
 	table     *mih.Writer
 	before    *mih.Table
 	freshCode uint64 // blocks of codes from this number on have never been written

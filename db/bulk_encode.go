@@ -16,8 +16,8 @@ import (
 // A codeColumn holds the codes of the items of a bulk in one space, packed, and their
 // projections, in memory or in a file.
 type codeColumn struct {
-	space *space
-	views []viewColumn
+	space   *space
+	targets []targetColumn
 
 	projected   []bool // the items that have a projection
 	starts      []int  // first item of each block
@@ -26,8 +26,8 @@ type codeColumn struct {
 	at          []int64   // where those of a block are in the file
 }
 
-// A viewColumn holds the codes of one view.
-type viewColumn struct {
+// A targetColumn holds the codes of one target.
+type targetColumn struct {
 	codes codec.Codes
 	from  []codec.Provenance // noProvenance where there is no code
 }
@@ -37,10 +37,10 @@ const noProvenance codec.Provenance = 0
 
 func newCodeColumn(s *space, n, blocks int) *codeColumn {
 	c := &codeColumn{space: s, projected: make([]bool, n), starts: make([]int, blocks)}
-	for range s.views {
-		v := viewColumn{codec.NewCodes(s.Bits, n), make([]codec.Provenance, n)}
+	for range s.targets {
+		v := targetColumn{codec.NewCodes(s.Bits, n), make([]codec.Provenance, n)}
 		v.codes.Append(make(codec.Code, n*codec.Words(s.Bits)))
-		c.views = append(c.views, v)
+		c.targets = append(c.targets, v)
 	}
 	return c
 }
@@ -50,10 +50,10 @@ func (c *codeColumn) set(block, from int, encs []encoding) error {
 	c.starts[block] = from
 	var all []byte
 	for j := range encs {
-		for v := range c.views {
+		for v := range c.targets {
 			if code := encs[j].in(v); code.code != nil {
-				copy(c.views[v].codes.At(from+j), code.code)
-				c.views[v].from[from+j] = code.from
+				copy(c.targets[v].codes.At(from+j), code.code)
+				c.targets[v].from[from+j] = code.from
 			}
 		}
 		if p := encs[j].projection; p != nil {
@@ -72,12 +72,12 @@ func (c *codeColumn) set(block, from int, encs []encoding) error {
 
 func (c *codeColumn) len() int { return len(c.projected) }
 
-func (c *codeColumn) in(view, i int) viewCode {
-	v := &c.views[view]
+func (c *codeColumn) in(target, i int) targetCode {
+	v := &c.targets[target]
 	if v.from[i] == noProvenance {
-		return viewCode{}
+		return targetCode{}
 	}
-	return viewCode{v.codes.At(i), v.from[i]}
+	return targetCode{v.codes.At(i), v.from[i]}
 }
 
 func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) error {

@@ -7,55 +7,55 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A space gives items codes in one shared view, or in one view for each target
-// modality. A code set is what there is of one view: which code a row has, the
+// A space gives items codes for one target that all searches share, or for each target
+// modality. A code set is what there is of one target: which code a row has, the
 // codes, which rows carry each, and the postings of their substrings, in the store
 // and in memory. Sets know nothing of each other; a code has a number in each set.
 
-// sharedView is the view of a space that has one for whatever is searched for.
-const sharedView = 0
+// sharedTarget is the target of a space that has one, whatever is searched for.
+const sharedTarget = 0
 
-// viewOf returns the view of a target modality of the collection.
-func viewOf(t int) byte { return byte(t + 1) }
+// targetOf returns the target that a modality of the collection is.
+func targetOf(t int) byte { return byte(t + 1) }
 
-// maxTargetModality is the last modality of a collection that has a view.
+// maxTargetModality is the last modality of a collection that can be a target.
 const maxTargetModality = 254
 
 // codeKeys says where a code set stands in the store.
 type codeKeys struct {
 	collection uint32
 	space      *space
-	view       byte // sharedView, or that of a target
+	target     byte // sharedTarget, or that of a target
 }
 
-// target returns the modality of the collection that the items of the set have;
-// there is none for the shared view.
-func (k codeKeys) target() (t int, is bool) { return int(k.view) - 1, k.view != sharedView }
+// modality returns the modality of the collection that the items of the set have;
+// there is none for the shared target.
+func (k codeKeys) modality() (t int, is bool) { return int(k.target) - 1, k.target != sharedTarget }
 
 // prefix returns what the keys of a kind begin with.
 func (k codeKeys) prefix(kind byte) []byte {
-	return append(codec.NumberKey(kind, k.collection, k.space.ID), k.view)
+	return append(codec.NumberKey(kind, k.collection, k.space.ID), k.target)
 }
 
 // block returns the key of the block of a kind that holds the number n.
 func (k codeKeys) block(kind byte, n uint32) []byte {
-	return codec.SpaceBlockKey(kind, k.collection, k.space.ID, k.view, n/codec.BlockRows)
+	return codec.SpaceBlockKey(kind, k.collection, k.space.ID, k.target, n/codec.BlockRows)
 }
 
 // rows returns the key of the rows of a container that carry a code which several
 // rows do.
 func (k codeKeys) rows(n uint32, container uint16) []byte {
-	return codec.CodeRowsKey(k.collection, k.space.ID, k.view, n, container)
+	return codec.CodeRowsKey(k.collection, k.space.ID, k.target, n, container)
 }
 
 // allRows returns the prefix of these keys.
 func (k codeKeys) allRows(n uint32) []byte {
-	return codec.CodeRowsPrefix(k.collection, k.space.ID, k.view, n)
+	return codec.CodeRowsPrefix(k.collection, k.space.ID, k.target, n)
 }
 
 // appendPosting appends the key of a posting.
 func (k codeKeys) appendPosting(dst []byte, substring uint16, value uint32) []byte {
-	return codec.AppendSubstringKey(dst, k.collection, k.space.ID, k.view, substring, value)
+	return codec.AppendSubstringKey(dst, k.collection, k.space.ID, k.target, substring, value)
 }
 
 // A codeSet is what the committer knows of a code set. Only the committer touches
@@ -88,7 +88,7 @@ func (s *codeSet) counters() codec.CodeCounters {
 func (k codeKeys) countersOf(w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{
-		View: k.view, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
+		View: k.target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
 	}
 }
 

@@ -22,19 +22,19 @@ func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
 			return nil, err
 		}
 	}
-	if cv.space.views[0] == sharedView {
+	if cv.space.targets[0] == sharedTarget {
 		return &cv.sets[0], cv.sets[0].damage()
 	}
 	if t < 0 {
 		var names []string
 		for i := range cv.sets {
-			t, _ := cv.sets[i].target()
+			t, _ := cv.sets[i].modality()
 			names = append(names, cv.Modalities[t].Name)
 		}
 		return nil, invalid("collection %q has codes for each target modality: name the one that is wanted, %s", cv.Name, strings.Join(names, " or "))
 	}
 	for i := range cv.sets {
-		if of, _ := cv.sets[i].target(); of == t {
+		if of, _ := cv.sets[i].modality(); of == t {
 			return &cv.sets[i], cv.sets[i].damage()
 		}
 	}
@@ -87,8 +87,8 @@ func (v *codeSetView) codeOf(r pebble.Reader, n, row uint32) (codec.Code, error)
 	return code, nil
 }
 
-// itemCode returns the code of a row in this view, or, where it has none there, in
-// the first in which it has one: codes of all views of a space can be compared.
+// itemCode returns the code of a row for this target, or, where it has none there, in
+// the first in which it has one: codes of all targets of a space can be compared.
 func (cv *collectionView) itemCode(r pebble.Reader, set *codeSetView, row uint32) (code codec.Code, found bool, err error) {
 	n, found, err := set.numberOf(r, row)
 	for i := 0; err == nil && !found && i < len(cv.sets); i++ {

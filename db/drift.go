@@ -139,7 +139,7 @@ func newDriftMeasure(cv *collectionView) *driftMeasure {
 	for _, t := range cv.space.modalities {
 		of := modalityMeasure{t: t, bits: newBitCounts(cv.space.Bits), codes: codec.NewCodes(cv.space.Bits, 0), finds: newRetrievalMeasure(cv.space.Bits)}
 		for i := range cv.sets {
-			if target, is := cv.sets[i].target(); !is || target != t || len(cv.sets) == 1 {
+			if target, is := cv.sets[i].modality(); !is || target != t || len(cv.sets) == 1 {
 				of.sets = append(of.sets, &cv.sets[i])
 			}
 		}

@@ -51,7 +51,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 		if _, err := e.project([][]model.Vector{it.vectors}); err != nil {
 			return invalid("encode: %w", err)
 		}
-		fused, _ := e.fuse(0, slices.Index(sp.views, set.view))
+		fused, _ := e.fuse(0, slices.Index(sp.targets, set.target))
 		if isZero(fused) {
 			return errFarAway
 		}

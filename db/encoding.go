@@ -21,9 +21,9 @@ type encoder struct {
 // An encoding is the codes of an item in one space.
 type encoding struct {
 	space      *space
-	first      viewCode   // in the first view, mostly the only one
-	rest       []viewCode // in the others
-	projection []byte     // the sum of the projections; nil: no features
+	first      targetCode   // in the first target, mostly the only one
+	rest       []targetCode // in the others
+	projection []byte       // the sum of the projections; nil: no features
 }
 
 // encodings are those of an item in several spaces.
@@ -39,37 +39,37 @@ func (e encodings) of(s *space) *encoding {
 	return nil
 }
 
-// A viewCode is the code of an item in one view, and where it comes from.
-type viewCode struct {
+// A targetCode is the code of an item for one target, and where it comes from.
+type targetCode struct {
 	code codec.Code // nil: none
 	from codec.Provenance
 }
 
-// in returns the code in a view, by its position.
-func (e *encoding) in(v int) viewCode {
+// in returns the code for a target, by its position.
+func (e *encoding) in(v int) targetCode {
 	switch {
 	case v == 0:
 		return e.first
 	case v <= len(e.rest):
 		return e.rest[v-1]
 	}
-	return viewCode{} // of an item that goes
+	return targetCode{} // of an item that goes
 }
 
-func (e *encoding) set(v int, c viewCode) {
+func (e *encoding) set(v int, c targetCode) {
 	if v == 0 {
 		e.first = c
 		return
 	}
 	if e.rest == nil {
-		e.rest = make([]viewCode, len(e.space.views)-1)
+		e.rest = make([]targetCode, len(e.space.targets)-1)
 	}
 	e.rest[v-1] = c
 }
 
-// hasCode reports whether there is a code in any view.
+// hasCode reports whether there is a code for any target.
 func (e *encoding) hasCode() bool {
-	return e.first.code != nil || slices.ContainsFunc(e.rest, func(c viewCode) bool { return c.code != nil })
+	return e.first.code != nil || slices.ContainsFunc(e.rest, func(c targetCode) bool { return c.code != nil })
 }
 
 // position returns the modality of the model that a modality of the collection is.
@@ -112,14 +112,14 @@ func (e *encoder) project(items [][]model.Vector) (at int, err error) {
 	return 0, nil
 }
 
-// fuse returns what an item of project, without labels, is stored as in a view, in
+// fuse returns what an item of project, without labels, is stored as for a target, in
 // scratch memory (model.Fuse), and the modality of the model that made it alone
 // because of the weights, else -1. Where the item has no features that the model
 // knows, or they are so far from all that it has learned from that nothing is left of
 // the kernel, that is zero and has no signs.
-func (e *encoder) fuse(item, view int) (z []float64, only int) {
+func (e *encoder) fuse(item, target int) (z []float64, only int) {
 	n := len(e.modalities)
-	only = e.Model().Fuse(e.fused, view, e.parts[item*n:(item+1)*n])
+	only = e.Model().Fuse(e.fused, target, e.parts[item*n:(item+1)*n])
 	return e.fused, only
 }
 
@@ -143,12 +143,12 @@ func isZero(z []float64) bool {
 func has(vectors []model.Vector, t int) bool { return t < len(vectors) && vectors[t].Present() }
 
 // encode gives an item its codes: sgn(C y) where a label is known, else the signs of
-// its fused projection in each view, if that says anything. In the view of a target only
+// its fused projection for each target, if that says anything. For a target modality only
 // items that have it get a code, as no others are found there. given is the code
 // that an item of a codes-only collection brings.
 func (s *space) encode(vectors []model.Vector, labelIDs []uint32, given codec.Code) (encoding, error) {
 	if s.model == nil {
-		return encoding{space: s, first: viewCode{given, codec.ProvenanceGiven}}, nil
+		return encoding{space: s, first: targetCode{given, codec.ProvenanceGiven}}, nil
 	}
 	e := s.encoders.Get().(*encoder)
 	defer s.encoders.Put(e)
@@ -166,12 +166,12 @@ func (s *space) encoding(e *encoder, item int, vectors []model.Vector, labelIDs 
 	}
 	code := codec.NewCode(s.Bits)
 	labelled := s.model.LabelCode(code, labelIDs)
-	for v, view := range s.views {
-		if view != sharedView && !has(vectors, int(view)-1) {
+	for v, target := range s.targets {
+		if target != sharedTarget && !has(vectors, int(target)-1) {
 			continue
 		}
 		if labelled {
-			enc.set(v, viewCode{code, codec.ProvenanceLabels})
+			enc.set(v, targetCode{code, codec.ProvenanceLabels})
 			continue
 		}
 		z, only := e.fuse(item, v)
@@ -185,7 +185,7 @@ func (s *space) encoding(e *encoder, item int, vectors []model.Vector, labelIDs 
 		if code == nil {
 			code = codec.NewCode(s.Bits)
 		}
-		enc.set(v, viewCode{codec.PackSigns(code, z), from})
+		enc.set(v, targetCode{codec.PackSigns(code, z), from})
 		code = nil
 	}
 	return enc

@@ -71,7 +71,7 @@ func (c *coded) training(result *model.Result, leftOut []string) *Training {
 // rowCodes tells the codes that rows of a collection would have.
 func (c *coded) rowCodes(cv *collectionView) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
-		at := slices.IndexFunc(c.space.views, func(view byte) bool { return view == sharedView || view == viewOf(target) })
+		at := slices.IndexFunc(c.space.targets, func(v byte) bool { return v == sharedTarget || v == targetOf(target) })
 		if at < 0 {
 			return cv.unlearned(target)
 		}

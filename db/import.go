@@ -49,7 +49,7 @@ const maxSourceBytes = 1 << 20
 //
 // Memory is some 20 megabytes, for each item the key that it brings and 16 bytes, or nothing
 // where it brings none, and its code in a codes-only collection. Commit takes for each item
-// the code, 3 bytes and 4 a view in each space, and where items bring keys 32 bytes and a key
+// the code, 3 bytes and 4 a target in each space, and where items bring keys 32 bytes and a key
 // more; besides what the database keeps of the item anyway. Disk space is that of the items,
 // and during Commit twice that. Not safe for concurrent use; but others may use the database
 // and the collection.

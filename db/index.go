@@ -92,7 +92,7 @@ func (tx *tx) finishPostings() error {
 	return nil
 }
 
-// setCodes makes enc the codes of the row in all views of a space; an empty one takes
+// setCodes makes enc the codes of the row in all targets of a space; an empty one takes
 // away the codes that it has.
 func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encoding) error {
 	had := sp.hasCode(row)
@@ -117,8 +117,8 @@ func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encod
 	return nil
 }
 
-// setCode makes a code that of the row in one view, or takes it away.
-func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given viewCode) error {
+// setCode makes a code that of the row for one target, or takes it away.
+func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given targetCode) error {
 	old, had := set.table.Table().CodeOf(row)
 	same := had && given.code != nil && slices.Equal(set.table.Table().Code(old), given.code)
 	if had && !same {

@@ -95,7 +95,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 	code, found, err := cv.itemCode(s.v.snap, s.set, row)
 	if err == nil && !found {
 		lacks := "neither features nor a label that the model knows"
-		if _, is := s.set.target(); is {
+		if _, is := s.set.modality(); is {
 			lacks = "no features of a modality that the model knows, and there are codes for these only"
 		}
 		err = invalid("item %q has no code: it has %s", q.Key, lacks)

@@ -330,8 +330,8 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 			return nil, err
 		}
 	}
-	if _, is := s.set.target(); is && q.Where == "" && !q.ExcludeSelf {
-		s.filter = nil // the items that have codes in the view are those
+	if _, is := s.set.modality(); is && q.Where == "" && !q.ExcludeSelf {
+		s.filter = nil // the items that have codes for the target are those
 	}
 	if q.After != "" {
 		if s.after, err = s.position(q.After); err != nil {

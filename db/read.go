@@ -180,7 +180,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 			return nil, err
 		}
 		b, from := code.AppendBytes(nil, set.space.Bits), cv.provenanceName(rc.Provenance)
-		t, is := set.target()
+		t, is := set.modality()
 		if !is {
 			it.Code, it.CodeFrom = b, from
 			continue

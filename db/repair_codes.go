@@ -12,7 +12,7 @@ import (
 // mendCodes gives all items their codes: those that are stored, where they are what the
 // revision that they name gives, and others by the present revision.
 func (s *spaceMender) mendCodes() error {
-	if err := s.readViews(); err != nil {
+	if err := s.readTargets(); err != nil {
 		return err
 	}
 	named, err := s.namedRows()
@@ -47,7 +47,7 @@ func (s *spaceMender) mendCodes() error {
 		}
 		coded = p.coded
 		s.n.Sets = nil
-		for _, v := range s.views {
+		for _, v := range s.targets {
 			n, err := v.write(stream)
 			if err != nil {
 				return err
@@ -76,23 +76,23 @@ func (s *spaceMender) mendCodes() error {
 	return err
 }
 
-// readViews reads the codes of all views.
-func (s *spaceMender) readViews() error {
+// readTargets reads the codes of all targets.
+func (s *spaceMender) readTargets() error {
 	if s.IndexOnly {
 		return s.readKept()
 	}
-	s.views = nil
-	for _, view := range s.space.views {
-		v, err := s.readCodes(codeKeys{s.ID, s.space, view}, s.n, nil)
+	s.targets = nil
+	for _, target := range s.space.targets {
+		v, err := s.readCodes(codeKeys{s.ID, s.space, target}, s.n, nil)
 		if err != nil {
 			return err
 		}
-		s.views = append(s.views, v)
+		s.targets = append(s.targets, v)
 	}
 	return nil
 }
 
-// namedRows returns the rows that name a code in any view, or that a code names, whether
+// namedRows returns the rows that name a code for any target, or that a code names, whether
 // or not they have an item.
 func (s *spaceMender) namedRows() (*roaring.Bitmap, error) {
 	named := roaring.New()
@@ -126,9 +126,9 @@ func (s *spaceMender) namedRows() (*roaring.Bitmap, error) {
 	})
 }
 
-// hasStored reports whether a row has a code in any view.
+// hasStored reports whether a row has a code for any target.
 func (s *spaceMender) hasStored(row uint32) bool {
-	return slices.ContainsFunc(s.views, func(v *viewMender) bool {
+	return slices.ContainsFunc(s.targets, func(v *targetMender) bool {
 		code, _ := v.stored(row)
 		return code != nil
 	})
@@ -218,7 +218,7 @@ func (p *codePass) flush() error {
 // agree or there are none.
 func (p *codePass) revision(row uint32) uint32 {
 	revision := uint32(0)
-	for _, v := range p.views {
+	for _, v := range p.targets {
 		x := v.rows.get(row)
 		if x == nil || x.state == carriedNone {
 			continue
@@ -257,7 +257,7 @@ func (p *codePass) fits(it *verifiedItem, got *recomputedItem) bool {
 	}
 	code := codec.NewCode(p.space.Bits)
 	labelled := !p.recode.Contains(it.row) && p.space.model.LabelCode(code, it.labels)
-	for i, v := range p.views {
+	for i, v := range p.targets {
 		want := got.enc.in(i)
 		x := v.rows.get(it.row)
 		has := x != nil && x.state != carriedNone
@@ -302,7 +302,7 @@ func (p *codePass) projection(row uint32) []byte {
 
 // keep keeps the codes of an item, and makes what is lost of them as its revision does.
 func (p *codePass) keep(it *verifiedItem, made *recomputedItem) error {
-	for i, v := range p.views {
+	for i, v := range p.targets {
 		want := made.enc.in(i)
 		if want.code == nil {
 			continue
@@ -335,7 +335,7 @@ func (p *codePass) replace(it *verifiedItem, made *recomputedItem) error {
 	if made.err != nil {
 		p.uncodable.Add(it.row)
 		p.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, p.ID, it.row), "no code can be made of what is stored of it: %s", problem(made.err))
-		for _, v := range p.views {
+		for _, v := range p.targets {
 			v.take(it.row)
 		}
 		return nil
@@ -351,7 +351,7 @@ func (p *codePass) replace(it *verifiedItem, made *recomputedItem) error {
 		p.done.CodesKept++
 		return p.stored(it.row, entry)
 	}
-	for i, v := range p.views {
+	for i, v := range p.targets {
 		want := made.enc.in(i)
 		if want.code == nil {
 			v.take(it.row)
@@ -388,7 +388,7 @@ func (p *codePass) uncoded(row uint32, made *recomputedItem) bool {
 		return false
 	}
 	told := false
-	for i, v := range p.views {
+	for i, v := range p.targets {
 		if made.enc.in(i).from == codec.ProvenanceLabels {
 			return false
 		}
@@ -398,7 +398,7 @@ func (p *codePass) uncoded(row uint32, made *recomputedItem) bool {
 	if told || p.readable(key) {
 		return p.projection(row) == nil
 	}
-	for _, v := range p.views {
+	for _, v := range p.targets {
 		if p.lost.has(v.block(codec.KindRowCodes, row)) {
 			return false
 		}
@@ -424,7 +424,7 @@ func (p *codePass) unchecked(row uint32, made *recomputedItem) bool {
 		return false
 	}
 	verifier := codeVerifier{spaceVerifier: p.verifier}
-	for i, v := range p.views {
+	for i, v := range p.targets {
 		stored, x := v.stored(row)
 		if (stored == nil) != (made.enc.in(i).code == nil) {
 			return false

@@ -162,7 +162,7 @@ func (m *mender) concludeBits(d *descriptor) error {
 		d.Bits = s.Bits
 		return nil
 	}
-	prefix := append(codec.NumberKey(codec.KindCodes, d.ID, 1), sharedView)
+	prefix := append(codec.NumberKey(codec.KindCodes, d.ID, 1), sharedTarget)
 	return forEach(m.store, prefix, func(_, value []byte) error {
 		if block, err := codec.DecodeBlock(value); err == nil && d.Bits == 0 {
 			if bits := 8 * (block.Width() - 4); codec.CheckBits(bits) == nil && codec.CodeEntryBytes(bits) == block.Width() {

@@ -11,7 +11,7 @@ import (
 // givenCodes are the codes of a collection whose items bring them. Nothing makes these
 // again, but much of them is stored twice: rows name codes and codes rows, and postings
 // hold the codes substring by substring.
-type givenCodes struct{ *viewMender }
+type givenCodes struct{ *targetMender }
 
 // readGiven reads the codes of a codes-only collection; items whose code is lost go.
 func (c *collectionMender) readGiven() error {
@@ -29,7 +29,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
-	v, err := c.readTwice(codeKeys{c.ID, sp, sharedView}, n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
+	v, err := c.readTwice(codeKeys{c.ID, sp, sharedTarget}, n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
 	if err != nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func (c *collectionMender) readGiven() error {
 	return nil
 }
 
-// readTwice reads the codes of a view, and finds those of which part is lost where they
+// readTwice reads the codes of a target, and finds those of which part is lost where they
 // are stored again. also is what is known of a row that only a code names.
-func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also carriedCode) (*viewMender, error) {
+func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also carriedCode) (*targetMender, error) {
 	claimed := map[uint32]uint32{} // by row
 	claim := func(row, number uint32) {
 		if c.items.Contains(row) {
@@ -118,7 +118,7 @@ func (c *collectionMender) givenSpace() (*space, error) {
 
 // findCodes finds codes that are lost by the postings of all their substrings, and
 // gives them to rows.
-func (c *collectionMender) findCodes(v *viewMender, missing map[uint32][]uint32) error {
+func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint32) error {
 	if len(missing) == 0 {
 		return nil
 	}

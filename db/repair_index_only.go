@@ -36,15 +36,15 @@ func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
 	return err != nil || !slices.ContainsFunc(n.Spaces, func(s codec.SpaceCounters) bool { return s.Checkpoint != 0 }), nil
 }
 
-// readKept reads the codes of all views, and gives back codes that are stored elsewhere.
+// readKept reads the codes of all targets, and gives back codes that are stored elsewhere.
 func (s *spaceMender) readKept() error {
-	s.views = nil
-	for _, view := range s.space.views {
-		v, err := s.readTwice(codeKeys{s.ID, s.space, view}, s.n, carriedCode{state: carriedOnce})
+	s.targets = nil
+	for _, target := range s.space.targets {
+		v, err := s.readTwice(codeKeys{s.ID, s.space, target}, s.n, carriedCode{state: carriedOnce})
 		if err != nil {
 			return err
 		}
-		s.views = append(s.views, v)
+		s.targets = append(s.targets, v)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (p *codePass) keepStored(row uint32) error {
 	waits := p.waits(row)
 	entry := p.projection(row)
 	revision := uint32(0)
-	for _, v := range p.views {
+	for _, v := range p.targets {
 		if _, x := v.stored(row); x.revision > 0 && uint64(x.revision) <= p.n.Revision {
 			revision = max(revision, x.revision)
 		}
@@ -87,7 +87,7 @@ func (p *codePass) keepStored(row uint32) error {
 	}
 	anew, lost, standIn := false, false, entry
 	guesses := false
-	for _, v := range p.views {
+	for _, v := range p.targets {
 		named := v.names(row)
 		stored, x := v.stored(row)
 		if named {
@@ -139,7 +139,7 @@ func (p *codePass) keepStored(row uint32) error {
 	}
 	if standIn != nil && !p.verifier.learnsFromRow(row) { // its labels made the code, and are lost
 		standIn = nil
-		for _, v := range p.views {
+		for _, v := range p.targets {
 			if stored, x := v.stored(row); stored != nil && x.from != codec.ProvenanceLabels {
 				v.take(row)
 				lost = true
@@ -149,7 +149,7 @@ func (p *codePass) keepStored(row uint32) error {
 	switch {
 	case lost:
 		p.account.lost++
-		p.bad(fmt.Sprintf("code of row %d", row), p.views[0].block(codec.KindRowCodes, row), "lost, and without features it cannot be made again: the item is kept")
+		p.bad(fmt.Sprintf("code of row %d", row), p.targets[0].block(codec.KindRowCodes, row), "lost, and without features it cannot be made again: the item is kept")
 	case anew:
 		p.done.CodesMade++
 	case p.hasStored(row):
@@ -164,9 +164,9 @@ func (p *codePass) keepStored(row uint32) error {
 	return p.stored(row, standIn)
 }
 
-// waits reports whether an item has no code in any view until it is coded again.
+// waits reports whether an item has no code for any target until it is coded again.
 func (p *codePass) waits(row uint32) bool {
-	return p.recode.Contains(row) && !slices.ContainsFunc(p.views, func(v *viewMender) bool { return v.names(row) })
+	return p.recode.Contains(row) && !slices.ContainsFunc(p.targets, func(v *targetMender) bool { return v.names(row) })
 }
 
 // before returns the latest revision that is kept and did not know any of the labels, 0 if
@@ -181,10 +181,10 @@ func (p *codePass) before(labels []uint32) (latest uint32) {
 	return latest
 }
 
-// hasOther reports whether a row has another code in any view.
+// hasOther reports whether a row has another code for any target.
 func (p *codePass) hasOther(row uint32, than codec.Code) bool {
 	code := codec.NewCode(p.space.Bits)
-	return slices.ContainsFunc(p.views, func(v *viewMender) bool {
+	return slices.ContainsFunc(p.targets, func(v *targetMender) bool {
 		stored, _ := v.stored(row)
 		if stored != nil {
 			code.SetBytes(stored)
@@ -194,7 +194,7 @@ func (p *codePass) hasOther(row uint32, than codec.Code) bool {
 }
 
 // names reports whether a row is known to have a code, whether or not that is there.
-func (v *viewMender) names(row uint32) bool {
+func (v *targetMender) names(row uint32) bool {
 	x := v.rows.get(row)
 	return x != nil && x.state != carriedNone
 }
@@ -203,7 +203,7 @@ func (v *viewMender) names(row uint32) bool {
 // not know; nil: it is not kept, and may have known them.
 func (p *codePass) breaks(row uint32, made *space) bool {
 	waits := p.waits(row)
-	return slices.ContainsFunc(p.views, func(v *viewMender) bool {
+	return slices.ContainsFunc(p.targets, func(v *targetMender) bool {
 		stored, x := v.stored(row)
 		if stored == nil {
 			named := v.names(row)
@@ -213,9 +213,9 @@ func (p *codePass) breaks(row uint32, made *space) bool {
 	})
 }
 
-// expected reports whether an item may have a code in a view.
-func (s *spaceMender) expected(v *viewMender, row uint32) bool {
-	t, target := v.target()
+// expected reports whether an item may have a code for a target.
+func (s *spaceMender) expected(v *targetMender, row uint32) bool {
+	t, target := v.modality()
 	return !target || s.presence[t].Contains(row)
 }
 

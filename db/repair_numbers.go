@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A viewMender is what is known of the codes of one view of a space.
-type viewMender struct {
+// A targetMender is what is known of the codes of one target of a space.
+type targetMender struct {
 	codeKeys
 	rows  byBlock[carriedCode] // the code of a row: first as it is stored, then as it is to be
 	codes numberedCodes
@@ -98,10 +98,10 @@ func (x *numberedCodes) number(code []byte) (uint32, error) {
 	return x.put(uint32(x.next), code), nil
 }
 
-// readCodes reads which code the items have in a view, and the codes. claims, if not
+// readCodes reads which code the items have for a target, and the codes. claims, if not
 // nil, hears of rows that stand beside codes.
-func (c *collectionMender) readCodes(k codeKeys, n codec.SpaceCounters, claims func(row, number uint32)) (*viewMender, error) {
-	v := &viewMender{codeKeys: k, codes: newNumberedCodes(k.space.Bits)}
+func (c *collectionMender) readCodes(k codeKeys, n codec.SpaceCounters, claims func(row, number uint32)) (*targetMender, error) {
+	v := &targetMender{codeKeys: k, codes: newNumberedCodes(k.space.Bits)}
 	named := roaring.New()
 	err := c.blocks(v.prefix(codec.KindRowCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
@@ -118,7 +118,7 @@ func (c *collectionMender) readCodes(k codeKeys, n codec.SpaceCounters, claims f
 	}
 	var next uint64 // as it is stored
 	for _, set := range n.Sets {
-		if set.View == k.view {
+		if set.View == k.target {
 			next = set.NextCode
 		}
 	}
@@ -152,7 +152,7 @@ func (c *collectionMender) readCodes(k codeKeys, n codec.SpaceCounters, claims f
 }
 
 // give makes a code that of a row.
-func (v *viewMender) give(row uint32, code []byte, from codec.Provenance, revision uint32) error {
+func (v *targetMender) give(row uint32, code []byte, from codec.Provenance, revision uint32) error {
 	n, err := v.codes.number(code)
 	if err == nil {
 		*v.rows.put(row) = carriedCode{n, revision, from, carriedOnce}
@@ -161,7 +161,7 @@ func (v *viewMender) give(row uint32, code []byte, from codec.Provenance, revisi
 }
 
 // stored returns the code of a row, and what stands beside it; nil where there is none.
-func (v *viewMender) stored(row uint32) ([]byte, carriedCode) {
+func (v *targetMender) stored(row uint32) ([]byte, carriedCode) {
 	x := v.rows.get(row)
 	if x == nil || x.state == carriedNone {
 		return nil, carriedCode{}
@@ -174,15 +174,15 @@ func (v *viewMender) stored(row uint32) ([]byte, carriedCode) {
 }
 
 // take takes the code of a row away.
-func (v *viewMender) take(row uint32) {
+func (v *targetMender) take(row uint32) {
 	if x := v.rows.get(row); x != nil {
 		x.state = carriedNone
 	}
 }
 
 // write writes everything that is stored of the codes, and returns the counters.
-func (v *viewMender) write(newStream func() *tableStream) (n codec.CodeCounters, err error) {
-	n = codec.CodeCounters{View: v.view, NextCode: v.codes.next}
+func (v *targetMender) write(newStream func() *tableStream) (n codec.CodeCounters, err error) {
+	n = codec.CodeCounters{View: v.target, NextCode: v.codes.next}
 	var pairs []uint64 // code number and row
 	blocks := newBlockStream(newStream(), v.block(codec.KindRowCodes, 0), codec.RowCodeBytes, 0)
 	defer func() { blocks.t.finish() }()
@@ -232,7 +232,7 @@ func (v *viewMender) write(newStream func() *tableStream) (n codec.CodeCounters,
 }
 
 // writeCarriers writes the rows of a code that several have.
-func (v *viewMender) writeCarriers(t *tableStream, pairs []uint64) error {
+func (v *targetMender) writeCarriers(t *tableStream, pairs []uint64) error {
 	for len(pairs) > 0 {
 		l, container := codec.NewLayer(), pairs[0]>>16
 		for len(pairs) > 0 && pairs[0]>>16 == container {
@@ -247,7 +247,7 @@ func (v *viewMender) writeCarriers(t *tableStream, pairs []uint64) error {
 }
 
 // writePostings writes the postings of codes.
-func (v *viewMender) writePostings(t *tableStream, numbers []uint32) error {
+func (v *targetMender) writePostings(t *tableStream, numbers []uint32) error {
 	defer t.finish()
 	split := storedSplit(v.space.Bits)
 	code := codec.NewCode(v.space.Bits)

@@ -105,16 +105,16 @@ func (p *presenceMender) modelOf(space uint32) (*model.Model, []int) {
 	return nil, nil
 }
 
-// readRowCodes reads which codes rows have, and returns by view which rows have one.
+// readRowCodes reads which codes rows have, and returns by target which rows have one.
 func (p *presenceMender) readRowCodes(space uint32, made *roaring.Bitmap) (coded map[byte]*roaring.Bitmap, err error) {
 	coded = map[byte]*roaring.Bitmap{}
 	err = p.blocks(codec.NumberKey(codec.KindRowCodes, p.ID, space), func(key []byte, first uint32, b codec.Block) error {
-		view := key[9]
-		if coded[view] == nil {
-			coded[view] = roaring.New()
+		target := key[9]
+		if coded[target] == nil {
+			coded[target] = roaring.New()
 		}
-		t, target := codeKeys{view: view}.target()
-		if target = target && t < len(p.told); target {
+		t, has := codeKeys{target: target}.modality()
+		if has = has && t < len(p.told); has {
 			p.whole[t] = true
 		}
 		for i := range b.Len() {
@@ -123,8 +123,8 @@ func (p *presenceMender) readRowCodes(space uint32, made *roaring.Bitmap) (coded
 			if err != nil || !p.items.Contains(row) {
 				continue
 			}
-			coded[view].Add(row)
-			if target {
+			coded[target].Add(row)
+			if has {
 				p.told[t].Add(row)
 			}
 			if from := int(rc.Provenance) - int(codec.ProvenanceModality); from >= 0 && from < len(p.told) {
@@ -143,11 +143,11 @@ func (p *presenceMender) readRowCodes(space uint32, made *roaring.Bitmap) (coded
 // they have.
 func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded map[byte]*roaring.Bitmap, made *roaring.Bitmap) error {
 	code := codec.NewCode(trained.Bits())
-	claim := func(view byte, row uint32) error {
-		if !p.items.Contains(row) || coded[view] != nil && coded[view].Contains(row) {
+	claim := func(target byte, row uint32) error {
+		if !p.items.Contains(row) || coded[target] != nil && coded[target].Contains(row) {
 			return nil
 		}
-		if t, target := (codeKeys{view: view}).target(); target {
+		if t, target := (codeKeys{target: target}).modality(); target {
 			if t < len(p.told) && !p.parts[t].Contains(row>>16) {
 				p.told[t].Add(row)
 			}

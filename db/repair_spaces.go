@@ -131,7 +131,7 @@ type spaceMender struct {
 	known  bool              // the counters were stored
 	report json.RawMessage   // of its training
 
-	views           []*viewMender
+	targets         []*targetMender
 	recode          *roaring.Bitmap
 	uncodable       *roaring.Bitmap // rows whose features give no code
 	taught, pending *roaring.Bitmap

@@ -12,8 +12,8 @@ import (
 // want of space after an hour. The estimates are those of what is stored, uncompressed.
 
 // codesBytes estimates what the codes of an item take in a space.
-func codesBytes(bits, views int, projections bool) int {
-	n := views * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + storedSplit(bits).Len()*postingEditBytes)
+func codesBytes(bits, targets int, projections bool) int {
+	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + storedSplit(bits).Len()*postingEditBytes)
 	if projections {
 		n += codec.ProjectionBytes(bits)
 	}
@@ -27,16 +27,16 @@ func (cv *collectionView) trainingBytes(opt TrainOptions) int64 {
 	if codec.CheckBits(bits) != nil || opt.Anchors < 0 {
 		return 0
 	}
-	views, sum := 1, 0.0
+	targets, sum := 1, 0.0
 	if opt.Views == model.ViewsTarget {
-		views = len(cv.Modalities)
+		targets = len(cv.Modalities)
 	}
 	for _, m := range cv.Modalities {
 		k := float64(min(cmp.Or(opt.Anchors, model.DefaultAnchorsOf(cv.items)), cv.items))
 		sum += 4*k*float64(m.Dim) + 4*k*k + 2*8*k*float64(bits)
 	}
-	lesson := views*codec.Bytes(bits) + 4
-	return foundedBytes(sum, cv.items, lesson, codesBytes(bits, views, true))
+	lesson := targets*codec.Bytes(bits) + 4
+	return foundedBytes(sum, cv.items, lesson, codesBytes(bits, targets, true))
 }
 
 // foundedBytes estimates what a new space takes: its foundation is one commit, and codes go
@@ -51,8 +51,8 @@ func (cv *collectionView) reindexBytes() int64 {
 	if sp == nil || sp.model == nil {
 		return 0 // there is nothing to reindex
 	}
-	lesson := len(sp.views)*codec.Bytes(sp.Bits) + 4
-	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.items, lesson, codesBytes(sp.Bits, len(sp.views), true))
+	lesson := len(sp.targets)*codec.Bytes(sp.Bits) + 4
+	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.items, lesson, codesBytes(sp.Bits, len(sp.targets), true))
 }
 
 func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }

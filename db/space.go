@@ -24,7 +24,7 @@ type space struct {
 	trained    *model.Model // of revision 1; nil in a codes-only collection
 	model      *model.Model // of this one
 	modalities []int        // of the collection, by modality of the model
-	views      []byte       // ascending
+	targets    []byte       // ascending
 	encoders   sync.Pool    // of *encoder
 	distances  histogram    // of searches since opening; all revisions have one
 	balance    *knownBalance
@@ -36,7 +36,7 @@ type spaceDescriptor struct {
 	ID         uint32    `json:"id"`
 	Parent     uint32    `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
 	Bits       int       `json:"bits"`
-	Views      []int     `json:"views,omitempty"` // absent: the shared one
+	Views      []int     `json:"views,omitempty"` // the targets; absent: the shared one
 	Created    time.Time `json:"created"`
 	Model      chunked   `json:"model"`
 	Statistics chunked   `json:"statistics"`
@@ -122,18 +122,18 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // newSpace returns the first revision of the space of a model, nil for none, and
 // completes its descriptor. modalities says which of the collection's each of the model's is.
 func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, error) {
-	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, views: []byte{sharedView}, distances: make(histogram, d.Bits+1), balance: new(knownBalance)}
+	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, targets: []byte{sharedTarget}, distances: make(histogram, d.Bits+1), balance: new(knownBalance)}
 	if m == nil {
 		return s, nil
 	}
 	s.Views = nil
 	if m.Views() == model.ViewsTarget {
 		var err error
-		if s.views, err = targetViews(modalities); err != nil {
+		if s.targets, err = targetsOf(modalities); err != nil {
 			return nil, err
 		}
-		for _, view := range s.views {
-			s.Views = append(s.Views, int(view))
+		for _, target := range s.targets {
+			s.Views = append(s.Views, int(target))
 		}
 	}
 	s.encoders.New = s.newEncoder
@@ -144,7 +144,7 @@ func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, erro
 func (s *space) revised(revision uint32, m *model.Model) *space {
 	r := &space{
 		spaceDescriptor: s.spaceDescriptor, Revision: revision,
-		trained: s.trained, model: m, modalities: s.modalities, views: s.views, distances: s.distances, balance: s.balance,
+		trained: s.trained, model: m, modalities: s.modalities, targets: s.targets, distances: s.distances, balance: s.balance,
 	}
 	r.encoders.New = r.newEncoder
 	return r
@@ -157,17 +157,17 @@ func (s *space) newEncoder() any {
 	}
 }
 
-// targetViews returns the views of target modalities of a collection.
-func targetViews(modalities []int) ([]byte, error) {
-	var views []byte
+// targetsOf returns the targets that modalities of a collection are.
+func targetsOf(modalities []int) ([]byte, error) {
+	var targets []byte
 	for _, t := range modalities {
 		if t > maxTargetModality {
 			return nil, invalid("views of targets are possible for the first %d modalities of a collection, and one to train with is number %d: use shared views",
 				maxTargetModality+1, t+1)
 		}
-		views = append(views, viewOf(t))
+		targets = append(targets, targetOf(t))
 	}
-	return views, nil
+	return targets, nil
 }
 
 // match finds the modalities of a model among those of a collection.
@@ -249,10 +249,10 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 }
 
 // projections says where the fused projections of a collection stand: once,
-// whatever the views, as they put in order what shares a code, for which all that
+// whatever the targets, as they put in order what shares a code, for which all that
 // is known of an item counts.
 func (s *space) projections(collection uint32) codeKeys {
-	return codeKeys{collection, s, sharedView}
+	return codeKeys{collection, s, sharedTarget}
 }
 
 // projectionBytes returns the length of a stored projection, 0 where the space

@@ -20,7 +20,7 @@ type spaceState struct {
 	*space  // as its latest revision has it
 	in      uint32
 	numbers codec.SpaceCounters // but revision and sets
-	sets    []*codeSet          // of its views
+	sets    []*codeSet          // of its targets
 	pending sharedBitmap        // rows that the online step has not seen
 	recode  sharedBitmap        // rows whose codes are not those of their labels yet
 
@@ -45,8 +45,8 @@ func newSpaceState(collection uint32, sp *space) *spaceState {
 		space: sp, in: collection, numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
 		pending: sharedBitmap{b: roaring.New()}, recode: sharedBitmap{b: roaring.New()},
 	}
-	for _, view := range sp.views {
-		s.sets = append(s.sets, newCodeSet(codeKeys{collection, sp, view}))
+	for _, target := range sp.targets {
+		s.sets = append(s.sets, newCodeSet(codeKeys{collection, sp, target}))
 	}
 	return s
 }
@@ -58,8 +58,8 @@ func (s *spaceState) leftByTraining() bool { return s.left && s.Parent == 0 }
 type spaceView struct {
 	space   *space // nil: there is none
 	numbers codec.SpaceCounters
-	coded   int           // items that have a code in any view
-	sets    []codeSetView // of its views
+	coded   int           // items that have a code for any target
+	sets    []codeSetView // of its targets
 	pending *roaring.Bitmap
 	recode  *roaring.Bitmap
 
@@ -129,7 +129,7 @@ func (s *spaceState) loaded() bool {
 	return !slices.ContainsFunc(s.sets, func(set *codeSet) bool { return set.table == nil })
 }
 
-// hasCode reports whether a row has a code in any view.
+// hasCode reports whether a row has a code for any target.
 func (s *spaceState) hasCode(row uint32) bool {
 	return slices.ContainsFunc(s.sets, func(set *codeSet) bool {
 		_, has := set.table.Table().CodeOf(row)
@@ -147,12 +147,12 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 	s.fresh, s.left = false, n.Building
 	s.numbers = n
 	s.numbers.Sets = nil
-	if len(n.Sets) != len(sp.views) {
-		return nil, corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.views)), "counters of collection %q", d.Name)
+	if len(n.Sets) != len(sp.targets) {
+		return nil, corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.targets)), "counters of collection %q", d.Name)
 	}
 	for i, set := range s.sets {
-		if n.Sets[i].View != set.view {
-			return nil, corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.view), "counters of collection %q", d.Name)
+		if n.Sets[i].View != set.target {
+			return nil, corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.target), "counters of collection %q", d.Name)
 		}
 		set.table, set.stored, set.loading, set.freshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}

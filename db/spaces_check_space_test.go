@@ -22,7 +22,7 @@ type spaceCheck struct {
 	n          codec.SpaceCounters
 	bits       int
 	trained    bool // and has not the projections of another space
-	views      []byte
+	targets    []byte
 	models     map[uint32]*model.Model // by revision, of those that are kept
 	modalities []int
 }
@@ -40,7 +40,7 @@ func whole(chunks map[uint32][]byte, first uint32, c chunked) ([]byte, error) {
 }
 
 func (c *storedCollection) checkSpace(d *descriptor, all codec.Counters, n codec.SpaceCounters) error {
-	k := &spaceCheck{storedSpace: c.space(uint32(n.ID)), c: c, d: d, n: n, bits: d.Bits, views: []byte{sharedView}, models: map[uint32]*model.Model{}}
+	k := &spaceCheck{storedSpace: c.space(uint32(n.ID)), c: c, d: d, n: n, bits: d.Bits, targets: []byte{sharedTarget}, models: map[uint32]*model.Model{}}
 	var desc spaceDescriptor
 	if err := json.Unmarshal(k.descriptor, &desc); err != nil {
 		return err
@@ -62,21 +62,21 @@ func (c *storedCollection) checkSpace(d *descriptor, all codec.Counters, n codec
 	} else if len(k.model)+len(k.statistics)+len(k.revisions)+len(k.online)+len(k.outbox)+len(k.lessons)+len(k.projections) > 0 {
 		return errors.New("a model of codes that the items bring")
 	}
-	if len(n.Sets) != len(k.views) {
-		return fmt.Errorf("%d counted views, not %d", len(n.Sets), len(k.views))
+	if len(n.Sets) != len(k.targets) {
+		return fmt.Errorf("%d counted views, not %d", len(n.Sets), len(k.targets))
 	}
-	for v := range k.storedSpace.views {
-		if !slices.Contains(k.views, v) {
-			return fmt.Errorf("keys of view %d, views are %v", v, k.views)
+	for v := range k.storedSpace.targets {
+		if !slices.Contains(k.targets, v) {
+			return fmt.Errorf("keys of view %d, views are %v", v, k.targets)
 		}
 	}
 	codes := map[byte]map[uint32][]byte{}
-	for i, v := range k.views {
+	for i, v := range k.targets {
 		if n.Sets[i].View != v {
 			return fmt.Errorf("view %d is counted as %d", v, n.Sets[i].View)
 		}
 		var err error
-		if codes[v], err = k.checkSet(k.view(v), n.Sets[i]); err != nil {
+		if codes[v], err = k.checkSet(k.target(v), n.Sets[i]); err != nil {
 			return fmt.Errorf("view %d: %w", v, err)
 		}
 	}
@@ -104,7 +104,7 @@ func (c *storedCollection) checkSpace(d *descriptor, all codec.Counters, n codec
 			}
 		}
 		if d.codesOnly() {
-			if len(own) != 1 || k.view(sharedView).rowCodes[row].Provenance != codec.ProvenanceGiven {
+			if len(own) != 1 || k.target(sharedTarget).rowCodes[row].Provenance != codec.ProvenanceGiven {
 				return fmt.Errorf("codes %x of row %d", own, row)
 			}
 			continue
@@ -130,9 +130,9 @@ func (k *spaceCheck) readModels(desc spaceDescriptor) error {
 		return err
 	}
 	if m.Views() == model.ViewsTarget {
-		k.views = nil
+		k.targets = nil
 		for _, t := range k.modalities {
-			k.views = append(k.views, byte(1+t))
+			k.targets = append(k.targets, byte(1+t))
 		}
 	}
 	k.models[1] = m
@@ -221,7 +221,7 @@ func (k *spaceCheck) checkOnline() error {
 
 // checkSet checks that what stands of a code set is in step, and returns the codes by
 // row.
-func (k *spaceCheck) checkSet(v *storedView, n codec.CodeCounters) (map[uint32][]byte, error) {
+func (k *spaceCheck) checkSet(v *storedTarget, n codec.CodeCounters) (map[uint32][]byte, error) {
 	codes, numbers := map[uint32][]byte{}, map[uint32]uint32{}
 	seen := map[string]uint32{}
 	postings := map[[2]uint32][]uint32{}
@@ -319,7 +319,7 @@ func (k *spaceCheck) checkRow(row uint32, rec *codec.ItemRecord, own map[byte][]
 	labelled := latest.LabelCode(label, rec.Labels)
 	m := latest
 	for v := range own {
-		rc := k.view(v).rowCodes[row]
+		rc := k.target(v).rowCodes[row]
 		if rc.Revision == 0 || uint64(rc.Revision) > k.n.Revision {
 			return fmt.Errorf("code of revision %d", rc.Revision)
 		}
@@ -348,16 +348,16 @@ func (k *spaceCheck) checkRow(row uint32, rec *codec.ItemRecord, own map[byte][]
 		}
 	}
 	want := map[byte][]byte{}
-	for target, code := range codes {
-		view := byte(sharedView)
-		if target != "" {
-			t, err := k.d.modality(target)
+	for name, code := range codes {
+		target := byte(sharedTarget)
+		if name != "" {
+			t, err := k.d.modality(name)
 			if err != nil {
 				return err
 			}
-			view = viewOf(t)
+			target = targetOf(t)
 		}
-		want[view] = code
+		want[target] = code
 	}
 	if !maps.EqualFunc(own, want, bytes.Equal) {
 		return fmt.Errorf("codes %x, not %x", own, want)

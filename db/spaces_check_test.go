@@ -111,17 +111,17 @@ func (c *storedCollection) checkMemory(cv *collectionView) error {
 			if set.table == nil {
 				continue
 			}
-			stored := s.view(set.view)
+			stored := s.target(set.target)
 			if set.table.Items() != len(stored.rowCodes) || set.table.Distinct() != len(stored.codes) {
-				return fmt.Errorf("space %d, view %d: %d codes of %d rows", sv.space.ID, set.view, set.table.Distinct(), set.table.Items())
+				return fmt.Errorf("space %d, view %d: %d codes of %d rows", sv.space.ID, set.target, set.table.Distinct(), set.table.Items())
 			}
 			for row, rc := range stored.rowCodes {
 				code := codec.NewCode(set.space.Bits)
 				if n, has := set.table.CodeOf(row); !has || n != rc.Code {
-					return fmt.Errorf("space %d, view %d: row %d has code number %d (%v), not %d", sv.space.ID, set.view, row, n, has, rc.Code)
+					return fmt.Errorf("space %d, view %d: row %d has code number %d (%v), not %d", sv.space.ID, set.target, row, n, has, rc.Code)
 				}
 				if _, err := codec.DecodeCodeEntry(code, set.space.Bits, stored.codes[rc.Code]); err != nil || !slices.Equal(code, set.table.Code(rc.Code)) {
-					return fmt.Errorf("space %d, view %d: code number %d is %x, not %x", sv.space.ID, set.view, rc.Code, set.table.Code(rc.Code), code)
+					return fmt.Errorf("space %d, view %d: code number %d is %x, not %x", sv.space.ID, set.target, rc.Code, set.table.Code(rc.Code), code)
 				}
 			}
 		}
@@ -163,11 +163,11 @@ type storedSpace struct {
 	outbox      map[uint64][]byte
 	lessons     map[uint32][]byte
 	projections map[uint32][]byte
-	views       map[byte]*storedView
+	targets     map[byte]*storedTarget
 }
 
-// A storedView is all that a store holds of a code set.
-type storedView struct {
+// A storedTarget is all that a store holds of a code set.
+type storedTarget struct {
 	rowCodes map[uint32]codec.RowCode
 	codes    map[uint32][]byte // entries
 	many     map[uint32]*roaring.Bitmap
@@ -179,20 +179,20 @@ func (c *storedCollection) space(id uint32) *storedSpace {
 		c.spaces[id] = &storedSpace{
 			model: map[uint32][]byte{}, statistics: map[uint32][]byte{}, revisions: map[uint32]map[uint32][]byte{},
 			online: map[byte]*roaring.Bitmap{}, outbox: map[uint64][]byte{}, lessons: map[uint32][]byte{},
-			projections: map[uint32][]byte{}, views: map[byte]*storedView{},
+			projections: map[uint32][]byte{}, targets: map[byte]*storedTarget{},
 		}
 	}
 	return c.spaces[id]
 }
 
-func (s *storedSpace) view(v byte) *storedView {
-	if s.views[v] == nil {
-		s.views[v] = &storedView{
+func (s *storedSpace) target(v byte) *storedTarget {
+	if s.targets[v] == nil {
+		s.targets[v] = &storedTarget{
 			rowCodes: map[uint32]codec.RowCode{}, codes: map[uint32][]byte{}, many: map[uint32]*roaring.Bitmap{},
 			postings: map[[2]uint32][]uint32{},
 		}
 	}
-	return s.views[v]
+	return s.targets[v]
 }
 
 // bitmapIn returns the bitmap under a key, making it.
@@ -277,24 +277,24 @@ func (c *storedCollection) read(key, value []byte) (err error) {
 	case codec.KindLessons:
 		return into(c.space(number()).lessons)
 	case codec.KindRowCodes:
-		v := c.space(number()).view(key[9])
+		v := c.space(number()).target(key[9])
 		return entries(func(row uint32, entry []byte) error {
 			v.rowCodes[row], err = codec.DecodeRowCode(entry)
 			return err
 		})
 	case codec.KindCodes:
-		return into(c.space(number()).view(key[9]).codes)
+		return into(c.space(number()).target(key[9]).codes)
 	case codec.KindCodeRows:
 		code, _ := codec.CodeRowsKeyParts(key)
-		return layer(bitmapIn(c.space(number()).view(key[9]).many, code))
+		return layer(bitmapIn(c.space(number()).target(key[9]).many, code))
 	case codec.KindProjection:
-		if key[9] != sharedView {
+		if key[9] != sharedTarget {
 			return errors.New("a projection of a view")
 		}
 		return into(c.space(number()).projections)
 	case codec.KindSubstring:
 		table, value32 := codec.SubstringKeyParts(key)
-		v := c.space(number()).view(key[9])
+		v := c.space(number()).target(key[9])
 		at := [2]uint32{uint32(table), value32}
 		v.postings[at], err = codec.AppendPostingCodes(nil, value)
 	default:

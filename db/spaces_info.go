@@ -134,7 +134,7 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 	}
 	for i := range sv.sets {
 		info.Codes += sv.sets[i].codes
-		if t, is := sv.sets[i].target(); is {
+		if t, is := sv.sets[i].modality(); is {
 			info.Views = append(info.Views, cv.Modalities[t].Name)
 		}
 	}

@@ -489,7 +489,7 @@ func (h *history) checkSearch(c *Collection, space uint32) {
 		}
 		for _, set := range in.sets {
 			to := ""
-			if t, is := set.target(); is {
+			if t, is := set.modality(); is {
 				to = in.Modalities[t].Name
 			}
 			q := Query{Space: space, To: to, Code: randomCodes(1, set.space.Bits, h.r.Uint64())[0], K: 20_000}

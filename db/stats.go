@@ -174,7 +174,7 @@ func (cv *collectionView) stats() CollectionStats {
 		s.DistinctCodes += v.DistinctCodes
 		s.MemoryBytes += v.MemoryBytes
 		s.IndexBytes += v.IndexBytes
-		if t, is := set.target(); is {
+		if t, is := set.modality(); is {
 			v.Target = cv.Modalities[t].Name
 			s.Views = append(s.Views, v)
 		}

@@ -189,7 +189,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 		return nil, err
 	}
 	if opt.Views == model.ViewsTarget {
-		if _, err := targetViews(l.set.modalities); err != nil {
+		if _, err := targetsOf(l.set.modalities); err != nil {
 			return nil, err
 		}
 	}

@@ -75,7 +75,7 @@ type Verification struct {
 // The time is that of reading everything twice; with Deep codes and projections are made
 // again, on all cores, and statistics are added up. Memory, of one collection at a time:
 // 8 bytes a row for keys, the sets of rows of all labels, and those of indexed fields of
-// 65,536 rows; in each view of one space 12 bytes a row, 8 + bits/8 bytes a code, and 16
+// 65,536 rows; for each target of one space 12 bytes a row, 8 + bits/8 bytes a code, and 16
 // more while codes are compared with each other; with Deep also the revisions that a space
 // keeps, and its statistics, three times. Each record that cannot be read takes some 100
 // bytes.

@@ -19,8 +19,8 @@ type knownCollection struct {
 
 // knownSpace is what is to be found under the keys of a space.
 type knownSpace struct {
-	views []byte // nil: cannot be told
-	model bool
+	targets []byte // nil: cannot be told
+	model   bool
 }
 
 // database looks at the records of the database as a whole.
@@ -128,7 +128,7 @@ func (v *verifier) catalogue() []*descriptor {
 	return slices.SortedFunc(maps.Values(all), func(a, b *descriptor) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// strangers looks for keys of unknown kinds, and of collections, spaces and views that
+// strangers looks for keys of unknown kinds, and of collections, spaces and targets that
 // do not exist.
 func (v *verifier) strangers() {
 	v.at("other keys")
@@ -210,16 +210,16 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		found(Finding{Collection: c.name, Space: space, Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
 		return codec.PrefixEnd(key[:9])
 	}
-	if length == 9 || s.views == nil {
+	if length == 9 || s.targets == nil {
 		return codec.PrefixEnd(key[:9])
 	}
-	views := s.views
+	targets := s.targets
 	if kind == codec.KindProjection {
-		if views = nil; s.model {
-			views = []byte{sharedView}
+		if targets = nil; s.model {
+			targets = []byte{sharedTarget}
 		}
 	}
-	if !slices.Contains(views, key[9]) {
+	if !slices.Contains(targets, key[9]) {
 		found(Finding{Collection: c.name, Space: space, Record: "keys"}, "the space has no view %d; its keys of kind %02x are not looked at", key[9], kind)
 	}
 	return codec.PrefixEnd(prefix)

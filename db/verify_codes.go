@@ -12,7 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// A codeVerifier looks at the codes of one view of a space: row -> code, codes, code ->
+// A codeVerifier looks at the codes of one target of a space: row -> code, codes, code ->
 // rows, and postings. It holds them in memory.
 type codeVerifier struct {
 	*spaceVerifier
@@ -44,11 +44,11 @@ type storedCode struct {
 	rows        uint32
 }
 
-// checkCodes looks at the codes of a view.
-func (s *spaceVerifier) checkCodes(view int) *codeVerifier {
-	c := &codeVerifier{spaceVerifier: s, codeKeys: codeKeys{s.ID(), s.space, s.views[view]}, bytes: map[uint32][]byte{}}
+// checkCodes looks at the codes of a target.
+func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
+	c := &codeVerifier{spaceVerifier: s, codeKeys: codeKeys{s.ID(), s.space, s.targets[target]}, bytes: map[uint32][]byte{}}
 	for _, n := range s.n.Sets {
-		if n.View == c.view {
+		if n.View == c.target {
 			c.n = n
 		}
 	}
@@ -62,15 +62,15 @@ func (s *spaceVerifier) checkCodes(view int) *codeVerifier {
 	c.stage("postings")
 	c.checkPostings()
 	c.stage("rows without a code")
-	c.checkUncoded(view)
+	c.checkUncoded(target)
 	return c
 }
 
 func (c *codeVerifier) prefix(kind byte) []byte { return c.codeKeys.prefix(kind) }
 
-// in says in which view a record is, where there are several.
+// in says for which target a record is, where there are several.
 func (c *codeVerifier) in(record string) string {
-	if t, is := c.target(); is && t < len(c.Modalities) {
+	if t, is := c.modality(); is && t < len(c.Modalities) {
 		return fmt.Sprintf("%s, for target %q", record, c.Modalities[t].Name)
 	}
 	return record
@@ -121,7 +121,7 @@ func (c *codeVerifier) readRows() {
 
 // checkRowCode checks that a row can have what stands there.
 func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
-	t, target := c.target()
+	t, target := c.modality()
 	switch {
 	case c.dead(row):
 		return fmt.Errorf("the row has no item")
@@ -323,13 +323,13 @@ func (c *codeVerifier) checkPostings() {
 }
 
 func (c *codeVerifier) postingKey(table uint16, substring uint32) []byte {
-	return codec.SubstringKey(c.ID(), c.spaceID(), c.view, table, substring)
+	return codec.SubstringKey(c.ID(), c.spaceID(), c.target, table, substring)
 }
 
 // checkUncoded looks at rows that have an item and no code, whether they are to have one.
-func (c *codeVerifier) checkUncoded(view int) {
+func (c *codeVerifier) checkUncoded(target int) {
 	rows := c.live
-	if t, is := c.target(); is {
+	if t, is := c.modality(); is {
 		rows = c.presence[t]
 	}
 	limit := uint64(math.MaxUint32)
@@ -344,18 +344,18 @@ func (c *codeVerifier) checkUncoded(view int) {
 		if x := c.rows.get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
 			continue
 		}
-		if !c.codesOnly() && !c.hasCode(row, view) {
+		if !c.codesOnly() && !c.hasCode(row, target) {
 			continue
 		}
 		c.missing(fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row), "missing")
 	}
 }
 
-// hasCode reports whether an item is to have a code in a view; an item that cannot be
+// hasCode reports whether an item is to have a code for a target; an item that cannot be
 // read is not. Without a label that counts it has the code that the revision gave it which
 // was in use when it was written: whichever that was, it gave none where it gave no
 // projection, as none is made of features that are far from all anchors.
-func (c *codeVerifier) hasCode(row uint32, view int) bool {
+func (c *codeVerifier) hasCode(row uint32, target int) bool {
 	if !c.readable || c.lost(codec.NumberKey(codec.KindItem, c.ID(), row)) {
 		return false
 	}
@@ -367,10 +367,10 @@ func (c *codeVerifier) hasCode(row uint32, view int) bool {
 		return c.model.LabelCode(codec.NewCode(c.Bits()), it.labels)
 	}
 	enc, err := c.space().encode(it.vectors, it.labels, nil)
-	if err != nil || enc.in(view).code == nil {
+	if err != nil || enc.in(target).code == nil {
 		return false
 	}
-	return enc.in(view).from == codec.ProvenanceLabels || c.hasProjection(row)
+	return enc.in(target).from == codec.ProvenanceLabels || c.hasProjection(row)
 }
 
 // hasProjection reports whether the projection of a row is stored, as far as that can be

@@ -96,7 +96,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 // A recomputedItem is what an item gives.
 type recomputedItem struct {
 	enc   encoding
-	fused [][]float64 // by view: what the signs of its code are of; nil for a code of labels
+	fused [][]float64 // by target: what the signs of its code are of; nil for a code of labels
 	err   error
 }
 
@@ -157,8 +157,8 @@ func (s *space) recomputeRun(items []*verifiedItem, out []recomputedItem) {
 
 func (s *space) recomputeItem(e *encoder, i int, it *verifiedItem, out *recomputedItem) {
 	out.enc = s.encoding(e, i, it.vectors, it.labels)
-	out.fused = make([][]float64, len(s.views))
-	for v := range s.views {
+	out.fused = make([][]float64, len(s.targets))
+	for v := range s.targets {
 		if c := out.enc.in(v); c.code != nil && c.from != codec.ProvenanceLabels {
 			z, _ := e.fuse(i, v)
 			out.fused[v] = slices.Clone(z)
@@ -185,7 +185,7 @@ func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got 
 const tieTolerance = 1e-4
 
 // compareCode compares the code of a row with the one that it is to have.
-func (c *codeVerifier) compareCode(row uint32, want viewCode, fused []float64) {
+func (c *codeVerifier) compareCode(row uint32, want targetCode, fused []float64) {
 	x := c.rows.get(row)
 	if x == nil || x.state == carriedNone {
 		return // whether it is to have one has been looked at

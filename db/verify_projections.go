@@ -38,11 +38,11 @@ func (s *spaceVerifier) checkProjections() {
 }
 
 func (s *spaceVerifier) projectionPrefix() []byte {
-	return append(s.prefix(codec.KindProjection), sharedView)
+	return append(s.prefix(codec.KindProjection), sharedTarget)
 }
 
 func (s *spaceVerifier) projectionKey(row uint32) []byte {
-	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), sharedView, row/codec.BlockRows)
+	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), sharedTarget, row/codec.BlockRows)
 }
 
 // checkProjection checks that an entry is a direction as codec.AppendProjection makes it.

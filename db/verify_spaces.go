@@ -59,7 +59,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	s.checkOutbox()
 	s.checkIndexOnly()
 	var sets []*codeVerifier
-	for i := range s.views {
+	for i := range s.targets {
 		sets = append(sets, s.checkCodes(i))
 	}
 	if uint64(s.coded.GetCardinality()) != n.Coded && !s.lostAny(s.prefix(codec.KindRowCodes)) {
@@ -72,7 +72,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 		}
 		s.recompute(sets)
 	}
-	return &knownSpace{views: s.views, model: !c.codesOnly()}
+	return &knownSpace{targets: s.targets, model: !c.codesOnly()}
 }
 
 // readSpace reads descriptor, model and the revision in use. It reports whether it is
@@ -107,14 +107,14 @@ func (s *spaceVerifier) readSpace() bool {
 	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.codesOnly() && d.Bits != s.descriptor.Bits {
 		return false
 	}
-	s.space = &space{spaceDescriptor: d, Revision: revision, views: []byte{sharedView}}
+	s.space = &space{spaceDescriptor: d, Revision: revision, targets: []byte{sharedTarget}}
 	if len(d.Views) > 0 {
-		s.views = nil
-		for _, view := range d.Views {
-			if view < 1 || view > len(s.Modalities) || view > maxTargetModality+1 {
+		s.targets = nil
+		for _, target := range d.Views {
+			if target < 1 || target > len(s.Modalities) || target > maxTargetModality+1 {
 				return false
 			}
-			s.views = append(s.views, byte(view))
+			s.targets = append(s.targets, byte(target))
 		}
 	}
 	return true
@@ -168,12 +168,12 @@ func (s *spaceVerifier) checkCounters() {
 	case s.readable && s.model != nil && !s.IndexOnly && n.Checkpoint == 0:
 		s.badCounter("the statistics are of no revision")
 	}
-	var views []byte
+	var targets []byte
 	for _, set := range s.n.Sets {
-		views = append(views, set.View)
+		targets = append(targets, set.View)
 	}
-	if !bytes.Equal(views, s.views) {
-		s.badCounter("they are of views %d, the space has %d", views, s.views)
+	if !bytes.Equal(targets, s.targets) {
+		s.badCounter("they are of views %d, the space has %d", targets, s.targets)
 	}
 }
 

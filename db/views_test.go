@@ -54,12 +54,12 @@ func codesOf(m *model.Model, labels []uint32, vectors []model.Vector) (codes map
 		}
 	}
 	codes = map[string][]byte{}
-	add := func(target string, view int) {
+	add := func(name string, target int) {
 		if labelled {
-			codes[target] = label.AppendBytes(nil, bits)
+			codes[name] = label.AppendBytes(nil, bits)
 			return
 		}
-		weights, given := m.Weights(view), false
+		weights, given := m.Weights(target), false
 		for i := range z {
 			given = given || z[i] != nil && weights[i] > 0
 		}
@@ -77,11 +77,11 @@ func codesOf(m *model.Model, labels []uint32, vectors []model.Vector) (codes map
 		for _, x := range sum {
 			any = any || x != 0
 		}
-		if m.Centre(view) != 0 { // what else there is to it is for the tests of the model
-			m.Fuse(sum, view, z)
+		if m.Centre(target) != 0 { // what else there is to it is for the tests of the model
+			m.Fuse(sum, target, z)
 		}
 		if any {
-			codes[target] = codec.PackSigns(codec.NewCode(bits), sum).AppendBytes(nil, bits)
+			codes[name] = codec.PackSigns(codec.NewCode(bits), sum).AppendBytes(nil, bits)
 		}
 	}
 	if m.Views() == model.ViewsShared {
@@ -576,7 +576,7 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	w.put([]*Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
 	for set := range w.d.current.Load().sets() {
 		if set.table == nil {
-			t.Errorf("view %d was not waited for", set.view)
+			t.Errorf("view %d was not waited for", set.target)
 		}
 	}
 	if _, err := w.c.Delete(ctx, "far"); err != nil {
