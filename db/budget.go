@@ -58,8 +58,8 @@ func (d *DB) afford(v *view, set *codeSetView, bytes int) bool {
 	return int64(before+bytes) <= d.opts.IndexCacheBytes
 }
 
-// buildDue reports whether there is something to build for one of the collections.
-func (d *DB) buildDue(v *view, of []*collectionView) bool {
+// indexDue reports whether there is something to build for one of the collections.
+func (d *DB) indexDue(v *view, of []*collectionView) bool {
 	for _, cv := range of {
 		for i := range cv.spaces {
 			for j := range cv.spaces[i].sets {
@@ -103,7 +103,7 @@ func (t tableBytes) minus(other tableBytes) tableBytes {
 func (d *DB) indexSpace(ctx context.Context, collection, space uint32, workers int) error {
 	done := map[*codeSet]bool{}
 	for {
-		built, err := d.build(ctx, workers, func(v *view, set *codeSetView) *mih.Build {
+		built, err := d.index(ctx, workers, func(v *view, set *codeSetView) *mih.Build {
 			if set.collection != collection || set.space.ID != space || set.table == nil || done[set.set] {
 				return nil
 			}

@@ -15,45 +15,45 @@ import (
 // looked. It works on a view, so that nobody waits for it, and hands what it has
 // made to the committer, which shows it with the next view.
 
-// wantBuild asks the builder to look.
-func (d *DB) wantBuild() {
+// wantIndex asks the indexer to look.
+func (d *DB) wantIndex() {
 	select {
-	case d.rebuild <- struct{}{}:
+	case d.indexWanted <- struct{}{}:
 	default: // it will
 	}
 }
 
-// buildIndexes builds what is due until the context ends.
-func (d *DB) buildIndexes(ctx context.Context) {
+// runIndexer indexes what is due until the context ends.
+func (d *DB) runIndexer(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.rebuild:
+		case <-d.indexWanted:
 		}
-		for d.buildOne(ctx) {
+		for d.indexOne(ctx) {
 		}
 	}
 }
 
-// buildOne builds the index of one code set, if one is due, and reports whether it
+// indexOne builds the index of one code set, if one is due, and reports whether it
 // did.
-func (d *DB) buildOne(ctx context.Context) bool {
-	built, err := d.buildAs(ctx, backgroundWorkers(), d.due, d.signals.beginUntraced)
+func (d *DB) indexOne(ctx context.Context) bool {
+	built, err := d.indexAs(ctx, backgroundWorkers(), d.due, d.signals.beginUntraced)
 	return built && err == nil
 }
 
-// build runs the first build that choose returns for a code set, on so many
+// index runs the first build of tables that choose returns for a code set, on so many
 // goroutines, and installs what it has made. Builds go one after the other, as each begins with what the
 // one before has installed.
-func (d *DB) build(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build) (built bool, err error) {
-	return d.buildAs(ctx, workers, choose, d.signals.beginInBackground)
+func (d *DB) index(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build) (built bool, err error) {
+	return d.indexAs(ctx, workers, choose, d.signals.beginInBackground)
 }
 
-// buildAs is build as an operation that begins in one way or another.
-func (d *DB) buildAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, Op, string) (context.Context, *operation)) (built bool, err error) {
-	d.building.Lock()
-	defer d.building.Unlock()
+// indexAs is index as an operation that begins in one way or another.
+func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, Op, string) (context.Context, *operation)) (built bool, err error) {
+	d.indexing.Lock()
+	defer d.indexing.Unlock()
 	v := d.current.Load()
 	for !v.acquire() {
 		v = d.current.Load()

@@ -87,7 +87,7 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 		return err
 	}
 	for {
-		built, err := d.build(ctx, allWorkers(), d.due)
+		built, err := d.index(ctx, allWorkers(), d.due)
 		if !built || err != nil {
 			return err
 		}

@@ -210,7 +210,7 @@ func (d *DB) rebuildAll(ctx context.Context) error {
 	}
 	done := map[*codeSet]bool{}
 	for {
-		built, err := d.build(ctx, allWorkers(), func(_ *view, set *codeSetView) *mih.Build {
+		built, err := d.index(ctx, allWorkers(), func(_ *view, set *codeSetView) *mih.Build {
 			if done[set.set] || set.table == nil || set.table.Wasted() == 0 {
 				return nil
 			}

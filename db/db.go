@@ -34,22 +34,22 @@ type DB struct {
 	current   atomic.Pointer[view]
 	guard     guard
 
-	// What goes on in the background: loading and building indexes.
-	background sync.WaitGroup
-	stop       context.CancelFunc
-	rebuild    chan struct{} // asks the builder to look; holds one
-	building   sync.Mutex    // held by whoever builds an index, until it is installed
-	buildings  buildings
-	stopping   context.Context // ends when Close begins
-	stored     mih.StoredCosts
-	pins       pins
-	keys       *keyCache
-	learners   learners
-	updates    chan struct{} // asks the updater to look; holds one
-	tables     backedUp
-	imports    openImports
-	staged     stagedFigures
-	disk       diskFigure
+	// What goes on in the background: loading and indexing.
+	background  sync.WaitGroup
+	stop        context.CancelFunc
+	indexWanted chan struct{} // asks the indexer to look; holds one
+	indexing    sync.Mutex    // held while an index is made, until it is installed
+	buildings   buildings
+	stopping    context.Context // ends when Close begins
+	stored      mih.StoredCosts
+	pins        pins
+	keys        *keyCache
+	learners    learners
+	updates     chan struct{} // asks the updater to look; holds one
+	tables      backedUp
+	imports     openImports
+	staged      stagedFigures
+	disk        diskFigure
 
 	identity identity
 	recovery Recovery
@@ -215,7 +215,7 @@ func (d *DB) start(store *pebble.DB) error {
 	c.keeper = d.keeper
 	d.reserve.counts(func() int64 { return int64(store.Metrics().WAL.Size) })
 	d.store, d.committer, d.opened = store, c, c.sequence
-	d.rebuild, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
+	d.indexWanted, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	c.show()
 	first := d.latest()
 	go c.run()
@@ -228,7 +228,7 @@ func (d *DB) start(store *pebble.DB) error {
 			d.background.Go(d.resume(ctx, first))
 		}
 		first.release()
-		d.buildIndexes(ctx)
+		d.runIndexer(ctx)
 	})
 	if !d.opts.ReadOnly {
 		d.background.Go(func() { d.keepUpdated(ctx) })
@@ -246,8 +246,8 @@ func (d *DB) publish(v *view, changed []*collectionView) {
 		old.release()
 	}
 	// Where tables have grown or gone, the budget may ask others to follow.
-	if old == nil || old.tables != v.tables || d.buildDue(v, changed) {
-		d.wantBuild()
+	if old == nil || old.tables != v.tables || d.indexDue(v, changed) {
+		d.wantIndex()
 	}
 	if d.updateDue(changed) {
 		select {

@@ -299,7 +299,7 @@ func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
 func forceBuild(t *rapid.T, d *DB) {
 	done := map[*codeSet]bool{}
 	for built, err := true, error(nil); built; {
-		built, err = d.build(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
+		built, err = d.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
 			if set.table == nil || done[set.set] {
 				return nil
 			}
