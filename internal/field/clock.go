@@ -71,7 +71,7 @@ func (a *attempt) wrongTimes(ctx context.Context, v verb, when time.Time) error 
 		return err
 	}
 	if r.code != 0 || b.same && !b.answered(r, a.dir) {
-		a.found("the times of files change what it does: %v: %s", r, difference(b.out, r.out))
+		a.found("the times of files change what it does: %v: %s", r, difference(b.out, answer(r, a.dir)))
 	}
 	return a.sound(ctx, v, b, r.code == 0)
 }

@@ -97,7 +97,7 @@ func (s *stocks) run(ctx context.Context, a *attempt, v verb, b *baseline) error
 		if err != nil {
 			return err
 		}
-		out := strings.ReplaceAll(r.out, own.dir, "")
+		out := answer(r, own.dir)
 		if i > 0 {
 			b.same, b.stable = out == b.out, after == b.after
 		}

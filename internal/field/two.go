@@ -88,7 +88,7 @@ func (a *attempt) meet(ctx context.Context, v verb, readOnly bool) error {
 	case !alone && r.code != 0:
 		a.found("two cannot look at the same time: %v", r)
 	case !alone && b.same && !b.answered(r, a.dir):
-		a.found("another answer than alone: %s", difference(b.out, r.out))
+		a.found("another answer than alone: %s", difference(b.out, answer(r, a.dir)))
 	}
 	return a.sound(ctx, v, b, r.code == 0)
 }
