@@ -225,3 +225,44 @@ func TestLeftoversOfPuts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A folder in the place of a file, and a file in that of a folder, are not taken for nothing:
+// every verb says what is wrong, and nothing is deleted.
+func TestFoldersInPlaceOfFiles(t *testing.T) {
+	for _, where := range []string{"backups", "backups/ID.json", "objects", "objects/OBJECT", "running"} {
+		t.Run(where, func(t *testing.T) {
+			root, s, made := linked(t)
+			object := contents(t, filepath.Join(root, "objects"))[0]
+			path := filepath.Join(root, strings.NewReplacer("ID", made[0], "/OBJECT", object).Replace(where))
+			away := filepath.Join(t.TempDir(), "away")
+			info, err := os.Stat(path)
+			if err == nil {
+				err = os.Rename(path, away)
+			}
+			if err == nil && info.IsDir() {
+				err = os.WriteFile(path, nil, 0o666)
+			} else if err == nil {
+				err = os.Mkdir(path, 0o777)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := contents(t, root)
+			ctx := t.Context()
+			if _, err := Prune(ctx, s, PruneOptions{Keep: 1}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(path)) {
+				t.Errorf("prune: %v", err)
+			}
+			if _, err := Verify(ctx, s, VerifyOptions{}, func(f Finding) error { return damaged("%s", f) }); !errors.Is(err, ErrDamaged) {
+				t.Errorf("verify: %v", err)
+			}
+			if strings.HasPrefix(where, "backups") {
+				if all, err := List(ctx, s); !errors.Is(err, ErrDamaged) {
+					t.Errorf("%d backups, %v", len(all), err)
+				}
+			}
+			if after := contents(t, root); !slices.Equal(after, before) {
+				t.Errorf("there is %q, there was %q", after, before)
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,11 +49,24 @@ func (s *folder) List(ctx context.Context, prefix string, f func(Object) error) 
 		return ctx.Err()
 	case err != nil:
 		return err
-	case !info.IsDir():
-		return ctx.Err()
+	}
+	if err := inPlace(start, name, info.IsDir()); err != nil || !info.IsDir() {
+		return errors.Join(err, ctx.Err())
 	}
 	l := &lister{ctx: ctx, prefix: prefix, found: f}
 	return l.folder(start, name, []fs.FileInfo{info})
+}
+
+// inPlace returns an error where a folder has the place of a file of a repository, or a file
+// that of a folder: what was there is lost, and not what never was.
+func inPlace(path, name string, isFolder bool) error {
+	switch {
+	case isFolder && validFile.MatchString(name):
+		return damaged("%s is a folder, where a repository has a file: remove the folder", path)
+	case !isFolder && validFolder.MatchString(name):
+		return damaged("%s is a file, where a repository has a folder: remove the file", path)
+	}
+	return nil
 }
 
 // A lister walks through folders.
@@ -82,6 +96,9 @@ func (l *lister) folder(path, name string, within []fs.FileInfo) error {
 		}
 		full := filepath.Join(path, e.Name())
 		info, err := look(full)
+		if err == nil {
+			err = inPlace(full, child, info.IsDir())
+		}
 		switch {
 		case notThere(err): // it has gone meanwhile
 			continue

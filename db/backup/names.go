@@ -25,10 +25,16 @@ const (
 // random bits.
 const idForm = `[0-9]{8}t[0-9]{6}-[0-9]{3}-[0-9a-f]{12}`
 
+const pieceForm = `([0-9a-f]{64})-(` + idForm + `)(-[0-9]{1,9})?(\.zst)?`
+
 var (
 	validID     = regexp.MustCompile(`^` + idForm + `$`)
-	validPiece  = regexp.MustCompile(`^([0-9a-f]{64})-(` + idForm + `)(-[0-9]{1,9})?(\.zst)?$`)
+	validPiece  = regexp.MustCompile(`^` + pieceForm + `$`)
 	validObject = regexp.MustCompile(`^[a-z0-9-][a-z0-9.-]*(/[a-z0-9-][a-z0-9.-]*)*$`)
+
+	// What a repository has files of, and folders of.
+	validFile   = regexp.MustCompile(`^((backups|running|pruning)/` + idForm + `\.json|objects/[0-9a-f]{2}/` + pieceForm + `)$`)
+	validFolder = regexp.MustCompile(`^(backups|running|pruning|objects(/[0-9a-f]{2})?)$`)
 )
 
 // fillRandom is replaced by tests that have to be the same every time.

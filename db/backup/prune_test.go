@@ -168,6 +168,9 @@ func pruneWithoutBackups(t *testing.T, s Store) {
 				t.Errorf("%s: prune %+v: %v", when, opt, err)
 			}
 		}
+		if made, err := List(ctx, s); !errors.Is(err, ErrNoBackup) {
+			t.Errorf("%s: %d backups, %v", when, len(made), err)
+		}
 		if after := all(); !maps.Equal(after, before) {
 			t.Errorf("%s: there is %v, there was %v", when, after, before)
 		}

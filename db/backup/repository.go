@@ -118,7 +118,8 @@ func ids(ctx context.Context, s Store, folder string) (map[string]time.Time, err
 // List returns the backups of a repository, the oldest first, without their files.
 // Backups that are being made, or have been interrupted, are none. It reads their
 // manifests, some 100 bytes for each piece of 16 MiB. A store that holds no repository
-// gives ErrNotRepository, a manifest that cannot be read ErrDamaged or ErrVersion.
+// gives ErrNotRepository, a manifest that cannot be read ErrDamaged or ErrVersion, and one
+// with pieces of backups and not one manifest ErrNoBackup.
 func List(ctx context.Context, from Store) ([]*Manifest, error) {
 	all, err := list(ctx, from)
 	return all, annotate(err, "list backups")
@@ -143,7 +144,32 @@ func list(ctx context.Context, from Store) ([]*Manifest, error) {
 		}
 		all = append(all, m.brief())
 	}
+	if len(all) == 0 {
+		return nil, manifestsLost(ctx, from)
+	}
 	return all, nil
+}
+
+// manifestsLost returns ErrNoBackup where a repository without a complete backup has a piece of
+// one that is not being made, and has not been interrupted.
+func manifestsLost(ctx context.Context, from Store) error {
+	begun, err := ids(ctx, from, running)
+	if err != nil {
+		return err
+	}
+	err = from.List(ctx, objects, func(o Object) error {
+		if p, ok := pieceOf(o.Name); ok && begun[p.owner()].IsZero() {
+			return ErrNoBackup
+		}
+		return nil
+	})
+	if !errors.Is(err, ErrNoBackup) {
+		return err
+	}
+	if made, err := ids(ctx, from, backups); err != nil || len(made) > 0 { // completed just now
+		return err
+	}
+	return fmt.Errorf("%w: it holds pieces of backups and no manifest in %s: none was completed, or the manifests are out of reach: bring them back", ErrNoBackup, backups)
 }
 
 func sorted[K ~string, V any](m map[K]V) []K {
