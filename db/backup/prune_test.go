@@ -171,6 +171,9 @@ func pruneWithoutBackups(t *testing.T, s Store) {
 		if made, err := List(ctx, s); !errors.Is(err, ErrNoBackup) {
 			t.Errorf("%s: %d backups, %v", when, len(made), err)
 		}
+		if v, err := Verify(ctx, s, VerifyOptions{}, nil); !errors.Is(err, ErrNoBackup) {
+			t.Errorf("%s: verified %+v, %v", when, v, err)
+		}
 		if after := all(); !maps.Equal(after, before) {
 			t.Errorf("%s: there is %v, there was %v", when, after, before)
 		}

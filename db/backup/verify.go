@@ -49,7 +49,8 @@ type Verification struct {
 // missing or damaged, one call at a time, unless found is nil; an error of found ends it and is returned. It
 // reads each object once. Backups and prunes may go on; a backup that is deleted meanwhile
 // is left out. A store that holds no repository gives ErrNotRepository, one of a newer
-// version, or a manifest, ErrVersion. Memory is that of the names of all objects, some
+// version, or a manifest, ErrVersion, one with pieces of backups and not one manifest
+// ErrNoBackup. Memory is that of the names of all objects, some
 // 200 bytes each.
 //
 // Whether what is in a backup is sound is for db.Restore to say, which does.
@@ -123,6 +124,11 @@ func (v *verifier) run(ctx context.Context) error {
 		return nil
 	}); err != nil {
 		return err
+	}
+	if len(all) == 0 && v.done.Unneeded > 0 {
+		if err := manifestsLost(ctx, v.store); err != nil {
+			return err
+		}
 	}
 	if err := v.objects(ctx); err != nil || len(v.missing) == 0 {
 		return err

@@ -42,11 +42,7 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 		return true, repositoryError(name, err)
 	}
 	text := fmt.Sprintf("%s, %s, %s", plural(v.Backups, "backup", "backups"), plural(v.Objects, "object", "objects"), size(v.Bytes))
-	switch {
-	case v.Unneeded > 0 && v.Backups == 0:
-		text += fmt.Sprintf("; %s of %s and no manifest of a backup: either none was ever completed, or the manifests are lost or not mounted",
-			plural(v.Unneeded, "object", "objects"), size(v.UnneededBytes))
-	case v.Unneeded > 0:
+	if v.Unneeded > 0 {
 		text += fmt.Sprintf("; %s of %s that no backup needs, of interrupted ones most likely: prune deletes them",
 			plural(v.Unneeded, "object", "objects"), size(v.UnneededBytes))
 	}
