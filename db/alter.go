@@ -42,7 +42,7 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 		return err
 	}
 	defer c.db.guard.leave()
-	err := c.exclusive(ctx, false, func(tx *tx, s *collectionState) error { return tx.alter(s, a) })
+	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error { return tx.alter(s, a) })
 	if err == nil {
 		c.db.changed(ctx, EventCollectionAltered, Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),

@@ -229,13 +229,13 @@ func (b *Batch) encode(ctx context.Context) error {
 // commitPledged commits the changes by themselves, after the pledge has been given.
 func (b *Batch) commitPledged(ctx context.Context) error {
 	r := &request{changes: b.changes}
-	err := b.db.committer.submit(ctx, &request{exclusive: func(tx *tx) error {
+	err := b.db.committer.do(ctx, 0, func(tx *tx) error {
 		size, err := tx.resolve(r)
 		if err == nil {
 			err = tx.c.admit(writtenTwice*int64(size), false)
 		}
 		if err == nil {
-			err = b.pledge.give(tx.c)
+			err = b.pledge.give(tx.c.sequence+1, tx.c.log)
 		}
 		if err != nil {
 			return err
@@ -245,7 +245,7 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 			return tx.c.log.err()
 		}
 		return nil
-	}})
+	})
 	if err == nil {
 		b.db.counters.changed(r)
 	}

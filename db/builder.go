@@ -56,8 +56,8 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
 		// Whatever became of the context. Rows of a space that is complete are recorded
 		// for others.
-		_ = b.inSpace(context.WithoutCancel(ctx), true, func(_ *tx, _ *collectionState, sp *spaceState) error {
-			if sp.numbers.Building {
+		_ = b.c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
+			if sp, err := b.spaceIn(s); err == nil && sp.numbers.Building {
 				sp.changed = nil
 				sp.left = sp.left || sp.Parent == 0 // a reindexing is there for somebody to go on with
 			}
@@ -141,21 +141,23 @@ func (b *builder) at(done, total int) {
 	}
 }
 
-// inSpace runs f in the committer, alone, with the space that is being built.
-func (b *builder) inSpace(ctx context.Context, quiet bool, f func(tx *tx, s *collectionState, sp *spaceState) error) error {
-	return b.c.exclusive(ctx, quiet, func(tx *tx, s *collectionState) error {
-		sp := s.spaceByID(b.space)
-		if sp == nil {
-			return notFound("space %d of collection %q, which was being built", b.space, s.Name)
-		}
-		return f(tx, s, sp)
-	})
+// spaceIn returns the state of the space that is being built.
+func (b *builder) spaceIn(s *collectionState) (*spaceState, error) {
+	sp := s.spaceByID(b.space)
+	if sp == nil {
+		return nil, notFound("space %d of collection %q, which was being built", b.space, s.Name)
+	}
+	return sp, nil
 }
 
 // begin returns the view to encode; from then on the committer records the rows that
 // change. The view is nil where somebody else has completed the space.
 func (b *builder) begin(ctx context.Context) (v *view, built builtSpace, err error) {
-	err = b.inSpace(ctx, true, func(_ *tx, s *collectionState, sp *spaceState) error {
+	err = b.c.look(ctx, func(s *collectionState) error {
+		sp, err := b.spaceIn(s)
+		if err != nil {
+			return err
+		}
 		if !sp.numbers.Building {
 			built = s.built(sp)
 			return nil
@@ -177,54 +179,67 @@ func (s *collectionState) built(sp *spaceState) builtSpace {
 // last, when there are none, the space is complete; drift is that of the items that have
 // taught in it.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *Drift) (built builtSpace, err error) {
+	do := func(f func(tx *tx, s *collectionState) error) error { return b.c.do(ctx, 0, f) }
 	tables := len(block.rows) >= tableRows
-	err = b.inSpace(ctx, tables, func(tx *tx, s *collectionState, sp *spaceState) error {
+	if tables {
+		do = func(f func(tx *tx, s *collectionState) error) error { return b.c.load(ctx, f) }
+	}
+	err = do(func(tx *tx, s *collectionState) error {
+		sp, err := b.spaceIn(s)
+		if err != nil {
+			return err
+		}
 		if err := sp.roomFor(uint64(len(block.rows))); err != nil {
 			return annotate(err, "collection %q", s.Name)
 		}
-		block := block.without(func(row uint32) bool { return sp.changed.Contains(row) || sp.hasCode(row) })
+		fresh := block.without(func(row uint32) bool { return sp.changed.Contains(row) || sp.hasCode(row) })
 		n := sp.numbers
-		if n.Built = uint64(next); last {
-			if err := tx.keepDrift(sp, drift); err != nil {
-				return err
-			}
-			n.Building, n.Activate, n.Built = false, false, 0
-		}
-		activate := last && sp.numbers.Activate
-		if tables {
-			if err := tx.storeTables(ctx, b.c.db, b.workers, s, sp, n, block); err != nil {
-				return err
-			}
-		} else {
-			for i, row := range block.rows {
-				if err := tx.setCodes(s, sp, row, block.encs[i]); err != nil {
-					return err
-				}
-			}
-			n.Coded = sp.numbers.Coded
-			sp.numbers = n
-			tx.c.touch(s)
-		}
-		if activate {
-			tx.activate(s, sp)
-		}
-		if last {
-			sp.changed = nil
-		}
-		if tables {
-			tx.c.show()
+		n.Built = uint64(next)
+		switch {
+		case tables:
+			err = tx.c.storeCodes(ctx, b.workers, s, sp, n, fresh)
+		case last:
+			err = tx.complete(s, sp, drift)
+		default:
+			err = tx.storeCodes(s, sp, n, fresh)
 		}
 		built = s.built(sp)
-		return nil
+		return err
 	})
 	return built, err
 }
 
-// storeTables stores the codes of many rows and the counters n of their space, in
-// which none of them has a code yet, as sorted tables. Where it fails nothing has
-// changed.
-func (tx *tx) storeTables(ctx context.Context, d *DB, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
-	t := newBulkTables(d, tx.c, int64(len(block.rows))*int64(codesBytes(sp.Bits, len(sp.sets), true)))
+// storeCodes stores the codes of some rows, and how far the builder has got.
+func (tx *tx) storeCodes(s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) error {
+	for i, row := range block.rows {
+		if err := tx.setCodes(s, sp, row, block.encs[i]); err != nil {
+			return err
+		}
+	}
+	n.Coded = sp.numbers.Coded
+	sp.numbers = n
+	tx.c.touch(s)
+	return nil
+}
+
+// complete ends the building of a space, all of whose rows have their codes.
+func (tx *tx) complete(s *collectionState, sp *spaceState, drift *Drift) error {
+	if err := tx.keepDrift(sp, drift); err != nil {
+		return err
+	}
+	if sp.numbers.Activate {
+		tx.activate(s, sp)
+	}
+	sp.numbers.Building, sp.numbers.Activate, sp.numbers.Built = false, false, 0
+	sp.changed = nil
+	tx.c.touch(s)
+	return nil
+}
+
+// storeCodes stores the codes of many rows and the counters n of their space, in which none of
+// them has a code yet, as one commit of sorted tables. Where it fails nothing has changed.
+func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
+	t := c.tables()
 	t.workers = workers
 	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, madeCodes(block.encs))
 	codes.numbers = n
@@ -249,12 +264,11 @@ func (tx *tx) storeTables(ctx context.Context, d *DB, workers int, s *collection
 		}
 		return stream.set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
 	}))
-	if err := t.commit(ctx, append(first, tasks...)); err != nil {
-		return err
-	}
-	sp.stored(codes.counters())
-	tx.c.touch(s)
-	return nil
+	bytes := int64(len(block.rows)) * int64(codesBytes(sp.Bits, len(sp.sets), true))
+	return c.commitTables(ctx, t, bytes, append(first, tasks...), func() {
+		sp.stored(codes.counters())
+		c.touch(s)
+	})
 }
 
 // activate makes a space the one that searches use.

@@ -254,14 +254,14 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress f
 		return err
 	}
 	progress("storing", 0, 0)
-	return d.committer.submit(ctx, &request{quiet: true, exclusive: func(tx *tx) error {
-		l := newBulkLoad(d, tx.c, k, bytes)
+	return d.committer.load(ctx, func(tx *tx) error {
+		l := newBulkLoad(tx.c, k, bytes)
 		if l == nil {
 			return errNotBulk
 		}
 		l.tables.pledge = pledge
 		return l.run(ctx)
-	}})
+	})
 }
 
 // errNotBulk says that items have to be stored one by one.

@@ -24,6 +24,7 @@ type bulkLoad struct {
 	s      *collectionState
 	b      *bulk
 	tables *bulkTables
+	bytes  int64 // that these take, about
 
 	firstRow uint32
 	spaces   []*bulkSpace // by space
@@ -39,13 +40,13 @@ type bulkLoad struct {
 
 // newBulkLoad returns a load of b in the committer's state; nil where there is no
 // room for it, which the ordinary way has the words for. bytes are those of the items.
-func newBulkLoad(d *DB, c *committer, b *bulk, bytes int64) *bulkLoad {
+func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
 	s := c.states[b.collection.id]
 	if s == nil || s.counters.NextRow+uint64(b.n) > maxRows {
 		return nil
 	}
 	l := &bulkLoad{
-		c: c, s: s, b: b, tables: newBulkTables(d, c, bytes+int64(b.n)*int64(s.codeBytes())),
+		c: c, s: s, b: b, tables: c.tables(), bytes: bytes + int64(b.n)*int64(s.codeBytes()),
 		firstRow: uint32(s.counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()
@@ -87,16 +88,11 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 	} {
 		tasks = append(tasks, l.tables.task(write))
 	}
-	err = l.tables.commit(ctx, append(first, tasks...))
+	err = l.c.commitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
 		return errNotBulk // the ordinary way has the words for it
 	}
-	if err != nil {
-		return err
-	}
-	l.applied()
-	l.c.show()
-	return nil
+	return err
 }
 
 // applied brings the state in memory to what has been stored.

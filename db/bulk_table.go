@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,16 +23,14 @@ const bulkFileBytes = 64 << 20
 // bulkTables makes one commit of sorted tables, in a folder of their own, that the
 // store takes over: all of them, or none, durably.
 type bulkTables struct {
-	c    *committer
-	fs   vfs.FS
-	dir  string
-	opts sstable.WriterOptions
-
-	fullDisk func(error) error
+	store    *pebble.DB
+	log      *storeLogger
+	sequence uint64 // of the commit before
+	fs       vfs.FS
+	dir      string
+	opts     sstable.WriterOptions
+	workers  int     // goroutines that make them
 	pledge   *pledge // nil: there is none
-
-	workers int   // goroutines that make them
-	bytes   int64 // that they will take, about
 
 	mu      sync.Mutex
 	paths   []string       // of the finished ones, too
@@ -39,24 +38,19 @@ type bulkTables struct {
 	failed  error          // why one could not be
 }
 
-func newBulkTables(d *DB, c *committer, bytes int64) *bulkTables {
+// newBulkTables returns tables for a store of the database in dir that has so many commits.
+func newBulkTables(store *pebble.DB, log *storeLogger, opts *Options, dir string, sequence uint64) *bulkTables {
 	return &bulkTables{
-		c: c, fs: &failFS{FS: d.opts.FS, log: d.log, room: d.opts.room},
-		dir: d.opts.FS.PathJoin(d.dir, ingestName), opts: tableOptions(&d.opts),
-		workers: allWorkers(), bytes: bytes, fullDisk: d.fullDisk,
+		store: store, log: log, sequence: sequence,
+		fs: &failFS{FS: opts.FS, log: log, room: opts.room}, dir: opts.FS.PathJoin(dir, ingestName),
+		opts: tableOptions(opts), workers: allWorkers(),
 	}
 }
 
-// commit does the tasks, which make the tables, and gives them to the store. With
-// an error the store is as it was, or the database has failed. The commit sequence
-// has to be in the tables, see writeSequence.
-func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
-	if err := t.c.keepUp(false); err != nil {
-		return err
-	}
-	if err := t.c.admit(t.bytes, false); err != nil {
-		return err
-	}
+// take does the tasks, which make the tables, and gives them to the store. With an error the
+// store is as it was, or has failed. The commit sequence has to be in the tables, see
+// writeSequence.
+func (t *bulkTables) take(ctx context.Context, tasks ...task) error {
 	err := t.fs.MkdirAll(t.dir, 0o755)
 	if err == nil {
 		err = t.make(ctx, tasks)
@@ -67,15 +61,10 @@ func (t *bulkTables) commit(ctx context.Context, tasks []task) error {
 	// What the store has not taken away is of no use to anybody; if it cannot be
 	// removed now, Open does.
 	_ = t.fs.RemoveAll(t.dir)
-	if failed := t.c.log.err(); failed != nil {
+	if failed := t.log.err(); failed != nil {
 		return failed
 	}
-	if err != nil {
-		return annotate(t.fullDisk(err), "bulk load")
-	}
-	t.c.sequence++
-	t.c.keeper.reached(t.c.sequence)
-	return nil
+	return err
 }
 
 // make does the tasks and waits until their tables are durable.
@@ -109,32 +98,32 @@ func (t *bulkTables) ingest(ctx context.Context) error {
 	// The store would wait for a flush of what is in memory, for ever where that fails. Nobody
 	// else writes to it now, so that nothing is in memory after this. With NoSync this also
 	// makes durable what was written before the tables, which are durable at once.
-	if err := flushStore(ctx, t.c.store, t.c.log); err != nil {
+	if err := flushStore(ctx, t.store, t.log); err != nil {
 		return err
 	}
-	if err := t.c.log.err(); err != nil {
+	if err := t.log.err(); err != nil {
 		return err
 	}
-	if err := t.pledge.give(t.c); err != nil {
+	if err := t.pledge.give(t.sequence+1, t.log); err != nil {
 		return err
 	}
-	err := t.c.store.Ingest(context.WithoutCancel(ctx), t.paths)
-	if err == nil || t.c.log.err() != nil {
+	err := t.store.Ingest(context.WithoutCancel(ctx), t.paths)
+	if err == nil || t.log.err() != nil {
 		return err
 	}
 	// Whether it has happened is not for guessing.
-	b, rerr := get(t.c.store, codec.DatabaseKey(codec.RecordSequence))
-	if rerr != nil || (len(b) == 8 && binary.BigEndian.Uint64(b) > t.c.sequence) {
-		t.c.log.fail(errors.Join(err, rerr))
+	b, rerr := get(t.store, codec.DatabaseKey(codec.RecordSequence))
+	if rerr != nil || (len(b) == 8 && binary.BigEndian.Uint64(b) > t.sequence) {
+		t.log.fail(errors.Join(err, rerr))
 		return err
 	}
-	t.pledge.takeBack(t.c)
+	t.pledge.takeBack(t.log)
 	return err
 }
 
 // writeSequence writes the commit sequence.
 func (t *bulkTables) writeSequence(s *tableStream) error {
-	return s.set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, t.c.sequence+1))
+	return s.set(codec.DatabaseKey(codec.RecordSequence), binary.BigEndian.AppendUint64(nil, t.sequence+1))
 }
 
 func (t *bulkTables) create() (*sstable.Writer, error) {

@@ -114,15 +114,15 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 	if err := d.roomToCopy(path); err != nil {
 		return i, err
 	}
-	err := d.committer.submit(ctx, &request{quiet: true, exclusive: func(tx *tx) error {
-		i.sequence = tx.c.sequence
+	err := d.committer.look(ctx, func() error {
+		i.sequence = d.committer.sequence
 		err := pebbleCheckpoint(d.store, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
 		log = logBytes(d.store)
 		if failed := d.log.err(); failed != nil {
 			return failed // the store has gone on without its files
 		}
 		return err
-	}})
+	})
 	if err == nil {
 		err = trimLog(d.opts.FS, path, log)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -29,15 +28,17 @@ type committer struct {
 	log      *storeLogger
 	admit    func(bytes int64, frees bool) error
 	keepUp   func(frees bool) error // waits until the store may take another commit
+	fullDisk func(error) error      // words that of the operating system
+	tables   func() *bulkTables     // for the next commit
 	noSync   bool
 	readOnly bool
 	keeper   *keeper // nil: there is none
 	queue    chan *request
 	finished chan struct{}
-	publish  func(v *view, changed []*collectionView)
-	counters *counters // nil where nobody submits
-	last     int       // requests of the transaction before
-	hurry    time.Time // until when not to yield
+	current  func(v *view, changed []*collectionView) // makes a view the one that new readers get
+	counters *counters                                // nil where nobody submits
+	last     int                                      // requests of the transaction before
+	hurry    time.Time                                // until when not to yield
 
 	states   map[uint32]*collectionState
 	dirty    []*collectionState // that have changed since the last view; those dropped since, too
@@ -45,25 +46,6 @@ type committer struct {
 	sequence uint64
 	edits    map[string]int // of blocks, since each was last written whole
 	layers   *layerCounts
-}
-
-// A request is a list of changes, or an operation that needs the committer for
-// itself.
-type request struct {
-	changes   []*change
-	exclusive func(*tx) error
-	quiet     bool // the operation stores nothing
-	shows     bool // though quiet, it changes what readers see
-	frees     bool // disk space, later
-	bytes     int  // that the operation stores, about, where that may be much
-
-	err  error
-	done chan struct{}
-}
-
-// onlyDeletes reports whether a list of changes leaves less than there was.
-func (r *request) onlyDeletes() bool {
-	return !slices.ContainsFunc(r.changes, func(ch *change) bool { return ch.kind != deleteItem })
 }
 
 // maxTxBytes bounds the items that share one commit, so that none waits long.
@@ -126,13 +108,13 @@ func (c *committer) commitTx(first *request) (next *request) {
 	store := paced{c: c}
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
-		if r.err = c.log.err(); r.err == nil && !r.quiet {
-			r.err = store.keepUp(r.frees || r.exclusive == nil && r.onlyDeletes())
+		if r.err = c.log.err(); r.err == nil && r.kind.commits() {
+			r.err = store.keepUp(r.frees())
 		}
-		if r.err == nil && c.readOnly && !r.shows {
-			r.err = ErrReadOnly // whoever submits it has better words
+		if r.err == nil && c.readOnly && r.kind != requestShows {
+			r.err = ErrReadOnly // the caller has better words
 		}
-		if r.err == nil && r.exclusive == nil {
+		if r.err == nil && r.kind == requestWrites {
 			var size int
 			if size, r.err = tx.resolve(r); r.err == nil {
 				r.err = c.admit(writtenTwice*int64(bytes+size), r.onlyDeletes())
@@ -145,17 +127,17 @@ func (c *committer) commitTx(first *request) (next *request) {
 				}
 			}
 		}
-		if r.err == nil && r.exclusive != nil && !r.quiet {
-			r.err = c.admit(writtenTwice*int64(r.bytes), r.frees)
+		if r.err == nil && (r.kind == requestStores || r.kind == requestFrees) {
+			r.err = c.admit(writtenTwice*int64(r.bytes), r.kind == requestFrees)
 		}
 		switch {
 		case r.err != nil:
-		case r.exclusive != nil:
-			if r.err = r.exclusive(tx); r.err == nil && !r.quiet {
+		case r.kind != requestWrites:
+			if r.err = r.run(tx); r.err == nil && r.kind.commits() && !tx.empty {
 				applied++
 			}
-			if r.err == nil && r.shows {
-				c.show()
+			if r.err == nil && r.kind == requestShows {
+				c.publish()
 			}
 		default:
 			if err := tx.apply(r); err != nil {
@@ -164,7 +146,7 @@ func (c *committer) commitTx(first *request) (next *request) {
 			}
 			applied++
 		}
-		if r.exclusive != nil || bytes > maxTxBytes {
+		if r.kind != requestWrites || bytes > maxTxBytes {
 			break
 		}
 		if len(taken) < c.last && len(c.queue) == 0 {
@@ -172,7 +154,7 @@ func (c *committer) commitTx(first *request) (next *request) {
 		}
 		select {
 		case r = <-c.queue: // nil once the queue is closed
-			if r != nil && r.exclusive != nil {
+			if r != nil && r.kind != requestWrites {
 				next, r = r, nil
 			}
 		default:
@@ -183,7 +165,7 @@ func (c *committer) commitTx(first *request) (next *request) {
 	if applied == 0 {
 		return next
 	}
-	tx.sync = !c.noSync || first.exclusive != nil
+	tx.sync = !c.noSync || first.kind != requestWrites
 	if err := tx.commit(); err != nil {
 		failAll(err)
 		return next
@@ -238,12 +220,36 @@ func (tx *tx) commit() error {
 	if err := c.log.err(); err != nil {
 		return err // Pebble has told its logger instead of us
 	}
+	c.committed(tx.sync)
+	return nil
+}
+
+// commitTables has the store take over the tables that tasks make, of about so many bytes, as
+// one commit. The tables hold the counters of what has changed, and applied makes what is in
+// memory the same. With an error the database is as it was, or has failed.
+func (c *committer) commitTables(ctx context.Context, t *bulkTables, bytes int64, tasks []task, applied func()) error {
+	if err := c.keepUp(false); err != nil {
+		return err
+	}
+	if err := c.admit(bytes, false); err != nil {
+		return err
+	}
+	if err := t.take(ctx, tasks...); err != nil {
+		return annotate(c.fullDisk(err), "bulk load")
+	}
+	applied()
+	c.committed(true)
+	return nil
+}
+
+// committed ends a commit, in whatever way it came into the store: it counts it, tells the
+// side file of one that is durable, and shows it to readers.
+func (c *committer) committed(durable bool) {
 	c.sequence++
-	if tx.sync {
+	if durable {
 		c.keeper.reached(c.sequence)
 	}
-	c.show()
-	return nil
+	c.publish()
 }
 
 // touch notes that a collection has changed: the next commit stores its counters, and the
@@ -255,8 +261,8 @@ func (c *committer) touch(s *collectionState) {
 	}
 }
 
-// show publishes a view of the present state, for as much as collections have changed.
-func (c *committer) show() {
+// publish makes a view of the present state the current one, for as much as collections have changed.
+func (c *committer) publish() {
 	changed := make([]*collectionView, 0, len(c.dirty))
 	for _, s := range c.dirty {
 		if c.states[s.ID] == nil {
@@ -270,7 +276,7 @@ func (c *committer) show() {
 	c.dirty = c.dirty[:0]
 	v := &view{snap: c.store.NewSnapshot(), sequence: c.sequence, catalogue: c.shown}
 	v.refs.Store(1)
-	c.publish(v, changed)
+	c.current(v, changed)
 }
 
 // finish adds to the batch what the transaction has collected on the side.

@@ -151,10 +151,10 @@ const sweepKeys = 4096
 func (d *DB) sweep(ctx context.Context) error {
 	from := []byte{0}
 	for from != nil {
-		err := d.committer.submit(ctx, &request{frees: true, exclusive: func(tx *tx) (err error) {
+		err := d.committer.free(ctx, func(tx *tx) (err error) {
 			from, err = tx.sweep(from)
 			return err
-		}})
+		})
 		if err != nil {
 			return err
 		}

@@ -174,10 +174,11 @@ func (d *DB) start(store *pebble.DB) error {
 		return err
 	}
 	c := &committer{
-		store: store, log: d.log, counters: &d.counters, admit: d.admit, keepUp: d.keepUp, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
+		store: store, log: d.log, counters: &d.counters, admit: d.admit, keepUp: d.keepUp, fullDisk: d.fullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
-		publish: d.publish, edits: map[string]int{}, layers: newLayerCounts(),
+		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
+	c.tables = func() *bulkTables { return newBulkTables(store, d.log, &d.opts, d.dir, c.sequence) }
 	if c.states, err = loadStates(store); err != nil {
 		return err
 	}
@@ -216,7 +217,7 @@ func (d *DB) start(store *pebble.DB) error {
 	d.reserve.counts(func() int64 { return int64(store.Metrics().WAL.Size) })
 	d.store, d.committer, d.opened = store, c, c.sequence
 	d.indexWanted, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
-	c.show()
+	c.publish()
 	first := d.latest()
 	go c.run()
 	var ctx context.Context
@@ -239,8 +240,8 @@ func (d *DB) start(store *pebble.DB) error {
 	return nil
 }
 
-// publish makes v the view that new readers get, in which some collections have changed.
-func (d *DB) publish(v *view, changed []*collectionView) {
+// setCurrent makes v the view that new readers get, in which some collections have changed.
+func (d *DB) setCurrent(v *view, changed []*collectionView) {
 	old := d.current.Swap(v)
 	if old != nil {
 		old.release()
@@ -407,7 +408,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 		Name: name, Bits: schema.Bits,
 		Modalities: slices.Clone(schema.Modalities), Fields: slices.Clone(schema.Fields),
 	}
-	err := d.committer.submit(ctx, &request{exclusive: func(tx *tx) error { return tx.createCollection(desc) }})
+	err := d.committer.do(ctx, 0, func(tx *tx) error { return tx.createCollection(desc) })
 	if err != nil {
 		return nil, err
 	}

@@ -28,14 +28,14 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	}
 	defer d.guard.leave()
 	var dropped *collectionState
-	err := d.committer.submit(ctx, &request{frees: true, exclusive: func(tx *tx) error {
+	err := d.committer.free(ctx, func(tx *tx) error {
 		id, ok := tx.c.shown.ids.get(name)
 		if !ok {
 			return notFound("collection %q", shortened(name))
 		}
 		dropped = tx.c.states[id]
 		return tx.dropCollection(dropped)
-	}})
+	})
 	if err != nil {
 		return err
 	}

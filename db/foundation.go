@@ -67,7 +67,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 		// The committer has to forget about it, whatever became of the context, and if
 		// a callback has panicked, too. There is nothing to be done about a database
 		// that has failed.
-		_ = c.exclusive(context.WithoutCancel(ctx), true, func(_ *tx, s *collectionState) error {
+		_ = c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
 			s.changed = nil
 			return nil
 		})
@@ -80,7 +80,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 	if err != nil {
 		return nil, err
 	}
-	err = c.storing(ctx, f.bytes(), func(tx *tx, s *collectionState) error { return tx.create(s, f, v, cv) })
+	err = c.do(ctx, f.bytes(), func(tx *tx, s *collectionState) error { return tx.create(s, f, v, cv) })
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 
 // abandon drops a space that is still being built, whatever became of the context.
 func (c *Collection) abandon(ctx context.Context, space uint32) {
-	_ = c.freeing(context.WithoutCancel(ctx), func(tx *tx, s *collectionState) error {
+	_ = c.free(context.WithoutCancel(ctx), func(tx *tx, s *collectionState) error {
 		if sp := s.spaceByID(space); sp != nil && sp.numbers.Building {
 			return tx.drop(s, sp)
 		}
@@ -106,7 +106,7 @@ func (c *Collection) abandon(ctx context.Context, space uint32) {
 // records the rows that change.
 func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, error) {
 	var v *view
-	err := c.exclusive(ctx, true, func(_ *tx, s *collectionState) error {
+	err := c.look(ctx, func(s *collectionState) error {
 		switch {
 		case s.codesOnly():
 			return invalid("collection %q has no model: its items bring their codes", s.Name)

@@ -112,7 +112,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 		if err != nil || block == nil {
 			return n, err
 		}
-		err = c.exclusive(ctx, false, func(tx *tx, s *collectionState) error {
+		err = c.do(ctx, 0, func(tx *tx, s *collectionState) error {
 			sp := s.spaceByID(space)
 			if sp == nil {
 				return notFound("space %d of collection %q", space, s.Name)

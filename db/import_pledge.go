@@ -29,30 +29,30 @@ type pledged struct {
 
 const pledgeBytes = 28
 
-// give writes the pledge for the next commit, durably.
-func (p *pledge) give(c *committer) error {
+// give writes the pledge for the commit of that number, durably.
+func (p *pledge) give(sequence uint64, log *storeLogger) error {
 	if p == nil {
 		return nil
 	}
-	b := binary.LittleEndian.AppendUint64(nil, c.sequence+1)
+	b := binary.LittleEndian.AppendUint64(nil, sequence)
 	b = binary.LittleEndian.AppendUint64(b, p.rows)
 	b = binary.LittleEndian.AppendUint64(b, p.items)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	err := replaceFile(p.fs, p.dir, importPledge, b)
 	if err != nil {
-		p.takeBack(c)
+		p.takeBack(log)
 	}
 	return err
 }
 
 // takeBack removes it. Where that fails so does the database: a later commit would be
 // taken for this one.
-func (p *pledge) takeBack(c *committer) {
+func (p *pledge) takeBack(log *storeLogger) {
 	if p == nil {
 		return
 	}
 	if err := removeFile(p.fs, p.dir, importPledge); err != nil {
-		c.log.fail(err)
+		log.fail(err)
 	}
 }
 

@@ -72,14 +72,14 @@ func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeS
 		if err := recovered(func() error { return b.Run(ctx) }); err != nil {
 			return false, annotate(err, "index collection %q", cv.Name)
 		}
-		return true, d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(tx *tx) error {
+		return true, d.committer.show(ctx, func() error {
 			// Its space may have been dropped.
-			if s := tx.c.states[cv.ID]; s != nil && s.holds(set.set) {
+			if s := d.committer.states[cv.ID]; s != nil && s.holds(set.set) {
 				set.set.table.Install(b)
-				tx.c.touch(s)
+				d.committer.touch(s)
 			}
 			return nil
-		}})
+		})
 	}
 	return false, nil
 }

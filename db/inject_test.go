@@ -250,7 +250,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 			return &request{changes: []*change{{collection: c.id}}} // no item
 		},
 		"exclusive": func(*Collection) *request {
-			return &request{exclusive: func(*tx) error { panic("mine") }}
+			return &request{kind: requestStores, run: func(*tx) error { panic("mine") }}
 		},
 	} {
 		d, c := openPairs(t)

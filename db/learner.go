@@ -318,7 +318,7 @@ func (d *DB) checkpointAll() {
 			if err != nil {
 				return err
 			}
-			return d.committer.submit(context.Background(), &request{bytes: len(statistics), exclusive: func(tx *tx) error {
+			return d.committer.do(context.Background(), len(statistics), func(tx *tx) error {
 				s := tx.c.states[key.collection]
 				if s == nil {
 					return nil
@@ -333,7 +333,7 @@ func (d *DB) checkpointAll() {
 				sp.numbers.Checkpoint = uint64(sp.Revision)
 				tx.c.touch(s)
 				return nil
-			}})
+			})
 		})
 		if err != nil && d.log.err() == nil {
 			d.signals.happened(EventStatisticsUnkept, slog.LevelError, Event{Space: key.space, Err: err})

@@ -98,14 +98,14 @@ func (d *DB) load(ctx context.Context, v *view) {
 			return err
 		})
 		if err == nil {
-			err = d.committer.submit(octx, &request{quiet: true, shows: true, exclusive: func(tx *tx) error {
+			err = d.committer.show(octx, func() error {
 				// Its collection may have been dropped.
-				if s := tx.c.states[cv.ID]; s != nil && s.holds(set.set) {
+				if s := d.committer.states[cv.ID]; s != nil && s.holds(set.set) {
 					set.set.table = w
-					tx.c.touch(s)
+					d.committer.touch(s)
 				}
 				return nil
-			}})
+			})
 		}
 		op.end(err, set.event())
 		switch {

@@ -144,7 +144,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"backup":      second(d.Backup(ctx, newMemStore(), BackupOptions{})),
 		"acknowledge": second(d.AcknowledgeLosses()),
 		// And whatever may be forgotten above.
-		"committer": d.committer.submit(ctx, &request{exclusive: func(*tx) error { return nil }}),
+		"committer": d.committer.do(ctx, 0, func(*tx) error { return nil }),
 	} {
 		if !errors.Is(err, ErrReadOnly) || strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("%s: %v", what, err)

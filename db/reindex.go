@@ -158,7 +158,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 
 // takeOver makes a space that an earlier process has left behind one that somebody wants.
 func (c *Collection) takeOver(ctx context.Context, space uint32) error {
-	return c.exclusive(ctx, true, func(_ *tx, s *collectionState) error {
+	return c.look(ctx, func(s *collectionState) error {
 		if sp := s.spaceByID(space); sp != nil {
 			sp.left = false
 		}
@@ -168,7 +168,7 @@ func (c *Collection) takeOver(ctx context.Context, space uint32) error {
 
 // activateBuilt makes a space the active one as soon as it is complete.
 func (c *Collection) activateBuilt(ctx context.Context, space uint32) error {
-	return c.exclusive(ctx, false, func(tx *tx, s *collectionState) error {
+	return c.do(ctx, 0, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:

@@ -286,8 +286,7 @@ func (r *repairer) remake() (err error) {
 // A mender makes a sound store of what has been read of a damaged one.
 type mender struct {
 	*repairer
-	d     *DB        // as far as what makes tables needs one
-	c     *committer // likewise
+	d     *DB // as far as what makes tables needs one
 	store *pebble.DB
 	batch *pebble.Batch
 
@@ -322,7 +321,6 @@ func (m *mender) open() error {
 		return err
 	}
 	m.d.store = m.store
-	m.c = &committer{store: m.store, log: m.d.log, keepUp: m.d.keepUp, admit: func(int64, bool) error { return nil }} // there is room
 	m.batch = m.store.NewBatch()
 	return nil
 }
@@ -343,9 +341,25 @@ func (m *mender) close() error {
 	return errors.Join(m.batch.Close(), m.store.Close(), m.d.log.err())
 }
 
+// tables returns tables for the new store.
+func (m *mender) tables() *bulkTables {
+	return newBulkTables(m.store, m.d.log, &m.opts, m.d.dir, 0)
+}
+
+// take has the new store take tables over.
+func (m *mender) take(t *bulkTables, work task) error {
+	if err := m.d.keepUp(false); err != nil {
+		return err
+	}
+	if err := t.take(m.ctx, work); err != nil {
+		return annotate(m.d.fullDisk(err), "bulk load")
+	}
+	return nil
+}
+
 // salvage puts what can be read of the damaged store into the new one.
 func (m *mender) salvage(s *salvage) error {
-	t := newBulkTables(m.d, m.c, 0)
+	t := m.tables()
 	ours := m.marked
 	work := t.task(func(stream *tableStream) error {
 		return s.each(func(key, value []byte) error {
@@ -381,7 +395,7 @@ func (m *mender) salvage(s *salvage) error {
 			return stream.set(key, value)
 		})
 	})
-	if err := t.commit(m.ctx, []task{work}); err != nil {
+	if err := m.take(t, work); err != nil {
 		return err
 	}
 	if !ours {

@@ -20,7 +20,7 @@ func (s *spaceMender) mendCodes() error {
 		return err
 	}
 	verifier, done := s.verifier(nil)
-	t := newBulkTables(s.d, s.c, 0)
+	t := s.tables()
 	coded := uint64(0)
 	work := t.task(func(first *tableStream) error {
 		stream := func() *tableStream { return &tableStream{ctx: first.ctx, tables: t} }
@@ -64,7 +64,7 @@ func (s *spaceMender) mendCodes() error {
 	}
 	err = s.flush()
 	if err == nil {
-		err = t.commit(s.ctx, []task{work})
+		err = s.take(t, work)
 	}
 	s.n.Coded = coded
 	if !s.n.Building {

@@ -217,11 +217,11 @@ func (c *collectionMender) writeGiven() (codec.SpaceCounters, error) {
 	if err := c.flush(); err != nil {
 		return n, err
 	}
-	t := newBulkTables(c.d, c.c, 0)
-	err := t.commit(c.ctx, []task{t.task(func(s *tableStream) error {
+	t := c.tables()
+	err := c.take(t, t.task(func(s *tableStream) error {
 		set, err := c.given.write(func() *tableStream { return &tableStream{ctx: s.ctx, tables: t} })
 		n.Sets, n.Coded = []codec.CodeCounters{set}, set.Coded
 		return err
-	})})
+	}))
 	return n, err
 }

@@ -88,7 +88,7 @@ func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *tx
 		return err
 	}
 	if drops {
-		return c.freeing(ctx, f)
+		return c.free(ctx, f)
 	}
-	return c.exclusive(ctx, false, f)
+	return c.do(ctx, 0, f)
 }

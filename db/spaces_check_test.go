@@ -410,7 +410,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 			continue
 		}
 		look := func() error {
-			err := w.d.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(*tx) error { return nil }})
+			err := w.d.committer.show(ctx, func() error { return nil })
 			return errors.Join(err, inconsistency(w.d))
 		}
 		if err := w.d.store.Delete(key, nil); err != nil {

@@ -210,7 +210,7 @@ func TestRevisionInfos(t *testing.T) {
 			sum >>= 8
 		}
 	}
-	err := c.exclusive(ctx, false, func(tx *tx, s *collectionState) error {
+	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error {
 		for i := 1; i < 3; i++ {
 			d := &revisionDescriptor{RevisionInfo: want[i], Model: chunkedOf(frames[i])}
 			if err := tx.writeRevision(s.spaceByID(1), d, frames[i]); err != nil {
@@ -257,7 +257,7 @@ func TestRevisionInfos(t *testing.T) {
 			return tx.batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
 		},
 	} {
-		if err := c.exclusive(ctx, false, change); err != nil {
+		if err := c.do(ctx, 0, change); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := readRevisions(store, c.id, 1); !errors.Is(err, ErrCorrupt) {

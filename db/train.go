@@ -132,7 +132,7 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 // is not completed: its space goes when the new one is there.
 func (c *Collection) completeLeft(ctx context.Context) error {
 	var space uint32
-	err := c.exclusive(ctx, true, func(_ *tx, s *collectionState) error {
+	err := c.look(ctx, func(s *collectionState) error {
 		if sp := s.building(); sp != nil && sp.left && sp.Parent != 0 {
 			space = sp.ID
 		}
@@ -144,33 +144,6 @@ func (c *Collection) completeLeft(ctx context.Context) error {
 	b := &builder{c: c, space: space, workers: allWorkers()}
 	_, err = b.run(ctx)
 	return err
-}
-
-// exclusive runs f in the committer, alone. With quiet, f stores nothing and there
-// is nothing to commit.
-func (c *Collection) exclusive(ctx context.Context, quiet bool, f func(tx *tx, s *collectionState) error) error {
-	return c.db.committer.submit(ctx, &request{quiet: quiet, exclusive: c.state(f)})
-}
-
-// storing is exclusive for what stores much, about so many bytes.
-func (c *Collection) storing(ctx context.Context, bytes int, f func(tx *tx, s *collectionState) error) error {
-	return c.db.committer.submit(ctx, &request{bytes: bytes, exclusive: c.state(f)})
-}
-
-// freeing is exclusive for what frees disk space.
-func (c *Collection) freeing(ctx context.Context, f func(tx *tx, s *collectionState) error) error {
-	return c.db.committer.submit(ctx, &request{frees: true, exclusive: c.state(f)})
-}
-
-// state returns f with the state of the collection.
-func (c *Collection) state(f func(tx *tx, s *collectionState) error) func(*tx) error {
-	return func(tx *tx) error {
-		s := tx.c.states[c.id]
-		if s == nil {
-			return notFound("collection %q", c.name)
-		}
-		return f(tx, s)
-	}
 }
 
 // A lesson of training: what learn has come to.

@@ -39,6 +39,7 @@ const (
 type tx struct {
 	c        *committer
 	batch    *pebble.Batch
+	empty    bool // an operation says that there is nothing to commit
 	sync     bool
 	blocks   map[string]*blockEdit
 	layers   map[string]codec.Layer

@@ -50,7 +50,7 @@ func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) 
 	defer v.release()
 	defer func() {
 		// Whatever became of the context.
-		_ = c.exclusive(context.WithoutCancel(ctx), true, func(_ *tx, s *collectionState) error {
+		_ = c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
 			if sp := s.spaceByID(id); sp != nil {
 				sp.changed = nil
 			}
@@ -91,11 +91,7 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 	for {
 		busy := false
 		// It is shown that what was written so far is being looked at.
-		err := c.db.committer.submit(ctx, &request{quiet: true, shows: true, exclusive: func(tx *tx) error {
-			s := tx.c.states[c.id]
-			if s == nil {
-				return notFound("collection %q", c.name)
-			}
+		err := c.show(ctx, func(s *collectionState) error {
 			sp := s.spaceByID(space)
 			if space == 0 {
 				sp = s.active()
@@ -115,11 +111,11 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 				return nil
 			}
 			sp.changed, sp.written = roaring.New(), 0
-			tx.c.touch(s)
+			c.db.committer.touch(s)
 			v = c.db.current.Load() // only the committer replaces it
 			v.acquire()
 			return nil
-		}})
+		})
 		if err != nil || !busy {
 			return v, space, err
 		}

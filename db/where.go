@@ -108,17 +108,11 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 	}
 	ctx, call := c.db.call(ctx, OpWrite, c.name)
 	n := 0
-	r := &request{frees: true}
-	r.exclusive = func(tx *tx) (err error) {
-		s := tx.c.states[c.id]
-		if s == nil {
-			return notFound("collection %q", c.name)
-		}
+	err := c.free(ctx, func(tx *tx, s *collectionState) (err error) {
 		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where)
-		r.quiet = n == 0
+		tx.empty = n == 0
 		return err
-	}
-	err := c.db.committer.submit(ctx, r)
+	})
 	c.db.counters.wrote(&call, n, err)
 	if err != nil {
 		return 0, err
