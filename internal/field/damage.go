@@ -162,7 +162,7 @@ func (b *baseline) answered(r *result, dir string) bool {
 }
 
 // tookSeconds finds what a verb says of the time that it took: two runs say the same by luck.
-var tookSeconds = regexp.MustCompile(`(?m)^seconds .*$|"seconds":[0-9.e+-]+`)
+var tookSeconds = regexp.MustCompile(`(?m)^seconds .*$|"seconds":[0-9.e+-]+|\b[0-9.]+ [mµ]?s\b`)
 
 // answer is what a verb has said, whatever the folder and however long it took.
 func answer(r *result, dir string) string {
