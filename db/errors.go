@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // Errors to test for with errors.Is. Many come wrapped with what was being done.
@@ -122,3 +123,43 @@ func corrupt(err error, format string, args ...any) error {
 	}
 	return &CorruptionError{What: fmt.Sprintf(format, args...), Err: err}
 }
+
+func notFound(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrNotFound, fmt.Sprintf(format, args...))
+}
+
+// errNotFound is pebble.ErrNotFound under a name that cannot be mixed up.
+var errNotFound = pebble.ErrNotFound
+
+// newerRecord returns what to say of a record whose version is not known, as it is newer;
+// nil where an error is about something else.
+func newerRecord(err error) *FormatError {
+	var record *codec.VersionError
+	var frame *model.FormatError
+	switch {
+	case errors.As(err, &record):
+		return &FormatError{Found: record.Found, Supported: record.Newest}
+	case errors.As(err, &frame):
+		return &FormatError{Found: frame.Version, Supported: frame.Newest}
+	}
+	return nil
+}
+
+// itemError says which item an error is about.
+func itemError(key string, err error) error {
+	if key == "" {
+		return err
+	}
+	return &ItemError{Key: key, Err: err}
+}
+
+// An ItemError names the item that an error is about.
+type ItemError struct {
+	Key string
+	Err error
+}
+
+func (e *ItemError) Error() string { return e.Err.Error() + " (item " + e.Key + ")" }
+
+// Unwrap returns the error itself.
+func (e *ItemError) Unwrap() error { return e.Err }

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // The format of a database says how everything in its folder is stored. It only ever
@@ -156,20 +154,6 @@ func checkDescriptorVersion(found int) error {
 		return &codec.VersionError{What: "descriptor", Found: found, Newest: descriptorVersion}
 	case found < descriptorVersion:
 		return fmt.Errorf("version %d", found)
-	}
-	return nil
-}
-
-// newerRecord returns what to say of a record whose version is not known, as it is newer;
-// nil where an error is about something else.
-func newerRecord(err error) *FormatError {
-	var record *codec.VersionError
-	var frame *model.FormatError
-	switch {
-	case errors.As(err, &record):
-		return &FormatError{Found: record.Found, Supported: record.Newest}
-	case errors.As(err, &frame):
-		return &FormatError{Found: frame.Version, Supported: frame.Newest}
 	}
 	return nil
 }

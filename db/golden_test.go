@@ -17,10 +17,9 @@ import (
 	"sync"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 var updateListing = flag.Bool("update-listing", false, "write down what is in the golden databases")

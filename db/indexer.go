@@ -2,10 +2,8 @@ package db
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/mih"
@@ -104,15 +102,4 @@ func (v *view) sets() iter.Seq2[*codeSetView, *collectionView] {
 			}
 		}
 	}
-}
-
-// recovered returns a panic of f as an error: what goes on in the background must
-// not take the process down that the database is embedded in.
-func recovered(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("fddhdb: panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return f()
 }

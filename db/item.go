@@ -246,25 +246,6 @@ func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 	return c, nil
 }
 
-// itemError says which item an error is about.
-func itemError(key string, err error) error {
-	if key == "" {
-		return err
-	}
-	return &ItemError{Key: key, Err: err}
-}
-
-// An ItemError names the item that an error is about.
-type ItemError struct {
-	Key string
-	Err error
-}
-
-func (e *ItemError) Error() string { return e.Err.Error() + " (item " + e.Key + ")" }
-
-// Unwrap returns the error itself.
-func (e *ItemError) Unwrap() error { return e.Err }
-
 func (f *Field) checkValue(v any) (any, error) {
 	ok := false
 	switch x := v.(type) {

@@ -2,13 +2,10 @@ package db
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/fddhdb/fddhdb/codec"
 )
 
 // kindFS looks at the kind of a file before it opens it: opening a pipe waits for somebody
@@ -30,39 +27,6 @@ func onDisk(fsys vfs.FS) bool {
 		fsys = f.FS
 	}
 	return fsys == vfs.Default
-}
-
-// A kindError is about something that is no file where one belongs, or no folder. It is
-// damage, a codec.ErrCorrupt.
-type kindError struct {
-	path   string
-	found  fs.FileMode // the type
-	folder bool        // belongs there
-}
-
-func (e *kindError) Error() string {
-	want := "a file"
-	if e.folder {
-		want = "a folder"
-	}
-	return fmt.Sprintf("%s is %s, and not %s: move it away", e.path, kindName(e.found), want)
-}
-
-// Is makes a kindError damage.
-func (e *kindError) Is(target error) bool { return target == codec.ErrCorrupt }
-
-func kindName(mode fs.FileMode) string {
-	switch {
-	case mode&fs.ModeDir != 0:
-		return "a folder"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&(fs.ModeDevice|fs.ModeCharDevice) != 0:
-		return "a device"
-	}
-	return "a file"
 }
 
 // oddKinds are types of what is neither a file nor a folder. Files that a system moves to

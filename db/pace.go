@@ -34,14 +34,3 @@ func pace(ctx context.Context, since time.Time, n, rate int) error {
 	}
 	return sleepUntil(ctx, since.Add(time.Duration(float64(n)/float64(rate)*float64(time.Second))))
 }
-
-func sleepUntil(ctx context.Context, t time.Time) error {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

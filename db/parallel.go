@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // parallel calls f with 0 to n-1 on all cores, or on the caller's alone where n
@@ -51,4 +52,15 @@ func parallelBy(ctx context.Context, workers, run, n int, f func(i int) error) e
 	work()
 	wg.Wait()
 	return first
+}
+
+func sleepUntil(ctx context.Context, t time.Time) error {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -11,10 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-func notFound(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrNotFound, fmt.Sprintf(format, args...))
-}
-
 // rowOf returns the row of the item with this key; found is false where there is none.
 func rowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bool, err error) {
 	value, closer, err := r.Get(codec.ItemKey(collection, key))

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/cockroachdb/pebble/v2/vfs"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"

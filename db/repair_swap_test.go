@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -65,20 +64,4 @@ func (v *view) collection(id uint32, name string) (*collectionView, error) {
 		return c, nil
 	}
 	return nil, notFound("collection %q", name)
-}
-
-// errNotFound is pebble.ErrNotFound under a name that cannot be mixed up.
-var errNotFound = pebble.ErrNotFound
-
-// get reads a value and copies it; nil where there is none.
-func get(r pebble.Reader, key []byte) ([]byte, error) {
-	value, closer, err := r.Get(key)
-	if errors.Is(err, errNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	b := append(make([]byte, 0, len(value)), value...)
-	return b, closer.Close()
 }

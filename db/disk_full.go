@@ -1,0 +1,81 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A DiskFullError says how much space there is, and how much a write needs. It is an
+// ErrDiskFull.
+type DiskFullError struct {
+	Dir     string // of the database; "" where the disk may be another one, which Err tells then
+	Free    int64  // bytes; 0 where the file system cannot tell
+	Reserve int64  // bytes that are kept free; 0 where the disk itself has refused
+	Needed  int64  // bytes, about; 0 where that is not known
+	Err     error  // of the operating system; nil where a write was refused before it
+
+	closed bool // nothing can be deleted, as the database could not be opened
+}
+
+func (e *DiskFullError) Error() string {
+	advice := "make room on that disk, or delete items or drop a collection"
+	if e.closed || e.Dir == "" {
+		advice = "make room on that disk"
+	}
+	var text strings.Builder
+	text.WriteString(ErrDiskFull.Error())
+	if e.Dir != "" {
+		text.WriteString(": " + e.Dir)
+	}
+	if e.Err == nil {
+		fmt.Fprintf(&text, ": %s are free, of which %s are kept in reserve, and this takes about %s: %s",
+			mebibytes(e.Free), mebibytes(e.Reserve), mebibytes(e.Needed), advice)
+		return text.String()
+	}
+	fmt.Fprintf(&text, ": %s", strings.ReplaceAll(e.Err.Error(), "fddhdb: ", ""))
+	if e.Free > 0 {
+		fmt.Fprintf(&text, " (%s are free)", mebibytes(e.Free))
+	}
+	return text.String() + ": " + advice
+}
+
+// Is makes a DiskFullError an ErrDiskFull.
+func (e *DiskFullError) Is(target error) bool { return target == ErrDiskFull }
+
+// Unwrap returns the error of the operating system, if there is one.
+func (e *DiskFullError) Unwrap() error { return e.Err }
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+func isFullDisk(err error) bool {
+	return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// fullAnew reports whether an error says that a disk is full and is not worded yet.
+func fullAnew(err error) bool {
+	return isFullDisk(err) && !errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrFailed)
+}
+
+// fullElsewhere words it where the disk need not be that of the database.
+func fullElsewhere(err error) error {
+	if !fullAnew(err) {
+		return err
+	}
+	return &DiskFullError{Err: err}
+}
+
+// fullToOpen words it for an error of opening the database in dir: there is none yet that
+// has failed, nor one to delete from. failure is that of its store, if there is one.
+func fullToOpen(dir string, err error, failure *error) error {
+	if !isFullDisk(err) || errors.Is(err, ErrDiskFull) {
+		return err
+	}
+	if failure != nil {
+		err = *failure
+	}
+	return &DiskFullError{Dir: dir, Err: err, closed: true}
+}

@@ -1,0 +1,69 @@
+package db
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/codec"
+)
+
+// get reads a value and copies it; nil where there is none.
+func get(r pebble.Reader, key []byte) ([]byte, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, errNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := append(make([]byte, 0, len(value)), value...)
+	return b, closer.Close()
+}
+
+// forEach calls f with every key that starts with prefix and its value, which f
+// must not keep.
+func forEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) error {
+	return forEachIn(r, prefix, codec.PrefixEnd(prefix), f)
+}
+
+// forEachIn is forEach for the keys from lo up to and without hi.
+func forEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) error {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	if err != nil {
+		return readError(err, "keys %x", lo)
+	}
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		var value []byte
+		if err = codec.CheckKey(it.Key()); err != nil {
+			err = corrupt(err, "key")
+		} else if value, err = it.ValueAndErr(); err != nil {
+			err = readError(err, "key %x", it.Key())
+		} else {
+			err = f(it.Key(), value)
+		}
+	}
+	// Close repeats the error that ended the iteration, if one did.
+	if cerr := it.Close(); err == nil {
+		err = readError(cerr, "keys %x", lo)
+	}
+	return err
+}
+
+// forEachEntry calls f with every entry of the blocks under prefix and its
+// number: block * 256 + offset.
+func forEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
+	return forEach(r, prefix, func(key, value []byte) error {
+		b, err := codec.DecodeBlock(value)
+		if err != nil {
+			return corrupt(err, "block %x", key)
+		}
+		base := codec.LastNumber(key) * codec.BlockRows
+		for i := range b.Len() {
+			if err := f(base+uint32(b.Offset(i)), b.Entry(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,46 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// A task is a part of what several cores do together.
+type task func(ctx context.Context) error
+
+// together runs functions on so many goroutines, taking them in order, until one fails
+// or the context ends, and returns the first error. A function may wait for one before
+// it. Where one panics the caller does.
+func together(ctx context.Context, workers int, tasks []task) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var panicked atomic.Pointer[error]
+	var next atomic.Int64
+	work := func() {
+		defer func() {
+			if p := recover(); p != nil {
+				err := fmt.Errorf("%v\n%s", p, debug.Stack())
+				panicked.CompareAndSwap(nil, &err)
+				cancel(err)
+			}
+		}()
+		for i := int(next.Add(1)) - 1; i < len(tasks) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+			if err := tasks[i](ctx); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range workers - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(*p)
+	}
+	return context.Cause(ctx)
+}
