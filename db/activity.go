@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Activity is what a database has done since it was opened, and what it is doing. Counts
@@ -160,7 +162,7 @@ func (c *counters) iterated(cl *call, hits int, err error) {
 func (c *counters) wrote(cl *call, changes int, err error) {
 	if err != nil {
 		c.writeErrors.Add(1)
-		if errors.Is(err, ErrConflict) {
+		if errors.Is(err, fault.ErrConflict) {
 			c.conflicts.Add(1)
 		}
 	} else {

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // An Alteration says what the items of a collection may hold from now on, besides what
@@ -77,11 +78,11 @@ func (d *descriptor) altered(a Alteration) (*descriptor, error) {
 	switch {
 	case d.IndexOnly:
 		return nil, fmt.Errorf("%w: collection %q is index-only, a copy that stays as it is: alter the database that it is a copy of",
-			ErrReadOnly, d.Name)
+			fault.ErrReadOnly, d.Name)
 	case len(a.AddModalities)+len(a.AddFields) == 0:
-		return nil, invalid("alter collection %q: neither modalities nor fields are given to add", d.Name)
+		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add", d.Name)
 	case d.codesOnly() && len(a.AddModalities) > 0:
-		return nil, invalid("modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
+		return nil, fault.Invalid("modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
 			shortened(a.AddModalities[0].Name), d.Name)
 	}
 	for _, m := range a.AddModalities {
@@ -109,13 +110,13 @@ func (d *descriptor) unused(what, name string) error {
 	for _, m := range d.Modalities {
 		if m.Name == name {
 			return fmt.Errorf("%w: %s %q: collection %q has a modality of that name, of dimension %d, which stays as it is",
-				ErrExists, what, name, d.Name, m.Dim)
+				fault.ErrExists, what, name, d.Name, m.Dim)
 		}
 	}
 	for _, f := range d.Fields {
 		if f.Name == name {
 			return fmt.Errorf("%w: %s %q: collection %q has a field of that name, of type %s, which stays as it is",
-				ErrExists, what, name, d.Name, f.Type)
+				fault.ErrExists, what, name, d.Name, f.Type)
 		}
 	}
 	return nil

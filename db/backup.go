@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // BackupOptions are those of Backup. The zero value backs up the whole database.
@@ -62,15 +63,15 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 		return nil, err
 	}
 	if to == nil {
-		return nil, invalid("there is no store to back up to")
+		return nil, fault.Invalid("there is no store to back up to")
 	}
 	if d.Format() < FormatIdentity {
 		return nil, fmt.Errorf("%w: backups are told apart by the UUID of their database, which %s has not, being of format %d: upgrade it",
-			ErrFormat, d.dir, d.Format())
+			fault.ErrFormat, d.dir, d.Format())
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(d.stopping, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
 	ctx, op := d.signals.begin(ctx, OpBackup, opt.Collection)
 	defer op.abandon()
 	told := opt.Progress
@@ -81,10 +82,10 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 		}
 	}
 	m, err := d.backup(ctx, to, opt)
-	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
-		err = ErrClosed
+	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
+		err = fault.ErrClosed
 	}
-	err = annotate(fullElsewhere(err), "backup of %s", d.dir)
+	err = fault.Annotate(fault.DiskFullElsewhere(err), "backup of %s", d.dir)
 	op.end(err, backupEvent(m))
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/wal"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // logBytes returns how many bytes the log of a store has that nobody writes to; 0 where
@@ -32,7 +34,7 @@ func trimLog(fsys vfs.FS, dir string, bytes int64) error {
 	case err != nil:
 		return err
 	case info.Size() < bytes:
-		return corrupt(fmt.Errorf("%d bytes of %d", info.Size(), bytes), "log %s", path)
+		return fault.Corrupt(fmt.Errorf("%d bytes of %d", info.Size(), bytes), "log %s", path)
 	case info.Size() == bytes:
 		return nil
 	}

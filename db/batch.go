@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A Batch collects changes, to any collections of one database, that are
@@ -62,7 +64,7 @@ func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
 		return b.err
 	}
 	if b.err = b.check(c, kind, item); b.err == nil && b.bytes > MaxBulkBytes {
-		b.err = invalid("a batch of more than %d bytes: split it", MaxBulkBytes)
+		b.err = fault.Invalid("a batch of more than %d bytes: split it", MaxBulkBytes)
 		b.changes, b.bulk = nil, nil
 	}
 	return b.err
@@ -72,11 +74,11 @@ func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
 func (b *Batch) usable(c *Collection) error {
 	switch {
 	case c == nil:
-		return invalid("no collection")
+		return fault.Invalid("no collection")
 	case b.done:
-		return invalid("the batch has been committed")
+		return fault.Invalid("the batch has been committed")
 	case c.db != b.db:
-		return invalid("the collection %q is of another database", c.name)
+		return fault.Invalid("the collection %q is of another database", c.name)
 	}
 	return c.writable()
 }
@@ -86,7 +88,7 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 		return err
 	}
 	if item == nil {
-		return invalid("no item")
+		return fault.Invalid("no item")
 	}
 	if kind == deleteItem {
 		if err := checkWholeKey(item.Key); err != nil {
@@ -137,14 +139,14 @@ func (b *Batch) Commit(ctx context.Context) error {
 		return b.err
 	}
 	if b.done {
-		return invalid("the batch has been committed")
+		return fault.Invalid("the batch has been committed")
 	}
 	limit := MaxBatchBytes
 	if b.bulk != nil {
 		limit = MaxBulkBytes
 	}
 	if b.bytes > limit {
-		return invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, limit)
+		return fault.Invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, limit)
 	}
 	if err := b.db.guard.enter(); err != nil {
 		return err
@@ -164,7 +166,7 @@ func (b *Batch) commit(ctx context.Context) error {
 			return err
 		}
 		if b.bytes > MaxBatchBytes {
-			return invalid("a batch of %d bytes that does not only put new items into one collection, at most %d are possible: split it",
+			return fault.Invalid("a batch of %d bytes that does not only put new items into one collection, at most %d are possible: split it",
 				b.bytes, MaxBatchBytes)
 		}
 		b.spill()
@@ -218,7 +220,7 @@ func (b *Batch) encode(ctx context.Context) error {
 			for j, sp := range cv.spaces {
 				var err error
 				if ch.encs[j], err = sp.space.encode(ch.item.vectors, ids, ch.item.code); err != nil {
-					return itemError(ch.item.key, fmt.Errorf("fddhdb: encode: %w", err))
+					return fault.OfItem(ch.item.key, fmt.Errorf("fddhdb: encode: %w", err))
 				}
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // codeBlocks reads the codes of a code set from their blocks in the store. For one
@@ -40,7 +41,7 @@ func (b *codeBlocks) iterator() (*pebble.Iterator, error) {
 	prefix := b.set.prefix(codec.KindCodes)
 	it, err := b.snap.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
-		return nil, readError(err, "codes")
+		return nil, fault.ReadError(err, "codes")
 	}
 	b.it = it
 	return it, nil
@@ -61,9 +62,9 @@ func (b *codeBlocks) read(n uint32) (codec.Code, uint32, error) {
 		// as a block is as large as one of Pebble's, that reads four blocks more.
 		if it.SeekGEWithLimit(b.key, append(b.key, 0)) != pebble.IterValid || string(it.Key()) != string(b.key) {
 			if err := it.Error(); err != nil {
-				return nil, 0, readError(err, "code number %d", n)
+				return nil, 0, fault.ReadError(err, "code number %d", n)
 			}
-			return nil, 0, corrupt(errors.New("missing"), "code number %d", n)
+			return nil, 0, fault.Corrupt(errors.New("missing"), "code number %d", n)
 		}
 		if err := b.decode(it); err != nil {
 			return nil, 0, err
@@ -71,11 +72,11 @@ func (b *codeBlocks) read(n uint32) (codec.Code, uint32, error) {
 	}
 	entry, ok := b.block.Lookup(byte(n))
 	if !ok {
-		return nil, 0, corrupt(errors.New("missing"), "code number %d", n)
+		return nil, 0, fault.Corrupt(errors.New("missing"), "code number %d", n)
 	}
 	row, err := codec.DecodeCodeEntry(b.code, b.set.space.Bits, entry)
 	if err != nil {
-		return nil, 0, corrupt(err, "code number %d", n)
+		return nil, 0, fault.Corrupt(err, "code number %d", n)
 	}
 	return b.code, row, nil
 }
@@ -85,13 +86,13 @@ func (b *codeBlocks) decode(it *pebble.Iterator) error {
 	b.at = 0
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return readError(err, "block %x", it.Key())
+		return fault.ReadError(err, "block %x", it.Key())
 	}
 	if err = codec.CheckKey(it.Key()); err == nil {
 		b.block, err = codec.DecodeBlock(value)
 	}
 	if err != nil {
-		return corrupt(err, "block %x", it.Key())
+		return fault.Corrupt(err, "block %x", it.Key())
 	}
 	b.at = codec.LastNumber(it.Key()) + 1
 	return nil
@@ -115,7 +116,7 @@ func (b *codeBlocks) each(f func(numbers []uint32, codes []uint64) error) error 
 		for i := range b.block.Len() {
 			n := base + uint32(b.block.Offset(i))
 			if _, err := codec.DecodeCodeEntry(b.code, q, b.block.Entry(i)); err != nil {
-				return corrupt(err, "code number %d", n)
+				return fault.Corrupt(err, "code number %d", n)
 			}
 			numbers = append(numbers, n)
 			codes.Append(b.code)
@@ -125,5 +126,5 @@ func (b *codeBlocks) each(f func(numbers []uint32, codes []uint64) error) error 
 		}
 	}
 	b.at = 0 // the iterator has left the last block, and taken back its memory
-	return readError(it.Error(), "codes")
+	return fault.ReadError(it.Error(), "codes")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A builder gives all items of a collection their codes in a new space, block after
@@ -145,7 +146,7 @@ func (b *builder) at(done, total int) {
 func (b *builder) spaceIn(s *collectionState) (*spaceState, error) {
 	sp := s.spaceByID(b.space)
 	if sp == nil {
-		return nil, notFound("space %d of collection %q, which was being built", b.space, s.Name)
+		return nil, fault.NotFound("space %d of collection %q, which was being built", b.space, s.Name)
 	}
 	return sp, nil
 }
@@ -190,7 +191,7 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 			return err
 		}
 		if err := sp.roomFor(uint64(len(block.rows))); err != nil {
-			return annotate(err, "collection %q", s.Name)
+			return fault.Annotate(err, "collection %q", s.Name)
 		}
 		fresh := block.without(func(row uint32) bool { return sp.changed.Contains(row) || sp.hasCode(row) })
 		n := sp.numbers

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -197,7 +198,7 @@ func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []st
 				return items[j].vectors, labelIDs(items[j].labels)
 			},
 			func(j int, err error) error {
-				return itemError(k.key(from+j), fmt.Errorf("fddhdb: encode: %w", err))
+				return fault.OfItem(k.key(from+j), fmt.Errorf("fddhdb: encode: %w", err))
 			})
 		if err != nil {
 			return err

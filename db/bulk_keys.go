@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // sortedKey is an item in order of keys: eight bytes of its key decide most
@@ -187,7 +188,7 @@ func (l *bulkLoad) newKeyProbe() (*keyProbe, error) {
 	prefix := codec.CollectionKey(codec.KindKey, l.s.ID)
 	it, err := l.c.store.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
-		return nil, readError(err, "keys of collection %q", l.s.Name)
+		return nil, fault.ReadError(err, "keys of collection %q", l.s.Name)
 	}
 	return &keyProbe{it: it, name: l.s.Name, prefix: len(prefix), sought: slices.Clone(prefix)}, nil
 }
@@ -202,10 +203,12 @@ func (p *keyProbe) has(key []byte) (bool, error) {
 			return false, nil
 		}
 		if p.at = p.it.Key()[p.prefix:]; len(p.at) == 0 {
-			return false, corrupt(errors.New("no item"), "key %x", p.it.Key())
+			return false, fault.Corrupt(errors.New("no item"), "key %x", p.it.Key())
 		}
 	}
 	return !p.end && bytes.Equal(p.at, key), nil
 }
 
-func (p *keyProbe) close() error { return readError(p.it.Close(), "keys of collection %q", p.name) }
+func (p *keyProbe) close() error {
+	return fault.ReadError(p.it.Close(), "keys of collection %q", p.name)
+}

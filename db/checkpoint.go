@@ -7,6 +7,8 @@ import (
 	"log/slog"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // CheckpointOptions say what a checkpoint is to hold. The zero value is everything.
@@ -56,7 +58,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	defer d.guard.leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(d.stopping, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
 	ctx, op := d.signals.begin(ctx, OpCheckpoint, opt.Collection)
 	defer op.abandon()
 	told := opt.Progress
@@ -72,10 +74,10 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 		defer v.release()
 		err = d.checkpoint(ctx, v, dir, opt)
 	}
-	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
-		err = ErrClosed
+	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
+		err = fault.ErrClosed
 	}
-	err = annotate(fullElsewhere(err), "checkpoint %s", dir)
+	err = fault.Annotate(fault.DiskFullElsewhere(err), "checkpoint %s", dir)
 	op.end(err, Event{Attrs: []slog.Attr{slog.String("to", dir)}})
 	return err
 }

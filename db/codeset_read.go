@@ -7,13 +7,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // codesFor returns the codes in which items that have the modality to are found;
 // empty: any items.
 func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
 	if cv.space == nil {
-		return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+		return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 	}
 	t := -1
 	if to != "" {
@@ -31,7 +32,7 @@ func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
 			t, _ := cv.sets[i].modality()
 			names = append(names, cv.Modalities[t].Name)
 		}
-		return nil, invalid("collection %q has codes for each target modality: name the one that is wanted, %s", cv.Name, strings.Join(names, " or "))
+		return nil, fault.Invalid("collection %q has codes for each target modality: name the one that is wanted, %s", cv.Name, strings.Join(names, " or "))
 	}
 	for i := range cv.sets {
 		if of, _ := cv.sets[i].modality(); of == t {
@@ -46,7 +47,7 @@ func (v *codeSetView) rowCode(r pebble.Reader, row uint32) (rc codec.RowCode, fo
 	err = blockEntry(r, v.block(codec.KindRowCodes, row), row, func(entry []byte) error {
 		found = true
 		if rc, err = codec.DecodeRowCode(entry); err != nil {
-			return corrupt(err, "code of row %d", row)
+			return fault.Corrupt(err, "code of row %d", row)
 		}
 		return nil
 	})
@@ -70,7 +71,7 @@ func (v *codeSetView) codeOf(r pebble.Reader, n, row uint32) (codec.Code, error)
 		if code := v.table.Code(n); code != nil {
 			return code, nil
 		}
-		return nil, corrupt(fmt.Errorf("number %d does not exist", n), "code of row %d", row)
+		return nil, fault.Corrupt(fmt.Errorf("number %d does not exist", n), "code of row %d", row)
 	}
 	code, found := codec.NewCode(v.space.Bits), false
 	err := blockEntry(r, v.block(codec.KindCodes, n), n, func(entry []byte) error {
@@ -82,7 +83,7 @@ func (v *codeSetView) codeOf(r pebble.Reader, n, row uint32) (codec.Code, error)
 		err = fmt.Errorf("number %d does not exist", n)
 	}
 	if err != nil {
-		return nil, corrupt(err, "code of row %d", row)
+		return nil, fault.Corrupt(err, "code of row %d", row)
 	}
 	return code, nil
 }

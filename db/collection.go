@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A Collection is a handle on one collection of a database; it costs nothing to
@@ -44,7 +46,7 @@ func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
 // writable refuses the collections of snapshots.
 func (c *Collection) writable() error {
 	if c.pin != nil {
-		return fmt.Errorf("%w: collection %q of a snapshot", ErrReadOnly, c.name)
+		return fmt.Errorf("%w: collection %q of a snapshot", fault.ErrReadOnly, c.name)
 	}
 	return c.db.writable()
 }
@@ -136,11 +138,11 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 // row returns the row of an item by its key, or ErrNotFound.
 func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
 	if len(key) > MaxKeyBytes {
-		return 0, notFound("item %q in collection %q: a key has at most %d bytes, this one %d", shortened(key), cv.Name, MaxKeyBytes, len(key))
+		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", shortened(key), cv.Name, MaxKeyBytes, len(key))
 	}
 	row, found, err := rowOf(r, cv.ID, key)
 	if err == nil && !found {
-		err = notFound("item %q in collection %q", key, cv.Name)
+		err = fault.NotFound("item %q in collection %q", key, cv.Name)
 	}
 	return row, err
 }

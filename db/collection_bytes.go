@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // DiskBytes estimates how many bytes on disk are the collection's, all its spaces included. The
@@ -24,7 +25,7 @@ func (c *Collection) DiskBytes(ctx context.Context) (int64, error) {
 			for _, kind := range kinds {
 				n, err := c.db.diskBytes(ctx, v, codec.CollectionKey(kind, cv.ID))
 				if err != nil {
-					return annotate(err, "the size of collection %q", cv.Name)
+					return fault.Annotate(err, "the size of collection %q", cv.Name)
 				}
 				total += n
 			}
@@ -58,7 +59,7 @@ func (d *DB) diskBytes(ctx context.Context, v *view, prefix []byte) (int64, erro
 	n, err := d.store.EstimateDiskUsage(lo, hi)
 	switch {
 	case err != nil:
-		return 0, readError(err, "sizes of tables")
+		return 0, fault.ReadError(err, "sizes of tables")
 	case n == 0: // it is in no table yet
 		return counted, ctx.Err()
 	case large:

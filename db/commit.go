@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // The committer is the one goroutine that changes the database. It takes all
@@ -112,7 +113,7 @@ func (c *committer) commitTx(first *request) (next *request) {
 			r.err = store.keepUp(r.frees())
 		}
 		if r.err == nil && c.readOnly && r.kind != requestShows {
-			r.err = ErrReadOnly // the caller has better words
+			r.err = fault.ErrReadOnly // the caller has better words
 		}
 		if r.err == nil && r.kind == requestWrites {
 			var size int
@@ -235,7 +236,7 @@ func (c *committer) commitTables(ctx context.Context, t *bulkTables, bytes int64
 		return err
 	}
 	if err := t.take(ctx, tasks...); err != nil {
-		return annotate(c.fullDisk(err), "bulk load")
+		return fault.Annotate(c.fullDisk(err), "bulk load")
 	}
 	applied()
 	c.committed(true)
@@ -332,7 +333,7 @@ func (tx *tx) finishBlock(key []byte, edit *blockEdit) error {
 	if base != nil {
 		b, err := codec.DecodeBlock(base)
 		if err != nil {
-			return corrupt(err, "block %x", key)
+			return fault.Corrupt(err, "block %x", key)
 		}
 		edit.Under(b)
 	}

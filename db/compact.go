@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -45,7 +46,7 @@ func (d *DB) compact(ctx context.Context, progress func(stage string, done, tota
 		if failed := d.log.err(); failed != nil {
 			return failed
 		}
-		return annotate(readError(d.fullDisk(err), "store in %s", d.dir), "compact")
+		return fault.Annotate(fault.ReadError(d.fullDisk(err), "store in %s", d.dir), "compact")
 	}
 	progress("index", 0, 0)
 	return d.rebuildAll(ctx)
@@ -166,11 +167,11 @@ func (d *DB) sweep(ctx context.Context) error {
 func (tx *tx) sweep(from []byte) (next []byte, err error) {
 	it, err := tx.c.store.NewIter(&pebble.IterOptions{LowerBound: from})
 	if err != nil {
-		return nil, readError(err, "keys from %x", from)
+		return nil, fault.ReadError(err, "keys from %x", from)
 	}
 	defer func() {
 		if cerr := it.Close(); err == nil {
-			err = readError(cerr, "keys from %x", from)
+			err = fault.ReadError(cerr, "keys from %x", from)
 		}
 	}()
 	seen := 0
@@ -191,7 +192,7 @@ func (tx *tx) sweep(from []byte) (next []byte, err error) {
 		}
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return nil, readError(err, "key %x", key)
+			return nil, fault.ReadError(err, "key %x", key)
 		}
 		if codec.EmptySum(key, value) {
 			if err := tx.batch.Delete(key, nil); err != nil {

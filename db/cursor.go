@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math"
 
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -119,14 +120,14 @@ func (s *searcher) position(cursor string) (*position, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
 		crc32.Checksum(b[:cursorBytes-4], castagnoli) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
-		return nil, invalid("cursor %.80q: it is not one that a search has returned", cursor)
+		return nil, fault.Invalid("cursor %.80q: it is not one that a search has returned", cursor)
 	}
 	switch u32 := binary.LittleEndian.Uint32; {
 	case u32(b[9:]) == s.cv.ID && (u32(b[13:]) != s.cv.space.ID || u32(b[17:]) != s.cv.space.Revision):
-		return nil, invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
+		return nil, fault.Invalid("the cursor is of space %d, revision %d; now it is space %d, revision %d: search from the start",
 			u32(b[13:]), u32(b[17:]), s.cv.space.ID, s.cv.space.Revision)
 	case u32(b[9:]) != s.cv.ID || binary.LittleEndian.Uint64(b[1:]) != s.fingerprint():
-		return nil, invalid("the cursor is of another query: a search goes on with the query that it began with")
+		return nil, fault.Invalid("the cursor is of another query: a search goes on with the query that it began with")
 	}
 	b = b[21:]
 	return &position{

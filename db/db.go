@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -101,7 +102,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	d.opts.room = d.reserve
 	if err := d.open(exists); err != nil {
 		opts.cache.Unref()
-		err = errors.Join(fullToOpen(dir, err, d.log.failed.Load()), lock.Close())
+		err = errors.Join(fault.DiskFullToOpen(dir, err, d.log.failed.Load()), lock.Close())
 		d.signals.wait()
 		return nil, err
 	}
@@ -124,16 +125,16 @@ func (d *DB) open(exists bool) error {
 			return foreign(d.opts.FS, d.dir)
 		default:
 			if err := create(d.opts.FS, d.dir, d.makeStore, d.checkStore); err != nil {
-				return annotate(err, "create %s", d.dir)
+				return fault.Annotate(err, "create %s", d.dir)
 			}
 		}
 	}
 	if !d.opts.ReadOnly {
 		if err := finishRepair(d.opts.FS, d.dir); err != nil {
-			return annotate(err, "open %s", d.dir)
+			return fault.Annotate(err, "open %s", d.dir)
 		}
 		if err := removeLeftovers(d.opts.FS, d.dir); err != nil {
-			return annotate(err, "open %s", d.dir)
+			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
 	store, err := openDatabaseStore(d.dir, &d.opts, d.log)
@@ -194,7 +195,7 @@ func (d *DB) start(store *pebble.DB) error {
 				switch {
 				case err == nil:
 					set.loading = nil
-				case errors.Is(err, ErrCorrupt): // concerns whoever needs these codes
+				case errors.Is(err, fault.ErrCorrupt): // concerns whoever needs these codes
 					_, op := d.signals.beginInBackground(context.Background(), OpLoad, cv.Name)
 					op.end(err, cv.spaces[i].sets[j].event())
 					notLoaded(set.loading, err)
@@ -210,7 +211,7 @@ func (d *DB) start(store *pebble.DB) error {
 	}
 	if !d.opts.ReadOnly {
 		if err := d.settleImports(); err != nil {
-			return annotate(err, "open %s", d.dir)
+			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
 	c.keeper = d.keeper
@@ -288,7 +289,7 @@ func (d *DB) Close() error {
 		d.keeper.close()
 	}
 	d.opts.cache.Unref()
-	err = annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
+	err = fault.Annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
 	d.signals.happened(EventClosed, slog.LevelInfo, Event{Err: err})
 	d.signals.wait()
 	return err
@@ -375,7 +376,7 @@ func (g *guard) close() error {
 		g.mu.Unlock()
 		return err
 	}
-	g.closed, g.idle = ErrClosed, make(chan struct{})
+	g.closed, g.idle = fault.ErrClosed, make(chan struct{})
 	if g.calls == 0 {
 		close(g.idle)
 	}
@@ -392,7 +393,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 		return nil, err
 	}
 	if schema.IndexOnly {
-		return nil, invalid("an index-only collection is made by Checkpoint, from one with vectors")
+		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
 	}
 	if err := schema.check(); err != nil {
 		return nil, err
@@ -419,7 +420,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 func (tx *tx) createCollection(d *descriptor) error {
 	c := tx.c
 	if _, ok := c.shown.ids.get(d.Name); ok {
-		return fmt.Errorf("%w: collection %q", ErrExists, d.Name)
+		return fmt.Errorf("%w: collection %q", fault.ErrExists, d.Name)
 	}
 	next := uint32(1)
 	b, err := get(c.store, codec.DatabaseKey(codec.RecordNextID))
@@ -430,10 +431,10 @@ func (tx *tx) createCollection(d *descriptor) error {
 	case len(b) == 4:
 		next = binary.BigEndian.Uint32(b)
 	case b != nil:
-		return corrupt(fmt.Errorf("%d bytes", len(b)), "id of the next collection")
+		return fault.Corrupt(fmt.Errorf("%d bytes", len(b)), "id of the next collection")
 	}
 	if next == maxRows {
-		return fmt.Errorf("%w: collections", ErrFull)
+		return fmt.Errorf("%w: collections", fault.ErrFull)
 	}
 	d.ID = next
 	s := newCollectionState(d)
@@ -470,7 +471,7 @@ func (d *DB) Collection(name string) (*Collection, error) {
 	defer done()
 	id, ok := v.ids.get(name)
 	if !ok {
-		return nil, notFound("collection %q", shortened(name))
+		return nil, fault.NotFound("collection %q", shortened(name))
 	}
 	return &Collection{db: d, id: id, name: name}, nil
 }

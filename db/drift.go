@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -271,7 +272,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
 // search looks for the nearest code to each query and counts the distances.
 func (m *modalityMeasure) search(ctx context.Context, set *codeSetView, counts []int64) error {
 	if set.table == nil {
-		return fmt.Errorf("%w: the codes of space %d are not in memory yet", ErrBusy, set.space.ID)
+		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.space.ID)
 	}
 	nearest := make([]int, len(m.rows))
 	groups := (len(m.rows) + maxShared - 1) / maxShared

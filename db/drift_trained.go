@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // drift measures the items that have taught in the space when all have their codes:
@@ -16,7 +18,7 @@ func (b *builder) drift(ctx context.Context) (*Drift, error) {
 	}
 	sp := cv.spaceNumber(b.space)
 	if sp == nil {
-		return nil, notFound("space %d of collection %q, which was being built", b.space, cv.Name)
+		return nil, fault.NotFound("space %d of collection %q, which was being built", b.space, cv.Name)
 	}
 	in := *cv
 	in.spaceView = *sp

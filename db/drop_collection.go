@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // DropCollection deletes a collection with its items, spaces and models, durably and in
@@ -31,7 +32,7 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	err := d.committer.free(ctx, func(tx *tx) error {
 		id, ok := tx.c.shown.ids.get(name)
 		if !ok {
-			return notFound("collection %q", shortened(name))
+			return fault.NotFound("collection %q", shortened(name))
 		}
 		dropped = tx.c.states[id]
 		return tx.dropCollection(dropped)
@@ -104,7 +105,7 @@ func (c *Collection) untilDropped(ctx context.Context) (_ context.Context, stop 
 // dropped words the error of what has ended because the collection was dropped.
 func (c *Collection) dropped(ctx context.Context, err error) error {
 	if err != nil && context.Cause(ctx) == errDropped {
-		return notFound("collection %q: it has been dropped", c.name)
+		return fault.NotFound("collection %q: it has been dropped", c.name)
 	}
 	return err
 }

@@ -5,16 +5,17 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // errFarAway is about a vector without a direction in code space.
-var errFarAway = invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
+var errFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
 
 // unlearned is about a modality that the model does not know.
 func (cv *collectionView) unlearned(t int) error {
 	return fmt.Errorf("%w: the model of collection %q knows nothing of modality %q, which no labelled item had when it was trained: train again",
-		ErrNoModel, cv.Name, cv.Modalities[t].Name)
+		fault.ErrNoModel, cv.Name, cv.Modalities[t].Name)
 }
 
 // Encode returns the code that an item with these features would get without labels,
@@ -27,14 +28,14 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 	c = c.orNone()
 	err = c.read(func(_ *view, cv *collectionView) error {
 		if cv.codesOnly() {
-			return invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
+			return fault.Invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
 		}
 		set, err := cv.codesFor(to)
 		if err != nil {
 			return err
 		}
 		if len(item.Vectors)+len(item.Sparse) == 0 {
-			return invalid("no vectors to encode")
+			return fault.Invalid("no vectors to encode")
 		}
 		it, err := cv.check(&Item{Vectors: item.Vectors, Sparse: item.Sparse}, true)
 		if err != nil {
@@ -49,7 +50,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 			}
 		}
 		if _, err := e.project([][]model.Vector{it.vectors}); err != nil {
-			return invalid("encode: %w", err)
+			return fault.Invalid("encode: %w", err)
 		}
 		fused, _ := e.fuse(0, slices.Index(sp.targets, set.target))
 		if isZero(fused) {

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -56,7 +57,7 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 	c = c.orNone()
 	return c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
 		if cv.space == nil {
-			return nil, nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+			return nil, nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
 		return cv, cv.rowCodes(v), nil
 	})
@@ -79,7 +80,7 @@ func (cv *collectionView) rowCodes(v *view) rowCodes {
 			}
 			rc, err := codec.DecodeRowCode(entry)
 			if err != nil {
-				return corrupt(err, "code of row %d", row)
+				return fault.Corrupt(err, "code of row %d", row)
 			}
 			code, err := set.codeOf(v.snap, rc.Code, row)
 			if err != nil {
@@ -96,13 +97,13 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 		e.Top = 50
 	}
 	if e.Top < 0 {
-		return nil, invalid("top %d: 1 or more are possible", e.Top)
+		return nil, fault.Invalid("top %d: 1 or more are possible", e.Top)
 	}
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
 	if len(e.Queries)+len(e.Sparse) == 0 {
-		return nil, invalid("no queries to evaluate")
+		return nil, fault.Invalid("no queries to evaluate")
 	}
 	var out []Retrieval
 	err := c.read(func(v *view, cv *collectionView) error {
@@ -110,7 +111,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			return err
 		}
 		if e.Truth != nil && len(e.Truth) != cv.items {
-			return invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.items)
+			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.items)
 		}
 		ids := newLabelIDs(cv.names)
 		filter, err := cv.matching(ctx, v.snap, e.Where)
@@ -147,7 +148,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 				}
 				r := Retrieval{From: m.Name, To: target.Name}
 				items, err := database.having(ctx, cv, to)
-				if errors.Is(err, ErrNoModel) {
+				if errors.Is(err, fault.ErrNoModel) {
 					continue // there are no codes for this target
 				}
 				if err != nil {
@@ -174,7 +175,7 @@ func (e *Evaluation) check(cv *collectionView) error {
 			return err
 		}
 		if queries != len(e.Labels) {
-			return invalid("%d queries of modality %q, labels of %d", queries, name, len(e.Labels))
+			return fault.Invalid("%d queries of modality %q, labels of %d", queries, name, len(e.Labels))
 		}
 		return nil
 	}
@@ -188,7 +189,7 @@ func (e *Evaluation) check(cv *collectionView) error {
 			return err
 		}
 		if _, both := e.Queries[name]; both {
-			return invalid("modality %q: there are dense and sparse queries of it", name)
+			return fault.Invalid("modality %q: there are dense and sparse queries of it", name)
 		}
 	}
 	return nil
@@ -251,7 +252,7 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
-			return corrupt(err, "item in row %d", row)
+			return fault.Corrupt(err, "item in row %d", row)
 		}
 		labels := rec.Labels
 		if truth != nil {

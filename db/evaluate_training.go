@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -23,7 +24,7 @@ import (
 func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e Evaluation) (*Training, []Retrieval, error) {
 	c = c.orNone()
 	if opt.Rows < 0 {
-		return nil, nil, invalid("train on %d rows", opt.Rows)
+		return nil, nil, fault.Invalid("train on %d rows", opt.Rows)
 	}
 	var t *Training
 	found, err := c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -27,7 +28,7 @@ func (c *Collection) PutIf(ctx context.Context, item, old *Item) error {
 func (b *Batch) PutIf(c *Collection, item, old *Item) error {
 	b = b.orNone()
 	if b.err == nil && item == nil {
-		b.err = invalid("no item")
+		b.err = fault.Invalid("no item")
 	}
 	if b.err == nil {
 		b.Expect(c, item.Key, old)
@@ -62,7 +63,7 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 	ch := &change{collection: c.id, kind: expectItem, item: &checked{key: key}}
 	if old != nil {
 		if old.Key != key {
-			return invalid("the item that is expected under key %q has key %q", key, old.Key)
+			return fault.Invalid("the item that is expected under key %q has key %q", key, old.Key)
 		}
 		err := c.read(func(_ *view, cv *collectionView) (err error) {
 			if err := cv.changeable(); err != nil {
@@ -84,7 +85,7 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 // bytes it has read.
 func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
 	conflict := func(how string) (int, error) {
-		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", ErrConflict, ch.item.key, s.Name, how)
+		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.item.key, s.Name, how)
 	}
 	if !s.loaded() {
 		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)

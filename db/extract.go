@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // An extract is a part of one state of a database, written as a database of its own: into
@@ -44,7 +45,7 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 	}
 	cv, ok := v.named(opt.Collection)
 	if !ok {
-		return nil, notFound("collection %q", opt.Collection)
+		return nil, fault.NotFound("collection %q", opt.Collection)
 	}
 	x.collections = []*collectionView{cv}
 	return x, nil
@@ -243,7 +244,7 @@ func (x *extract) copy(s *tableStream, group []part) error {
 			if p.change != nil {
 				var err error
 				if value, err = p.change(value); err != nil {
-					return corrupt(err, "key %x", key)
+					return fault.Corrupt(err, "key %x", key)
 				}
 			}
 			if err := s.set(key, value); err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -23,7 +24,7 @@ func newFeatureReader(r pebble.Reader, cv *collectionView, from uint32) (*featur
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindFeatures, cv.ID))
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.FeatureKey(cv.ID, from, 0), UpperBound: end})
 	if err != nil {
-		return nil, readError(err, "features")
+		return nil, fault.ReadError(err, "features")
 	}
 	return &featureReader{
 		collection: cv.ID, it: it, valid: it.First(),
@@ -49,7 +50,7 @@ func (f *featureReader) read(vectors []model.Vector, row uint32) error {
 	clear(vectors)
 	for ; f.valid; f.valid = f.it.Next() {
 		if err := codec.CheckKey(f.it.Key()); err != nil {
-			return corrupt(err, "key")
+			return fault.Corrupt(err, "key")
 		}
 		at, t := codec.FeatureKeyParts(f.it.Key())
 		if at > row {
@@ -60,17 +61,17 @@ func (f *featureReader) read(vectors []model.Vector, row uint32) error {
 		}
 		value, err := f.it.ValueAndErr()
 		if err != nil {
-			return readError(err, "features %d of row %d", t, row)
+			return fault.ReadError(err, "features %d of row %d", t, row)
 		}
 		if int(t) >= len(vectors) {
-			return corrupt(fmt.Errorf("modality %d of %d", t, len(vectors)), "features of row %d", row)
+			return fault.Corrupt(fmt.Errorf("modality %d of %d", t, len(vectors)), "features of row %d", row)
 		}
 		if err := f.modalities[t].decodeVector(&f.buffers[t], value); err != nil {
-			return corrupt(err, "features %d of row %d", t, row)
+			return fault.Corrupt(err, "features %d of row %d", t, row)
 		}
 		vectors[t] = f.buffers[t]
 	}
-	return readError(f.it.Error(), "features of row %d", row)
+	return fault.ReadError(f.it.Error(), "features of row %d", row)
 }
 
 // hand makes the features of a modality that were read last the caller's.
@@ -90,7 +91,7 @@ func (cv *collectionView) forEachItem(r pebble.Reader, from uint32, f func(row u
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
-			return corrupt(err, "item in row %d", row)
+			return fault.Corrupt(err, "item in row %d", row)
 		}
 		if err := features.read(vectors, row); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"math"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // defaultWindow is the least number of items that RerankFeatures puts in order.
@@ -32,16 +34,16 @@ func (s *searcher) window() int {
 func (s *searcher) checkFeatures() error {
 	switch {
 	case s.q.After != "":
-		return invalid("rerank features has no cursors, as items that come or go change which are put in order: ask for more with a larger K")
+		return fault.Invalid("rerank features has no cursors, as items that come or go change which are put in order: ask for more with a larger K")
 	case s.cv.IndexOnly:
 		return s.cv.lacksVectors("to rerank features by: leave it out")
 	case !s.p.vector.Present():
-		return invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
+		return fault.Invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}
 	s.p.vector = cloneVector(s.p.vector) // runs are looked at later
 	having := s.cv.presence[s.p.modality]
 	if s.filter == nil && having.IsEmpty() || s.filter != nil && !s.filter.IsEmpty() && !s.filter.Intersects(having) {
-		return invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
+		return fault.Invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
 			s.cv.Modalities[s.p.modality].Name)
 	}
 	return nil
@@ -106,7 +108,7 @@ func (s *searcher) squaredDistance(row uint32) (float64, error) {
 	m := s.cv.Modalities[t]
 	x, found, err := readVector(s.v.snap, s.cv.ID, row, t, m)
 	if err == nil && !found {
-		err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
+		err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 	}
 	if err != nil {
 		return 0, err

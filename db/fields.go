@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Filters read sets of rows: one for each label, one for each value of an indexed
@@ -140,10 +141,10 @@ func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) 
 	rec, err := readRecord(tx.c.store, s.ID, row)
 	if err == nil {
 		if old, err = s.descriptor.terms(rec.Labels, rec.Fields); err != nil {
-			err = corrupt(err, "item in row %d", row)
+			err = fault.Corrupt(err, "item in row %d", row)
 		}
 	}
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		old, err = tx.searchTerms(s, row)
 	}
 	if err != nil {
@@ -174,7 +175,7 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 		err := forEach(tx.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
 			l, err := codec.DecodeLayer(b)
 			if err != nil {
-				return corrupt(err, "rows %x", key)
+				return fault.Corrupt(err, "rows %x", key)
 			}
 			if !l.Added.Contains(row & 0xffff) {
 				return nil
@@ -205,16 +206,16 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 // of the caller's own.
 func readRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
 	value, closer, err := r.Get(key)
-	if errors.Is(err, errNotFound) {
+	if errors.Is(err, fault.ErrMissing) {
 		return roaring.New(), nil
 	}
 	if err != nil {
-		return nil, readError(err, "rows %x", key)
+		return nil, fault.ReadError(err, "rows %x", key)
 	}
 	defer closer.Close()
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
-		return nil, corrupt(err, "rows %x", key)
+		return nil, fault.Corrupt(err, "rows %x", key)
 	}
 	return l.Added, nil
 }

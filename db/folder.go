@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
@@ -68,7 +69,7 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 		return true, false, err
 	}
 	if slices.Contains(names, restoringName) {
-		return false, false, fmt.Errorf("%w: %s: a restore to it has been interrupted, or is going on: restore it again", ErrNotDatabase, dir)
+		return false, false, fmt.Errorf("%w: %s: a restore to it has been interrupted, or is going on: restore it again", fault.ErrNotDatabase, dir)
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, damagedPrefix) {
@@ -90,9 +91,9 @@ func inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
 // noneYet says that a folder, in which a database may be created, holds none.
 func noneYet(fsys vfs.FS, dir string) error {
 	if _, err := fsys.Stat(fsys.PathJoin(dir, storeName)); err == nil {
-		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: Repair, or fddhdb repair, writes it again", ErrNotDatabase, dir, MarkerName)
+		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: Repair, or fddhdb repair, writes it again", fault.ErrNotDatabase, dir, MarkerName)
 	}
-	return fmt.Errorf("%w: %s: there is none yet", ErrNotDatabase, dir)
+	return fmt.Errorf("%w: %s: there is none yet", fault.ErrNotDatabase, dir)
 }
 
 // isStore reports whether a folder looks like one of Pebble.
@@ -110,9 +111,9 @@ func isStore(fsys vfs.FS, path string) (bool, error) {
 // that before an upgrade which was interrupted at its very end.
 func readMarker(fsys vfs.FS, dir string) (format int, err error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
-	var odd *kindError
+	var odd *fault.KindError
 	if errors.As(err, &odd) {
-		return 0, fmt.Errorf("%w: %w", ErrNotDatabase, err)
+		return 0, fmt.Errorf("%w: %w", fault.ErrNotDatabase, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
@@ -124,10 +125,10 @@ func readMarker(fsys vfs.FS, dir string) (format int, err error) {
 	}
 	var m marker
 	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
-		return 0, fmt.Errorf("%w: %s: its file %s is not ours", ErrNotDatabase, dir, MarkerName)
+		return 0, fmt.Errorf("%w: %s: its file %s is not ours", fault.ErrNotDatabase, dir, MarkerName)
 	}
 	if m.Format > NewestFormat || m.Format < MinFormat {
-		return 0, &FormatError{Dir: dir, Found: m.Format, Supported: NewestFormat}
+		return 0, &fault.FormatError{Dir: dir, Found: m.Format, Supported: NewestFormat}
 	}
 	return m.Format, nil
 }
@@ -172,17 +173,17 @@ func outside(fsys vfs.FS, dir string) error {
 	if onDisk(fsys) {
 		real, err := inside.Real(dir) // dir itself may be a link
 		if err != nil {
-			return annotate(err, "find %s", dir)
+			return fault.Annotate(err, "find %s", dir)
 		}
 		around = inside.Database(filepath.Dir(real))
 	} else {
 		around = inside.Around(fsys.PathDir(filepath.Clean(dir)), func(dir string) bool {
 			_, err := readMarker(fsys, dir)
-			return err == nil || errors.Is(err, ErrFormat)
+			return err == nil || errors.Is(err, fault.ErrFormat)
 		})
 	}
 	if around != "" {
-		return invalid("%s is in the database %s: give a folder elsewhere", dir, around)
+		return fault.Invalid("%s is in the database %s: give a folder elsewhere", dir, around)
 	}
 	return nil
 }
@@ -270,10 +271,10 @@ func lockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
 	case err == nil:
 		return l, nil
 	case lockHeld(err):
-		return nil, fmt.Errorf("%w: %s: close it there first", ErrLocked, dir)
+		return nil, fmt.Errorf("%w: %s: close it there first", fault.ErrLocked, dir)
 	}
 	if errors.Is(err, codec.ErrCorrupt) {
-		return nil, corrupt(err, "lock of %s", dir)
+		return nil, fault.Corrupt(err, "lock of %s", dir)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("fddhdb: open %s: %w: whoever opens a database has to be allowed to write to it", dir, fs.ErrPermission)

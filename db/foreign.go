@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // backupsName is the file that makes a folder a repository of backups.
@@ -16,7 +18,7 @@ const backupsName = "fddhdb-backups.json"
 // foreign says what a folder holds that is no database of ours, and in which none may be
 // created.
 func foreign(fsys vfs.FS, dir string) error {
-	return fmt.Errorf("%w: %s holds something else%s", ErrNotDatabase, dir, resembling(fsys, dir))
+	return fmt.Errorf("%w: %s holds something else%s", fault.ErrNotDatabase, dir, resembling(fsys, dir))
 }
 
 // resembling names what a folder seems to hold, to follow on other words; "" where that is
@@ -81,5 +83,5 @@ func fileAsFolder(fsys vfs.FS, path string) error {
 	if kind == "" {
 		kind = "a file"
 	}
-	return fmt.Errorf("%w: %s is %s; a database is a folder", ErrNotDatabase, path, kind)
+	return fmt.Errorf("%w: %s is %s; a database is a folder", fault.ErrNotDatabase, path, kind)
 }

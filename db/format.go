@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // The format of a database says how everything in its folder is stored. It only ever
@@ -87,9 +88,9 @@ func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
 	record := func(record byte, what string, size int) (b []byte) {
 		if err == nil {
 			if b, err = get(r, codec.DatabaseKey(record)); err != nil {
-				err = readError(err, "%s of %s", what, dir)
+				err = fault.ReadError(err, "%s of %s", what, dir)
 			} else if b != nil && len(b) != size {
-				err = corrupt(fmt.Errorf("%d bytes", len(b)), "%s of %s", what, dir)
+				err = fault.Corrupt(fmt.Errorf("%d bytes", len(b)), "%s of %s", what, dir)
 			}
 		}
 		return b
@@ -99,10 +100,10 @@ func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
 	case err != nil:
 		return i, err
 	case format == nil:
-		return i, corrupt(errNotFound, "format of %s", dir)
+		return i, fault.Corrupt(fault.ErrMissing, "format of %s", dir)
 	}
 	if f := binary.BigEndian.Uint32(format); f > NewestFormat {
-		return i, &FormatError{Dir: dir, Found: int(f), Supported: NewestFormat}
+		return i, &fault.FormatError{Dir: dir, Found: int(f), Supported: NewestFormat}
 	}
 	i.format = int(binary.BigEndian.Uint32(format))
 	sequence := record(codec.RecordSequence, "commit sequence", 8)
@@ -111,7 +112,7 @@ func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
 	case err != nil:
 		return i, err
 	case i.format >= FormatIdentity && uuid == nil:
-		return i, corrupt(errNotFound, "UUID of %s", dir)
+		return i, fault.Corrupt(fault.ErrMissing, "UUID of %s", dir)
 	}
 	if sequence != nil {
 		i.sequence = binary.BigEndian.Uint64(sequence)
@@ -126,7 +127,7 @@ func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
 func checkStoreFormat(fsys vfs.FS, dir, store string) error {
 	names, err := fsys.List(store)
 	if err != nil {
-		return annotate(err, "open %s", dir)
+		return fault.Annotate(err, "open %s", dir)
 	}
 	found, last := uint64(0), uint64(0)
 	for _, name := range names {
@@ -139,7 +140,7 @@ func checkStoreFormat(fsys vfs.FS, dir, store string) error {
 		}
 	}
 	if found > uint64(storeFormat) {
-		return &FormatError{Dir: dir, What: "store", Found: int(found), Supported: int(storeFormat)}
+		return &fault.FormatError{Dir: dir, What: "store", Found: int(found), Supported: int(storeFormat)}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A foundation is what a new space begins with: a model, its statistics, and what each
@@ -109,12 +110,12 @@ func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, er
 	err := c.look(ctx, func(s *collectionState) error {
 		switch {
 		case s.codesOnly():
-			return invalid("collection %q has no model: its items bring their codes", s.Name)
+			return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
 		case s.changed != nil:
-			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", ErrBusy, s.Name)
+			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", fault.ErrBusy, s.Name)
 		}
 		if sp := s.building(); sp != nil && !(replace && sp.leftByTraining()) {
-			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", ErrBusy, s.Name, sp.ID)
+			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, sp.ID)
 		}
 		s.changed = roaring.New()
 		v = c.db.current.Load() // only the committer replaces it
@@ -131,11 +132,11 @@ const maxFoundationBytes = 3 << 30
 // create stores the foundation of a space, which was laid on a view.
 func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionView) error {
 	if s.counters.NextSpace == maxRows {
-		return fmt.Errorf("%w: spaces of collection %q", ErrFull, s.Name)
+		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
 	size := f.bytes()
 	if size > maxFoundationBytes {
-		return invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
+		return fault.Invalid("what %d items have taught is too much for one commit (%d bytes of at most %d): train on fewer rows, or with fewer bits",
 			len(f.rows), size, maxFoundationBytes)
 	}
 	sp := f.space
@@ -166,12 +167,12 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		}
 		departures[row] = d
 		if size += d.Bytes(); size > maxFoundationBytes {
-			return fmt.Errorf("%w: too much of what collection %q was trained on has been overwritten meanwhile: try again", ErrBusy, s.Name)
+			return fmt.Errorf("%w: too much of what collection %q was trained on has been overwritten meanwhile: try again", fault.ErrBusy, s.Name)
 		}
 	}
 	left := s.building()
 	if left != nil && !left.leftByTraining() {
-		return fmt.Errorf("%w: collection %q: somebody wants space %d, which is being built: wait for it (reindex), or drop it", ErrBusy, s.Name, left.ID)
+		return fmt.Errorf("%w: collection %q: somebody wants space %d, which is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, left.ID)
 	}
 	// From here on the state changes. An error could only be that of a batch that is
 	// too large, which is ruled out above.

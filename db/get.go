@@ -6,12 +6,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // get reads a value and copies it; nil where there is none.
 func get(r pebble.Reader, key []byte) ([]byte, error) {
 	value, closer, err := r.Get(key)
-	if errors.Is(err, errNotFound) {
+	if errors.Is(err, fault.ErrMissing) {
 		return nil, nil
 	}
 	if err != nil {
@@ -31,21 +32,21 @@ func forEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) er
 func forEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
-		return readError(err, "keys %x", lo)
+		return fault.ReadError(err, "keys %x", lo)
 	}
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		var value []byte
 		if err = codec.CheckKey(it.Key()); err != nil {
-			err = corrupt(err, "key")
+			err = fault.Corrupt(err, "key")
 		} else if value, err = it.ValueAndErr(); err != nil {
-			err = readError(err, "key %x", it.Key())
+			err = fault.ReadError(err, "key %x", it.Key())
 		} else {
 			err = f(it.Key(), value)
 		}
 	}
 	// Close repeats the error that ended the iteration, if one did.
 	if cerr := it.Close(); err == nil {
-		err = readError(cerr, "keys %x", lo)
+		err = fault.ReadError(cerr, "keys %x", lo)
 	}
 	return err
 }
@@ -56,7 +57,7 @@ func forEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte)
 	return forEach(r, prefix, func(key, value []byte) error {
 		b, err := codec.DecodeBlock(value)
 		if err != nil {
-			return corrupt(err, "block %x", key)
+			return fault.Corrupt(err, "block %x", key)
 		}
 		base := codec.LastNumber(key) * codec.BlockRows
 		for i := range b.Len() {

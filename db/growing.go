@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -115,7 +116,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 		err = c.do(ctx, 0, func(tx *tx, s *collectionState) error {
 			sp := s.spaceByID(space)
 			if sp == nil {
-				return notFound("space %d of collection %q", space, s.Name)
+				return fault.NotFound("space %d of collection %q", space, s.Name)
 			}
 			if sp.space != block.space {
 				return nil // it has got another revision: once more

@@ -1,11 +1,13 @@
 package db
 
+import "github.com/fddhdb/fddhdb/db/fault"
+
 // A program that goes on after an error has a handle that is nil, and one that declares a
 // handle has one that is empty. Exported methods replace it by one of those here, which
 // answer like a closed database, but with errNoHandle.
 
 // errNoHandle is the error of whatever is called on a handle that is none.
-var errNoHandle = invalid("the handle is nil or empty: use those that Open and the methods of a DB return without an error")
+var errNoHandle = fault.Invalid("the handle is nil or empty: use those that Open and the methods of a DB return without an error")
 
 var (
 	noDB         = newNoDB()

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // ImportOptions say what is imported. Only Source has to be set.
@@ -92,7 +93,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		return nil, err
 	}
 	if opt.Source == "" || len(opt.Source) > maxSourceBytes || !utf8.ValidString(opt.Source) {
-		return nil, invalid("the source of an import has 1 to %d bytes of UTF-8", maxSourceBytes)
+		return nil, fault.Invalid("the source of an import has 1 to %d bytes of UTF-8", maxSourceBytes)
 	}
 	d := c.db
 	if err := d.guard.enter(); err != nil {
@@ -105,7 +106,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 	head := importHeader{FDDHDB: "import", Version: importVersion, UUID: d.UUID(), Collection: c.id, Source: opt.Source}
 	im := &Import{c: c, opt: opt, name: head.name(), chunkBytes: stagedChunkBytes, oneCommit: MaxBatchBytes}
 	if !d.imports.take(im.name, im) {
-		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", ErrBusy, c.name)
+		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", fault.ErrBusy, c.name)
 	}
 	_, err := d.RemoveStagedImports(ctx, time.Now().Add(-keptImports))
 	if err == nil {
@@ -116,7 +117,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 			im.spool.close()
 		}
 		d.imports.leave(im.name)
-		return nil, annotate(d.fullDisk(err), "import into collection %q", c.name)
+		return nil, fault.Annotate(d.fullDisk(err), "import into collection %q", c.name)
 	}
 	d.imports.changed.Add(1) // whoever has looked since it was taken may not have seen its folder
 	return im, nil
@@ -144,7 +145,7 @@ func (im *Import) Bytes() int64 { return int64(im.orNone().bytes) }
 func (im *Import) Put(item *Item) error {
 	im = im.orNone()
 	if item == nil {
-		return invalid("no item")
+		return fault.Invalid("no item")
 	}
 	return im.stage(func(cv *collectionView) error {
 		bits := 0
@@ -223,7 +224,7 @@ func (im *Import) stage(f func(*collectionView) error) error {
 		return err
 	}
 	if im.pledged {
-		return invalid("the import has been committed, as an earlier process ended: Commit says so, Discard forgets it")
+		return fault.Invalid("the import has been committed, as an earlier process ended: Commit says so, Discard forgets it")
 	}
 	return im.c.read(func(_ *view, cv *collectionView) error {
 		if im.err == nil && im.w == nil {
@@ -255,13 +256,13 @@ func (im *Import) stage(f func(*collectionView) error) error {
 
 func (im *Import) usable() error {
 	if im.ended {
-		return invalid("the import is closed")
+		return fault.Invalid("the import is closed")
 	}
 	return nil
 }
 
 func (im *Import) failure(err error) error {
-	return annotate(im.c.db.fullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(im.c.db.fullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // flush hands the chunk to the writer.
@@ -296,7 +297,7 @@ func (im *Import) Close() error {
 	}
 	defer d.guard.leave()
 	err := im.close()
-	return annotate(d.fullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(d.fullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // close makes what is staged durable, and ends it.
@@ -326,7 +327,7 @@ func (im *Import) Discard() error {
 	im.shut()
 	err := removeImport(d.opts.FS, d.importDir(im.name))
 	d.imports.leave(im.name)
-	return annotate(err, "discard an import into collection %q", im.c.name)
+	return fault.Annotate(err, "discard an import into collection %q", im.c.name)
 }
 
 // shut closes its files.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Commit stores the items that have been put, in one commit, as Batch.Commit does where
@@ -34,7 +36,7 @@ func (im *Import) Commit(ctx context.Context) error {
 			err = im.commit(ctx)
 		}
 		if err != nil {
-			return annotate(d.fullDisk(err), "import into collection %q", im.c.name)
+			return fault.Annotate(d.fullDisk(err), "import into collection %q", im.c.name)
 		}
 		im.pledged = true
 	}
@@ -104,7 +106,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	inParts := im.Bytes() > most
 	if inParts {
 		if !im.opt.InParts {
-			return invalid("%d bytes of items of which some replace others, or have the same key: at most %d bytes of such can be stored in one commit: split them, or import only new items",
+			return fault.Invalid("%d bytes of items of which some replace others, or have the same key: at most %d bytes of such can be stored in one commit: split them, or import only new items",
 				im.Bytes(), most)
 		}
 		most = min(most, partBytes)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Each staged import is a folder in imports/, with these things in it:
@@ -137,7 +139,7 @@ func (d *DB) StagedImports() ([]StagedImport, error) {
 	var all []StagedImport
 	err := d.read(func(v *view) (err error) {
 		all, err = d.stagedImports(v)
-		return annotate(err, "staged imports of %s", d.dir)
+		return fault.Annotate(err, "staged imports of %s", d.dir)
 	})
 	return all, err
 }
@@ -161,7 +163,7 @@ func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
 		im := StagedImport{Source: h.Source, Open: d.imports.has(name), name: name}
 		if !im.Open {
 			p, given, err := readPledge(fsys, dir)
-			if err != nil && !errors.Is(err, ErrCorrupt) {
+			if err != nil && !errors.Is(err, fault.ErrCorrupt) {
 				return nil, err
 			}
 			im.Committed = given && p.sequence <= v.sequence // what is open for reading only takes no pledge back
@@ -215,7 +217,7 @@ func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]Stage
 				d.imports.leave(im.name)
 			}
 		}
-		return annotate(err, "remove staged imports of %s", d.dir)
+		return fault.Annotate(err, "remove staged imports of %s", d.dir)
 	})
 	return removed, err
 }

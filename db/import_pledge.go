@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A pledge says, from before an import is committed until it is forgotten, which commit of
@@ -67,9 +69,9 @@ func readPledge(fsys vfs.FS, dir string) (p pledged, given bool, err error) {
 		return p, false, err
 	}
 	if len(b) != pledgeBytes || binary.LittleEndian.Uint32(b[24:]) != crc32.Checksum(b[:24], castagnoli) {
-		return p, false, &stagedDamage{CorruptionError{
-			path + ", which says whether the import has been committed: look whether its items are there, and discard it",
-			errors.New("it has another sum")}}
+		return p, false, &stagedDamage{fault.CorruptionError{
+			What: path + ", which says whether the import has been committed: look whether its items are there, and discard it",
+			Err:  errors.New("it has another sum")}}
 	}
 	p.sequence = binary.LittleEndian.Uint64(b)
 	p.rows, p.items = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
@@ -91,7 +93,7 @@ func (d *DB) settleImports() error {
 			continue
 		}
 		p, given, err := readPledge(d.opts.FS, dir)
-		if errors.Is(err, ErrCorrupt) {
+		if errors.Is(err, fault.ErrCorrupt) {
 			continue // whoever goes on with the import hears of it
 		}
 		if err == nil && given && p.sequence > d.identity.sequence {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A spool is the files of a staged import: one for each time that it was begun or resumed,
@@ -235,17 +236,21 @@ func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, ite
 // unreadable says what to do where staged items cannot be read.
 func (s *spool) unreadable(err error) error {
 	if errors.Is(err, codec.ErrCorrupt) {
-		return &stagedDamage{CorruptionError{s.dir + ": nothing of it is stored: begin the import again, which stages the damaged ones anew", err}}
+		return &stagedDamage{fault.CorruptionError{What: s.dir + ": nothing of it is stored: begin the import again, which stages the damaged ones anew", Err: err}}
 	}
 	return fmt.Errorf("fddhdb: read staged items: %w", err)
 }
 
 // A stagedDamage is an ErrStaged.
-type stagedDamage struct{ CorruptionError }
+type stagedDamage struct{ fault.CorruptionError }
 
-func (e *stagedDamage) Error() string { return fmt.Sprintf("%v: %s: %v", ErrStaged, e.What, e.Err) }
+func (e *stagedDamage) Error() string {
+	return fmt.Sprintf("%v: %s: %v", fault.ErrStaged, e.What, e.Err)
+}
 
-func (e *stagedDamage) Is(target error) bool { return target == ErrStaged || target == ErrCorrupt }
+func (e *stagedDamage) Is(target error) bool {
+	return target == fault.ErrStaged || target == fault.ErrCorrupt
+}
 
 // A spoolWriter writes chunks to a new file of a spool, in a goroutine of its own.
 type spoolWriter struct {

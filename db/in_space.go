@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // InSpace returns a handle on the same collection that shows it by the codes of one
@@ -43,9 +45,9 @@ func (cv *collectionView) noSpace(id uint32) error {
 	}
 	switch len(numbers) {
 	case 0:
-		return notFound("space %d of collection %q, which has none: it is not trained", id, cv.Name)
+		return fault.NotFound("space %d of collection %q, which has none: it is not trained", id, cv.Name)
 	case 1:
-		return notFound("space %d of collection %q, which has space %s only", id, cv.Name, numbers[0])
+		return fault.NotFound("space %d of collection %q, which has space %s only", id, cv.Name, numbers[0])
 	}
-	return notFound("space %d of collection %q, which has the spaces %s", id, cv.Name, strings.Join(numbers, ", "))
+	return fault.NotFound("space %d of collection %q, which has the spaces %s", id, cv.Name, strings.Join(numbers, ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // An index-only collection is a copy of a learned one that has all that answers
@@ -48,7 +49,7 @@ func (d *descriptor) changeable() error {
 		return nil
 	}
 	return fmt.Errorf("%w: collection %q is index-only, a copy without the vectors that this takes: write to the database that it is a copy of, or restore a full backup",
-		ErrReadOnly, d.Name)
+		fault.ErrReadOnly, d.Name)
 }
 
 // changeable is writable for changes of items, and of what is learned from them.
@@ -67,5 +68,5 @@ func (c *Collection) changeable() error {
 
 // lacksVectors is about vectors of items of an index-only collection that are asked for.
 func (d *descriptor) lacksVectors(what string) error {
-	return invalid("collection %q is index-only: its items have no vectors %s", d.Name, what)
+	return fault.Invalid("collection %q is index-only: its items have no vectors %s", d.Name, what)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -68,7 +69,7 @@ func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeS
 		done.Level = slog.LevelDebug // it is done all the time
 		defer func() { op.end(err, done) }()
 		if err := recovered(func() error { return b.Run(ctx) }); err != nil {
-			return false, annotate(err, "index collection %q", cv.Name)
+			return false, fault.Annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.committer.show(ctx, func() error {
 			// Its space may have been dropped.

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -135,7 +136,7 @@ func shortened(s string) string {
 
 func checkKey(key string) error {
 	if len(key) > MaxKeyBytes || !utf8.ValidString(key) {
-		return invalid("key %q: 1 to %d bytes of UTF-8 are possible", shortened(key), MaxKeyBytes)
+		return fault.Invalid("key %q: 1 to %d bytes of UTF-8 are possible", shortened(key), MaxKeyBytes)
 	}
 	return nil
 }
@@ -143,14 +144,14 @@ func checkKey(key string) error {
 // checkWholeKey is checkKey where an item must have a key.
 func checkWholeKey(key string) error {
 	if key == "" {
-		return invalid("key \"\": 1 to %d bytes of UTF-8 are possible", MaxKeyBytes)
+		return fault.Invalid("key \"\": 1 to %d bytes of UTF-8 are possible", MaxKeyBytes)
 	}
 	return checkKey(key)
 }
 
 func checkLabel(l string) error {
 	if l == "" || len(l) > MaxLabelBytes || !utf8.ValidString(l) {
-		return invalid("label %q: 1 to %d bytes of UTF-8 are possible", shortened(l), MaxLabelBytes)
+		return fault.Invalid("label %q: 1 to %d bytes of UTF-8 are possible", shortened(l), MaxLabelBytes)
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 	}
 	c := &checked{key: it.Key}
 	fail := func(err error) (*checked, error) {
-		return nil, itemError(it.Key, err)
+		return nil, fault.OfItem(it.Key, err)
 	}
 	if len(it.Vectors)+len(it.Sparse) > 0 {
 		c.vectors = make([]model.Vector, len(d.Modalities))
@@ -188,7 +189,7 @@ func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 			return err
 		}
 		if c.vectors[t].Present() {
-			return invalid("modality %q: there is a dense and a sparse vector of it", name)
+			return fault.Invalid("modality %q: there is a dense and a sparse vector of it", name)
 		}
 		v, err := d.vector(t, dense, sparse)
 		c.vectors[t] = v
@@ -208,7 +209,7 @@ func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 	case !d.codesOnly():
 	case it.Code == nil && partial:
 	case len(it.Code) != codec.Bytes(d.Bits):
-		return fail(invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
+		return fail(fault.Invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
 			len(it.Code), d.Name, codec.Bytes(d.Bits), d.Bits))
 	default:
 		c.code = codec.NewCode(d.Bits)
@@ -218,7 +219,7 @@ func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 		c.labels = []string{} // empty and not nil: to be taken away by Merge
 	}
 	if len(it.Labels) > MaxLabels {
-		return fail(invalid("%d labels, at most %d are possible", len(it.Labels), MaxLabels))
+		return fail(fault.Invalid("%d labels, at most %d are possible", len(it.Labels), MaxLabels))
 	}
 	for _, l := range it.Labels {
 		if err := checkLabel(l); err != nil {
@@ -240,7 +241,7 @@ func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 	}
 	slices.SortFunc(c.fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
 	if len(it.Payload) > MaxPayloadBytes {
-		return fail(invalid("payload of %d bytes, at most %d are possible", len(it.Payload), MaxPayloadBytes))
+		return fail(fault.Invalid("payload of %d bytes, at most %d are possible", len(it.Payload), MaxPayloadBytes))
 	}
 	c.payload = it.Payload
 	return c, nil
@@ -252,10 +253,10 @@ func (f *Field) checkValue(v any) (any, error) {
 	case string:
 		ok = f.Type == String
 		if ok && (len(x) > MaxFieldBytes || !utf8.ValidString(x)) {
-			return nil, invalid("field %q: a string has at most %d bytes of UTF-8", f.Name, MaxFieldBytes)
+			return nil, fault.Invalid("field %q: a string has at most %d bytes of UTF-8", f.Name, MaxFieldBytes)
 		}
 		if ok && f.Indexed && len(x) > MaxIndexedBytes {
-			return nil, invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", f.Name, MaxIndexedBytes, len(x))
+			return nil, fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", f.Name, MaxIndexedBytes, len(x))
 		}
 	case int64:
 		ok = f.Type == Int
@@ -264,13 +265,13 @@ func (f *Field) checkValue(v any) (any, error) {
 	case float64:
 		ok = f.Type == Float
 		if ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
-			return nil, invalid("field %q: %g is no value", f.Name, x)
+			return nil, fault.Invalid("field %q: %g is no value", f.Name, x)
 		}
 	case bool:
 		ok = f.Type == Bool
 	}
 	if !ok {
-		return nil, invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, v, v)
+		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, v, v)
 	}
 	return v, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -41,7 +42,7 @@ func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func
 	}
 	defer func() {
 		if cerr := items.close(); err == nil {
-			err = readError(cerr, "items")
+			err = fault.ReadError(cerr, "items")
 		}
 	}()
 	read := func(row uint32, key string) error {
@@ -65,7 +66,7 @@ func newItemReader(r pebble.Reader, cv *collectionView, from uint32) (*itemReade
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.NumberKey(codec.KindItem, cv.ID, from), UpperBound: end})
 	if err != nil {
-		return nil, readError(err, "items")
+		return nil, fault.ReadError(err, "items")
 	}
 	i.records = it
 	it.First()
@@ -94,10 +95,10 @@ func (i *itemReader) item(row uint32, key string) (*Item, error) {
 // records tell.
 func (i *itemReader) at() (row uint32, ok bool, err error) {
 	if !i.records.Valid() {
-		return 0, false, readError(i.records.Error(), "items")
+		return 0, false, fault.ReadError(i.records.Error(), "items")
 	}
 	if err := codec.CheckKey(i.records.Key()); err != nil {
-		return 0, false, corrupt(err, "key")
+		return 0, false, fault.Corrupt(err, "key")
 	}
 	return codec.LastNumber(i.records.Key()), true, nil
 }
@@ -113,18 +114,18 @@ func (i *itemReader) record(row uint32) (*codec.ItemRecord, error) {
 		at, ok, err = i.at()
 	}
 	if err == nil && (!ok || at != row) {
-		err = errNotFound
+		err = fault.ErrMissing
 	}
 	var value []byte
 	if err == nil {
 		value, err = i.records.ValueAndErr()
 	}
 	if err != nil {
-		return nil, readError(err, "item in row %d", row)
+		return nil, fault.ReadError(err, "item in row %d", row)
 	}
 	rec, err := codec.DecodeItemRecord(value)
 	if err != nil {
-		return nil, corrupt(err, "item in row %d", row)
+		return nil, fault.Corrupt(err, "item in row %d", row)
 	}
 	return rec, nil
 }
@@ -147,12 +148,12 @@ func (i *itemReader) rowCode(set int, row uint32) (rc codec.RowCode, found bool,
 		key := i.cv.sets[set].block(codec.KindRowCodes, row)
 		value, err := get(i.r, key)
 		if err != nil {
-			return rc, false, readError(err, "block %x", key)
+			return rc, false, fault.ReadError(err, "block %x", key)
 		}
 		b.block, b.at = codec.Block{}, number+1
 		if value != nil {
 			if b.block, err = codec.DecodeBlock(value); err != nil {
-				return rc, false, corrupt(err, "block %x", key)
+				return rc, false, fault.Corrupt(err, "block %x", key)
 			}
 		}
 	}
@@ -161,7 +162,7 @@ func (i *itemReader) rowCode(set int, row uint32) (rc codec.RowCode, found bool,
 		return rc, false, nil
 	}
 	if rc, err = codec.DecodeRowCode(entry); err != nil {
-		return rc, false, corrupt(err, "code of row %d", row)
+		return rc, false, fault.Corrupt(err, "code of row %d", row)
 	}
 	return rc, true, nil
 }

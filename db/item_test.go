@@ -59,7 +59,7 @@ func TestPutRefusesBadItems(t *testing.T) {
 	}
 	var de *DimensionError
 	err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}})
-	if !errors.As(err, &de) || *de != (DimensionError{"text", 2, 5}) {
+	if !errors.As(err, &de) || *de != (DimensionError{Modality: "text", Got: 2, Want: 5}) {
 		t.Errorf("%#v", err)
 	}
 	var ie *ItemError

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A keeper keeps the side file in step with what is durable, in the background: no commit
@@ -154,7 +156,7 @@ func (k *keeper) forget() ([]Loss, error) {
 	next := k.record
 	next.losses, next.sequence = nil, k.durable.Load()
 	if err := k.write(next); err != nil {
-		return nil, annotate(err, "write %s in %s", commitsName, k.dir)
+		return nil, fault.Annotate(err, "write %s in %s", commitsName, k.dir)
 	}
 	return gone, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // keyCache holds keys of items in memory, by row, as searches find them: reading
@@ -82,7 +83,7 @@ func (c *keyCache) get(r pebble.Reader, collection, row uint32) (string, error) 
 	}
 	key := b.key(row % codec.BlockRows)
 	if key == "" {
-		return "", corrupt(errors.New("no such row"), "key of row %d", row)
+		return "", fault.Corrupt(errors.New("no such row"), "key of row %d", row)
 	}
 	if c.size.Load()+b.bytes() > c.limit {
 		c.clear()
@@ -131,16 +132,16 @@ func (c *keyCache) clear() {
 func readKeys(r pebble.Reader, collection, block uint32) (*cachedBlock, error) {
 	key := codec.NumberKey(codec.KindRowKeys, collection, block)
 	value, closer, err := r.Get(key)
-	if errors.Is(err, errNotFound) {
+	if errors.Is(err, fault.ErrMissing) {
 		return new(cachedBlock), nil
 	}
 	if err != nil {
-		return nil, readError(err, "block %x", key)
+		return nil, fault.ReadError(err, "block %x", key)
 	}
 	defer closer.Close()
 	stored, err := codec.DecodeBlock(value)
 	if err != nil {
-		return nil, corrupt(err, "block %x", key)
+		return nil, fault.Corrupt(err, "block %x", key)
 	}
 	b := new(cachedBlock)
 	var keys []byte

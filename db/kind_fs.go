@@ -6,6 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // kindFS looks at the kind of a file before it opens it: opening a pipe waits for somebody
@@ -39,13 +41,13 @@ func (f kindFS) file(path string) error {
 	info, err := f.FS.Stat(path)
 	switch {
 	case err == nil && info.Mode()&(oddKinds|fs.ModeDir) != 0:
-		return &kindError{path: path, found: info.Mode().Type()}
+		return &fault.KindError{Path: path, Found: info.Mode().Type()}
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
 	above := f.FS.PathDir(path)
 	if info, err := f.FS.Stat(above); err == nil && !info.IsDir() {
-		return &kindError{path: above, found: info.Mode().Type(), folder: true}
+		return &fault.KindError{Path: above, Found: info.Mode().Type(), Folder: true}
 	}
 	return nil
 }
@@ -55,7 +57,7 @@ func (f kindFS) file(path string) error {
 func (f kindFS) folder(path string) error {
 	info, err := f.FS.Stat(path)
 	if err == nil && info.Mode()&oddKinds != 0 {
-		return &kindError{path: path, found: info.Mode().Type(), folder: true}
+		return &fault.KindError{Path: path, Found: info.Mode().Type(), Folder: true}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Where something else has the place of a file of a database, or of a folder in it, every
@@ -43,7 +44,7 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 
 	verbs := map[string]func(dir string) error{
 		"verify": func(dir string) error {
-			_, err := VerifyFolder(ctx, dir, nil, VerifyOptions{}, func(f Finding) error { return corrupt(errors.New(f.String()), "verified") })
+			_, err := VerifyFolder(ctx, dir, nil, VerifyOptions{}, func(f Finding) error { return fault.Corrupt(errors.New(f.String()), "verified") })
 			return err
 		},
 		"repair": func(dir string) error { _, err := Repair(ctx, dir, nil, RepairOptions{DryRun: true}, nil); return err },

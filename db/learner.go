@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -120,14 +121,14 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	what := fmt.Sprintf("statistics of space %d", sp.ID)
 	b, err := readChunks(v.snap, codec.NumberKey(codec.KindStatistics, cv.ID, sp.ID), 0, sp.Statistics)
 	if err != nil {
-		return readError(err, "%s", what)
+		return fault.ReadError(err, "%s", what)
 	}
 	statistics, err := model.UnmarshalStatistics(b)
 	if err == nil {
 		l.online, err = model.NewOnline(sp.model, statistics)
 	}
 	if err != nil {
-		return corrupt(err, "%s", what)
+		return fault.Corrupt(err, "%s", what)
 	}
 	i := len(cv.revisions) - 1
 	if restored := i >= 0 && cv.revisions[i].Teacher == teacherRestored; restored || sp.Parent != 0 && sp.Revision == 1 {
@@ -142,7 +143,7 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	later := func(lesson codec.Lesson) bool { return uint64(lesson.Revision) > cv.numbers.Checkpoint }
 	return cv.forEachLesson(ctx, v.snap, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		l.ahead += len(items)
-		return annotate(l.online.Relearn(ctx, items, lessons), "what rows of space %d have taught", sp.ID)
+		return fault.Annotate(l.online.Relearn(ctx, items, lessons), "what rows of space %d have taught", sp.ID)
 	})
 }
 
@@ -158,7 +159,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 	var items []model.Example
 	var lessons []model.Lesson
 	flush := func() error {
-		err := annotate(l.online.Forget(ctx, items, lessons), "what rows of space %d had taught", sp.ID)
+		err := fault.Annotate(l.online.Forget(ctx, items, lessons), "what rows of space %d had taught", sp.ID)
 		l.ahead += len(items)
 		items, lessons = items[:0], lessons[:0]
 		return err
@@ -170,7 +171,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 			err = fmt.Errorf("the next number is %d", next)
 		}
 		if err != nil {
-			return corrupt(err, "outbox %x", key)
+			return fault.Corrupt(err, "outbox %x", key)
 		}
 		if codec.OutboxNumber(key) >= known {
 			l.forgotten++
@@ -181,16 +182,16 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 		vectors := make([]model.Vector, len(cv.Modalities))
 		for _, f := range d.Features {
 			if int(f.Modality) >= len(vectors) {
-				return corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)), "outbox %x", key)
+				return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)), "outbox %x", key)
 			}
 			if err := cv.Modalities[f.Modality].decodeVector(&vectors[f.Modality], f.Record); err != nil {
-				return corrupt(err, "outbox %x", key)
+				return fault.Corrupt(err, "outbox %x", key)
 			}
 		}
 		item := sp.example(vectors, nil)
 		lesson, err := sp.lesson(d.Lesson, item)
 		if err != nil {
-			return corrupt(err, "outbox %x", key)
+			return fault.Corrupt(err, "outbox %x", key)
 		}
 		items, lessons = append(items, item), append(lessons, lesson)
 		if len(items) == model.MaxLesson {
@@ -259,7 +260,7 @@ func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, wa
 	err = forEachEntry(r, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
 		stored, err := codec.DecodeLesson(sp.Bits, entry)
 		if err != nil {
-			return corrupt(err, "lesson of row %d", row)
+			return fault.Corrupt(err, "lesson of row %d", row)
 		}
 		if !want(stored) {
 			return nil
@@ -273,7 +274,7 @@ func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, wa
 		}
 		lesson, err := sp.lesson(stored, item)
 		if err != nil {
-			return corrupt(err, "lesson of row %d", row)
+			return fault.Corrupt(err, "lesson of row %d", row)
 		}
 		rows, items, lessons = append(rows, row), append(items, item), append(lessons, lesson)
 		if len(rows) < model.MaxLesson {

@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A row that has taught the projections of a space has a lesson there: the codes that
@@ -108,7 +109,7 @@ func departure(r pebble.Reader, d *descriptor, modalities []int, row uint32, l c
 	for _, t := range slices.Sorted(slices.Values(modalities)) {
 		b, err := get(r, codec.FeatureKey(d.ID, row, uint16(t)))
 		if err != nil {
-			return nil, readError(err, "features %q of row %d", d.Modalities[t].Name, row)
+			return nil, fault.ReadError(err, "features %q of row %d", d.Modalities[t].Name, row)
 		}
 		if b != nil {
 			out.Features = append(out.Features, codec.Feature{Modality: uint16(t), Record: b})
@@ -122,7 +123,7 @@ func lessonOf(r pebble.Reader, collection uint32, sp *space, row uint32) (l code
 	err = blockEntry(r, codec.LessonsKey(collection, sp.ID, row), row, func(entry []byte) error {
 		found = true
 		if l, err = codec.DecodeLesson(sp.Bits, entry); err != nil {
-			return corrupt(err, "lesson of row %d", row)
+			return fault.Corrupt(err, "lesson of row %d", row)
 		}
 		l.Codes = slices.Clone(l.Codes)
 		return nil

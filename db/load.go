@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -61,7 +62,7 @@ func (l *loading) ended() bool {
 // damage returns what is wrong with the codes of a set, if loading them has found
 // something: the store could be searched without them, but by what it says.
 func (v *codeSetView) damage() error {
-	if v.loading != nil && v.loading.ended() && errors.Is(v.loading.err, ErrCorrupt) {
+	if v.loading != nil && v.loading.ended() && errors.Is(v.loading.err, fault.ErrCorrupt) {
 		return v.loading.err
 	}
 	return nil
@@ -112,7 +113,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 		case err == nil:
 			close(set.loading.done)
 		case ctx.Err() != nil:
-			set.loading.err = ErrClosed
+			set.loading.err = fault.ErrClosed
 			close(set.loading.done)
 		default:
 			notLoaded(set.loading, err)
@@ -191,7 +192,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 			err = fmt.Errorf("the next number is %d", next)
 		}
 		if err != nil {
-			return corrupt(err, "code number %d", n)
+			return fault.Corrupt(err, "code number %d", n)
 		}
 		if have := len(numbers); have == room && have < set.codes {
 			room = min(set.codes, 4*have)
@@ -210,11 +211,11 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, corrupt(err, "codes of collection %q", cv.Name)
+		return nil, fault.Corrupt(err, "codes of collection %q", cv.Name)
 	}
 	add := func(n, row uint32) error {
 		if _, has := w.Table().CodeOf(row); has || uint64(row) >= cv.nextRow || w.Table().Code(n) == nil {
-			return corrupt(fmt.Errorf("row %d has a code already, or one of both is none", row), "rows of code number %d", n)
+			return fault.Corrupt(fmt.Errorf("row %d has a code already, or one of both is none", row), "rows of code number %d", n)
 		}
 		w.Add(n, row)
 		return nil
@@ -232,7 +233,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 		n, container := codec.CodeRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
-			return corrupt(err, "rows of code number %d", n)
+			return fault.Corrupt(err, "rows of code number %d", n)
 		}
 		l.Added.Iterate(func(x uint32) bool {
 			err = add(n, uint32(container)<<16|x)
@@ -244,7 +245,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 		return nil, err
 	}
 	if t := w.Table(); t.Distinct() != set.codes || t.Items() != set.coded || t.Distinct() != len(numbers) {
-		return nil, corrupt(fmt.Errorf("%d codes of %d rows, %d of %d were counted, %d have rows",
+		return nil, fault.Corrupt(fmt.Errorf("%d codes of %d rows, %d of %d were counted, %d have rows",
 			len(numbers), t.Items(), set.codes, set.coded, t.Distinct()), "codes of collection %q", cv.Name)
 	}
 	return w, nil

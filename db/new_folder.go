@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A folder that is being made has another name until it is complete, that with
@@ -29,7 +31,7 @@ func newFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 	}
 	switch _, err := fsys.Stat(dir); {
 	case err == nil:
-		return fmt.Errorf("%w: %s: give a folder that is not there yet", ErrExists, dir)
+		return fmt.Errorf("%w: %s: give a folder that is not there yet", fault.ErrExists, dir)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -77,7 +79,7 @@ func takeFolder(fsys vfs.FS, path string) (_ io.Closer, err error) {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == lockName })
 	if len(names) > 0 && !slices.Contains(names, incompleteName) {
-		return nil, fmt.Errorf("%w: %s is in the way: remove it, or give another folder", ErrExists, path)
+		return nil, fmt.Errorf("%w: %s is in the way: remove it, or give another folder", fault.ErrExists, path)
 	}
 	locked, err := canonical(fsys, path)
 	if err != nil {

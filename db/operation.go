@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // An operation is one that goes on: it is in Activity, has a span, and events tell of it.
@@ -127,7 +129,7 @@ func (o *operation) end(err error, e Event) {
 	e.Time = time.Now()
 	e.Phase, e.Err, e.Duration = PhaseDone, err, e.Time.Sub(o.began)
 	cancelled := err != nil && (o.ctx.Err() != nil || errors.Is(err, context.Canceled) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrClosed))
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fault.ErrClosed))
 	if err != nil {
 		e.Phase = PhaseFailed
 		switch {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // rank appends to dst the first k rows of a run, behind the cursor, in order of
@@ -138,12 +139,12 @@ func firstRanked(rows []rankedRow, k int) []rankedRow {
 func (s *searcher) cosines(block uint32, rows []rankedRow) error {
 	key := s.cv.space.projections(s.cv.ID).block(codec.KindProjection, block*codec.BlockRows)
 	value, closer, err := s.v.snap.Get(key)
-	if errors.Is(err, errNotFound) {
+	if errors.Is(err, fault.ErrMissing) {
 		return nil
 	}
 	first, last := block*codec.BlockRows, block*codec.BlockRows+codec.BlockRows-1
 	if err != nil {
-		return readError(err, "projections of rows %d to %d", first, last)
+		return fault.ReadError(err, "projections of rows %d to %d", first, last)
 	}
 	defer closer.Close()
 	b, err := codec.DecodeBlock(value)
@@ -151,13 +152,13 @@ func (s *searcher) cosines(block uint32, rows []rankedRow) error {
 		err = fmt.Errorf("entries of %d bytes", b.Width())
 	}
 	if err != nil {
-		return corrupt(err, "projections of rows %d to %d", first, last)
+		return fault.Corrupt(err, "projections of rows %d to %d", first, last)
 	}
 	for i, r := range rows {
 		if entry, ok := b.Lookup(byte(r.row)); ok {
 			x := codec.ProjectionDot(entry, s.p.unit)
 			if x != x {
-				return corrupt(errors.New("not a number"), "projection of row %d", r.row)
+				return fault.Corrupt(errors.New("not a number"), "projection of row %d", r.row)
 			}
 			rows[i].cosine = x
 		}

@@ -1,6 +1,10 @@
 package db
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+)
 
 // A pin keeps a view readable beyond the call that took it, for a Snapshot or for
 // Runs. It ends when it is released, at the latest when the database is closed.
@@ -71,7 +75,7 @@ func (p *pin) read(f func(v *view) error) error {
 	}
 	p.db.pins.mu.Unlock()
 	if v == nil {
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	defer v.release()
 	return f(v)

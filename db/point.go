@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -40,7 +41,7 @@ func (q *Query) checkStart() error {
 		}
 	}
 	if given != 1 {
-		return invalid("a query starts from one of a vector, a key and a code; %d are given", given)
+		return fault.Invalid("a query starts from one of a vector, a key and a code; %d are given", given)
 	}
 	return nil
 }
@@ -52,7 +53,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 	switch {
 	case q.Vector != nil || q.Sparse != nil:
 		if q.From == "" {
-			return nil, invalid("a query by vector names the modality that the vector is of")
+			return nil, fault.Invalid("a query by vector names the modality that the vector is of")
 		}
 		t, err := cv.modality(q.From)
 		if err != nil {
@@ -65,7 +66,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 		return s.project(t, x)
 	case q.Code != nil:
 		if len(q.Code) != codec.Bytes(cv.space.Bits) {
-			return nil, invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
+			return nil, fault.Invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
 				len(q.Code), cv.Name, codec.Bytes(cv.space.Bits), cv.space.Bits)
 		}
 		p := &point{code: codec.NewCode(cv.space.Bits)}
@@ -98,7 +99,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 		if _, is := s.set.modality(); is {
 			lacks = "no features of a modality that the model knows, and there are codes for these only"
 		}
-		err = invalid("item %q has no code: it has %s", q.Key, lacks)
+		err = fault.Invalid("item %q has no code: it has %s", q.Key, lacks)
 	}
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (s *searcher) project(t int, x model.Vector) (*point, error) {
 	}
 	p := &point{z: make([]float64, sp.Bits), modality: t, vector: x}
 	if err := e.ProjectVectors(p.z, i, []model.Vector{x}); err != nil {
-		return nil, invalid("encode: %w", err)
+		return nil, fault.Invalid("encode: %w", err)
 	}
 	if isZero(p.z) {
 		return nil, errFarAway

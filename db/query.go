@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -144,7 +145,7 @@ func ParseRerank(s string) (Rerank, error) {
 	if i := slices.Index(rerankNames[:], strings.ToLower(s)); i >= 0 {
 		return Rerank(i), nil
 	}
-	return 0, invalid("unknown rerank %q: projection, none, asymmetric and features are possible", s)
+	return 0, fault.Invalid("unknown rerank %q: projection, none, asymmetric and features are possible", s)
 }
 
 // A Hit is one item of an answer.
@@ -211,7 +212,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Runs, error) {
 	c = c.orNone()
 	if radius < 0 {
-		return nil, invalid("radius %d: 0 or more bits are possible", radius)
+		return nil, fault.Invalid("radius %d: 0 or more bits are possible", radius)
 	}
 	ctx, call := c.db.call(ctx, OpSearchRadius, c.name)
 	var r *Runs
@@ -239,7 +240,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int, error) {
 	c = c.orNone()
 	if radius < 0 {
-		return 0, invalid("radius %d: 0 or more bits are possible", radius)
+		return 0, fault.Invalid("radius %d: 0 or more bits are possible", radius)
 	}
 	ctx, call := c.db.call(ctx, OpCountRadius, c.name)
 	n, plan := 0, PlanAuto
@@ -291,15 +292,15 @@ const noRow = math.MaxUint32
 func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionView, q *Query) (*searcher, error) {
 	switch {
 	case q.K < 0:
-		return nil, invalid("k = %d: 1 or more are possible", q.K)
+		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)
 	case !q.Rerank.known():
-		return nil, invalid("unknown rerank %v", q.Rerank)
+		return nil, fault.Invalid("unknown rerank %v", q.Rerank)
 	case q.Window < 0:
-		return nil, invalid("window of %d: 1 or more are possible, 0 is the default", q.Window)
+		return nil, fault.Invalid("window of %d: 1 or more are possible, 0 is the default", q.Window)
 	case q.ExcludeSelf && q.Key == "":
-		return nil, invalid("exclude self: the query starts from no item, as Key is empty")
+		return nil, fault.Invalid("exclude self: the query starts from no item, as Key is empty")
 	case q.Plan > PlanBlockScan:
-		return nil, invalid("unknown plan %d", q.Plan)
+		return nil, fault.Invalid("unknown plan %d", q.Plan)
 	}
 	if err := ctx.Err(); err != nil { // where there is little to find nobody else looks
 		return nil, err

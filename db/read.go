@@ -8,21 +8,22 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // rowOf returns the row of the item with this key; found is false where there is none.
 func rowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bool, err error) {
 	value, closer, err := r.Get(codec.ItemKey(collection, key))
-	if errors.Is(err, errNotFound) {
+	if errors.Is(err, fault.ErrMissing) {
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, readError(err, "row of item %q", key)
+		return 0, false, fault.ReadError(err, "row of item %q", key)
 	}
 	defer closer.Close()
 	if len(value) != 4 {
-		return 0, false, corrupt(fmt.Errorf("%d bytes", len(value)), "row of item %q", key)
+		return 0, false, fault.Corrupt(fmt.Errorf("%d bytes", len(value)), "row of item %q", key)
 	}
 	return binary.BigEndian.Uint32(value), true, nil
 }
@@ -31,16 +32,16 @@ func rowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bo
 // is not called where there is none. The entry must not be kept.
 func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) error) error {
 	value, closer, err := r.Get(key)
-	if errors.Is(err, errNotFound) {
+	if errors.Is(err, fault.ErrMissing) {
 		return nil
 	}
 	if err != nil {
-		return readError(err, "block %x", key)
+		return fault.ReadError(err, "block %x", key)
 	}
 	defer closer.Close()
 	b, err := codec.DecodeBlock(value)
 	if err != nil {
-		return corrupt(err, "block %x", key)
+		return fault.Corrupt(err, "block %x", key)
 	}
 	if entry, ok := b.Lookup(byte(row)); ok {
 		return f(entry)
@@ -52,12 +53,12 @@ func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) er
 func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindItem, collection, row))
 	if err != nil {
-		return nil, readError(err, "item in row %d", row)
+		return nil, fault.ReadError(err, "item in row %d", row)
 	}
 	defer closer.Close()
 	rec, err := codec.DecodeItemRecord(value)
 	if err != nil {
-		return nil, corrupt(err, "item in row %d", row)
+		return nil, fault.Corrupt(err, "item in row %d", row)
 	}
 	return rec, nil
 }
@@ -66,15 +67,15 @@ func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, err
 // the item lacks it.
 func readVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
 	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
-	if errors.Is(err, errNotFound) {
+	if errors.Is(err, fault.ErrMissing) {
 		return x, false, nil
 	}
 	if err != nil {
-		return x, false, readError(err, "features %d of row %d", modality, row)
+		return x, false, fault.ReadError(err, "features %d of row %d", modality, row)
 	}
 	defer closer.Close()
 	if err := m.decodeVector(&x, value); err != nil {
-		return x, false, corrupt(err, "features %d of row %d", modality, row)
+		return x, false, fault.Corrupt(err, "features %d of row %d", modality, row)
 	}
 	return x, true, nil
 }
@@ -130,7 +131,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 		}
 		x, found, err := parts.vector(row, t)
 		if err == nil && !found {
-			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
+			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
 		if err != nil {
 			return nil, err
@@ -152,7 +153,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 	}
 	for _, f := range rec.Fields {
 		if int(f.ID) >= len(cv.Fields) {
-			return nil, corrupt(fmt.Errorf("field %d of %d", f.ID, len(cv.Fields)), "item in row %d", row)
+			return nil, fault.Corrupt(fmt.Errorf("field %d of %d", f.ID, len(cv.Fields)), "item in row %d", row)
 		}
 		if it.Fields == nil {
 			it.Fields = map[string]any{}
@@ -208,7 +209,7 @@ func (cv *collectionView) labelNames(ids []uint32) ([]string, error) {
 	for _, id := range ids {
 		name, ok := cv.labels.name(id)
 		if !ok {
-			return nil, corrupt(fmt.Errorf("id %d", id), "label")
+			return nil, fault.Corrupt(fmt.Errorf("id %d", id), "label")
 		}
 		out = append(out, name)
 	}

@@ -10,12 +10,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // writable refuses writes to a database that is open for reading only.
 func (d *DB) writable() error {
 	if d.opts.ReadOnly {
-		return fmt.Errorf("%w: %s was opened for reading only", ErrReadOnly, d.dir)
+		return fmt.Errorf("%w: %s was opened for reading only", fault.ErrReadOnly, d.dir)
 	}
 	return nil
 }
@@ -37,7 +39,7 @@ func lockDatabase(dir string, opts *Options) (string, io.Closer, error) {
 	case !exists && !creatable:
 		return "", nil, foreign(opts.FS, dir)
 	case !exists:
-		return "", nil, fmt.Errorf("%w: %s: there is none", ErrNotDatabase, dir)
+		return "", nil, fmt.Errorf("%w: %s: there is none", fault.ErrNotDatabase, dir)
 	}
 	if dir, err = canonical(opts.FS, dir); err != nil {
 		return "", nil, err
@@ -101,9 +103,9 @@ func openDatabaseStore(dir string, opts *Options, logger *storeLogger) (*pebble.
 	case err == nil:
 		return store, nil
 	case missesFiles(err), otherOptions(err):
-		return nil, corrupt(err, "store in %s", dir)
+		return nil, fault.Corrupt(err, "store in %s", dir)
 	}
-	return nil, readError(err, "store in %s", dir)
+	return nil, fault.ReadError(err, "store in %s", dir)
 }
 
 // otherOptions reports whether the file of a store's options has other names in it than
@@ -129,7 +131,7 @@ func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	case err != nil:
 		return noLock{}, nil
 	case info.Mode()&(oddKinds|fs.ModeDir) != 0:
-		return nil, corrupt(&kindError{path: path, found: info.Mode().Type()}, "lock of %s", dir)
+		return nil, fault.Corrupt(&fault.KindError{Path: path, Found: info.Mode().Type()}, "lock of %s", dir)
 	}
 	var l io.Closer
 	var err error
@@ -142,7 +144,7 @@ func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, errLockHeld) || lockHeld(err):
-		return nil, fmt.Errorf("%w: %s: close it there first", ErrLocked, dir)
+		return nil, fmt.Errorf("%w: %s: close it there first", fault.ErrLocked, dir)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOLCK):
 		return noLock{}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A Recovery says how what Open found in the store compares with what was known to be
@@ -98,7 +99,7 @@ func (d *DB) takeStock() error {
 	}
 	if format < i.format && !d.opts.ReadOnly { // the end of an interrupted upgrade
 		if err := writeMarker(fsys, d.dir, i.format); err != nil {
-			return annotate(err, "open %s", d.dir)
+			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
 	if i.format < FormatIdentity {

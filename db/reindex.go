@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // ReindexOptions say what to reindex and how. Zero values are the defaults given here.
@@ -68,7 +69,7 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	}
 	defer c.db.guard.leave()
 	if opt.Rate < 0 {
-		return nil, invalid("reindex %d items a second", opt.Rate)
+		return nil, fault.Invalid("reindex %d items a second", opt.Rate)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.db.stopping, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(c.db.stopping, func() { cancel(fault.ErrClosed) })()
 	opt.Space = c.spaceOr(opt.Space)
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
@@ -112,8 +113,8 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 			}, nil
 		}
 	}
-	if errors.Is(context.Cause(ctx), ErrClosed) && errors.Is(err, context.Canceled) {
-		err = ErrClosed
+	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
+		err = fault.ErrClosed
 	}
 	return space, nil, err
 }
@@ -139,7 +140,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 	}
 	sp, err := c.found(ctx, false, func(v *view, cv *collectionView) (*foundation, error) {
 		if cv.space == nil {
-			return nil, fmt.Errorf("%w: collection %q: train it first", ErrNoModel, cv.Name)
+			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
 		cv, err := cv.inSpace(opt.Space)
 		if err != nil {
@@ -172,7 +173,7 @@ func (c *Collection) activateBuilt(ctx context.Context, space uint32) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
-			return notFound("space %d of collection %q, which was being built", space, s.Name)
+			return fault.NotFound("space %d of collection %q, which was being built", space, s.Name)
 		case sp.numbers.Building:
 			sp.numbers.Activate = true
 			tx.c.touch(s)
@@ -204,7 +205,7 @@ func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate 
 	err = forEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
 		l, err := codec.DecodeLesson(sp.Bits, entry)
 		if err != nil {
-			return corrupt(err, "lesson of row %d", row)
+			return fault.Corrupt(err, "lesson of row %d", row)
 		}
 		f.taught(row, l.Codes)
 		return ctx.Err()
@@ -226,16 +227,16 @@ func (d *DB) presentStatistics(ctx context.Context, v *view, cv *collectionView)
 func readReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
 	b, err := get(r, codec.NumberKey(codec.KindSpace, collection, space))
 	if err == nil && b == nil {
-		err = errNotFound
+		err = fault.ErrMissing
 	}
 	if err != nil {
-		return nil, readError(err, "descriptor of space %d", space)
+		return nil, fault.ReadError(err, "descriptor of space %d", space)
 	}
 	var d struct {
 		Report json.RawMessage `json:"report"`
 	}
 	if err := json.Unmarshal(b, &d); err != nil {
-		return nil, corrupt(err, "descriptor of space %d", space)
+		return nil, fault.Corrupt(err, "descriptor of space %d", space)
 	}
 	return d.Report, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // RepairOptions say how a database is to be repaired. The zero value repairs what is
@@ -93,13 +94,13 @@ func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if !opt.DryRun {
 		if err := finishRepair(opts.FS, dir); err != nil {
-			return nil, annotate(err, "repair %s", dir)
+			return nil, fault.Annotate(err, "repair %s", dir)
 		}
 	}
 	r := &repairer{ctx: ctx, opts: opts, dir: dir, opt: opt, report: orNobody(found), marked: marked, marker: marker}
 	err = recovered(r.run)
 	r.done.Seconds = time.Since(start).Seconds()
-	return &r.done, annotate(err, "repair %s", dir)
+	return &r.done, fault.Annotate(err, "repair %s", dir)
 }
 
 // repairable looks for a store in a folder, and whether the marker is that of a database
@@ -110,13 +111,13 @@ func repairable(opts *Options, dir string) (marked bool, format int, err error) 
 		return false, 0, fmt.Errorf("fddhdb: repair %s: %w", dir, err)
 	}
 	if !slices.Contains(names, storeName) && !slices.Contains(names, repairedName) {
-		return false, 0, fmt.Errorf("%w: %s: there is none", ErrNotDatabase, dir)
+		return false, 0, fmt.Errorf("%w: %s: there is none", fault.ErrNotDatabase, dir)
 	}
 	if !slices.Contains(names, MarkerName) {
 		return false, 0, nil
 	}
 	format, err = readMarker(opts.FS, dir)
-	if errors.Is(err, ErrNotDatabase) {
+	if errors.Is(err, fault.ErrNotDatabase) {
 		return false, 0, nil // its store will tell
 	}
 	return err == nil, format, err
@@ -186,12 +187,12 @@ func (r *repairer) run() error {
 // isDamage reports whether an error can be about what is stored: a newer format, a file that
 // may not be read and a machine that has run out of something are not.
 func isDamage(err error) bool {
-	for _, other := range []error{ErrFormat, fs.ErrPermission, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+	for _, other := range []error{fault.ErrFormat, fs.ErrPermission, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, other) {
 			return false
 		}
 	}
-	return !isFullDisk(err)
+	return !fault.IsDiskFull(err)
 }
 
 func (r *repairer) path(name string) string { return r.opts.FS.PathJoin(r.dir, name) }
@@ -224,7 +225,7 @@ func (r *repairer) room() error {
 		}
 	}
 	if usage.AvailBytes < size {
-		return fmt.Errorf("%w: %s: a second store of some %d bytes is made, and %d are free: make room, or repair a copy elsewhere", ErrDiskFull, r.dir, size, usage.AvailBytes)
+		return fmt.Errorf("%w: %s: a second store of some %d bytes is made, and %d are free: make room, or repair a copy elsewhere", fault.ErrDiskFull, r.dir, size, usage.AvailBytes)
 	}
 	return nil
 }
@@ -352,7 +353,7 @@ func (m *mender) take(t *bulkTables, work task) error {
 		return err
 	}
 	if err := t.take(m.ctx, work); err != nil {
-		return annotate(m.d.fullDisk(err), "bulk load")
+		return fault.Annotate(m.d.fullDisk(err), "bulk load")
 	}
 	return nil
 }
@@ -377,7 +378,7 @@ func (m *mender) salvage(s *salvage) error {
 			case codec.KindDatabase:
 				if key[1] == codec.RecordFormat && len(value) == 4 {
 					if f := binary.BigEndian.Uint32(value); f > NewestFormat {
-						return &FormatError{Dir: m.dir, Found: int(f), Supported: NewestFormat}
+						return &fault.FormatError{Dir: m.dir, Found: int(f), Supported: NewestFormat}
 					}
 					ours, m.format = true, int(binary.BigEndian.Uint32(value))
 				}
@@ -399,7 +400,7 @@ func (m *mender) salvage(s *salvage) error {
 		return err
 	}
 	if !ours {
-		return fmt.Errorf("%w: %s: its store is not ours, or nothing of it can be read", ErrNotDatabase, m.dir)
+		return fmt.Errorf("%w: %s: its store is not ours, or nothing of it can be read", fault.ErrNotDatabase, m.dir)
 	}
 	m.lost, m.newest = s.lost, s.newest
 	return m.err

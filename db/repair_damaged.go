@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/wal"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A damagedStore is a store that is read file by file, as it may not open, or not be
@@ -46,7 +48,7 @@ func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStor
 	s.reader = po.MakeReaderOptions()
 	all, err := wal.Scan(wal.Dir{FS: opts.FS, Dirname: dir})
 	if err != nil {
-		return nil, nil, annotate(err, "read %s", dir)
+		return nil, nil, fault.Annotate(err, "read %s", dir)
 	}
 	for range 2 { // once more, before it is given up
 		if why = s.list(opts, all, false); why == nil {
@@ -62,7 +64,7 @@ func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStor
 	}
 	names, err := opts.FS.List(dir)
 	if err != nil {
-		return nil, nil, annotate(err, "read %s", dir)
+		return nil, nil, fault.Annotate(err, "read %s", dir)
 	}
 	s.tables, s.logs = nil, all
 	for _, name := range names {

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A targetMender is what is known of the codes of one target of a space.
@@ -93,7 +94,7 @@ func (x *numberedCodes) number(code []byte) (uint32, error) {
 		return n, nil
 	}
 	if x.next >= maxRows-1 {
-		return 0, fmt.Errorf("%w: codes of a space", ErrFull)
+		return 0, fmt.Errorf("%w: codes of a space", fault.ErrFull)
 	}
 	return x.put(uint32(x.next), code), nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A tableSource has what can be read of a table. Where a block of it is damaged the
@@ -39,7 +41,7 @@ func (t *tableSource) begin() (err error) {
 		t.salvage.found(Finding{Record: t.name(), Problem: "what it deletes cannot be read, and may come back: " + problem(err)})
 		err = nil
 	}
-	return errors.Join(annotate(err, "read %s", t.path), t.close())
+	return errors.Join(fault.Annotate(err, "read %s", t.path), t.close())
 }
 
 func (t *tableSource) first() []byte { return t.begins }
@@ -55,7 +57,7 @@ func (t *tableSource) open() error {
 			return cerr
 		}
 		if !isDamage(err) {
-			return annotate(err, "read %s", t.path)
+			return fault.Annotate(err, "read %s", t.path)
 		}
 		t.lose(t.from, t.to, err)
 		return nil
@@ -79,7 +81,7 @@ func (t *tableSource) close() error {
 	}
 	err := t.r.Close()
 	t.r, t.it, t.more = nil, nil, false
-	return annotate(err, "close %s", t.path)
+	return fault.Annotate(err, "close %s", t.path)
 }
 
 func (t *tableSource) peek() *version {

@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"slices"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A request is what one caller asks of the committer: changes, which share a commit with those
@@ -104,7 +106,7 @@ func (c *Collection) show(ctx context.Context, f func(s *collectionState) error)
 func (c *Collection) withState(f func(s *collectionState) error) error {
 	s := c.db.committer.states[c.id]
 	if s == nil {
-		return notFound("collection %q", c.name)
+		return fault.NotFound("collection %q", c.name)
 	}
 	return f(s)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // What is written is refused while it is the caller's, so that the storage engine never
@@ -84,7 +86,7 @@ func (r *reserve) admit(bytes int64, frees bool) error {
 		return r.pending.Load()
 	}
 	if !r.take(bytes, func() int64 { return r.kept(frees) + later() }) {
-		err := &DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + later()}
+		err := &fault.DiskFullError{Dir: r.dir, Free: r.free, Reserve: r.kept(frees), Needed: bytes + later()}
 		r.refused(err)
 		return err
 	}
@@ -161,7 +163,7 @@ func (r *reserve) admitted(frees bool, attrs ...slog.Attr) {
 }
 
 // refused notes that something could not be written for want of space.
-func (r *reserve) refused(err *DiskFullError) {
+func (r *reserve) refused(err *fault.DiskFullError) {
 	if r == nil { // a repair keeps none
 		return
 	}
@@ -205,10 +207,10 @@ func (r *reserve) measure() {
 // fullDisk words the error of the operating system that the disk of the database, or a
 // quota, is full, and notes that.
 func (d *DB) fullDisk(err error) error {
-	if !fullAnew(err) {
+	if !fault.DiskFullAnew(err) {
 		return err
 	}
-	full := &DiskFullError{Dir: d.dir, Err: err}
+	full := &fault.DiskFullError{Dir: d.dir, Err: err}
 	if usage, err := d.opts.FS.GetDiskUsage(d.dir); err == nil {
 		full.Free = int64(min(usage.AvailBytes, math.MaxInt64))
 	}

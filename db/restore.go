@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // RestoreOptions are those of Restore. The zero value means the newest backup.
@@ -72,7 +73,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 		}
 	}
 	m, err := restore(ctx, from, dir, opts, opt)
-	err = annotate(err, "restore to %s", dir)
+	err = fault.Annotate(err, "restore to %s", dir)
 	op.end(err, backupEvent(m))
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func restore(ctx context.Context, from backup.Store, dir string, opts Options, o
 // restorable checks that a backup is one of a database that this version reads.
 func restorable(m *backup.Manifest) error {
 	if m.Format > NewestFormat {
-		return &FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: NewestFormat}
+		return &fault.FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: NewestFormat}
 	}
 	marker := false
 	for _, f := range m.Files {
@@ -179,7 +180,7 @@ func (r *restorer) vacant(dir string) error {
 		case name == lockName || name == restoringName:
 		case (name == storeName || name == commitsName) && slices.Contains(names, restoringName):
 		default:
-			return fmt.Errorf("%w: %s is not empty: restore to a new folder", ErrExists, dir)
+			return fmt.Errorf("%w: %s is not empty: restore to a new folder", fault.ErrExists, dir)
 		}
 	}
 	return nil
@@ -234,7 +235,7 @@ func (r *restorer) run(from backup.Store) error {
 // fetch writes the files of the backup to restoring/.
 func (r *restorer) fetch(from backup.Store) error {
 	if usage, err := r.fs.GetDiskUsage(r.dir); err == nil && uint64(r.m.BytesTotal) > usage.AvailBytes {
-		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", ErrDiskFull, r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
+		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", fault.ErrDiskFull, r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
 	}
 	if err := r.fs.MkdirAll(r.fs.PathJoin(r.within, storeName), 0o755); err != nil {
 		return err
@@ -258,7 +259,7 @@ func (r *restorer) fetch(from backup.Store) error {
 // verify checks that restoring/ is a sound database, the one that the backup says, and
 // writes the side file, which is not in backups: it tells of what became of a folder.
 func (r *restorer) verify() error {
-	if _, err := readMarker(r.fs, r.within); errors.Is(err, ErrNotDatabase) {
+	if _, err := readMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
 		return fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, MarkerName)
 	} else if err != nil {
 		return err
@@ -268,9 +269,9 @@ func (r *restorer) verify() error {
 	case err != nil:
 		return err
 	case i.sequence != r.m.Sequence:
-		return corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.sequence, r.m.Sequence), "backup %s", r.m.ID)
+		return fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.sequence, r.m.Sequence), "backup %s", r.m.ID)
 	case i.text() != r.m.Database:
-		return corrupt(fmt.Errorf("database %q, the backup says %q", i.text(), r.m.Database), "backup %s", r.m.ID)
+		return fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.text(), r.m.Database), "backup %s", r.m.ID)
 	}
 	if i.format >= FormatIdentity {
 		if err := makeCommits(r.fs, r.within, commitsRecord{uuid: i.uuid, sequence: i.sequence}); err != nil {
@@ -292,7 +293,7 @@ func (r *restorer) verify() error {
 		return err
 	}
 	if first != nil {
-		return corrupt(fmt.Errorf("%d findings, the first: %s", v.Findings, first), "backup %s", r.m.ID)
+		return fault.Corrupt(fmt.Errorf("%d findings, the first: %s", v.Findings, first), "backup %s", r.m.ID)
 	}
 	return nil
 }
@@ -302,7 +303,7 @@ func (r *restorer) identity() (i identity, err error) {
 	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), r.opts, newStoreLogger(r.opts.signals))
 	if err != nil {
 		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
-			return i, corrupt(err, "backup %s", r.m.ID)
+			return i, fault.Corrupt(err, "backup %s", r.m.ID)
 		}
 		return i, err
 	}

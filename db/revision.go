@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -34,11 +35,11 @@ func readRevision(r pebble.Reader, collection uint32, s *space, revision uint32)
 	}
 	b, err := readChunks(r, codec.RevisionPrefix(collection, s.ID, revision), 1, d.Model)
 	if err != nil {
-		return nil, readError(err, "%s", what)
+		return nil, fault.ReadError(err, "%s", what)
 	}
 	m, err := s.trained.UnmarshalRevision(b)
 	if err != nil {
-		return nil, corrupt(err, "%s", what)
+		return nil, fault.Corrupt(err, "%s", what)
 	}
 	return m, nil
 }
@@ -46,10 +47,10 @@ func readRevision(r pebble.Reader, collection uint32, s *space, revision uint32)
 func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32) (*revisionDescriptor, error) {
 	b, err := get(r, codec.RevisionKey(collection, space, revision, 0))
 	if err == nil && b == nil {
-		err = errNotFound
+		err = fault.ErrMissing
 	}
 	if err != nil {
-		return nil, readError(err, "descriptor of revision %d of space %d", revision, space)
+		return nil, fault.ReadError(err, "descriptor of revision %d of space %d", revision, space)
 	}
 	d := &revisionDescriptor{}
 	if err = json.Unmarshal(b, d); err == nil {
@@ -59,7 +60,7 @@ func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 		err = fmt.Errorf("it is of revision %d", d.Revision)
 	}
 	if err != nil {
-		return nil, corrupt(err, "descriptor of revision %d of space %d", revision, space)
+		return nil, fault.Corrupt(err, "descriptor of revision %d of space %d", revision, space)
 	}
 	if d.Drift != nil {
 		for name, m := range d.Drift.Modalities {
@@ -76,16 +77,16 @@ func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDe
 	prefix := codec.NumberKey(codec.KindRevision, collection, space)
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
-		return nil, readError(err, "revisions of space %d", space)
+		return nil, fault.ReadError(err, "revisions of space %d", space)
 	}
 	defer func() {
 		if cerr := it.Close(); err == nil {
-			err = readError(cerr, "revisions of space %d", space)
+			err = fault.ReadError(cerr, "revisions of space %d", space)
 		}
 	}()
 	for ok := it.First(); ok; {
 		if err := codec.CheckKey(it.Key()); err != nil {
-			return nil, corrupt(err, "key")
+			return nil, fault.Corrupt(err, "key")
 		}
 		revision, _ := codec.RevisionKeyParts(it.Key())
 		d, err := readRevisionDescriptor(r, collection, space, revision)
@@ -112,13 +113,13 @@ func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pi
 		}
 		switch {
 		case sp == nil && space == 0:
-			return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, s.Name)
+			return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
 		case sp == nil:
-			return notFound("space %d of collection %q", space, s.Name)
+			return fault.NotFound("space %d of collection %q", space, s.Name)
 		}
 		i := slices.IndexFunc(sp.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision })
 		if i < 0 {
-			return notFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
+			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
 		}
 		d := *sp.revisions[i]
 		d.Pinned = pinned
@@ -159,7 +160,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 	err := c.revise(ctx, c.spaceOr(space), func(u *updater) error {
 		sp := u.cv.space
 		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision }) {
-			return notFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
+			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
 		}
 		if out.Space, out.Revision = sp.ID, sp.Revision; revision == sp.Revision {
 			return nil
@@ -169,7 +170,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 			return err
 		}
 		if m.Fingerprint() != sp.model.Fingerprint() {
-			return invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
+			return fault.Invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
 		}
 		if err := u.restore(ctx, m, revision); err != nil {
 			return err
@@ -221,7 +222,7 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	err = u.inSpace(ctx, len(projections)+len(statistics), func(tx *tx, s *collectionState, sp *spaceState) error {
 		for _, row := range gone {
 			if sp.changed.Contains(row) {
-				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", ErrBusy, sp.ID)
+				return fmt.Errorf("%w: rows that have taught space %d were overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 			}
 		}
 		if err := tx.writeRevision(sp, d, projections); err != nil {

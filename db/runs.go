@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -37,7 +38,7 @@ func (r *Runs) Total() int { return r.orNone().s.total }
 func (r *Runs) Close() error {
 	r = r.orNone()
 	if !r.pin.release() {
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	return nil
 }
@@ -108,7 +109,7 @@ func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 	r = r.orNone()
 	if k < 1 {
-		return nil, invalid("k = %d: 1 or more are possible", k)
+		return nil, fault.Invalid("k = %d: 1 or more are possible", k)
 	}
 	var res *Result
 	err := r.read(func(s *searcher) (err error) {

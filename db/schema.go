@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A Schema says what the items of a collection may hold. With modalities the
@@ -53,19 +54,19 @@ const (
 func (s *Schema) check() error {
 	switch {
 	case s.Bits != 0 && s.IndexOnly:
-		return invalid("an index-only collection has modalities, not codes of its own")
+		return fault.Invalid("an index-only collection has modalities, not codes of its own")
 	case s.Bits != 0 && len(s.Modalities) > 0:
-		return invalid("a collection has modalities or brings codes of its own, not both")
+		return fault.Invalid("a collection has modalities or brings codes of its own, not both")
 	case s.Bits == 0 && len(s.Modalities) == 0:
-		return invalid("a collection needs a modality, or the number of bits of the codes that its items bring")
+		return fault.Invalid("a collection needs a modality, or the number of bits of the codes that its items bring")
 	case len(s.Modalities) > MaxModalities:
-		return invalid("%d modalities, at most %d are possible", len(s.Modalities), MaxModalities)
+		return fault.Invalid("%d modalities, at most %d are possible", len(s.Modalities), MaxModalities)
 	case len(s.Fields) > MaxFields:
-		return invalid("%d fields, at most %d are possible", len(s.Fields), MaxFields)
+		return fault.Invalid("%d fields, at most %d are possible", len(s.Fields), MaxFields)
 	}
 	if s.Bits != 0 {
 		if err := codec.CheckBits(s.Bits); err != nil {
-			return invalid("%w", err)
+			return fault.Invalid("%w", err)
 		}
 	}
 	seen := map[string]string{}
@@ -74,7 +75,7 @@ func (s *Schema) check() error {
 			return err
 		}
 		if other, ok := seen[name]; ok {
-			return invalid("%s %q: there is a %s of that name already", what, name, other)
+			return fault.Invalid("%s %q: there is a %s of that name already", what, name, other)
 		}
 		seen[name] = what
 		return nil
@@ -84,7 +85,7 @@ func (s *Schema) check() error {
 			return err
 		}
 		if m.Dim < 1 || m.Dim > MaxDim {
-			return invalid("modality %q: %d dimensions, possible are 1 to %d", m.Name, m.Dim, MaxDim)
+			return fault.Invalid("modality %q: %d dimensions, possible are 1 to %d", m.Name, m.Dim, MaxDim)
 		}
 	}
 	for _, f := range s.Fields {
@@ -94,7 +95,7 @@ func (s *Schema) check() error {
 		switch f.Type {
 		case String, Int, Float, Bool:
 		default:
-			return invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, shortened(string(f.Type)))
+			return fault.Invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, shortened(string(f.Type)))
 		}
 	}
 	return nil
@@ -104,13 +105,13 @@ func (s *Schema) check() error {
 // unquoted in expressions and in flags such as NAME=FILE.
 func checkName(what, name string) error {
 	if name == "" || len(name) > MaxNameBytes || !utf8.ValidString(name) {
-		return invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, shortened(name), MaxNameBytes)
+		return fault.Invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, shortened(name), MaxNameBytes)
 	}
 	for i, r := range name {
 		if unicode.IsLetter(r) || r == '_' || (i > 0 && (unicode.IsDigit(r) || r == '-' || r == '.')) {
 			continue
 		}
-		return invalid("%s name %q: letters, digits, '_', '-' and '.' are possible, a letter or '_' first", what, name)
+		return fault.Invalid("%s name %q: letters, digits, '_', '-' and '.' are possible, a letter or '_' first", what, name)
 	}
 	return nil
 }
@@ -141,9 +142,9 @@ func (d *descriptor) modality(name string) (int, error) {
 		}
 	}
 	if d.codesOnly() {
-		return 0, invalid("modality %q: the items of collection %q bring codes, they have no modalities", shortened(name), d.Name)
+		return 0, fault.Invalid("modality %q: the items of collection %q bring codes, they have no modalities", shortened(name), d.Name)
 	}
-	return 0, invalid("unknown modality %q: collection %q has %s", shortened(name), d.Name, names(d.Modalities))
+	return 0, fault.Invalid("unknown modality %q: collection %q has %s", shortened(name), d.Name, names(d.Modalities))
 }
 
 func (d *descriptor) field(name string) (int, error) {
@@ -153,9 +154,9 @@ func (d *descriptor) field(name string) (int, error) {
 		}
 	}
 	if len(d.Fields) == 0 {
-		return 0, invalid("unknown field %q: collection %q has no fields", shortened(name), d.Name)
+		return 0, fault.Invalid("unknown field %q: collection %q has no fields", shortened(name), d.Name)
 	}
-	return 0, invalid("unknown field %q: collection %q has %s", shortened(name), d.Name, names(d.Fields))
+	return 0, fault.Invalid("unknown field %q: collection %q has %s", shortened(name), d.Name, names(d.Fields))
 }
 
 func names[T Modality | Field](list []T) string {

@@ -1,5 +1,7 @@
 package db
 
+import "github.com/fddhdb/fddhdb/db/fault"
+
 // A Snapshot is the database as it was at one moment: items, index and model.
 // Its collections can be read as any others, by any number of goroutines, and do
 // not change; writing to them gives ErrReadOnly. Close it when it is no longer
@@ -28,7 +30,7 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 	err := s.pin.read(func(v *view) error {
 		id, ok := v.ids.get(name)
 		if !ok {
-			return notFound("collection %q", name)
+			return fault.NotFound("collection %q", name)
 		}
 		c = &Collection{db: s.db, id: id, name: name, pin: s.pin}
 		return nil
@@ -41,7 +43,7 @@ func (s *Snapshot) Collection(name string) (*Collection, error) {
 func (s *Snapshot) Close() error {
 	s = s.orNone()
 	if !s.pin.release() {
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	return nil
 }

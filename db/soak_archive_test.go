@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A soakedArchive makes copies of a database that is written to. What a copy has to hold
@@ -145,7 +146,7 @@ func (a *soakedArchive) restore(ctx context.Context, r *rand.Rand) error {
 		bounds = [2]int64{0, a.begun.Load()}
 	}
 	a.made["restores"].Add(1)
-	return annotate(a.check(dir, bounds), "backup %s", m.ID)
+	return fault.Annotate(a.check(dir, bounds), "backup %s", m.ID)
 }
 
 // checkpoint makes a checkpoint and checks it.
@@ -159,7 +160,7 @@ func (a *soakedArchive) checkpoint(ctx context.Context, r *rand.Rand) error {
 		return err
 	}
 	a.made["checkpoints"].Add(1)
-	return annotate(a.check(dir, [2]int64{least, a.begun.Load()}), "checkpoint")
+	return fault.Annotate(a.check(dir, [2]int64{least, a.begun.Load()}), "checkpoint")
 }
 
 // check opens a copy, verifies it, and compares its accounts with how many transfers it may

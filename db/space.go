@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -80,7 +81,7 @@ func readChunks(r pebble.Reader, prefix []byte, first uint32, c chunked) ([]byte
 	for i := range c.Chunks {
 		value, closer, err := r.Get(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i))
 		if err != nil {
-			return nil, readError(err, "chunk %d of %d", i, c.Chunks)
+			return nil, fault.ReadError(err, "chunk %d of %d", i, c.Chunks)
 		}
 		b = append(b, value...)
 		if err := closer.Close(); err != nil {
@@ -88,7 +89,7 @@ func readChunks(r pebble.Reader, prefix []byte, first uint32, c chunked) ([]byte
 		}
 	}
 	if int64(len(b)) != c.Bytes {
-		return nil, corrupt(fmt.Errorf("%d bytes, %d were written", len(b), c.Bytes), "chunks")
+		return nil, fault.Corrupt(fmt.Errorf("%d bytes, %d were written", len(b), c.Bytes), "chunks")
 	}
 	return b, nil
 }
@@ -162,7 +163,7 @@ func targetsOf(modalities []int) ([]byte, error) {
 	var targets []byte
 	for _, t := range modalities {
 		if t > maxTargetModality {
-			return nil, invalid("views of targets are possible for the first %d modalities of a collection, and one to train with is number %d: use shared views",
+			return nil, fault.Invalid("views of targets are possible for the first %d modalities of a collection, and one to train with is number %d: use shared views",
 				maxTargetModality+1, t+1)
 		}
 		targets = append(targets, targetOf(t))
@@ -194,7 +195,7 @@ func (d *descriptor) match(m *model.Model) ([]int, error) {
 func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, c.ID, id))
 	if err != nil {
-		return nil, readError(err, "descriptor of space %d", id)
+		return nil, fault.ReadError(err, "descriptor of space %d", id)
 	}
 	var d spaceDescriptor
 	err = json.Unmarshal(value, &d)
@@ -209,17 +210,17 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 		err = fmt.Errorf("it is of space %d", d.ID)
 	}
 	if err != nil {
-		return nil, corrupt(err, "descriptor of space %d", id)
+		return nil, fault.Corrupt(err, "descriptor of space %d", id)
 	}
 	if c.codesOnly() {
 		if d.Bits != c.Bits || d.Model.Chunks > 0 {
-			return nil, corrupt(fmt.Errorf("%d bits, %d chunks of a model", d.Bits, d.Model.Chunks), "descriptor of space %d", id)
+			return nil, fault.Corrupt(fmt.Errorf("%d bits, %d chunks of a model", d.Bits, d.Model.Chunks), "descriptor of space %d", id)
 		}
 		return newSpace(d, nil, nil)
 	}
 	b, err := readChunks(r, codec.NumberKey(codec.KindModel, c.ID, id), 0, d.Model)
 	if err != nil {
-		return nil, readError(err, "model of space %d", id)
+		return nil, fault.ReadError(err, "model of space %d", id)
 	}
 	m, err := model.Unmarshal(b)
 	if err == nil && m.Bits() != d.Bits {
@@ -237,7 +238,7 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 		err = fmt.Errorf("of views %v, the space has %v", s.Views, d.Views)
 	}
 	if err != nil {
-		return nil, corrupt(err, "model of space %d", id)
+		return nil, fault.Corrupt(err, "model of space %d", id)
 	}
 	if revision == 1 {
 		return s, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A collection has one active space, which searches use unless told otherwise, and may
@@ -148,11 +149,11 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 	s.numbers = n
 	s.numbers.Sets = nil
 	if len(n.Sets) != len(sp.targets) {
-		return nil, corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.targets)), "counters of collection %q", d.Name)
+		return nil, fault.Corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.targets)), "counters of collection %q", d.Name)
 	}
 	for i, set := range s.sets {
 		if n.Sets[i].View != set.target {
-			return nil, corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.target), "counters of collection %q", d.Name)
+			return nil, fault.Corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.target), "counters of collection %q", d.Name)
 		}
 		set.table, set.stored, set.loading, set.freshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}
@@ -164,7 +165,7 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 		which, container := codec.OnlineRowsKeyParts(key)
 		into := s.onlineRows(which)
 		if into == nil {
-			return corrupt(fmt.Errorf("unknown set %d", which), "rows %x", key)
+			return fault.Corrupt(fmt.Errorf("unknown set %d", which), "rows %x", key)
 		}
 		return addRows(into.b, key, value, container)
 	})
@@ -227,7 +228,7 @@ func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
 	case sp == nil:
 		return nil, cv.noSpace(id)
 	case sp.numbers.Building:
-		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, id, cv.Name)
+		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, id, cv.Name)
 	}
 	in := *cv
 	in.spaceView = *sp

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Activate makes a space that stands by the one that searches use, in one commit; the
@@ -16,9 +18,9 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
-			return notFound("space %d of collection %q", space, s.Name)
+			return fault.NotFound("space %d of collection %q", space, s.Name)
 		case sp.numbers.Building:
-			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, space, s.Name)
+			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, space, s.Name)
 		case sp != s.active():
 			tx.activate(s, sp)
 			changes = true
@@ -39,7 +41,7 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 	err = c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(uint32(s.counters.PreviousSpace))
 		if sp == nil {
-			return invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
+			return fault.Invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
 		}
 		tx.activate(s, sp)
 		space = sp.ID
@@ -61,9 +63,9 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:
-			return notFound("space %d of collection %q", space, s.Name)
+			return fault.NotFound("space %d of collection %q", space, s.Name)
 		case sp == s.active():
-			return invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", space, s.Name)
+			return fault.Invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", space, s.Name)
 		}
 		return tx.drop(s, sp)
 	})
@@ -84,7 +86,7 @@ func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *tx
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := c.loaded(ctx); err != nil && !(drops && errors.Is(err, ErrCorrupt)) {
+	if err := c.loaded(ctx); err != nil && !(drops && errors.Is(err, fault.ErrCorrupt)) {
 		return err
 	}
 	if drops {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -147,11 +148,11 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 	}
 	if report != nil {
 		if err := json.Unmarshal(report, &info.Training); err != nil {
-			return nil, corrupt(err, "report of space %d", sp.ID)
+			return nil, fault.Corrupt(err, "report of space %d", sp.ID)
 		}
 	}
 	if info.Checksum, err = checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
-		return nil, readError(err, "model of space %d", sp.ID)
+		return nil, fault.ReadError(err, "model of space %d", sp.ID)
 	}
 	info.Revisions, err = sv.revisionInfos(r, cv.ID, info)
 	return info, err
@@ -166,7 +167,7 @@ func (sv *spaceView) revisionInfos(r pebble.Reader, collection uint32, of *Space
 			var err error
 			info.Bytes = d.Model.Bytes
 			if info.Checksum, err = checksum(r, codec.RevisionPrefix(collection, of.Space, d.Revision), 1, d.Model); err != nil {
-				return nil, readError(err, "revision %d of space %d", d.Revision, of.Space)
+				return nil, fault.ReadError(err, "revision %d of space %d", d.Revision, of.Space)
 			}
 		}
 		infos = append(infos, info)
@@ -181,7 +182,7 @@ func checksum(r pebble.Reader, prefix []byte, first uint32, c chunked) (string, 
 	for i := c.Chunks; i > 0 && len(tail) < 4; i-- {
 		value, closer, err := r.Get(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i-1))
 		if err != nil {
-			return "", readError(err, "chunk %d of %d", i-1, c.Chunks)
+			return "", fault.ReadError(err, "chunk %d of %d", i-1, c.Chunks)
 		}
 		tail = append(slices.Clone(value[max(0, len(value)-4):]), tail...)
 		if err := closer.Close(); err != nil {
@@ -189,7 +190,7 @@ func checksum(r pebble.Reader, prefix []byte, first uint32, c chunked) (string, 
 		}
 	}
 	if len(tail) < 4 {
-		return "", corrupt(fmt.Errorf("%d bytes", c.Bytes), "checksum")
+		return "", fault.Corrupt(fmt.Errorf("%d bytes", c.Bytes), "checksum")
 	}
 	return fmt.Sprintf("%08x", binary.LittleEndian.Uint32(tail[len(tail)-4:])), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // collectionState is what the committer knows of a collection. Only the
@@ -99,7 +100,7 @@ func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 			err = fmt.Errorf("id %d", d.ID)
 		}
 		if err != nil {
-			return corrupt(err, "descriptor of collection %x", key[1:])
+			return fault.Corrupt(err, "descriptor of collection %x", key[1:])
 		}
 		states[d.ID], err = loadState(r, d)
 		return err
@@ -111,16 +112,16 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 	s := newCollectionState(d)
 	b, err := get(r, codec.CollectionKey(codec.KindCounters, d.ID))
 	if err != nil {
-		return nil, readError(err, "counters of collection %q", d.Name)
+		return nil, fault.ReadError(err, "counters of collection %q", d.Name)
 	}
 	if s.counters, err = codec.DecodeCounters(b); err != nil {
-		return nil, corrupt(err, "counters of collection %q", d.Name)
+		return nil, fault.Corrupt(err, "counters of collection %q", d.Name)
 	}
 	s.freshRow = s.counters.NextRow
 	err = forEach(r, codec.CollectionKey(codec.KindLabel, d.ID), func(key, value []byte) error {
 		id, isNew := s.labels.add(string(value))
 		if want := codec.LastNumber(key); id != want || !isNew {
-			return corrupt(fmt.Errorf("%q has id %d", value, id), "label %d", want)
+			return fault.Corrupt(fmt.Errorf("%q has id %d", value, id), "label %d", want)
 		}
 		return nil
 	})
@@ -144,7 +145,7 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 	}
 	for _, id := range []uint64{s.counters.ActiveSpace, s.counters.PreviousSpace} {
 		if id != 0 && s.spaceByID(uint32(id)) == nil {
-			return nil, corrupt(fmt.Errorf("no space %d", id), "counters of collection %q", d.Name)
+			return nil, fault.Corrupt(fmt.Errorf("no space %d", id), "counters of collection %q", d.Name)
 		}
 	}
 	return s, nil
@@ -162,7 +163,7 @@ func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 		case set == codec.SetModality && int(id) < len(s.presence):
 			into = s.presence[id].b
 		default:
-			return corrupt(errors.New("unknown set"), "rows %x", key)
+			return fault.Corrupt(errors.New("unknown set"), "rows %x", key)
 		}
 		return addRows(into, key, value, container)
 	})
@@ -172,7 +173,7 @@ func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 func addRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
-		return corrupt(err, "rows %x", key)
+		return fault.Corrupt(err, "rows %x", key)
 	}
 	into.Or(roaring.AddOffset64(l.Added, int64(container)<<16))
 	return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // Stats are figures about a database.
@@ -120,7 +121,7 @@ func (d *DB) Stats() (*Stats, error) {
 		Collections: make([]CollectionStats, 0, v.collections.len()), Activity: a,
 	}
 	if s.StagedImports, err = d.stagedNow(v); err != nil {
-		return nil, annotate(err, "staged imports of %s", d.dir)
+		return nil, fault.Annotate(err, "staged imports of %s", d.dir)
 	}
 	for cv := range v.collections.values() {
 		cs := cv.stats()

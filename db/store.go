@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // storeFormat pins Pebble's own format, so that a newer library does not
@@ -98,7 +99,7 @@ func (l *storeLogger) fail(err error) {
 // err returns the failure, wrapped in ErrFailed, or nil.
 func (l *storeLogger) err() error {
 	if err := l.failed.Load(); err != nil {
-		return fmt.Errorf("%w: close it and open it again: %w", ErrFailed, *err)
+		return fmt.Errorf("%w: close it and open it again: %w", fault.ErrFailed, *err)
 	}
 	return nil
 }

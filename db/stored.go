@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -41,16 +42,16 @@ func (s *storedCodes) close() error { return s.blocks.close() }
 func (s *storedCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, error) {
 	s.key = s.set.appendPosting(s.key[:0], uint16(j), value)
 	b, closer, err := s.snap.Get(s.key)
-	if errors.Is(err, errNotFound) {
+	if errors.Is(err, fault.ErrMissing) {
 		return dst, nil
 	}
 	if err != nil {
-		return dst, readError(err, "posting %d of substring %d", value, j)
+		return dst, fault.ReadError(err, "posting %d of substring %d", value, j)
 	}
 	dst, err = codec.AppendPostingCodes(dst, b)
 	closer.Close()
 	if err != nil {
-		return dst, corrupt(err, "posting %d of substring %d", value, j)
+		return dst, fault.Corrupt(err, "posting %d of substring %d", value, j)
 	}
 	return dst, nil
 }
@@ -65,7 +66,7 @@ func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 		for _, n := range numbers {
 			code := t.Code(n)
 			if code == nil {
-				return dst, corrupt(errors.New("in a posting, but there is none"), "code number %d", n)
+				return dst, fault.Corrupt(errors.New("in a posting, but there is none"), "code number %d", n)
 			}
 			if d := codec.Distance(query, code); d <= r {
 				dst = append(dst, codec.NearOf(d, n))
@@ -162,7 +163,7 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 		_, container := codec.CodeRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
-			return corrupt(err, "rows of code number %d", n)
+			return fault.Corrupt(err, "rows of code number %d", n)
 		}
 		l.Added.Iterate(func(x uint32) bool {
 			rows = append(rows, uint32(container)<<16|x)
@@ -171,7 +172,7 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 		return nil
 	})
 	if err == nil && len(rows) == 0 {
-		err = corrupt(fmt.Errorf("none"), "rows of code number %d", n)
+		err = fault.Corrupt(fmt.Errorf("none"), "rows of code number %d", n)
 	}
 	return mih.RowsOf(rows...), err
 }

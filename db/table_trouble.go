@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A tableTrouble knows which attempts of one kind, flushes or compactions, have failed.
@@ -78,8 +80,8 @@ func (d *DB) admit(bytes int64, frees bool) error {
 
 // behind words why the store cannot catch up with what is written to it.
 func (d *DB) behind(what string, err error) error {
-	if isFullDisk(err) {
+	if fault.IsDiskFull(err) {
 		return d.fullDisk(fmt.Errorf("%s: %w", what, err))
 	}
-	return readError(fmt.Errorf("%s, which is tried again all the time: %w", what, err), "store in %s", d.dir)
+	return fault.ReadError(fmt.Errorf("%s, which is tried again all the time: %w", what, err), "store in %s", d.dir)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A Teacher says what the projections learn from in an update.
@@ -43,5 +45,5 @@ func ParseTeacher(s string) (Teacher, error) {
 	if i := slices.Index(teacherNames[:], strings.ToLower(s)); i >= 0 {
 		return Teacher(i), nil
 	}
-	return 0, invalid("unknown teacher %q: auto, labels, modality and self are possible", s)
+	return 0, fault.Invalid("unknown teacher %q: auto, labels, modality and self are possible", s)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -59,7 +60,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	}
 	defer c.db.guard.leave()
 	if opt.Rows < 0 {
-		return nil, invalid("train on %d rows", opt.Rows)
+		return nil, fault.Invalid("train on %d rows", opt.Rows)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, invalid("collection %q: %w", cv.Name, err)
+		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
 	l.space, err = newSpace(spaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
 	return l, err

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -36,7 +37,7 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 		}
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
-			return corrupt(err, "item in row %d", row)
+			return fault.Corrupt(err, "item in row %d", row)
 		}
 		if len(rec.Labels) > 0 {
 			labelled.Add(row)
@@ -57,7 +58,7 @@ func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) 
 		}
 	}
 	if len(s.modalities) == 0 {
-		return nil, invalid("train collection %q: no labelled item has a vector of any modality", s.cv.Name)
+		return nil, fault.Invalid("train collection %q: no labelled item has a vector of any modality", s.cv.Name)
 	}
 	return leftOut, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -106,7 +107,7 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 	for _, ch := range r.changes {
 		s := tx.c.states[ch.collection]
 		if s == nil {
-			return 0, notFound("collection %d", ch.collection)
+			return 0, fault.NotFound("collection %d", ch.collection)
 		}
 		if ch.kind == expectItem {
 			size, err := tx.expected(s, ch)
@@ -118,7 +119,7 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 		}
 		newLabels[s.ID] += uint64(len(ch.item.labels))
 		if newLabels[s.ID]+uint64(len(s.labels.all())) > maxRows {
-			return 0, fmt.Errorf("%w: labels of collection %q", ErrFull, s.Name)
+			return 0, fmt.Errorf("%w: labels of collection %q", fault.ErrFull, s.Name)
 		}
 		bytes += ch.item.bytes() + s.codeBytes() + s.termBytes(ch.item)
 		if ch.kind == addLabels {
@@ -164,7 +165,7 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 			newCodes[s.ID]++
 			for _, sp := range s.spaces {
 				if err := sp.roomFor(newCodes[s.ID]); err != nil {
-					return 0, annotate(err, "collection %q", s.Name)
+					return 0, fault.Annotate(err, "collection %q", s.Name)
 				}
 			}
 		}
@@ -173,14 +174,14 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 			continue
 		}
 		if newRows[s.ID]++; newRows[s.ID]+s.counters.NextRow > maxRows {
-			return 0, fmt.Errorf("%w: rows of collection %q", ErrFull, s.Name)
+			return 0, fmt.Errorf("%w: rows of collection %q", fault.ErrFull, s.Name)
 		}
 		if s.codesOnly() && ch.item.code == nil {
-			return 0, itemError(given, invalid("there is no such item to merge with, and a new one needs a code"))
+			return 0, fault.OfItem(given, fault.Invalid("there is no such item to merge with, and a new one needs a code"))
 		}
 	}
 	if bytes > MaxBatchBytes {
-		return 0, invalid("a batch that writes %d bytes, at most %d are possible: split it", bytes, MaxBatchBytes)
+		return 0, fault.Invalid("a batch that writes %d bytes, at most %d are possible: split it", bytes, MaxBatchBytes)
 	}
 	return bytes, nil
 }
@@ -198,7 +199,7 @@ func (s *collectionState) codeBytes() int {
 func (s *spaceState) roomFor(codes uint64) error {
 	for _, set := range s.sets {
 		if codes+uint64(set.table.Table().Next()) >= maxRows-1 {
-			return fmt.Errorf("%w: codes of space %d: train again, or export and import", ErrFull, s.ID)
+			return fmt.Errorf("%w: codes of space %d: train again, or export and import", fault.ErrFull, s.ID)
 		}
 	}
 	return nil
@@ -232,7 +233,7 @@ func (tx *tx) fetch(s *collectionState, row uint32, whole bool) (bytes int, err 
 			return 0, err
 		}
 		if _, err := s.descriptor.terms(nil, it.fields); err != nil {
-			return 0, corrupt(err, "item in row %d", row)
+			return 0, fault.Corrupt(err, "item in row %d", row)
 		}
 		tx.items[at] = it
 	}
@@ -255,7 +256,7 @@ func (tx *tx) freeKey(s *collectionState, there map[itemKey]bool) (string, error
 			return key, err
 		}
 	}
-	return "", fmt.Errorf("%w: automatic keys of collection %q", ErrFull, s.Name)
+	return "", fmt.Errorf("%w: automatic keys of collection %q", fault.ErrFull, s.Name)
 }
 
 // apply applies a request that has been resolved. An error would leave the state in
@@ -494,7 +495,7 @@ func (tx *tx) stored(s *collectionState, row uint32) (*checked, error) {
 	for _, id := range rec.Labels {
 		name, ok := s.labels.name(id)
 		if !ok {
-			return nil, corrupt(fmt.Errorf("id %d", id), "label")
+			return nil, fault.Corrupt(fmt.Errorf("id %d", id), "label")
 		}
 		it.labels = append(it.labels, name)
 	}
@@ -507,7 +508,7 @@ func (tx *tx) stored(s *collectionState, row uint32) (*checked, error) {
 		}
 		x, found, err := readVector(tx.c.store, s.ID, row, t, m)
 		if err == nil && !found {
-			err = corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
+			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
 		if err != nil {
 			return nil, err

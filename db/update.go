@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // UpdateOptions say what an update is to do. The zero value updates the active space
@@ -97,7 +99,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	}
 	defer c.db.guard.leave()
 	if !opt.Teacher.known() {
-		return nil, invalid("unknown teacher %v", opt.Teacher)
+		return nil, fault.Invalid("unknown teacher %v", opt.Teacher)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err

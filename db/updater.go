@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // An updater makes one revision of a space.
@@ -98,13 +100,13 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 			}
 			switch {
 			case s.codesOnly():
-				return invalid("collection %q has no model: its items bring their codes", s.Name)
+				return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
 			case sp == nil && space == 0:
-				return fmt.Errorf("%w: collection %q: train it first", ErrNoModel, s.Name)
+				return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
 			case sp == nil:
-				return notFound("space %d of collection %q", space, s.Name)
+				return fault.NotFound("space %d of collection %q", space, s.Name)
 			case sp.numbers.Building:
-				return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", ErrBusy, sp.ID, s.Name)
+				return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, sp.ID, s.Name)
 			}
 			space = sp.ID
 			if busy = sp.changed != nil; busy {

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -51,7 +52,7 @@ func (u *updater) commit(ctx context.Context) error {
 			return nil
 		}
 		if next.Revision == maxRows {
-			return fmt.Errorf("%w: revisions of space %d", ErrFull, sp.ID)
+			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
 		departures, err := u.departures(sp)
 		if err != nil {
@@ -104,10 +105,10 @@ func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *tx, s *coll
 	return u.c.do(ctx, bytes, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(u.cv.space.ID)
 		if sp == nil {
-			return notFound("space %d of collection %q, which was being updated", u.cv.space.ID, s.Name)
+			return fault.NotFound("space %d of collection %q, which was being updated", u.cv.space.ID, s.Name)
 		}
 		if sp.space != u.cv.space {
-			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile", ErrBusy, sp.ID, s.Name)
+			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile", fault.ErrBusy, sp.ID, s.Name)
 		}
 		return f(tx, s, sp)
 	})
@@ -123,7 +124,7 @@ func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error
 			continue
 		}
 		if bytes > MaxBatchBytes {
-			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", ErrBusy, sp.ID)
+			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 		}
 		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
 		d, err := departure(u.v.snap, u.cv.descriptor, sp.modalities, row, l)

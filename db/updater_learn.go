@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -170,7 +171,7 @@ func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, tea
 
 // learning annotates an error of the model.
 func (u *updater) learning(err error) error {
-	return annotate(err, "update space %d of collection %q", u.cv.space.ID, u.cv.Name)
+	return fault.Annotate(err, "update space %d of collection %q", u.cv.space.ID, u.cv.Name)
 }
 
 // eachItem calls f with rows and their items, model.MaxLesson at a time.

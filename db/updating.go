@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // One goroutine a database updates the active spaces of its collections as items come,
@@ -61,7 +63,7 @@ func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Coll
 	})
 	op.end(err, u.event())
 	if ctx.Err() != nil || d.log.err() != nil {
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	return nil
 }

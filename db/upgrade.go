@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A Migration brings a database from one format to the next. Each is atomic: a database
@@ -68,7 +70,7 @@ func addIdentity(_ context.Context, u *upgrading) error {
 func Upgrade(ctx context.Context, dir string, options *Options, progress func(Migration)) (from, to int, err error) {
 	opts := options.withDefaults()
 	if opts.ReadOnly {
-		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", ErrReadOnly, dir)
+		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", fault.ErrReadOnly, dir)
 	}
 	opts.signals.about(dir)
 	defer opts.signals.wait()
@@ -90,18 +92,18 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 				err = failed
 			}
 			if err != nil {
-				return annotate(err, "upgrade %s to format %d", dir, m.To)
+				return fault.Annotate(err, "upgrade %s to format %d", dir, m.To)
 			}
 			to = u.format
 		}
 		if to > from { // damage to the end of the log is not to undo it unnoticed
-			if err := annotate(flushStore(ctx, store, log), "upgrade %s", dir); err != nil {
+			if err := fault.Annotate(flushStore(ctx, store, log), "upgrade %s", dir); err != nil {
 				return err
 			}
 		}
 		format, err := readMarker(opts.FS, dir)
 		if err == nil && format != u.format {
-			err = annotate(writeMarker(opts.FS, dir, u.format), "upgrade %s", dir)
+			err = fault.Annotate(writeMarker(opts.FS, dir, u.format), "upgrade %s", dir)
 		}
 		return err
 	})
@@ -139,11 +141,11 @@ func atDatabase(dir string, opts *Options, f func(dir string, store *pebble.DB, 
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	log := newStoreLogger(opts.signals)
-	defer func() { err = fullToOpen(dir, err, log.failed.Load()) }()
+	defer func() { err = fault.DiskFullToOpen(dir, err, log.failed.Load()) }()
 	store, err := openDatabaseStore(dir, opts, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, annotate(store.Close(), "close %s", dir)) }()
+	defer func() { err = errors.Join(err, fault.Annotate(store.Close(), "close %s", dir)) }()
 	return f(dir, store, log)
 }

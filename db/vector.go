@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -58,11 +59,11 @@ func (d *descriptor) vector(t int, dense []float32, sparse *Sparse) (model.Vecto
 // checkDense checks the length of a vector and that its values are finite.
 func (m *Modality) checkDense(x []float32) error {
 	if len(x) != m.Dim {
-		return &DimensionError{Modality: m.Name, Got: len(x), Want: m.Dim}
+		return &fault.DimensionError{Modality: m.Name, Got: len(x), Want: m.Dim}
 	}
 	for i, v := range x {
 		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return invalid("modality %q: dimension %d is %g", m.Name, i, f)
+			return fault.Invalid("modality %q: dimension %d is %g", m.Name, i, f)
 		}
 	}
 	return nil
@@ -72,16 +73,16 @@ func (m *Modality) checkDense(x []float32) error {
 // finite. There can be no more of them than dimensions.
 func (m *Modality) checkSparse(x *Sparse) error {
 	if len(x.Index) != len(x.Value) {
-		return invalid("modality %q: a sparse vector of %d indices and %d values: there is one index for each value", m.Name, len(x.Index), len(x.Value))
+		return fault.Invalid("modality %q: a sparse vector of %d indices and %d values: there is one index for each value", m.Name, len(x.Index), len(x.Value))
 	}
 	for e, j := range x.Index {
 		switch f := float64(x.Value[e]); {
 		case int64(j) >= int64(m.Dim):
-			return invalid("modality %q: a sparse vector has index %d, dimensions are 0 to %d", m.Name, j, m.Dim-1)
+			return fault.Invalid("modality %q: a sparse vector has index %d, dimensions are 0 to %d", m.Name, j, m.Dim-1)
 		case e > 0 && j <= x.Index[e-1]:
-			return invalid("modality %q: index %d of a sparse vector follows %d: indices ascend, each once", m.Name, j, x.Index[e-1])
+			return fault.Invalid("modality %q: index %d of a sparse vector follows %d: indices ascend, each once", m.Name, j, x.Index[e-1])
 		case math.IsNaN(f) || math.IsInf(f, 0):
-			return invalid("modality %q: dimension %d is %g", m.Name, j, f)
+			return fault.Invalid("modality %q: dimension %d is %g", m.Name, j, f)
 		}
 	}
 	return nil

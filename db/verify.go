@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // VerifyOptions say how closely to look. The zero value reads and compares everything
@@ -136,7 +137,7 @@ func orNobody(found func(Finding) error) func(Finding) error {
 // verifyStore is VerifyFolder for a folder that is locked, with options that say ReadOnly.
 func verifyStore(ctx context.Context, opts *Options, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
 	store, err := openDatabaseStore(dir, opts, newStoreLogger(opts.signals))
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + problem(errors.Unwrap(err))})
 	} else if err != nil {
 		return nil, err
@@ -210,7 +211,7 @@ func problem(err error) string {
 }
 
 var plainProblem = strings.NewReplacer(
-	ErrCorrupt.Error()+": ", "", ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
-	errNotFound.Error(), "missing", detailCarrier, "", // of the storage engine
+	fault.ErrCorrupt.Error()+": ", "", fault.ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
+	fault.ErrMissing.Error(), "missing", fault.DetailCarrier, "", // of the storage engine
 	"fddhdb: ", "", // which whoever tells of the finding begins with
 )

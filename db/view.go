@@ -5,6 +5,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A view is one state of the whole database: what is in memory and a snapshot
@@ -63,5 +65,5 @@ func (v *view) collection(id uint32, name string) (*collectionView, error) {
 	if c, ok := v.collections.get(id); ok {
 		return c, nil
 	}
-	return nil, notFound("collection %q", name)
+	return nil, fault.NotFound("collection %q", name)
 }

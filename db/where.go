@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
@@ -24,11 +25,11 @@ type WhereError struct {
 }
 
 func (e *WhereError) Error() string {
-	return fmt.Sprintf("%v: where: column %d: %s", ErrInvalid, e.Column, e.Reason)
+	return fmt.Sprintf("%v: where: column %d: %s", fault.ErrInvalid, e.Column, e.Reason)
 }
 
 // Is makes a WhereError an ErrInvalid.
-func (e *WhereError) Is(target error) bool { return target == ErrInvalid }
+func (e *WhereError) Is(target error) bool { return target == fault.ErrInvalid }
 
 // ItemsWhere yields the items that match the expression, see Query.Where, in
 // database order, as they are when the iteration starts; the empty one matches
@@ -69,7 +70,7 @@ func (c *Collection) CountWhere(ctx context.Context, where string) (int, error) 
 func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (int, error) {
 	c = c.orNone()
 	if limit < 1 {
-		return 0, invalid("count up to %d items: 1 or more are possible", limit)
+		return 0, fault.Invalid("count up to %d items: 1 or more are possible", limit)
 	}
 	n := 0
 	err := c.read(func(v *view, cv *collectionView) error {
@@ -135,7 +136,7 @@ func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, wher
 		rows = cv.live
 	}
 	n := int(rows.GetCardinality())
-	tooMany := invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
+	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
 	if n*((&checked{}).bytes()+s.codeBytes()) > MaxBatchBytes { // at least, before anything is read
 		return 0, tooMany
 	}
@@ -172,19 +173,19 @@ func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f fu
 		block := it.PeekNext() / codec.BlockRows
 		value, err := get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
 		if err != nil {
-			return readError(err, "keys of block %d", block)
+			return fault.ReadError(err, "keys of block %d", block)
 		}
 		var keys codec.Block // empty where there is none
 		if value != nil {
 			if keys, err = codec.DecodeBlock(value); err != nil {
-				return corrupt(err, "keys of block %d", block)
+				return fault.Corrupt(err, "keys of block %d", block)
 			}
 		}
 		for it.HasNext() && it.PeekNext()/codec.BlockRows == block {
 			row := it.Next()
 			entry, ok := keys.Lookup(byte(row))
 			if !ok {
-				return corrupt(errors.New("no such row"), "key of row %d", row)
+				return fault.Corrupt(errors.New("no such row"), "key of row %d", row)
 			}
 			if err := f(row, string(entry)); err != nil {
 				return err
@@ -230,7 +231,7 @@ func (cv *collectionView) eachMatching(ctx context.Context, r pebble.Reader, exp
 	err = rows.eval(filter, f)
 	for _, s := range rows.slices {
 		if cerr := s.it.Close(); err == nil {
-			err = readError(cerr, "rows of a field")
+			err = fault.ReadError(cerr, "rows of a field")
 		}
 	}
 	return err
@@ -359,7 +360,7 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 		}
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
-			return corrupt(err, "rows %x", key)
+			return fault.Corrupt(err, "rows %x", key)
 		}
 		out.Or(l.Added)
 		return nil
@@ -421,7 +422,7 @@ func newSliceReader(r pebble.Reader, collection uint32, field int) (*sliceReader
 	prefix = prefix[:len(prefix)-2] // without the container
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
-		return nil, readError(err, "rows of field %d", field)
+		return nil, fault.ReadError(err, "rows of field %d", field)
 	}
 	return &sliceReader{it: it, collection: collection, field: uint16(field)}, nil
 }
@@ -447,14 +448,14 @@ func (s *sliceReader) slice(n byte) (*codec.Container, error) {
 		if !s.valid {
 			// Nothing more: the container, or the field, is at its end.
 			if err := s.it.Error(); err != nil {
-				return nil, readError(err, "rows of field %d", s.field)
+				return nil, fault.ReadError(err, "rows of field %d", s.field)
 			}
 			s.read = codec.SliceCount
 			break
 		}
 		key := s.it.Key()
 		if err := codec.CheckKey(key); err != nil {
-			return nil, corrupt(err, "key")
+			return nil, fault.Corrupt(err, "key")
 		}
 		_, container, value := codec.FieldRowsKeyParts(key)
 		if container != s.container {
@@ -462,7 +463,7 @@ func (s *sliceReader) slice(n byte) (*codec.Container, error) {
 			continue
 		}
 		if len(value) != 1 || value[0] >= codec.SliceCount {
-			return nil, corrupt(fmt.Errorf("slice %x", value), "rows %x", key)
+			return nil, fault.Corrupt(fmt.Errorf("slice %x", value), "rows %x", key)
 		}
 		if value[0] > n {
 			s.read = int(n) + 1
@@ -470,11 +471,11 @@ func (s *sliceReader) slice(n byte) (*codec.Container, error) {
 		}
 		b, err := s.it.ValueAndErr()
 		if err != nil {
-			return nil, readError(err, "rows %x", key)
+			return nil, fault.ReadError(err, "rows %x", key)
 		}
 		l, err := codec.DecodeLayer(b)
 		if err != nil {
-			return nil, corrupt(err, "rows %x", key)
+			return nil, fault.Corrupt(err, "rows %x", key)
 		}
 		c := new(codec.Container)
 		if n := len(s.free); n > 0 {

@@ -1,4 +1,4 @@
-package db
+package fault
 
 import (
 	"errors"
@@ -51,27 +51,27 @@ func (e *DiskFullError) Unwrap() error { return e.Err }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-func isFullDisk(err error) bool {
+func IsDiskFull(err error) bool {
 	return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// fullAnew reports whether an error says that a disk is full and is not worded yet.
-func fullAnew(err error) bool {
-	return isFullDisk(err) && !errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrFailed)
+// DiskFullAnew reports whether an error says that a disk is full and is not worded yet.
+func DiskFullAnew(err error) bool {
+	return IsDiskFull(err) && !errors.Is(err, ErrDiskFull) && !errors.Is(err, ErrFailed)
 }
 
-// fullElsewhere words it where the disk need not be that of the database.
-func fullElsewhere(err error) error {
-	if !fullAnew(err) {
+// DiskFullElsewhere words it where the disk need not be that of the database.
+func DiskFullElsewhere(err error) error {
+	if !DiskFullAnew(err) {
 		return err
 	}
 	return &DiskFullError{Err: err}
 }
 
-// fullToOpen words it for an error of opening the database in dir: there is none yet that
+// DiskFullToOpen words it for an error of opening the database in dir: there is none yet that
 // has failed, nor one to delete from. failure is that of its store, if there is one.
-func fullToOpen(dir string, err error, failure *error) error {
-	if !isFullDisk(err) || errors.Is(err, ErrDiskFull) {
+func DiskFullToOpen(dir string, err error, failure *error) error {
+	if !IsDiskFull(err) || errors.Is(err, ErrDiskFull) {
 		return err
 	}
 	if failure != nil {
