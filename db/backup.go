@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // BackupOptions are those of Backup. The zero value backs up the whole database.
@@ -130,7 +131,7 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 		about.Sequence = i.sequence
 	} else {
 		about.Sequence = v.sequence
-		err = recovered(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on
+		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on
 	}
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A Batch collects changes, to any collections of one database, that are
@@ -209,7 +210,7 @@ func (b *Batch) waitForCodes(ctx context.Context) error {
 // now. The committer makes them again where that has changed by then.
 func (b *Batch) encode(ctx context.Context) error {
 	return b.db.read(func(v *view) error {
-		return parallel(ctx, len(b.changes), func(i int) error {
+		return work.Parallel(ctx, len(b.changes), func(i int) error {
 			ch := b.changes[i]
 			cv, ok := v.collections.get(ch.collection)
 			if ch.kind != putItem || !ok {

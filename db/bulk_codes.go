@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -97,7 +98,7 @@ type bulkCodes struct {
 const noCode = 1<<32 - 1
 
 // tasks returns what there is to do, for together, on the way to tables.
-func (s *bulkSpace) tasks(t *bulkTables) (number, write []task) {
+func (s *bulkSpace) tasks(t *bulkTables) (number, write []work.Task) {
 	write = append(write, t.task(s.writeProjections))
 	for _, k := range s.sets {
 		number = append(number, k.number)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -179,7 +180,7 @@ func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []st
 	var done atomic.Int64
 	var reporting sync.Mutex
 	bufs := sync.Pool{New: func() any { return &encodeBuffer{} }}
-	return parallelBy(ctx, allWorkers(), 1, blocks, func(block int) error {
+	return work.ParallelBy(ctx, work.All(), 1, blocks, func(block int) error {
 		b := bufs.Get().(*encodeBuffer)
 		defer bufs.Put(b)
 		from, items, err := x.read(block, recordPart|vectorPart, &b.items)

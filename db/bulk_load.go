@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -67,7 +68,7 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 		}
 	}
 	l.collectPresence()
-	first, tasks := []task{l.assignKeys}, []task{l.tables.task(l.writeKeys)}
+	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.task(l.writeKeys)}
 	for _, sp := range s.spaces {
 		var made itemCodes = broughtCodes{l.b.codes}
 		if sp.model != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // bulkFileBytes bounds a table that is to be taken over by the store.
@@ -41,14 +42,14 @@ func newBulkTables(store *pebble.DB, log *storeLogger, opts *Options, dir string
 	return &bulkTables{
 		store: store, log: log, sequence: sequence,
 		fs: &failFS{FS: opts.FS, log: log, room: opts.room}, dir: opts.FS.PathJoin(dir, ingestName),
-		opts: tableOptions(opts), workers: allWorkers(),
+		opts: tableOptions(opts), workers: work.All(),
 	}
 }
 
 // take does the tasks, which make the tables, and gives them to the store. With an error the
 // store is as it was, or has failed. The commit sequence has to be in the tables, see
 // writeSequence.
-func (t *bulkTables) take(ctx context.Context, tasks ...task) error {
+func (t *bulkTables) take(ctx context.Context, tasks ...work.Task) error {
 	err := t.fs.MkdirAll(t.dir, 0o755)
 	if err == nil {
 		err = t.make(ctx, tasks)
@@ -66,7 +67,7 @@ func (t *bulkTables) take(ctx context.Context, tasks ...task) error {
 }
 
 // make does the tasks and waits until their tables are durable.
-func (t *bulkTables) make(ctx context.Context, tasks []task) (err error) {
+func (t *bulkTables) make(ctx context.Context, tasks []work.Task) (err error) {
 	defer func() {
 		t.closing.Wait()
 		if err == nil {
@@ -76,14 +77,14 @@ func (t *bulkTables) make(ctx context.Context, tasks []task) (err error) {
 			err = context.Cause(ctx)
 		}
 	}()
-	return together(ctx, t.workers, tasks)
+	return work.Together(ctx, t.workers, tasks)
 }
 
 // close makes a table durable, in the background: the device can do it for many at a
 // time.
 func (t *bulkTables) close(w *sstable.Writer) {
 	t.closing.Go(func() {
-		if err := recovered(w.Close); err != nil {
+		if err := work.Safely(w.Close); err != nil {
 			t.mu.Lock()
 			t.failed = errors.Join(t.failed, err)
 			t.mu.Unlock()
@@ -184,7 +185,7 @@ func (s *tableStream) finish() {
 
 // task returns the task of calling f with a stream. No two of a commit may write
 // keys between those of each other.
-func (t *bulkTables) task(f func(*tableStream) error) task {
+func (t *bulkTables) task(f func(*tableStream) error) work.Task {
 	return func(ctx context.Context) error {
 		s := &tableStream{ctx: ctx, tables: t}
 		err := f(s)

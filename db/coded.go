@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -31,7 +32,7 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, wor
 	var vectors [][]model.Vector
 	var labels [][]uint32
 	var working chan error // of the block that is being encoded, nil for none
-	if workers < allWorkers() {
+	if workers < work.All() {
 		workers--
 	}
 	finish := func() (err error) {
@@ -60,7 +61,7 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, wor
 		result := make(chan error, 1)
 		working = result
 		encode := func() {
-			result <- recovered(func() error {
+			result <- work.Safely(func() error {
 				return sp.encodeAll(ctx, max(workers, 1), encs,
 					func(i int) ([]model.Vector, []uint32) { return vectorsNow[i], labelsNow[i] },
 					func(i int, err error) error { return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i], err) })

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A Coded is an item's place in the database, its key and its code.
@@ -87,7 +88,7 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 		return err
 	}
 	for {
-		built, err := d.index(ctx, allWorkers(), d.due)
+		built, err := d.index(ctx, work.All(), d.due)
 		if !built || err != nil {
 			return err
 		}

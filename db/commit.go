@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // The committer is the one goroutine that changes the database. It takes all
@@ -228,7 +229,7 @@ func (tx *tx) commit() error {
 // commitTables has the store take over the tables that tasks make, of about so many bytes, as
 // one commit. The tables hold the counters of what has changed, and applied makes what is in
 // memory the same. With an error the database is as it was, or has failed.
-func (c *committer) commitTables(ctx context.Context, t *bulkTables, bytes int64, tasks []task, applied func()) error {
+func (c *committer) commitTables(ctx context.Context, t *bulkTables, bytes int64, tasks []work.Task, applied func()) error {
 	if err := c.keepUp(false); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -211,7 +212,7 @@ func (d *DB) rebuildAll(ctx context.Context) error {
 	}
 	done := map[*codeSet]bool{}
 	for {
-		built, err := d.index(ctx, allWorkers(), func(_ *view, set *codeSetView) *mih.Build {
+		built, err := d.index(ctx, work.All(), func(_ *view, set *codeSetView) *mih.Build {
 			if done[set.set] || set.table == nil || set.table.Wasted() == 0 {
 				return nil
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -276,7 +277,7 @@ func (m *modalityMeasure) search(ctx context.Context, set *codeSetView, counts [
 	}
 	nearest := make([]int, len(m.rows))
 	groups := (len(m.rows) + maxShared - 1) / maxShared
-	err := parallelBy(ctx, backgroundWorkers(), 1, groups, func(g int) error {
+	err := work.ParallelBy(ctx, work.Background(), 1, groups, func(g int) error {
 		from, to := g*maxShared, min((g+1)*maxShared, len(m.rows))
 		return m.searchGroup(ctx, set.table, nearest, from, to)
 	})

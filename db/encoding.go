@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -199,7 +200,7 @@ const encodeRun = 64
 // becomes the encoding of what item(i) returns. failed names the item in an error.
 func (s *space) encodeAll(ctx context.Context, workers int, encs []encoding, item func(i int) (vectors []model.Vector, labelIDs []uint32), failed func(i int, err error) error) error {
 	runs := (len(encs) + encodeRun - 1) / encodeRun
-	return parallelBy(ctx, workers, 1, runs, func(run int) error {
+	return work.ParallelBy(ctx, workers, 1, runs, func(run int) error {
 		from, to := run*encodeRun, min((run+1)*encodeRun, len(encs))
 		e := s.encoders.Get().(*encoder)
 		defer s.encoders.Put(e)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -297,7 +298,7 @@ func (e *evaluated) having(ctx context.Context, cv *collectionView, modality int
 func (cv *collectionView) projectAll(ctx context.Context, v *view, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
 	points := make([]*point, n)
 	s := searcher{v: v, cv: cv}
-	err := parallel(ctx, n, func(i int) error {
+	err := work.Parallel(ctx, n, func(i int) error {
 		x, err := query(i)
 		if err == nil {
 			points[i], err = s.project(t, x)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -36,7 +37,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 			return nil, nil, err
 		}
 		start := time.Now()
-		all, err := encodeRows(ctx, v, cv, l.space, allWorkers(), 0, cv.nextRow, 0, func(done int) {
+		all, err := encodeRows(ctx, v, cv, l.space, work.All(), 0, cv.nextRow, 0, func(done int) {
 			if opt.Progress != nil {
 				opt.Progress("encode", done, cv.items)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // An extract is a part of one state of a database, written as a database of its own: into
@@ -55,14 +56,14 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	fsys := x.d.opts.FS
 	tables := &bulkTables{
-		fs: fsys, dir: fsys.PathJoin(dir, ingestName), opts: tableOptions(&x.d.opts), workers: backgroundWorkers(),
+		fs: fsys, dir: fsys.PathJoin(dir, ingestName), opts: tableOptions(&x.d.opts), workers: work.Background(),
 	}
 	if err := fsys.MkdirAll(tables.dir, 0o755); err != nil {
 		return err
 	}
 	// The database itself may be on the same disk.
 	x.room = &reserve{fs: fsys, dir: dir, path: dir, want: x.d.opts.ReserveBytes}
-	var tasks []task
+	var tasks []work.Task
 	for _, group := range x.groups() {
 		tasks = append(tasks, tables.task(func(s *tableStream) error { return x.copy(s, group) }))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -38,7 +39,7 @@ func (d *DB) runIndexer(ctx context.Context) {
 // indexOne builds the index of one code set, if one is due, and reports whether it
 // did.
 func (d *DB) indexOne(ctx context.Context) bool {
-	built, err := d.indexAs(ctx, backgroundWorkers(), d.due, d.signals.beginUntraced)
+	built, err := d.indexAs(ctx, work.Background(), d.due, d.signals.beginUntraced)
 	return built && err == nil
 }
 
@@ -68,7 +69,7 @@ func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeS
 		done := set.event()
 		done.Level = slog.LevelDebug // it is done all the time
 		defer func() { op.end(err, done) }()
-		if err := recovered(func() error { return b.Run(ctx) }); err != nil {
+		if err := work.Safely(func() error { return b.Run(ctx) }); err != nil {
 			return false, fault.Annotate(err, "index collection %q", cv.Name)
 		}
 		return true, d.committer.show(ctx, func() error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -134,7 +135,7 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	if restored := i >= 0 && cv.revisions[i].Teacher == teacherRestored; restored || sp.Parent != 0 && sp.Revision == 1 {
 		l.online.Refit() // the statistics have gone on since these projections
 	}
-	l.online.Workers = backgroundWorkers()
+	l.online.Workers = work.Background()
 	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
 	l.traces = make([]float64, len(sp.modalities))
 	if cv.numbers.Checkpoint == uint64(sp.Revision) {
@@ -314,7 +315,7 @@ func (d *DB) checkpointAll() {
 		if l.online == nil || l.ahead == 0 || l.shrunk() {
 			continue
 		}
-		err := recovered(func() error {
+		err := work.Safely(func() error {
 			statistics, err := l.online.Statistics().MarshalBinary()
 			if err != nil {
 				return err

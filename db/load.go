@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -94,7 +95,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 		octx, op := d.signals.beginInBackground(ctx, OpLoad, cv.Name)
 		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.space.Bits, set.codes))
 		var w *mih.Writer
-		err := recovered(func() (err error) {
+		err := work.Safely(func() (err error) {
 			w, err = loadTable(octx, v.snap, cv, set, bare)
 			return err
 		})

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -20,7 +21,7 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 		// scans, and enough groups for all cores.
 		group := min(max(len(queries)/(2*runtime.GOMAXPROCS(0)), 1), maxShared)
 		groups := (len(queries) + group - 1) / group
-		return parallelBy(ctx, allWorkers(), 1, groups, func(i int) error {
+		return work.ParallelBy(ctx, work.All(), 1, groups, func(i int) error {
 			from, to := i*group, min((i+1)*group, len(queries))
 			return c.searchGroup(ctx, v, cv, queries[from:to], results[from:to], from)
 		})

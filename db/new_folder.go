@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A folder that is being made has another name until it is complete, that with
@@ -43,7 +44,7 @@ func newFolder(fsys vfs.FS, dir string, make func(path string) error) error {
 	if err != nil {
 		return err
 	}
-	err = recovered(func() error { return make(path) })
+	err = work.Safely(func() error { return make(path) })
 	// Windows renames and removes no folder of which a file is open. Elsewhere nobody else
 	// may begin with it in between.
 	if runtime.GOOS == "windows" {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // An opening is the file system of a store while Pebble opens it, and knows what is open
@@ -53,7 +55,7 @@ func openPebble(path string, po *pebble.Options, log *storeLogger) (*pebble.DB, 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err = recovered(func() (err error) { // a damaged store may make it panic
+		err = work.Safely(func() (err error) { // a damaged store may make it panic
 			store, err = pebble.Open(path, po)
 			return err
 		})

@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A builder stores the codes of a block of rows in one commit, which writers wait for.
@@ -32,5 +34,5 @@ func pace(ctx context.Context, since time.Time, n, rate int) error {
 	if rate == 0 {
 		return ctx.Err()
 	}
-	return sleepUntil(ctx, since.Add(time.Duration(float64(n)/float64(rate)*float64(time.Second))))
+	return work.SleepUntil(ctx, since.Add(time.Duration(float64(n)/float64(rate)*float64(time.Second))))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // ReindexOptions say what to reindex and how. Zero values are the defaults given here.
@@ -105,7 +106,7 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
 		var built builtSpace
-		b := &builder{c: c, space: space, workers: backgroundWorkers(), rate: opt.Rate, progress: opt.Progress}
+		b := &builder{c: c, space: space, workers: work.Background(), rate: opt.Rate, progress: opt.Progress}
 		if built, err = b.run(ctx); err == nil {
 			return space, &Reindexing{
 				Space: built.Space, Parent: built.Parent, Revision: built.Revision,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -119,9 +120,9 @@ func reindexOnce(b *testing.B, d *DB, c *Collection, queries *synth.Data, all, b
 		b.Fatal(err)
 	}
 	begun := time.Now()
-	builder := &builder{c: c, space: sp, workers: backgroundWorkers()}
+	builder := &builder{c: c, space: sp, workers: work.Background()}
 	if all {
-		builder.workers = allWorkers()
+		builder.workers = work.All()
 	}
 	built, err := builder.run(ctx)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // RepairOptions say how a database is to be repaired. The zero value repairs what is
@@ -98,7 +99,7 @@ func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions
 		}
 	}
 	r := &repairer{ctx: ctx, opts: opts, dir: dir, opt: opt, report: orNobody(found), marked: marked, marker: marker}
-	err = recovered(r.run)
+	err = work.Safely(r.run)
 	r.done.Seconds = time.Since(start).Seconds()
 	return &r.done, fault.Annotate(err, "repair %s", dir)
 }
@@ -348,7 +349,7 @@ func (m *mender) tables() *bulkTables {
 }
 
 // take has the new store take tables over.
-func (m *mender) take(t *bulkTables, work task) error {
+func (m *mender) take(t *bulkTables, work work.Task) error {
 	if err := m.d.keepUp(false); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // mendCodes gives all items their codes: those that are stored, where they are what the
@@ -239,8 +240,8 @@ func (p *codePass) recompute(sp *space, at []int) ([]recomputedItem, error) {
 	}
 	out := make([]recomputedItem, len(items))
 	runs := (len(items) + encodeRun - 1) / encodeRun
-	err := parallelBy(p.ctx, allWorkers(), 1, runs, func(run int) error {
-		return recovered(func() error {
+	err := work.ParallelBy(p.ctx, work.All(), 1, runs, func(run int) error {
+		return work.Safely(func() error {
 			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
 			sp.recomputeRun(items[from:to], out[from:to])
 			return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A damagedStore is a store that is read file by file, as it may not open, or not be
@@ -81,7 +82,7 @@ func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStor
 // does so without logs: those that the store began to read count, with all later ones.
 func (s *damagedStore) list(opts *Options, all wal.Logs, bare bool) error {
 	fsys := &listingFS{FS: readFS{opts.FS}, bare: bare}
-	return recovered(func() error {
+	return work.Safely(func() error {
 		log := newStoreLogger(opts.signals)
 		po := storeOptions(opts, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true

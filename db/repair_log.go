@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/wal"
+
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // readLogs reads what stands in the logs of the store and has not been written to
@@ -24,10 +26,10 @@ func (s *salvage) readLogs() ([]source, error) {
 	for i, log := range logs {
 		one, tables := &memorySource{}, []source(nil)
 		read := func() error { return s.readLog(log, one, &tables) }
-		err := recovered(read)
+		err := work.Safely(read)
 		if err != nil && !errors.Is(err, errTorn) && !unreadable(err) { // once more, before it is given up
 			one, tables = &memorySource{}, nil
-			err = recovered(read)
+			err = work.Safely(read)
 		}
 		m.versions, out = append(m.versions, one.versions...), append(out, tables...)
 		// The end of the last log may have been written when the process ended.

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // A tableSource has what can be read of a table. Where a block of it is damaged the
@@ -36,7 +37,7 @@ func (t *tableSource) begin() (err error) {
 	if t.more {
 		t.begins = slices.Clone(t.now.key)
 	}
-	err = recovered(t.readDeletions)
+	err = work.Safely(t.readDeletions)
 	if err != nil && t.salvage.ctx.Err() == nil {
 		t.salvage.found(Finding{Record: t.name(), Problem: "what it deletes cannot be read, and may come back: " + problem(err)})
 		err = nil
@@ -66,7 +67,7 @@ func (t *tableSource) open() error {
 }
 
 func (t *tableSource) openReader() error {
-	return recovered(func() (err error) {
+	return work.Safely(func() (err error) {
 		t.r, err = openTable(t.salvage.ctx, t.salvage.store.fs, t.path, t.salvage.store.reader)
 		return err
 	})
@@ -92,7 +93,7 @@ func (t *tableSource) peek() *version {
 }
 
 func (t *tableSource) next() error {
-	return t.behind(recovered(func() error {
+	return t.behind(work.Safely(func() error {
 		kv := t.it.Next()
 		if kv == nil {
 			return t.end()
@@ -104,7 +105,7 @@ func (t *tableSource) next() error {
 
 // at goes to the first key from one on; an error is one of what stands there.
 func (t *tableSource) at(from []byte) error {
-	return recovered(func() (err error) {
+	return work.Safely(func() (err error) {
 		if t.it != nil {
 			_ = t.it.Close() // it repeats what reading has said
 		}
@@ -203,7 +204,7 @@ func (t *tableSource) nextBlock(from []byte) (to []byte, ok bool) {
 	}
 	size := func(to []byte) uint64 {
 		n := uint64(0)
-		err := recovered(func() (err error) {
+		err := work.Safely(func() (err error) {
 			n, err = t.r.EstimateDiskUsage(from, to, sstable.NoReadEnv)
 			return err
 		})

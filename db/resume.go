@@ -1,6 +1,10 @@
 package db
 
-import "context"
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/db/internal/work"
+)
 
 // resume returns what completes, in the background, the spaces of a view that are
 // being built: nobody else does. An error leaves a space as it is, for Reindex or the
@@ -11,7 +15,7 @@ func (d *DB) resume(ctx context.Context, v *view) func() {
 		for i := range cv.spaces {
 			if n := &cv.spaces[i].numbers; n.Building {
 				c := &Collection{db: d, id: id, name: cv.Name}
-				left = append(left, &builder{c: c, space: uint32(n.ID), workers: backgroundWorkers()})
+				left = append(left, &builder{c: c, space: uint32(n.ID), workers: work.Background()})
 			}
 		}
 	}
@@ -27,7 +31,7 @@ func (d *DB) complete(ctx context.Context, b *builder) {
 	ctx, op := d.signals.beginInBackground(ctx, OpReindex, b.c.name)
 	b.progress = func(done, total int) { op.progress("encode", int64(done), int64(total)) }
 	var built builtSpace
-	err := recovered(func() (err error) {
+	err := work.Safely(func() (err error) {
 		built, err = b.run(ctx)
 		return err
 	})

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // signals tell the program that embeds the database what goes on in it. Events are put
@@ -124,7 +126,7 @@ func (s *signals) deliver(q queuedEvent) {
 			Name: EventListenerPanicked, Level: slog.LevelError, Time: time.Now(), Dir: s.dir, Err: err,
 		}})
 	}()
-	err = recovered(func() error { s.listener(q.ctx, q.e); return nil })
+	err = work.Safely(func() error { s.listener(q.ctx, q.e); return nil })
 }
 
 var errListenerGone = errors.New("the listener has ended its goroutine")
@@ -135,7 +137,7 @@ func (s *signals) write(q queuedEvent) {
 		return
 	}
 	// A handler that panics has nobody to tell.
-	_ = recovered(func() error {
+	_ = work.Safely(func() error {
 		r := slog.NewRecord(q.e.Time, q.e.Level, string(q.e.Name), 0)
 		r.AddAttrs(q.e.attrs()...)
 		return s.log.Handler().Handle(q.ctx, r)

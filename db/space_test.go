@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -40,7 +41,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 		s := cv.space
 		encs := make([]encoding, n)
 		encode := func(ctx context.Context) error {
-			return s.encodeAll(ctx, allWorkers(), encs,
+			return s.encodeAll(ctx, work.All(), encs,
 				func(i int) ([]model.Vector, []uint32) { return vectors[i], labels[i] },
 				func(i int, err error) error { return fmt.Errorf("item %d: %w", i, err) })
 		}

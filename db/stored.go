@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -75,9 +76,9 @@ func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 		return dst, nil
 	}
 	parts := make([]nearPart, max(1, min(runtime.GOMAXPROCS(0), len(numbers)/minPart)))
-	err := parallelBy(ctx, allWorkers(), 1, len(parts), func(i int) error {
+	err := work.ParallelBy(ctx, work.All(), 1, len(parts), func(i int) error {
 		from, to := i*len(numbers)/len(parts), (i+1)*len(numbers)/len(parts)
-		return recovered(func() error {
+		return work.Safely(func() error {
 			blocks := &s.blocks
 			if i > 0 {
 				other := newCodeBlocks(s.snap, s.set.codeKeys)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -115,7 +116,7 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 			c.abandon(ctx, sp.ID)
 		}
 	}()
-	b := &builder{c: c, space: sp.ID, workers: allWorkers()}
+	b := &builder{c: c, space: sp.ID, workers: work.All()}
 	b.progress = func(done, total int) { opt.Progress("encode", done, total) }
 	built, err := b.run(ctx)
 	if err != nil {
@@ -142,7 +143,7 @@ func (c *Collection) completeLeft(ctx context.Context) error {
 	if err != nil || space == 0 {
 		return err
 	}
-	b := &builder{c: c, space: space, workers: allWorkers()}
+	b := &builder{c: c, space: space, workers: work.All()}
 	_, err = b.run(ctx)
 	return err
 }

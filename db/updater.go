@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // An updater makes one revision of a space.
@@ -127,7 +128,7 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 			return nil, 0, err
 		}
 		l.release()
-		if err := sleepUntil(ctx, time.Now().Add(time.Millisecond)); err != nil {
+		if err := work.SleepUntil(ctx, time.Now().Add(time.Millisecond)); err != nil {
 			return nil, 0, err
 		}
 	}

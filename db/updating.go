@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // One goroutine a database updates the active spaces of its collections as items come,
@@ -54,7 +55,7 @@ func (d *DB) keepUpdated(ctx context.Context) {
 func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) (*Update, error)) error {
 	ctx, op := d.signals.beginInBackground(ctx, OpUpdate, c.name)
 	var u *Update
-	err := recovered(func() (err error) {
+	err := work.Safely(func() (err error) {
 		if err := c.loaded(ctx); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // VerifyOptions say how closely to look. The zero value reads and compares everything
@@ -167,7 +168,7 @@ func verify(ctx context.Context, fsys vfs.FS, dir string, store *pebble.DB, opt 
 	snap := store.NewSnapshot()             // each commit is one batch, or one set of tables, so that any is a whole state
 	defer snap.Close()
 	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
-	err := recovered(func() error {
+	err := work.Safely(func() error {
 		v.tables(fsys, dir, store)
 		v.database()
 		if !opt.storeOnly {

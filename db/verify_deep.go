@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -116,8 +117,8 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	}
 	out := make([]recomputedItem, len(items))
 	runs := (len(items) + encodeRun - 1) / encodeRun
-	err := parallelBy(s.ctx, allWorkers(), 1, runs, func(run int) error {
-		return recovered(func() error {
+	err := work.ParallelBy(s.ctx, work.All(), 1, runs, func(run int) error {
+		return work.Safely(func() error {
 			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
 			sp.recomputeRun(items[from:to], out[from:to])
 			return nil

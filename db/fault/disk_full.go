@@ -51,6 +51,8 @@ func (e *DiskFullError) Unwrap() error { return e.Err }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
+// IsDiskFull reports whether an error of the operating system says that a disk, or a quota, is
+// full.
 func IsDiskFull(err error) bool {
 	return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -1,4 +1,4 @@
-package db
+package work
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// A task is a part of what several cores do together.
-type task func(ctx context.Context) error
+// A Task is a part of what several cores do together.
+type Task func(ctx context.Context) error
 
-// together runs functions on so many goroutines, taking them in order, until one fails
+// Together runs tasks on so many goroutines, taking them in order, until one fails
 // or the context ends, and returns the first error. A function may wait for one before
 // it. Where one panics the caller does.
-func together(ctx context.Context, workers int, tasks []task) error {
+func Together(ctx context.Context, workers int, tasks []Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var panicked atomic.Pointer[error]
