@@ -2,8 +2,6 @@ package db
 
 import (
 	"math"
-	"math/bits"
-	"sync/atomic"
 	"time"
 )
 
@@ -40,29 +38,4 @@ func (l *Latencies) Quantile(q float64) time.Duration {
 		within += l.Buckets[i]
 	}
 	return LatencyBound(i)
-}
-
-// latencies are Latencies that grow. Safe for concurrent use.
-type latencies struct {
-	sum     atomic.Int64 // nanoseconds
-	buckets [LatencyBuckets]atomic.Uint64
-}
-
-func (l *latencies) observe(d time.Duration) {
-	d = max(d, 0)
-	l.sum.Add(int64(d))
-	// How often a microsecond has to be doubled to reach d.
-	i := bits.Len64(uint64(max(d-1, 0) / time.Microsecond))
-	l.buckets[min(i, LatencyBuckets-1)].Add(1)
-}
-
-func (l *latencies) since(start time.Time) { l.observe(time.Since(start)) }
-
-func (l *latencies) stats() (out Latencies) {
-	out.Sum = time.Duration(l.sum.Load())
-	for i := range l.buckets {
-		out.Buckets[i] = l.buckets[i].Load()
-		out.Count += out.Buckets[i]
-	}
-	return out
 }

@@ -98,7 +98,7 @@ func (o *Options) withDefaults() Options {
 	}
 	out.FS = withKinds(out.FS)
 	if out.signals == nil {
-		out.signals = newSignals(&out)
+		out.signals = newSignals(out.Logger, out.EventListener, out.Tracer)
 	}
 	return out
 }

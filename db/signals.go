@@ -38,8 +38,8 @@ type queuedEvent struct {
 // maxQueuedEvents bounds what waits for a listener; below warnings it is half of that.
 const maxQueuedEvents = 1024
 
-func newSignals(o *Options) *signals {
-	s := &signals{log: o.Logger, listener: o.EventListener, tracer: o.Tracer}
+func newSignals(log *slog.Logger, listener EventListener, tracer Tracer) *signals {
+	s := &signals{log: log, listener: listener, tracer: tracer}
 	s.idle = sync.NewCond(&s.mu)
 	return s
 }

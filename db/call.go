@@ -1,0 +1,28 @@
+package db
+
+import (
+	"context"
+	"time"
+)
+
+// A call is a short one that is going on.
+type call struct {
+	began time.Duration // since epoch
+	span  Span          // nil: nobody asks
+}
+
+// epoch is what short calls are measured from: to read the monotonic clock alone takes half
+// the time of time.Now, which tells in a search of a microsecond.
+var epoch = time.Now()
+
+// took returns how long the call has been going on.
+func (c *call) took() time.Duration { return time.Since(epoch) - c.began }
+
+// call begins a call; its span, if there is one, has to be ended.
+func (d *DB) call(ctx context.Context, op Op, collection string) (context.Context, call) {
+	c := call{began: time.Since(epoch)}
+	if t := d.signals.tracer; t != nil {
+		ctx, c.span = t.Start(ctx, Call{Op: op, Dir: d.dir, Collection: collection})
+	}
+	return ctx, c
+}
