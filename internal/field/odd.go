@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"context"
 	"os"
 	"path/filepath"
@@ -114,10 +115,7 @@ func oddFiles(ctx context.Context, t *trial) error {
 			return err
 		}
 		// With the file where it was, all backups that are there are whole, and one is there.
-		if err := os.RemoveAll(path); err != nil {
-			return err
-		}
-		if err := os.Rename(saved, path); err != nil {
+		if err := putBack(saved, path); err != nil {
 			return err
 		}
 		a.lines = append(a.lines, "# and it is put back")
@@ -133,4 +131,21 @@ func oddFiles(ctx context.Context, t *trial) error {
 		return nil
 	})
 	return nil
+}
+
+// putBack puts a file or folder that was saved back to where it was. What a backup has stored
+// meanwhile in a folder of that name stays.
+func putBack(saved, path string) error {
+	was, err := os.Lstat(saved)
+	if err != nil {
+		return err
+	}
+	if is, err := os.Lstat(path); err != nil || !was.IsDir() || !is.IsDir() {
+		return errors.Join(os.RemoveAll(path), os.Rename(saved, path))
+	}
+	entries, err := os.ReadDir(saved)
+	for _, e := range entries {
+		err = errors.Join(err, putBack(filepath.Join(saved, e.Name()), filepath.Join(path, e.Name())))
+	}
+	return err
 }
