@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -24,17 +25,17 @@ type Activity struct {
 	SearchErrors uint64        `json:"search_errors"` // calls that returned an error
 	Hits         uint64        `json:"hits"`          // items that Search, SearchAll and Neighbors have returned
 
-	Writes       Latencies `json:"writes,omitzero"` // calls that stored something, from the call until it is durable
-	WriteErrors  uint64    `json:"write_errors"`
-	Conflicts    uint64    `json:"conflicts"` // among these: ErrConflict, as it is meant to be
-	ItemsPut     uint64    `json:"items_put"` // put and merged
-	ItemsDeleted uint64    `json:"items_deleted"`
+	Writes       event.Latencies `json:"writes,omitzero"` // calls that stored something, from the call until it is durable
+	WriteErrors  uint64          `json:"write_errors"`
+	Conflicts    uint64          `json:"conflicts"` // among these: ErrConflict, as it is meant to be
+	ItemsPut     uint64          `json:"items_put"` // put and merged
+	ItemsDeleted uint64          `json:"items_deleted"`
 
-	Waiting        int       `json:"waiting"`          // writes that wait for their commit, and what else waits with them
-	Commits        Latencies `json:"commits,omitzero"` // but bulk loads
-	CommitRequests uint64    `json:"commit_requests"`
-	CommitBytes    uint64    `json:"commit_bytes"`   // that they have written to the log
-	Syncs          Latencies `json:"syncs,omitzero"` // waiting for the disk, in Commits
+	Waiting        int             `json:"waiting"`          // writes that wait for their commit, and what else waits with them
+	Commits        event.Latencies `json:"commits,omitzero"` // but bulk loads
+	CommitRequests uint64          `json:"commit_requests"`
+	CommitBytes    uint64          `json:"commit_bytes"`   // that they have written to the log
+	Syncs          event.Latencies `json:"syncs,omitzero"` // waiting for the disk, in Commits
 
 	Cache          CacheStats `json:"cache"`
 	KeyCacheBytes  int64      `json:"key_cache_bytes"`
@@ -42,10 +43,10 @@ type Activity struct {
 
 	Snapshots int `json:"snapshots"` // Snapshots and Runs that are open
 
-	Store      StoreStats         `json:"store"`
-	Running    []RunningOperation `json:"running,omitempty"`    // as they have begun
-	Operations []OperationStats   `json:"operations,omitempty"` // by Op
-	LastBackup *LastBackup        `json:"last_backup,omitempty"`
+	Store      StoreStats               `json:"store"`
+	Running    []event.RunningOperation `json:"running,omitempty"`    // as they have begun
+	Operations []event.OperationStats   `json:"operations,omitempty"` // by Op
+	LastBackup *LastBackup              `json:"last_backup,omitempty"`
 
 	Failed        bool   `json:"failed"`         // see ErrFailed
 	DiskFull      bool   `json:"disk_full"`      // the last write was refused for want of space
@@ -57,9 +58,9 @@ type Activity struct {
 
 // A SearchStats is about the calls of one Op that were answered by one plan.
 type SearchStats struct {
-	Op   Op     `json:"op"`
-	Plan string `json:"plan,omitempty"`
-	Latencies
+	Op   event.Op `json:"op"`
+	Plan string   `json:"plan,omitempty"`
+	event.Latencies
 }
 
 // CacheStats are those of the cache of stored blocks, see Options.CacheBytes.
@@ -80,7 +81,7 @@ type LastBackup struct {
 }
 
 // searchOps are the calls that Activity.Searches tells of by plan.
-var searchOps = [...]Op{OpSearch, OpSearchRadius, OpCountRadius}
+var searchOps = [...]event.Op{event.OpSearch, event.OpSearchRadius, event.OpCountRadius}
 
 const plans = PlanBlockScan + 1
 
@@ -109,14 +110,14 @@ type counters struct {
 }
 
 // searched counts a search that has ended, and ends its span.
-func (c *counters) searched(cl *call, op Op, plan Plan, hits int, err error) {
+func (c *counters) searched(cl *call, op event.Op, plan Plan, hits int, err error) {
 	switch {
 	case err != nil:
 		c.searchErrors.Add(1)
-	case op == OpSearch:
+	case op == event.OpSearch:
 		c.searches[0][plan].observe(cl.took())
 		c.hits.Add(uint64(hits))
-	case op == OpSearchRadius:
+	case op == event.OpSearchRadius:
 		c.searches[1][plan].observe(cl.took())
 	default:
 		c.searches[2][plan].observe(cl.took())
@@ -227,7 +228,7 @@ func (d *DB) activity() (a Activity) {
 		}
 	}
 	if l := c.searchAll.stats(); l.Count > 0 {
-		a.Searches = append(a.Searches, SearchStats{OpSearchAll, "", l})
+		a.Searches = append(a.Searches, SearchStats{event.OpSearchAll, "", l})
 	}
 	if b := c.lastBackup.Load(); b != nil {
 		own := *b
@@ -236,7 +237,7 @@ func (d *DB) activity() (a Activity) {
 	a.Running, a.Operations = d.signals.operations.stats()
 	_, ofStore := d.log.work.ended.stats()
 	a.Operations = append(a.Operations, ofStore...)
-	slices.SortFunc(a.Operations, func(a, b OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
+	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
 	return a
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -30,13 +31,13 @@ func TestLatencies(t *testing.T) {
 			return near + time.Duration(rapid.Int64Range(-3, 1<<rapid.IntRange(0, 36).Draw(t, "bits")).Draw(t, "more"))
 		})).Draw(t, "times")
 		var l latencies
-		want := Latencies{Count: uint64(len(times))}
+		want := event.Latencies{Count: uint64(len(times))}
 		for i, d := range times {
 			l.observe(d)
 			times[i] = max(d, 0)
 			want.Sum += times[i]
-			for b := range LatencyBuckets {
-				if times[i] <= LatencyBound(b) {
+			for b := range event.LatencyBuckets {
+				if times[i] <= event.LatencyBound(b) {
 					want.Buckets[b]++
 					break
 				}
@@ -55,7 +56,7 @@ func TestLatencies(t *testing.T) {
 				continue
 			}
 			is := times[max(int(math.Ceil(q*float64(len(times)))), 1)-1]
-			if x := got.Quantile(q); x < is && q > 0 || q > 0 && x > max(2*is, time.Microsecond) && x != LatencyBound(LatencyBuckets-1) {
+			if x := got.Quantile(q); x < is && q > 0 || q > 0 && x > max(2*is, time.Microsecond) && x != event.LatencyBound(event.LatencyBuckets-1) {
 				t.Fatalf("%v: quantile %v is %v, not %v", times, q, is, x)
 			}
 		}
@@ -88,7 +89,7 @@ func TestActivity(t *testing.T) {
 		len(before.Running) > 0 || before.Searches != nil {
 		t.Errorf("%+v", before)
 	}
-	if i := slices.IndexFunc(before.Operations, func(o OperationStats) bool { return o.Op == OpTrain }); i < 0 || before.Operations[i].Done != 1 {
+	if i := slices.IndexFunc(before.Operations, func(o event.OperationStats) bool { return o.Op == event.OpTrain }); i < 0 || before.Operations[i].Done != 1 {
 		t.Errorf("%+v", before.Operations)
 	}
 	type kind struct{ op, plan string }
@@ -157,7 +158,7 @@ func TestActivity(t *testing.T) {
 func TestRunningOperations(t *testing.T) {
 	d, c := openPairs(t)
 	putAll(t, c, pairs(60, synth.Config{}))
-	var during []RunningOperation
+	var during []event.RunningOperation
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
 	opt.Progress = func(phase string, done, total int) {
 		if phase == "encode" && during == nil {
@@ -168,7 +169,7 @@ func TestRunningOperations(t *testing.T) {
 		}
 	}
 	mustTrain(t, c, opt)
-	if len(during) != 1 || during[0].Op != OpTrain || during[0].Collection != "main" || during[0].Stage != "encode" {
+	if len(during) != 1 || during[0].Op != event.OpTrain || during[0].Collection != "main" || during[0].Stage != "encode" {
 		t.Errorf("%+v", during)
 	}
 	// A callback that panics ends it, too.
@@ -267,14 +268,14 @@ func TestStatsOfImportThatBegins(t *testing.T) {
 // spans is a Tracer that notes its calls, which the database may make at once.
 type spans struct {
 	mu     sync.Mutex
-	calls  []Call
+	calls  []event.Call
 	inside []string // what the context says that the call was made in
 	ends   []string
 }
 
 type spanKey struct{}
 
-func (s *spans) Start(ctx context.Context, call Call) (context.Context, Span) {
+func (s *spans) Start(ctx context.Context, call event.Call) (context.Context, event.Span) {
 	in, _ := ctx.Value(spanKey{}).(string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +285,7 @@ func (s *spans) Start(ctx context.Context, call Call) (context.Context, Span) {
 
 type endOfSpan struct {
 	s  *spans
-	op Op
+	op event.Op
 }
 
 func (e *endOfSpan) End(err error, attrs ...slog.Attr) {
@@ -327,7 +328,7 @@ func TestTracer(t *testing.T) {
 	}
 	var ops []string
 	for i, call := range s.calls {
-		if call.Op == OpIndex {
+		if call.Op == event.OpIndex {
 			if s.inside[i] != "compact" {
 				t.Errorf("a span of indexing within %q", s.inside[i])
 			}
@@ -358,8 +359,8 @@ func TestTracer(t *testing.T) {
 // What is indexed as it comes has no span of its own.
 func TestTracerOfBackground(t *testing.T) {
 	var s spans
-	indexed := make(chan *Event, 64)
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Tracer: &s, EventListener: func(_ context.Context, e *Event) {
+	indexed := make(chan *event.Event, 64)
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Tracer: &s, EventListener: func(_ context.Context, e *event.Event) {
 		if e.Name == "fddhdb.index.done" {
 			indexed <- e
 		}
@@ -382,7 +383,7 @@ func TestTracerOfBackground(t *testing.T) {
 	}
 	mustClose(t, d)
 	for _, call := range s.calls {
-		if call.Op == OpIndex {
+		if call.Op == event.OpIndex {
 			t.Errorf("%+v", call)
 		}
 	}

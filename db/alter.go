@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -45,7 +46,7 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	defer c.db.guard.leave()
 	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error { return tx.alter(s, a) })
 	if err == nil {
-		c.db.changed(ctx, EventCollectionAltered, Event{Collection: c.name, Attrs: []slog.Attr{
+		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
 		}})
 	}

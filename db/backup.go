@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -73,7 +74,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.signals.begin(ctx, OpBackup, opt.Collection)
+	ctx, op := d.signals.begin(ctx, event.OpBackup, opt.Collection)
 	defer op.abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, done, total int64) {
@@ -96,11 +97,11 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 }
 
 // backupEvent returns what events say of a backup; nil: there is none.
-func backupEvent(m *backup.Manifest) Event {
+func backupEvent(m *backup.Manifest) event.Event {
 	if m == nil {
-		return Event{}
+		return event.Event{}
 	}
-	return Event{Bytes: m.BytesTotal, Attrs: []slog.Attr{slog.String("id", m.ID), slog.Int64("bytes_new", m.BytesNew)}}
+	return event.Event{Bytes: m.BytesTotal, Attrs: []slog.Attr{slog.String("id", m.ID), slog.Int64("bytes_new", m.BytesNew)}}
 }
 
 func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {

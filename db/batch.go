@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -154,7 +155,7 @@ func (b *Batch) Commit(ctx context.Context) error {
 	}
 	defer b.db.guard.leave()
 	b.done = true
-	ctx, call := b.db.call(ctx, OpWrite, "")
+	ctx, call := b.db.call(ctx, event.OpWrite, "")
 	n := b.Len()
 	err := b.commit(ctx)
 	b.db.counters.wrote(&call, n, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -36,14 +37,14 @@ type builtSpace struct {
 	Active   bool
 }
 
-func (b builtSpace) event() Event {
-	return Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items), Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
+func (b builtSpace) event() event.Event {
+	return event.Event{Space: b.Space, Revision: b.Revision, Items: int64(b.Items), Attrs: []slog.Attr{slog.Bool("active", b.Active)}}
 }
 
 // unbuilt is what the event says of a space, 0 for none, whose building has failed: whether
 // it stays as far as it has got, for Reindex or the next Open to go on with.
-func (c *Collection) unbuilt(space uint32) Event {
-	e := Event{Space: space}
+func (c *Collection) unbuilt(space uint32) event.Event {
+	e := event.Event{Space: space}
 	if cv, ok := c.db.current.Load().collections.get(c.id); ok {
 		if sp := cv.spaceNumber(space); sp != nil && sp.numbers.Building {
 			e.Attrs = []slog.Attr{slog.Bool("resumes", true)}

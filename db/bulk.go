@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // bulkItems is the number of items from which on a batch that only puts new items
@@ -222,7 +223,7 @@ func (k *bulk) key(i int) string {
 // there already, say; nothing has happened then. bytes are about those of the items.
 func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
 	d := k.collection.db
-	ctx, op := d.signals.begin(ctx, OpBulkLoad, k.collection.name)
+	ctx, op := d.signals.begin(ctx, event.OpBulkLoad, k.collection.name)
 	defer op.abandon()
 	err := k.load(ctx, bytes, pledge, func(stage string, done, total int) {
 		op.progress(stage, int64(done), int64(total))
@@ -231,10 +232,10 @@ func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress
 		}
 	})
 	if errors.Is(err, errNotBulk) {
-		op.end(nil, Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
+		op.end(nil, event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
 		return err
 	}
-	op.end(err, Event{Items: int64(k.n), Bytes: bytes})
+	op.end(err, event.Event{Items: int64(k.n), Bytes: bytes})
 	if err == nil {
 		d.counters.put.Add(uint64(k.n))
 	}

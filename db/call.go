@@ -3,12 +3,14 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // A call is a short one that is going on.
 type call struct {
 	began time.Duration // since epoch
-	span  Span          // nil: nobody asks
+	span  event.Span    // nil: nobody asks
 }
 
 // epoch is what short calls are measured from: to read the monotonic clock alone takes half
@@ -19,10 +21,10 @@ var epoch = time.Now()
 func (c *call) took() time.Duration { return time.Since(epoch) - c.began }
 
 // call begins a call; its span, if there is one, has to be ended.
-func (d *DB) call(ctx context.Context, op Op, collection string) (context.Context, call) {
+func (d *DB) call(ctx context.Context, op event.Op, collection string) (context.Context, call) {
 	c := call{began: time.Since(epoch)}
 	if t := d.signals.tracer; t != nil {
-		ctx, c.span = t.Start(ctx, Call{Op: op, Dir: d.dir, Collection: collection})
+		ctx, c.span = t.Start(ctx, event.Call{Op: op, Dir: d.dir, Collection: collection})
 	}
 	return ctx, c
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -59,7 +60,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.signals.begin(ctx, OpCheckpoint, opt.Collection)
+	ctx, op := d.signals.begin(ctx, event.OpCheckpoint, opt.Collection)
 	defer op.abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, done, total int64) {
@@ -78,7 +79,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 		err = fault.ErrClosed
 	}
 	err = fault.Annotate(fault.DiskFullElsewhere(err), "checkpoint %s", dir)
-	op.end(err, Event{Attrs: []slog.Attr{slog.String("to", dir)}})
+	op.end(err, event.Event{Attrs: []slog.Attr{slog.String("to", dir)}})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -30,10 +31,10 @@ func (d *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	defer d.guard.leave()
-	ctx, op := d.signals.begin(ctx, OpCompact, "")
+	ctx, op := d.signals.begin(ctx, event.OpCompact, "")
 	defer op.abandon()
 	err := d.compact(ctx, op.progress)
-	op.end(err, Event{})
+	op.end(err, event.Event{})
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -106,7 +107,7 @@ func Open(dir string, options *Options) (*DB, error) {
 		d.signals.wait()
 		return nil, err
 	}
-	d.signals.happened(EventOpened, slog.LevelInfo, Event{
+	d.signals.happened(event.Opened, slog.LevelInfo, event.Event{
 		Items: d.items(), Duration: time.Since(d.counters.opened),
 		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.format), slog.Bool("read_only", opts.ReadOnly)},
 	})
@@ -196,7 +197,7 @@ func (d *DB) start(store *pebble.DB) error {
 				case err == nil:
 					set.loading = nil
 				case errors.Is(err, fault.ErrCorrupt): // concerns whoever needs these codes
-					_, op := d.signals.beginInBackground(context.Background(), OpLoad, cv.Name)
+					_, op := d.signals.beginInBackground(context.Background(), event.OpLoad, cv.Name)
 					op.end(err, cv.spaces[i].sets[j].event())
 					notLoaded(set.loading, err)
 				default:
@@ -290,7 +291,7 @@ func (d *DB) Close() error {
 	}
 	d.opts.cache.Unref()
 	err = fault.Annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
-	d.signals.happened(EventClosed, slog.LevelInfo, Event{Err: err})
+	d.signals.happened(event.Closed, slog.LevelInfo, event.Event{Err: err})
 	d.signals.wait()
 	return err
 }
@@ -304,7 +305,7 @@ func (d *DB) items() (n int64) {
 }
 
 // changed tells of what a call has changed.
-func (d *DB) changed(ctx context.Context, name EventName, e Event) {
+func (d *DB) changed(ctx context.Context, name event.Name, e event.Event) {
 	e.Name = name
 	d.signals.tell(ctx, e)
 }
@@ -413,7 +414,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err != nil {
 		return nil, err
 	}
-	d.changed(ctx, EventCollectionCreated, Event{Collection: name})
+	d.changed(ctx, event.CollectionCreated, event.Event{Collection: name})
 	return &Collection{db: d, id: desc.ID, name: name}, nil
 }
 

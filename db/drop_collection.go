@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -45,7 +46,7 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 		d.learners.remove(learnerKey{dropped.ID, sp.ID})
 	}
 	d.imports.changed.Add(1)
-	d.changed(ctx, EventCollectionDropped, Event{Collection: name})
+	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
 	d.keys.clear() // of all collections: what is searched for comes back soon
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -24,17 +25,17 @@ import (
 // heard collects events, in the order in which they come.
 type heard struct {
 	mu  sync.Mutex
-	all []*Event
+	all []*event.Event
 }
 
-func (h *heard) listen(_ context.Context, e *Event) {
+func (h *heard) listen(_ context.Context, e *event.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, e)
 }
 
 // of returns the events of a name.
-func (h *heard) of(name EventName) (some []*Event) {
+func (h *heard) of(name event.Name) (some []*event.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.all {
@@ -45,8 +46,8 @@ func (h *heard) of(name EventName) (some []*Event) {
 	return some
 }
 
-func (e *Event) attr(key string) (v slog.Value) {
-	for _, a := range e.attrs() {
+func attrOf(e *event.Event, key string) (v slog.Value) {
+	for _, a := range e.Attributes() {
 		if a.Key == key {
 			v = a.Value
 		}
@@ -126,7 +127,7 @@ func TestEvents(t *testing.T) {
 		Items, Bytes    int64
 		Level           slog.Level
 	}
-	for name, want := range map[EventName][]fields{
+	for name, want := range map[event.Name][]fields{
 		"fddhdb.database.opened":    {{}},
 		"fddhdb.collection.created": {{Collection: "main"}},
 		"fddhdb.train.done":         {{Collection: "main", Space: first.Space, Revision: 1, Items: int64(first.Items)}},
@@ -154,7 +155,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	if e := h.of("fddhdb.backup.done")[0]; e.attr("id").String() != m.ID || e.attr("bytes_new").Int64() != m.BytesNew || e.Dir != d.dir {
+	if e := h.of("fddhdb.backup.done")[0]; attrOf(e, "id").String() != m.ID || attrOf(e, "bytes_new").Int64() != m.BytesNew || e.Dir != d.dir {
 		t.Errorf("%+v", e)
 	}
 	if e := h.of("fddhdb.train.failed")[0]; !errors.Is(e.Err, context.Canceled) {
@@ -163,8 +164,8 @@ func TestEvents(t *testing.T) {
 	checkOrder(t, h.all)
 	var lines []string
 	for _, e := range h.all {
-		if e.Op != OpRestore {
-			lines = append(lines, fmt.Sprint(e.Time.UnixNano(), e.Level, e.Name, e.attrs()))
+		if e.Op != event.OpRestore {
+			lines = append(lines, fmt.Sprint(e.Time.UnixNano(), e.Level, e.Name, e.Attributes()))
 		}
 	}
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "again") }) // of the restore
@@ -178,18 +179,18 @@ func TestEvents(t *testing.T) {
 }
 
 // checkOrder checks that each operation begins before it goes on, and ends once.
-func checkOrder(t *testing.T, all []*Event) {
+func checkOrder(t *testing.T, all []*event.Event) {
 	t.Helper()
 	type one struct {
-		op     Op
+		op     event.Op
 		number uint64
 	}
-	phases := map[one][]Phase{}
+	phases := map[one][]event.Phase{}
 	for _, e := range all {
 		if e.Operation != 0 {
 			phases[one{e.Op, e.Operation}] = append(phases[one{e.Op, e.Operation}], e.Phase)
 		}
-		if e.Op != "" && e.Name != nameOf(e.Op, e.Phase) || e.Time.IsZero() || e.Dir == "" {
+		if e.Op != "" && e.Name != event.NameOf(e.Op, e.Phase) || e.Time.IsZero() || e.Dir == "" {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -198,8 +199,8 @@ func checkOrder(t *testing.T, all []*Event) {
 	}
 	for what, p := range phases {
 		for i, phase := range p {
-			last := phase == PhaseDone || phase == PhaseFailed
-			if (i == 0) != (phase == PhaseBegin) || (i == len(p)-1) != last {
+			last := phase == event.PhaseDone || phase == event.PhaseFailed
+			if (i == 0) != (phase == event.PhaseBegin) || (i == len(p)-1) != last {
 				t.Errorf("%v: %v", what, p)
 				break
 			}
@@ -211,8 +212,8 @@ func checkOrder(t *testing.T, all []*Event) {
 func TestListenerUsesTheDatabase(t *testing.T) {
 	goOn, entered, opened := make(chan struct{}), make(chan struct{}), make(chan *DB, 1)
 	var found []string
-	listener := func(ctx context.Context, e *Event) {
-		if e.Name != EventCollectionCreated {
+	listener := func(ctx context.Context, e *event.Event) {
+		if e.Name != event.CollectionCreated {
 			return
 		}
 		d := <-opened
@@ -228,7 +229,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		}
 		found = names
 	}
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), EventListener: func(ctx context.Context, e *Event) {
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), EventListener: func(ctx context.Context, e *event.Event) {
 		if e.Collection != "of-the-listener" {
 			listener(ctx, e)
 		}
@@ -244,7 +245,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		if i >= maxQueuedEvents {
 			level = slog.LevelError
 		}
-		d.signals.happened("test", level, Event{Items: int64(i)})
+		d.signals.happened("test", level, event.Event{Items: int64(i)})
 	}
 	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
@@ -271,7 +272,7 @@ func TestListenerPanics(t *testing.T) {
 func testListenerEnds(t *testing.T, end func()) {
 	var log logged
 	calls := 0
-	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Logger: slog.New(&log), EventListener: func(context.Context, *Event) {
+	d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), Logger: slog.New(&log), EventListener: func(context.Context, *event.Event) {
 		calls++
 		end()
 	}})
@@ -281,11 +282,11 @@ func testListenerEnds(t *testing.T, end func()) {
 	mustClose(t, d)
 	n := 0
 	for _, l := range log.lines {
-		if strings.Contains(l, string(EventListenerPanicked)) {
+		if strings.Contains(l, string(event.ListenerPanicked)) {
 			n++
 		}
 	}
-	if calls != 1 || n != 1 || !strings.Contains(log.lines[len(log.lines)-1], string(EventClosed)) {
+	if calls != 1 || n != 1 || !strings.Contains(log.lines[len(log.lines)-1], string(event.Closed)) {
 		t.Errorf("%d calls, %d said so: %q", calls, n, log.lines)
 	}
 }
@@ -310,7 +311,7 @@ func TestEventsOfTrouble(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		_ = d.Close()
-		if e := h.of(EventFailed); len(e) != 1 || !strings.Contains(e[0].Err.Error(), "the disk is gone") || e[0].Level != slog.LevelError {
+		if e := h.of(event.Failed); len(e) != 1 || !strings.Contains(e[0].Err.Error(), "the disk is gone") || e[0].Level != slog.LevelError {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -331,8 +332,8 @@ func TestEventsOfTrouble(t *testing.T) {
 			t.Errorf("%d commits are lost, acknowledged", a.LostCommits)
 		}
 		mustClose(t, d)
-		e := h.of(EventCommitsMissing)
-		if (lost > 0) != (len(e) == 1) || lost > 0 && e[0].attr("missing").Uint64() != lost {
+		e := h.of(event.CommitsMissing)
+		if (lost > 0) != (len(e) == 1) || lost > 0 && attrOf(e[0], "missing").Uint64() != lost {
 			t.Errorf("%d lost: %+v", lost, e)
 		}
 		if err := mem.Remove("db/COMMITS"); err != nil {
@@ -341,7 +342,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		d = mustOpen(t, "db", &Options{FS: mem, EventListener: h.listen})
 		problem := d.Recovery().Problem
 		mustClose(t, d)
-		if e := h.of(EventCommitsUnknown); len(e) != 1 || e[0].attr("problem").String() != problem || problem == "" {
+		if e := h.of(event.CommitsUnknown); len(e) != 1 || attrOf(e[0], "problem").String() != problem || problem == "" {
 			t.Errorf("%q: %+v", problem, e)
 		}
 	})
@@ -383,8 +384,8 @@ func TestEventsOfTrouble(t *testing.T) {
 			}
 		}
 		mustClose(t, d)
-		full, freed := h.of(EventDiskFull), h.of(EventDiskFreed)
-		if len(full) != 1 || full[0].attr("free").Int64() != 1<<20 || full[0].attr("reserve").Int64() != 100<<20 || len(freed) != 1 {
+		full, freed := h.of(event.DiskFull), h.of(event.DiskFreed)
+		if len(full) != 1 || attrOf(full[0], "free").Int64() != 1<<20 || attrOf(full[0], "reserve").Int64() != 100<<20 || len(freed) != 1 {
 			t.Errorf("full %+v, freed %+v", full, freed)
 		}
 	})
@@ -392,8 +393,8 @@ func TestEventsOfTrouble(t *testing.T) {
 
 // Updates in the background are told of, and so is what becomes of them.
 func TestEventsInTheBackground(t *testing.T) {
-	done := make(chan *Event, 16)
-	d := mustOpen(t, t.TempDir(), &Options{UpdateItems: 10, EventListener: func(_ context.Context, e *Event) {
+	done := make(chan *event.Event, 16)
+	d := mustOpen(t, t.TempDir(), &Options{UpdateItems: 10, EventListener: func(_ context.Context, e *event.Event) {
 		if e.Name == "fddhdb.update.done" {
 			done <- e
 		}
@@ -419,33 +420,33 @@ func TestEventsInTheBackground(t *testing.T) {
 
 // eventsInTable returns the names of events of the table in docs/OPERATIONS.md, with what
 // it says of their fields.
-func eventsInTable(t *testing.T) map[EventName]string {
+func eventsInTable(t *testing.T) map[event.Name]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/OPERATIONS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[EventName]string{}
+	all := map[event.Name]string{}
 	row := regexp.MustCompile("(?m)^\\| `(fddhdb\\.[a-z.]+)` \\| (\\w+) \\|([^|]*)\\| ([^|]+) \\|$")
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		all[EventName(m[1])] = m[2] + " " + m[3]
+		all[event.Name(m[1])] = m[2] + " " + m[3]
 	}
 	return all
 }
 
 // checkDocumented checks that the table has an event, its level, and its fields.
-func checkDocumented(t *testing.T, table map[EventName]string, e *Event) {
+func checkDocumented(t *testing.T, table map[event.Name]string, e *event.Event) {
 	t.Helper()
 	name, level := e.Name, strings.ToLower(e.Level.String())
 	switch e.Phase {
-	case PhaseBegin, PhaseProgress, PhaseFailed: // these are the same for all
-		name, level = nameOf("op", e.Phase), ""
+	case event.PhaseBegin, event.PhaseProgress, event.PhaseFailed: // these are the same for all
+		name, level = event.NameOf("op", e.Phase), ""
 	}
 	says, has := table[name]
 	if !has || level != "" && !strings.HasPrefix(says, level+" ") {
 		t.Errorf("docs/OPERATIONS.md does not have %s at level %s: %q", name, level, says)
 	}
-	for _, a := range e.attrs() {
+	for _, a := range e.Attributes() {
 		switch a.Key {
 		case "dir", "collection", "operation", "duration", "error":
 		default:
@@ -459,17 +460,17 @@ func checkDocumented(t *testing.T, table map[EventName]string, e *Event) {
 // The table of docs/OPERATIONS.md has all events.
 func TestEventsAreDocumented(t *testing.T) {
 	table := eventsInTable(t)
-	source, err := os.ReadFile("event.go")
+	source, err := os.ReadFile("event/event.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []EventName{"fddhdb.op.begin", "fddhdb.op.progress", "fddhdb.op.failed"}
-	for _, m := range regexp.MustCompile(`EventName = "([a-z.]+)"`).FindAllSubmatch(source, -1) {
-		want = append(want, EventName(m[1]))
+	want := []event.Name{"fddhdb.op.begin", "fddhdb.op.progress", "fddhdb.op.failed"}
+	for _, m := range regexp.MustCompile(`Name = "([a-z.]+)"`).FindAllSubmatch(source, -1) {
+		want = append(want, event.Name(m[1]))
 	}
 	long, _, _ := strings.Cut(string(source), "// Calls that are short")
 	for _, m := range regexp.MustCompile(`Op = "([a-z]+)"`).FindAllStringSubmatch(long, -1) {
-		want = append(want, nameOf(Op(m[1]), PhaseDone))
+		want = append(want, event.NameOf(event.Op(m[1]), event.PhaseDone))
 	}
 	for _, name := range want {
 		if _, has := table[name]; !has {
@@ -524,7 +525,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 		return err
 	})
 	mustClose(t, d)
-	said := func(name EventName) (e *Event) {
+	said := func(name event.Name) (e *event.Event) {
 		t.Helper()
 		all := h.of(name)
 		if len(all) != 1 {
@@ -532,11 +533,11 @@ func TestEventsOfInterruptions(t *testing.T) {
 		}
 		return all[0]
 	}
-	if e := said("fddhdb.train.failed"); e.attr("resumes").Any() != nil || e.Level != slog.LevelInfo {
+	if e := said("fddhdb.train.failed"); attrOf(e, "resumes").Any() != nil || e.Level != slog.LevelInfo {
 		t.Errorf("training: %+v", e)
 	}
 	left := said("fddhdb.reindex.failed")
-	if left.attr("resumes").Any() != true || left.Space == 0 || left.Level != slog.LevelInfo {
+	if attrOf(left, "resumes").Any() != true || left.Space == 0 || left.Level != slog.LevelInfo {
 		t.Errorf("reindexing: %+v", left)
 	}
 	checkDocumented(t, eventsInTable(t), left)
@@ -549,7 +550,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, d)
-	if e := said("fddhdb.reindex.done"); e.Space != left.Space || e.attr("resumes").Any() != nil {
+	if e := said("fddhdb.reindex.done"); e.Space != left.Space || attrOf(e, "resumes").Any() != nil {
 		t.Errorf("completed: %+v", e)
 	}
 }

@@ -7,21 +7,22 @@ import (
 	"os"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // A listener hears of what takes long, and of what happens.
-func ExampleEventListener() {
+func ExampleOptions_eventListener() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "fddhdb-")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	d, err := db.Open(dir, &db.Options{EventListener: func(_ context.Context, e *db.Event) {
+	d, err := db.Open(dir, &db.Options{EventListener: func(_ context.Context, e *event.Event) {
 		switch {
-		case e.Op == db.OpCheckpoint && e.Phase == db.PhaseDone, e.Name == db.EventCollectionCreated:
+		case e.Op == event.OpCheckpoint && e.Phase == event.PhaseDone, e.Name == event.CollectionCreated:
 			fmt.Println(e.Name, e.Collection)
-		case e.Name == db.EventFailed:
+		case e.Name == event.Failed:
 			fmt.Println("close it and open it again:", e.Err)
 		}
 	}})

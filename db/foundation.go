@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -88,7 +89,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 	founded = true
 	if f.replaced != 0 {
 		c.db.learners.remove(learnerKey{c.id, f.replaced})
-		c.db.changed(ctx, EventSpaceDropped, Event{Collection: c.name, Space: f.replaced})
+		c.db.changed(ctx, event.SpaceDropped, event.Event{Collection: c.name, Space: f.replaced})
 	}
 	return f.space, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // handles are the types whose methods a program may call on what it has got with an error,
@@ -30,7 +31,7 @@ var handles = []any{
 // values are the other types with methods: a nil pointer to them is no handle.
 var values = []any{
 	(*CorruptionError)(nil), (*DimensionError)(nil), (*DiskFullError)(nil), (*FormatError)(nil), (*ItemError)(nil),
-	(*QueryError)(nil), (*WhereError)(nil), (*Finding)(nil), (*Latencies)(nil), (*Loss)(nil), (*Recovery)(nil), (*Rerank)(nil), (*Teacher)(nil),
+	(*QueryError)(nil), (*WhereError)(nil), (*Finding)(nil), (*event.Latencies)(nil), (*Loss)(nil), (*Recovery)(nil), (*Rerank)(nil), (*Teacher)(nil),
 	(*backup.File)(nil), (*backup.Finding)(nil), (*backup.Piece)(nil),
 }
 
@@ -99,7 +100,7 @@ func TestFunctionsThatAreGivenNothing(t *testing.T) {
 	}
 	for name, f := range map[string]any{
 		"Open": Open, "Restore": Restore, "Upgrade": Upgrade, "PendingMigrations": PendingMigrations, "Repair": Repair, "VerifyFolder": VerifyFolder,
-		"ParseRerank": ParseRerank, "ParseTeacher": ParseTeacher, "LatencyBound": LatencyBound,
+		"ParseRerank": ParseRerank, "ParseTeacher": ParseTeacher, "LatencyBound": event.LatencyBound,
 		"backup.CheckName": backup.CheckName, "backup.Fetch": backup.Fetch, "backup.Create": backup.Create, "backup.DecodeManifest": backup.DecodeManifest,
 		"backup.Find": backup.Find, "backup.List": backup.List, "backup.Prune": backup.Prune, "backup.Folder": backup.Folder, "backup.Verify": backup.Verify,
 		"VerifyFolder of a database": func(ctx context.Context) error {

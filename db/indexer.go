@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -51,7 +52,7 @@ func (d *DB) index(ctx context.Context, workers int, choose func(*view, *codeSet
 }
 
 // indexAs is index as an operation that begins in one way or another.
-func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, Op, string) (context.Context, *operation)) (built bool, err error) {
+func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *operation)) (built bool, err error) {
 	d.indexing.Lock()
 	defer d.indexing.Unlock()
 	v := d.current.Load()
@@ -65,7 +66,7 @@ func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeS
 			continue
 		}
 		b.Bare, b.Workers = b.Bare || !d.affords(v, set, b), workers
-		ctx, op := begin(ctx, OpIndex, cv.Name)
+		ctx, op := begin(ctx, event.OpIndex, cv.Name)
 		done := set.event()
 		done.Level = slog.LevelDebug // it is done all the time
 		defer func() { op.end(err, done) }()

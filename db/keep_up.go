@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // Writers must not be faster than flushes and compactions for long. Pebble makes them wait
@@ -58,7 +60,7 @@ func (d *DB) keepUp(frees bool) error {
 		if began.IsZero() {
 			began = time.Now()
 			d.log.work.stalled.Store(true)
-			d.log.signals.happened(EventStalled, slog.LevelWarn, Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
+			d.log.signals.happened(event.Stalled, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
 		}
 		<-d.log.progress
 	}
@@ -87,7 +89,7 @@ func (l *storeLogger) resumed(began time.Time) {
 	took := time.Since(began)
 	l.work.stalled.Store(false)
 	l.work.stalls.observe(took)
-	l.signals.happened(EventResumed, slog.LevelInfo, Event{Duration: took})
+	l.signals.happened(event.Resumed, slog.LevelInfo, event.Event{Duration: took})
 }
 
 // progressed wakes keepUp: a flush or a compaction has ended, in one way or another.

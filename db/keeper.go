@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -134,7 +135,7 @@ func (k *keeper) write(next commitsRecord) (err error) {
 // file is that it could tell of a loss.
 func (k *keeper) report(err error) {
 	if err != nil && !k.failed {
-		k.signals.happened(EventCommitsUnkept, slog.LevelWarn, Event{Err: err, Attrs: []slog.Attr{slog.String("file", commitsName)}})
+		k.signals.happened(event.CommitsUnkept, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("file", commitsName)}})
 	}
 	k.failed = err != nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
@@ -338,7 +339,7 @@ func (d *DB) checkpointAll() {
 			})
 		})
 		if err != nil && d.log.err() == nil {
-			d.signals.happened(EventStatisticsUnkept, slog.LevelError, Event{Space: key.space, Err: err})
+			d.signals.happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -92,7 +93,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 		case <-start.Done():
 		case <-set.loading.wanted:
 		}
-		octx, op := d.signals.beginInBackground(ctx, OpLoad, cv.Name)
+		octx, op := d.signals.beginInBackground(ctx, event.OpLoad, cv.Name)
 		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.space.Bits, set.codes))
 		var w *mih.Writer
 		err := work.Safely(func() (err error) {
@@ -123,8 +124,8 @@ func (d *DB) load(ctx context.Context, v *view) {
 }
 
 // event returns what events say of the codes of a set.
-func (v *codeSetView) event() Event {
-	return Event{Space: v.space.ID, Items: int64(v.coded), Attrs: []slog.Attr{slog.Int("codes", v.codes)}}
+func (v *codeSetView) event() event.Event {
+	return event.Event{Space: v.space.ID, Items: int64(v.coded), Attrs: []slog.Attr{slog.Int("codes", v.codes)}}
 }
 
 // notLoaded tells those who need codes why they cannot have them.

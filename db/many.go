@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -14,7 +15,7 @@ import (
 // ends it and says which query it is about.
 func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result, error) {
 	c = c.orNone()
-	ctx, call := c.db.call(ctx, OpSearchAll, c.name)
+	ctx, call := c.db.call(ctx, event.OpSearchAll, c.name)
 	results := make([]*Result, len(queries))
 	err := c.read(func(v *view, cv *collectionView) error {
 		// A group of queries is one piece of work: enough of them to share

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -16,12 +17,12 @@ import (
 type operation struct {
 	s          *signals
 	ctx        context.Context
-	op         Op
+	op         event.Op
 	id         uint64
 	collection string
 	background bool // nobody gets its error
 	began      time.Time
-	span       Span // nil: nobody asks
+	span       event.Span // nil: nobody asks
 
 	mu          sync.Mutex
 	ended       bool
@@ -35,21 +36,21 @@ type operations struct {
 	mu     sync.Mutex
 	last   uint64
 	going  []*operation
-	totals []OperationStats // one an Op
+	totals []event.OperationStats // one an Op
 }
 
 // begin begins an operation; end must be called. The context is the one to go on with.
-func (s *signals) begin(ctx context.Context, op Op, collection string) (context.Context, *operation) {
+func (s *signals) begin(ctx context.Context, op event.Op, collection string) (context.Context, *operation) {
 	return s.start(ctx, op, collection, s != nil && s.tracer != nil)
 }
 
-func (s *signals) start(ctx context.Context, op Op, collection string, traced bool) (context.Context, *operation) {
+func (s *signals) start(ctx context.Context, op event.Op, collection string, traced bool) (context.Context, *operation) {
 	o := &operation{s: s, op: op, collection: collection, began: time.Now()}
 	if s == nil {
 		return ctx, o
 	}
 	if traced {
-		ctx, o.span = s.tracer.Start(ctx, Call{Op: op, Dir: s.dir, Collection: collection})
+		ctx, o.span = s.tracer.Start(ctx, event.Call{Op: op, Dir: s.dir, Collection: collection})
 	}
 	o.ctx = ctx
 	all := &s.operations
@@ -58,12 +59,12 @@ func (s *signals) start(ctx context.Context, op Op, collection string, traced bo
 	o.id = all.last
 	all.going = append(all.going, o)
 	all.mu.Unlock()
-	o.tell(Event{Phase: PhaseBegin, Level: slog.LevelDebug, Time: o.began})
+	o.tell(event.Event{Phase: event.PhaseBegin, Level: slog.LevelDebug, Time: o.began})
 	return ctx, o
 }
 
 // beginInBackground begins an operation that nobody waits for.
-func (s *signals) beginInBackground(ctx context.Context, op Op, collection string) (context.Context, *operation) {
+func (s *signals) beginInBackground(ctx context.Context, op event.Op, collection string) (context.Context, *operation) {
 	ctx, o := s.begin(ctx, op, collection)
 	o.background = true
 	return ctx, o
@@ -71,15 +72,15 @@ func (s *signals) beginInBackground(ctx context.Context, op Op, collection strin
 
 // beginUntraced is beginInBackground of what goes on all the time and for nobody: spans of
 // it, each a trace of its own, would only hide others. Events and Activity have it.
-func (s *signals) beginUntraced(ctx context.Context, op Op, collection string) (context.Context, *operation) {
+func (s *signals) beginUntraced(ctx context.Context, op event.Op, collection string) (context.Context, *operation) {
 	ctx, o := s.start(ctx, op, collection, false)
 	o.background = true
 	return ctx, o
 }
 
-func (o *operation) tell(e Event) {
+func (o *operation) tell(e event.Event) {
 	e.Op, e.Operation = o.op, o.id
-	e.Name = nameOf(e.Op, e.Phase)
+	e.Name = event.NameOf(e.Op, e.Phase)
 	if e.Collection == "" {
 		e.Collection = o.collection
 	}
@@ -103,7 +104,7 @@ func (o *operation) progress(stage string, done, total int64) {
 	}
 	o.mu.Unlock()
 	if tell && o.s.heard(o.ctx, slog.LevelDebug) {
-		o.tell(Event{Phase: PhaseProgress, Level: slog.LevelDebug, Time: now, Stage: stage, Done: done, Total: total})
+		o.tell(event.Event{Phase: event.PhaseProgress, Level: slog.LevelDebug, Time: now, Stage: stage, Done: done, Total: total})
 	}
 }
 
@@ -111,11 +112,11 @@ func (o *operation) progress(stage string, done, total int64) {
 var errAbandoned = errors.New("ended by a panic")
 
 // abandon ends the operation, unless that has been done.
-func (o *operation) abandon() { o.end(errAbandoned, Event{}) }
+func (o *operation) abandon() { o.end(errAbandoned, event.Event{}) }
 
 // end ends the operation, unless that has been done. What has come of it is in e, whose
 // level is that of success: Info by default.
-func (o *operation) end(err error, e Event) {
+func (o *operation) end(err error, e event.Event) {
 	if o.s == nil {
 		return
 	}
@@ -127,11 +128,11 @@ func (o *operation) end(err error, e Event) {
 		return
 	}
 	e.Time = time.Now()
-	e.Phase, e.Err, e.Duration = PhaseDone, err, e.Time.Sub(o.began)
+	e.Phase, e.Err, e.Duration = event.PhaseDone, err, e.Time.Sub(o.began)
 	cancelled := err != nil && (o.ctx.Err() != nil || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fault.ErrClosed))
 	if err != nil {
-		e.Phase = PhaseFailed
+		e.Phase = event.PhaseFailed
 		switch {
 		case cancelled:
 			e.Level = slog.LevelInfo
@@ -145,12 +146,12 @@ func (o *operation) end(err error, e Event) {
 	if o.span != nil {
 		said := e
 		said.Duration, said.Err = 0, nil // which a span has anyway
-		o.span.End(err, said.attrs()...)
+		o.span.End(err, said.Attributes()...)
 	}
 	o.tell(e)
 }
 
-func (all *operations) leave(o *operation, e *Event, cancelled bool) {
+func (all *operations) leave(o *operation, e *event.Event, cancelled bool) {
 	all.mu.Lock()
 	all.going = slices.DeleteFunc(all.going, func(other *operation) bool { return other == o })
 	all.mu.Unlock()
@@ -158,13 +159,13 @@ func (all *operations) leave(o *operation, e *Event, cancelled bool) {
 }
 
 // count adds an operation that has ended.
-func (all *operations) count(op Op, took time.Duration, failed, cancelled bool) {
+func (all *operations) count(op event.Op, took time.Duration, failed, cancelled bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	i := slices.IndexFunc(all.totals, func(t OperationStats) bool { return t.Op == op })
+	i := slices.IndexFunc(all.totals, func(t event.OperationStats) bool { return t.Op == op })
 	if i < 0 {
 		i = len(all.totals)
-		all.totals = append(all.totals, OperationStats{Op: op})
+		all.totals = append(all.totals, event.OperationStats{Op: op})
 	}
 	t := &all.totals[i]
 	switch {
@@ -179,12 +180,12 @@ func (all *operations) count(op Op, took time.Duration, failed, cancelled bool) 
 }
 
 // stats returns what goes on, as it has begun, and what has ended.
-func (all *operations) stats() (running []RunningOperation, ended []OperationStats) {
+func (all *operations) stats() (running []event.RunningOperation, ended []event.OperationStats) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, o := range all.going {
 		o.mu.Lock()
-		running = append(running, RunningOperation{
+		running = append(running, event.RunningOperation{
 			Op: o.op, Collection: o.collection, Began: o.began, Stage: o.stage, Done: o.done, Total: o.total,
 		})
 		o.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // Options tune a database. A nil *Options and zero fields mean the defaults.
@@ -63,10 +65,10 @@ type Options struct {
 	Logger *slog.Logger
 
 	// EventListener, if not nil, hears of them as well.
-	EventListener EventListener
+	EventListener event.Listener
 
 	// Tracer, if not nil, makes spans of what the database does.
-	Tracer Tracer
+	Tracer event.Tracer
 
 	// FS is the file system; that of the operating system by default.
 	FS vfs.FS

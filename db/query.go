@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -183,7 +184,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 	if q.K == 0 {
 		q.K = defaultK
 	}
-	ctx, call := c.db.call(ctx, OpSearch, c.name)
+	ctx, call := c.db.call(ctx, event.OpSearch, c.name)
 	var res *Result
 	hits, plan := 0, PlanAuto
 	err := c.read(func(v *view, cv *collectionView) error {
@@ -201,7 +202,7 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		}
 		return err
 	})
-	c.db.counters.searched(&call, OpSearch, plan, hits, err)
+	c.db.counters.searched(&call, event.OpSearch, plan, hits, err)
 	return res, err
 }
 
@@ -214,7 +215,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 	if radius < 0 {
 		return nil, fault.Invalid("radius %d: 0 or more bits are possible", radius)
 	}
-	ctx, call := c.db.call(ctx, OpSearchRadius, c.name)
+	ctx, call := c.db.call(ctx, event.OpSearchRadius, c.name)
 	var r *Runs
 	total, plan := 0, PlanAuto
 	err := c.read(func(v *view, cv *collectionView) error {
@@ -232,7 +233,7 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 		r = &Runs{s: s, pin: c.db.pin(v)}
 		return nil
 	})
-	c.db.counters.searched(&call, OpSearchRadius, plan, total, err)
+	c.db.counters.searched(&call, event.OpSearchRadius, plan, total, err)
 	return r, err
 }
 
@@ -242,7 +243,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 	if radius < 0 {
 		return 0, fault.Invalid("radius %d: 0 or more bits are possible", radius)
 	}
-	ctx, call := c.db.call(ctx, OpCountRadius, c.name)
+	ctx, call := c.db.call(ctx, event.OpCountRadius, c.name)
 	n, plan := 0, PlanAuto
 	err := c.read(func(v *view, cv *collectionView) error {
 		s, err := c.newSearcher(ctx, v, cv, &q)
@@ -254,7 +255,7 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 		plan = s.how().Plan
 		return err
 	})
-	c.db.counters.searched(&call, OpCountRadius, plan, n, err)
+	c.db.counters.searched(&call, event.OpCountRadius, plan, n, err)
 	return n, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -114,7 +115,7 @@ func (d *DB) takeStock() error {
 	var next commitsRecord
 	d.recovery, next = i.compare(side, err)
 	if n := d.recovery.Missing(); n > 0 {
-		d.signals.happened(EventCommitsMissing, slog.LevelWarn, Event{Attrs: []slog.Attr{
+		d.signals.happened(event.CommitsMissing, slog.LevelWarn, event.Event{Attrs: []slog.Attr{
 			slog.Uint64("missing", n), slog.Uint64("found", d.recovery.Found), slog.Uint64("promised", d.recovery.Promised),
 		}})
 	}
@@ -131,7 +132,7 @@ func (d *DB) takeStock() error {
 }
 
 func (d *DB) commitsUnknown() {
-	d.signals.happened(EventCommitsUnknown, slog.LevelWarn, Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
+	d.signals.happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
 }
 
 // lost returns how many commits are, by all losses that are not acknowledged.

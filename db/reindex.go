@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -78,7 +79,7 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
-	ctx, op := c.db.signals.begin(ctx, OpReindex, c.name)
+	ctx, op := c.db.signals.begin(ctx, event.OpReindex, c.name)
 	defer op.abandon()
 	told := opt.Progress
 	opt.Progress = func(done, total int) {

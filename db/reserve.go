@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -158,7 +159,7 @@ func (r *reserve) take(bytes int64, floor func() int64) bool {
 // admitted notes that writes go on.
 func (r *reserve) admitted(frees bool, attrs ...slog.Attr) {
 	if !frees && r.full.Load() && r.full.CompareAndSwap(true, false) {
-		r.signals.happened(EventDiskFreed, slog.LevelInfo, Event{Attrs: attrs})
+		r.signals.happened(event.DiskFreed, slog.LevelInfo, event.Event{Attrs: attrs})
 	}
 }
 
@@ -168,7 +169,7 @@ func (r *reserve) refused(err *fault.DiskFullError) {
 		return
 	}
 	if r.full.CompareAndSwap(false, true) {
-		r.signals.happened(EventDiskFull, slog.LevelWarn, Event{Err: err, Attrs: []slog.Attr{
+		r.signals.happened(event.DiskFull, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{
 			slog.Int64("free", err.Free), slog.Int64("reserve", err.Reserve), slog.Int64("needed", err.Needed),
 		}})
 	}

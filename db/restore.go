@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -63,7 +64,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	opts := options.withDefaults()
 	opts.signals.about(dir)
 	defer opts.signals.wait()
-	ctx, op := opts.signals.begin(ctx, OpRestore, "")
+	ctx, op := opts.signals.begin(ctx, event.OpRestore, "")
 	defer op.abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, done, total int64) {

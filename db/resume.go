@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -28,7 +29,7 @@ func (d *DB) resume(ctx context.Context, v *view) func() {
 
 // complete runs a builder in the background.
 func (d *DB) complete(ctx context.Context, b *builder) {
-	ctx, op := d.signals.beginInBackground(ctx, OpReindex, b.c.name)
+	ctx, op := d.signals.beginInBackground(ctx, event.OpReindex, b.c.name)
 	b.progress = func(done, total int) { op.progress("encode", int64(done), int64(total)) }
 	var built builtSpace
 	err := work.Safely(func() (err error) {

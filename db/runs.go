@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -136,7 +137,7 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 	c = c.orNone()
 	return func(yield func(Hit, error) bool) {
 		stopped, hits := false, 0
-		ctx, call := c.db.call(ctx, OpNeighbors, c.name)
+		ctx, call := c.db.call(ctx, event.OpNeighbors, c.name)
 		var err error
 		defer func() { c.db.counters.iterated(&call, hits, err) }() // if whoever reads panics, too
 		err = c.read(func(v *view, cv *collectionView) error {

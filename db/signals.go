@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -17,8 +18,8 @@ import (
 type signals struct {
 	dir      string // before the first event
 	log      *slog.Logger
-	listener EventListener
-	tracer   Tracer
+	listener event.Listener
+	tracer   event.Tracer
 
 	mu      sync.Mutex // taken last, under any other lock
 	queue   []queuedEvent
@@ -32,13 +33,13 @@ type signals struct {
 
 type queuedEvent struct {
 	ctx context.Context
-	e   *Event
+	e   *event.Event
 }
 
 // maxQueuedEvents bounds what waits for a listener; below warnings it is half of that.
 const maxQueuedEvents = 1024
 
-func newSignals(log *slog.Logger, listener EventListener, tracer Tracer) *signals {
+func newSignals(log *slog.Logger, listener event.Listener, tracer event.Tracer) *signals {
 	s := &signals{log: log, listener: listener, tracer: tracer}
 	s.idle = sync.NewCond(&s.mu)
 	return s
@@ -57,7 +58,7 @@ func (s *signals) heard(ctx context.Context, level slog.Level) bool {
 }
 
 // tell passes an event on. It does not wait.
-func (s *signals) tell(ctx context.Context, e Event) {
+func (s *signals) tell(ctx context.Context, e event.Event) {
 	if !s.heard(ctx, e.Level) {
 		return
 	}
@@ -83,7 +84,7 @@ func (s *signals) tell(ctx context.Context, e Event) {
 }
 
 // happened tells of something that comes from no call.
-func (s *signals) happened(name EventName, level slog.Level, e Event) {
+func (s *signals) happened(name event.Name, level slog.Level, e event.Event) {
 	e.Name, e.Level = name, level
 	s.tell(context.Background(), e)
 }
@@ -122,8 +123,8 @@ func (s *signals) deliver(q queuedEvent) {
 			return
 		}
 		s.deaf = true
-		s.write(queuedEvent{q.ctx, &Event{
-			Name: EventListenerPanicked, Level: slog.LevelError, Time: time.Now(), Dir: s.dir, Err: err,
+		s.write(queuedEvent{q.ctx, &event.Event{
+			Name: event.ListenerPanicked, Level: slog.LevelError, Time: time.Now(), Dir: s.dir, Err: err,
 		}})
 	}()
 	err = work.Safely(func() error { s.listener(q.ctx, q.e); return nil })
@@ -139,7 +140,7 @@ func (s *signals) write(q queuedEvent) {
 	// A handler that panics has nobody to tell.
 	_ = work.Safely(func() error {
 		r := slog.NewRecord(q.e.Time, q.e.Level, string(q.e.Name), 0)
-		r.AddAttrs(q.e.attrs()...)
+		r.AddAttrs(q.e.Attributes()...)
 		return s.log.Handler().Handle(q.ctx, r)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -28,7 +29,7 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 		return nil
 	})
 	if err == nil && changes {
-		c.db.changed(ctx, EventSpaceActivated, Event{Collection: c.name, Space: space})
+		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: space})
 	}
 	return err
 }
@@ -48,7 +49,7 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 		return nil
 	})
 	if err == nil {
-		c.db.changed(ctx, EventSpaceActivated, Event{Collection: c.name, Space: space})
+		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: space})
 	}
 	return space, err
 }
@@ -71,7 +72,7 @@ func (c *Collection) Drop(ctx context.Context, space uint32) error {
 	})
 	if err == nil {
 		c.db.learners.remove(learnerKey{c.id, space})
-		c.db.changed(ctx, EventSpaceDropped, Event{Collection: c.name, Space: space})
+		c.db.changed(ctx, event.SpaceDropped, event.Event{Collection: c.name, Space: space})
 	}
 	return err
 }

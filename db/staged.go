@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // stagedFigures are what Stats says of staged imports, so that it need not look for them
@@ -41,5 +43,5 @@ func (d *DB) stagedNow(v *view) ([]StagedImport, error) {
 
 // importLeft tells that what was staged could not be removed; the next Open tries again.
 func (d *DB) importLeft(dir string, err error) {
-	d.signals.happened(EventImportLeft, slog.LevelWarn, Event{Err: err, Attrs: []slog.Attr{slog.String("folder", dir)}})
+	d.signals.happened(event.ImportLeft, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("folder", dir)}})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -72,16 +73,16 @@ func newStoreLogger(s *signals) *storeLogger {
 }
 
 func (l *storeLogger) Infof(format string, args ...any) {
-	l.say(EventStoreMessage, slog.LevelDebug, format, args)
+	l.say(event.StoreMessage, slog.LevelDebug, format, args)
 }
 
 func (l *storeLogger) Errorf(format string, args ...any) {
-	l.say(EventStoreError, slog.LevelError, format, args)
+	l.say(event.StoreError, slog.LevelError, format, args)
 }
 
-func (l *storeLogger) say(name EventName, level slog.Level, format string, args []any) {
+func (l *storeLogger) say(name event.Name, level slog.Level, format string, args []any) {
 	if l.signals.heard(context.Background(), level) {
-		l.signals.happened(name, level, Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
+		l.signals.happened(name, level, event.Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
 	}
 }
 
@@ -92,7 +93,7 @@ func (l *storeLogger) Fatalf(format string, args ...any) {
 // fail records the first failure.
 func (l *storeLogger) fail(err error) {
 	if l.failed.CompareAndSwap(nil, &err) {
-		l.signals.happened(EventFailed, slog.LevelError, Event{Err: err})
+		l.signals.happened(event.Failed, slog.LevelError, event.Event{Err: err})
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // storeWork is what the store does by itself, as it tells, under its locks. Safe for
@@ -53,7 +55,7 @@ func (l *storeLogger) listener() *pebble.EventListener {
 			for _, t := range info.Output {
 				bytes += int64(t.Size)
 			}
-			l.ended(OpFlush, info.TotalDuration, bytes, err)
+			l.ended(event.OpFlush, info.TotalDuration, bytes, err)
 		},
 		CompactionBegin: func(pebble.CompactionInfo) { w.compactions.Add(1); changed() },
 		CompactionEnd: func(info pebble.CompactionInfo) {
@@ -70,7 +72,7 @@ func (l *storeLogger) listener() *pebble.EventListener {
 				l.compactions.ended(err)
 			}
 			l.progressed()
-			l.ended(OpCompaction, info.TotalDuration, bytes, err)
+			l.ended(event.OpCompaction, info.TotalDuration, bytes, err)
 		},
 		TableDeleted:    func(pebble.TableDeleteInfo) { changed() },
 		TableIngested:   func(pebble.TableIngestInfo) { changed() },
@@ -81,32 +83,32 @@ func (l *storeLogger) listener() *pebble.EventListener {
 		// Whoever reads what is damaged gets an error; the rest goes on. By
 		// default this would be fatal.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			l.signals.happened(EventCorruption, slog.LevelError, Event{Err: info.Details, Attrs: []slog.Attr{slog.String("file", info.Path)}})
+			l.signals.happened(event.Corruption, slog.LevelError, event.Event{Err: info.Details, Attrs: []slog.Attr{slog.String("file", info.Path)}})
 		},
 	}
 }
 
 // ended counts a flush or a compaction, and tells of it.
-func (l *storeLogger) ended(op Op, took time.Duration, bytes int64, err error) {
+func (l *storeLogger) ended(op event.Op, took time.Duration, bytes int64, err error) {
 	l.work.ended.count(op, took, err != nil, false)
-	e := Event{Op: op, Phase: PhaseDone, Bytes: bytes, Duration: took, Err: err}
+	e := event.Event{Op: op, Phase: event.PhaseDone, Bytes: bytes, Duration: took, Err: err}
 	level := slog.LevelDebug
 	if err != nil {
-		e.Phase, level = PhaseFailed, slog.LevelError
+		e.Phase, level = event.PhaseFailed, slog.LevelError
 	}
-	l.signals.happened(nameOf(op, e.Phase), level, e)
+	l.signals.happened(event.NameOf(op, e.Phase), level, e)
 }
 
 // StoreStats are figures about the store, Pebble.
 type StoreStats struct {
-	Tables              int       `json:"tables"`
-	LiveBytes           int64     `json:"live_bytes"`            // of tables and logs that count
-	ReadAmplification   int       `json:"read_amplification"`    // tables, or rows of them, that a read may have to look at
-	CompactionDebtBytes int64     `json:"compaction_debt_bytes"` // that compactions have yet to rewrite, about
-	Flushing            int       `json:"flushing"`              // flushes that are going on
-	Compacting          int       `json:"compacting"`            // compactions, likewise
-	Stalled             bool      `json:"stalled"`               // writers wait for these
-	Stalls              Latencies `json:"stalls,omitzero"`       // that have ended
+	Tables              int             `json:"tables"`
+	LiveBytes           int64           `json:"live_bytes"`            // of tables and logs that count
+	ReadAmplification   int             `json:"read_amplification"`    // tables, or rows of them, that a read may have to look at
+	CompactionDebtBytes int64           `json:"compaction_debt_bytes"` // that compactions have yet to rewrite, about
+	Flushing            int             `json:"flushing"`              // flushes that are going on
+	Compacting          int             `json:"compacting"`            // compactions, likewise
+	Stalled             bool            `json:"stalled"`               // writers wait for these
+	Stalls              event.Latencies `json:"stalls,omitzero"`       // that have ended
 }
 
 // storeFigures are what the store knows of itself.

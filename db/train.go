@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
@@ -72,7 +73,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if err := c.hasRoom(func(cv *collectionView) int64 { return cv.trainingBytes(opt) }); err != nil {
 		return nil, err
 	}
-	ctx, op := c.db.signals.begin(ctx, OpTrain, c.name)
+	ctx, op := c.db.signals.begin(ctx, event.OpTrain, c.name)
 	defer op.abandon()
 	told := opt.Progress
 	opt.Progress = func(phase string, done, total int) {
@@ -84,7 +85,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	space, t, err := c.train(ctx, opt)
 	e := c.unbuilt(space)
 	if err == nil {
-		e = Event{Space: t.Space, Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
+		e = event.Event{Space: t.Space, Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
 			slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems), slog.Bool("active", t.Active),
 		}}
 	}

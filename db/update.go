@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
@@ -108,7 +109,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 		return nil, err
 	}
 	opt.Space = c.spaceOr(opt.Space)
-	ctx, op := c.db.signals.begin(ctx, OpUpdate, c.name)
+	ctx, op := c.db.signals.begin(ctx, event.OpUpdate, c.name)
 	defer op.abandon()
 	told := opt.Progress
 	opt.Progress = func(phase string, done, total int) {
@@ -123,11 +124,11 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 }
 
 // event returns what events say of an update, which may be nil.
-func (u *Update) event() Event {
+func (u *Update) event() event.Event {
 	if u == nil {
-		return Event{}
+		return event.Event{}
 	}
-	return Event{Space: u.Space, Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
+	return event.Event{Space: u.Space, Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
 		slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled), slog.Int("refused", u.Refused), slog.Bool("revised", u.Revised),
 	}}
 }

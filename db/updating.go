@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -53,7 +54,7 @@ func (d *DB) keepUpdated(ctx context.Context) {
 // updateInBackground calls f with a collection. It returns an error when there is no sense
 // in going on.
 func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) (*Update, error)) error {
-	ctx, op := d.signals.beginInBackground(ctx, OpUpdate, c.name)
+	ctx, op := d.signals.beginInBackground(ctx, event.OpUpdate, c.name)
 	var u *Update
 	err := work.Safely(func() (err error) {
 		if err := c.loaded(ctx); err != nil {

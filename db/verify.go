@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -89,7 +90,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 		return nil, err
 	}
 	defer d.guard.leave()
-	ctx, op := d.signals.begin(ctx, OpVerify, "")
+	ctx, op := d.signals.begin(ctx, event.OpVerify, "")
 	defer op.abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, records int) {
@@ -99,9 +100,9 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 		}
 	}
 	v, err := verify(ctx, d.opts.FS, d.dir, d.store, opt, orNobody(found))
-	e := Event{}
+	e := event.Event{}
 	if v != nil {
-		e = Event{Items: int64(v.Items), Attrs: []slog.Attr{slog.Int("findings", v.Findings)}}
+		e = event.Event{Items: int64(v.Items), Attrs: []slog.Attr{slog.Int("findings", v.Findings)}}
 		if v.Findings > 0 {
 			e.Level = slog.LevelError
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
@@ -107,7 +108,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 	if err := c.loaded(ctx); err != nil {
 		return 0, err
 	}
-	ctx, call := c.db.call(ctx, OpWrite, c.name)
+	ctx, call := c.db.call(ctx, event.OpWrite, c.name)
 	n := 0
 	err := c.free(ctx, func(tx *tx, s *collectionState) (err error) {
 		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where)

@@ -9,13 +9,13 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // Scope is the name of the instrumentation scope of the spans.
 const Scope = "github.com/fddhdb/fddhdb/contrib/otelfddhdb"
 
-// tracer is a db.Tracer.
+// tracer is an event.Tracer.
 type tracer struct{ t trace.Tracer }
 
 // NewTracer returns what makes spans by a provider; nil means the global one. It is safe
@@ -25,14 +25,14 @@ type tracer struct{ t trace.Tracer }
 // db.namespace the folder, db.collection.name the collection, db.operation.name the
 // operation. What else there is to say comes under "fddhdb.": the plan and the number of
 // hits of a search, say, or the space that a training has made.
-func NewTracer(provider trace.TracerProvider) db.Tracer {
+func NewTracer(provider trace.TracerProvider) event.Tracer {
 	if provider == nil {
 		provider = otel.GetTracerProvider()
 	}
 	return tracer{provider.Tracer(Scope)}
 }
 
-func (t tracer) Start(ctx context.Context, call db.Call) (context.Context, db.Span) {
+func (t tracer) Start(ctx context.Context, call event.Call) (context.Context, event.Span) {
 	attrs := make([]attribute.KeyValue, 0, 4)
 	attrs = append(attrs,
 		attribute.String("db.system.name", "fddhdb"),
@@ -45,7 +45,7 @@ func (t tracer) Start(ctx context.Context, call db.Call) (context.Context, db.Sp
 	return ctx, span{s}
 }
 
-// span is a db.Span.
+// span is an event.Span.
 type span struct{ s trace.Span }
 
 func (s span) End(err error, attrs ...slog.Attr) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // traced is a store that notes in which spans it was called, by several goroutines at once.
@@ -123,7 +124,7 @@ func TestAttributes(t *testing.T) {
 
 // Nil is the global provider, which makes no spans by default.
 func TestGlobalProvider(t *testing.T) {
-	ctx, s := NewTracer(nil).Start(context.Background(), db.Call{Op: db.OpSearch})
+	ctx, s := NewTracer(nil).Start(context.Background(), event.Call{Op: event.OpSearch})
 	s.End(nil, slog.Int("hits", 1))
 	if trace.SpanFromContext(ctx).IsRecording() {
 		t.Error("a span is recorded")

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // A Collector collects the metrics of one database. Of one that has been closed, or the
@@ -48,16 +49,16 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// send sends a value: a number, or db.Latencies of a histogram.
+// send sends a value: a number, or event.Latencies of a histogram.
 func (m *metric) send(c *Collector, ch chan<- prometheus.Metric, value any, labels ...string) {
 	desc := c.descs[m.name]
 	switch x := value.(type) {
-	case *db.Latencies:
-		buckets := make(map[float64]uint64, db.LatencyBuckets-1)
+	case *event.Latencies:
+		buckets := make(map[float64]uint64, event.LatencyBuckets-1)
 		within := uint64(0)
-		for i := range db.LatencyBuckets - 1 {
+		for i := range event.LatencyBuckets - 1 {
 			within += x.Buckets[i]
-			buckets[db.LatencyBound(i).Seconds()] = within
+			buckets[event.LatencyBound(i).Seconds()] = within
 		}
 		ch <- prometheus.MustNewConstHistogram(desc, x.Count, x.Sum.Seconds(), buckets, labels...)
 	case bool:

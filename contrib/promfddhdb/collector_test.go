@@ -16,6 +16,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // gathered returns the metrics of a registry by name.
@@ -157,7 +158,7 @@ func TestAllOperations(t *testing.T) {
 	want := []string{}
 	long, _, _ := strings.Cut(string(source), "// Calls that are short")
 	for _, m := range regexp.MustCompile(`Op = "([a-z]+)"`).FindAllStringSubmatch(long, -1) {
-		if m[1] != string(db.OpRestore) {
+		if m[1] != string(event.OpRestore) {
 			want = append(want, m[1])
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // A kind is a type of metric.
@@ -47,16 +48,16 @@ func ofCollections(name, help string, value func(c *db.CollectionStats) any) met
 
 // operations are all that a database may carry out. Each has its values from the start, 0
 // before the first: nobody would see a counter rise that begins with its first failure.
-var operations = []db.Op{
-	db.OpLoad, db.OpIndex, db.OpTrain, db.OpUpdate, db.OpReindex, db.OpBulkLoad, db.OpCompact,
-	db.OpBackup, db.OpCheckpoint, db.OpVerify, db.OpFlush, db.OpCompaction,
+var operations = []event.Op{
+	event.OpLoad, event.OpIndex, event.OpTrain, event.OpUpdate, event.OpReindex, event.OpBulkLoad, event.OpCompact,
+	event.OpBackup, event.OpCheckpoint, event.OpVerify, event.OpFlush, event.OpCompaction,
 }
 
 // ofOperations returns a counter that has one value an operation.
-func ofOperations(name, help string, value func(o *db.OperationStats) any) metric {
+func ofOperations(name, help string, value func(o *event.OperationStats) any) metric {
 	return metric{name, counter, help, []string{"op"}, func(s *db.Stats, send func(any, ...string)) {
 		for _, op := range operations {
-			o := db.OperationStats{Op: op}
+			o := event.OperationStats{Op: op}
 			for _, has := range s.Activity.Operations {
 				if has.Op == op {
 					o = has
@@ -157,27 +158,27 @@ var metrics = []metric{
 
 	{"fddhdb_operations_running", gauge, "Long operations that are going on.", []string{"op"},
 		func(s *db.Stats, send func(any, ...string)) {
-			running := map[db.Op]int{}
+			running := map[event.Op]int{}
 			for _, op := range operations {
 				running[op] = 0
 			}
 			for _, o := range s.Activity.Running {
 				running[o.Op]++
 			}
-			running[db.OpFlush] = s.Activity.Store.Flushing
-			running[db.OpCompaction] = s.Activity.Store.Compacting
+			running[event.OpFlush] = s.Activity.Store.Flushing
+			running[event.OpCompaction] = s.Activity.Store.Compacting
 			for op, n := range running {
 				send(n, string(op))
 			}
 		}},
 	ofOperations("fddhdb_operations_done_total", "Long operations that have ended well.",
-		func(o *db.OperationStats) any { return o.Done }),
+		func(o *event.OperationStats) any { return o.Done }),
 	ofOperations("fddhdb_operations_failed_total", "Long operations that have failed.",
-		func(o *db.OperationStats) any { return o.Failed }),
+		func(o *event.OperationStats) any { return o.Failed }),
 	ofOperations("fddhdb_operations_cancelled_total", "Long operations that were cancelled.",
-		func(o *db.OperationStats) any { return o.Cancelled }),
+		func(o *event.OperationStats) any { return o.Cancelled }),
 	ofOperations("fddhdb_operations_seconds_total", "Time of long operations that have ended.",
-		func(o *db.OperationStats) any { return o.Duration.Seconds() }),
+		func(o *event.OperationStats) any { return o.Duration.Seconds() }),
 	{"fddhdb_last_backup_timestamp_seconds", gauge, "When the last backup since opening began, in Unix time.", nil,
 		func(s *db.Stats, send func(any, ...string)) {
 			if b := s.Activity.LastBackup; b != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // Open opens a database for the time of a test, in the folder dir, which is created where
@@ -37,7 +38,7 @@ func Open(t testing.TB, dir string, options *db.Options) *db.DB {
 		}
 	}
 	if listen := opts.EventListener; listen != nil {
-		opts.EventListener = func(ctx context.Context, e *db.Event) {
+		opts.EventListener = func(ctx context.Context, e *event.Event) {
 			unwatch() // connections that it opens, say, are the test's
 			listen(ctx, e)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // Databases with which nothing is wrong do not fail a test, whatever the test does with
@@ -55,11 +56,11 @@ func TestSoundDatabases(t *testing.T) {
 		},
 		"with a listener until it is closed": func(t testing.TB) {
 			closed := false
-			Open(t, "", &db.Options{EventListener: func(_ context.Context, e *db.Event) {
+			Open(t, "", &db.Options{EventListener: func(_ context.Context, e *event.Event) {
 				if closed {
 					t.Errorf("%s after the end", e.Name)
 				}
-				closed = closed || e.Name == db.EventClosed
+				closed = closed || e.Name == event.Closed
 			}})
 		},
 	} {
@@ -161,7 +162,7 @@ func TestLeftGoroutineIsNoticed(t *testing.T) {
 	defer close(stop)
 	go func() { <-stop }()
 	if said := failing(t, func(t testing.TB) {
-		Open(t, "", &db.Options{EventListener: func(context.Context, *db.Event) { go func() { <-stop }() }})
+		Open(t, "", &db.Options{EventListener: func(context.Context, *event.Event) { go func() { <-stop }() }})
 		go func() { <-stop }()
 	}); len(said) > 0 {
 		t.Errorf("%q", said)
@@ -191,8 +192,8 @@ func TestEndlessCallIsNoticed(t *testing.T) {
 	var stop func()
 	closed := make(chan struct{})
 	expect(t, failing(t, func(t testing.TB) {
-		d := Open(t, "", &db.Options{EventListener: func(_ context.Context, e *db.Event) {
-			if e.Name == db.EventClosed {
+		d := Open(t, "", &db.Options{EventListener: func(_ context.Context, e *event.Event) {
+			if e.Name == event.Closed {
 				close(closed)
 			}
 		}})

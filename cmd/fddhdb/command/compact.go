@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 func compactCommand(e *env) *cobra.Command {
@@ -38,7 +39,7 @@ func compactCommand(e *env) *cobra.Command {
 				}
 				bar := e.newProgress()
 				defer bar.end()
-				if err := bar.follow(d, db.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {
+				if err := bar.follow(d, event.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {
 					return err
 				}
 				bar.end()

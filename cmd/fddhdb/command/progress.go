@@ -8,6 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // progress shows how far a long verb is, on one line of a terminal, which is gone
@@ -44,7 +45,7 @@ const followEvery = 200 * time.Millisecond
 
 // follow runs f, and shows meanwhile what the database says of how far the operation is, in
 // bytes.
-func (p *progress) follow(d *db.DB, op db.Op, f func() error) error {
+func (p *progress) follow(d *db.DB, op event.Op, f func() error) error {
 	if p == nil {
 		return f()
 	}
@@ -65,7 +66,7 @@ func (p *progress) follow(d *db.DB, op db.Op, f func() error) error {
 }
 
 // running shows how far an operation is.
-func (p *progress) running(op db.Op, all []db.RunningOperation) {
+func (p *progress) running(op event.Op, all []event.RunningOperation) {
 	for _, o := range all {
 		if o.Op == op {
 			p.bytes(o.Stage, o.Done, o.Total)

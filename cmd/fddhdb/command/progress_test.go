@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // No bar goes into what is no terminal, and a missing one can be used.
@@ -35,16 +35,16 @@ func TestProgress(t *testing.T) {
 func TestProgressOfOperations(t *testing.T) {
 	var out bytes.Buffer
 	p := &progress{out: &out}
-	p.running(db.OpCompact, []db.RunningOperation{
-		{Op: db.OpBackup, Stage: "upload", Done: 1, Total: 2},
-		{Op: db.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},
+	p.running(event.OpCompact, []event.RunningOperation{
+		{Op: event.OpBackup, Stage: "upload", Done: 1, Total: 2},
+		{Op: event.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},
 	})
 	p.end()
 	if s := out.String(); !strings.Contains(s, "rewrite") || !strings.Contains(s, "MB") || strings.Contains(s, "upload") {
 		t.Errorf("%q", s)
 	}
 	want := errors.New("no")
-	if err := (*progress)(nil).follow(nil, db.OpCompact, func() error { return want }); err != want {
+	if err := (*progress)(nil).follow(nil, event.OpCompact, func() error { return want }); err != want {
 		t.Error(err)
 	}
 }

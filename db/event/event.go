@@ -1,4 +1,4 @@
-package db
+package event
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // The context is that of the call that the event comes from, for what it carries; it may
 // have ended. The event is the listener's own. A listener that panics, or ends its goroutine
 // as t.FailNow does, is left out of what follows, and Options.Logger hears of it.
-type EventListener func(ctx context.Context, e *Event)
+type Listener func(ctx context.Context, e *Event)
 
 // An Event is a step of something that a database does, or something that has happened to
 // it. Those that a program may want to act upon are in docs/OPERATIONS.md, with the fields
@@ -25,7 +25,7 @@ type EventListener func(ctx context.Context, e *Event)
 // events: the name is the message, and the fields are attributes of the names that are
 // given here.
 type Event struct {
-	Name  EventName  // which never changes; "fddhdb.OP.PHASE" where it is about an Op
+	Name  Name       // which never changes; "fddhdb.OP.PHASE" where it is about an Op
 	Time  time.Time  // when it has happened
 	Level slog.Level // at which Options.Logger gets it
 
@@ -49,7 +49,7 @@ type Event struct {
 }
 
 // An EventName says what has happened.
-type EventName string
+type Name string
 
 // A Phase is a step of an Op.
 type Phase string
@@ -100,34 +100,34 @@ const (
 
 // What happens to a database.
 const (
-	EventOpened            EventName = "fddhdb.database.opened"
-	EventClosed            EventName = "fddhdb.database.closed"
-	EventFailed            EventName = "fddhdb.database.failed"  // see ErrFailed
-	EventDiskFull          EventName = "fddhdb.disk.full"        // writes are refused
-	EventDiskFreed         EventName = "fddhdb.disk.freed"       // and go on
-	EventCommitsMissing    EventName = "fddhdb.commits.missing"  // see Recovery
-	EventCommitsUnknown    EventName = "fddhdb.commits.unknown"  // see Recovery.Problem
-	EventCommitsUnkept     EventName = "fddhdb.commits.unkept"   // the side file cannot be written
-	EventCorruption        EventName = "fddhdb.corruption.found" // in a table of the store
-	EventStalled           EventName = "fddhdb.writes.stalled"   // the store makes writers wait
-	EventResumed           EventName = "fddhdb.writes.resumed"   // and lets them go on
-	EventCollectionCreated EventName = "fddhdb.collection.created"
-	EventCollectionAltered EventName = "fddhdb.collection.altered"
-	EventCollectionDropped EventName = "fddhdb.collection.dropped"
-	EventSpaceActivated    EventName = "fddhdb.space.activated" // by Activate or Rollback
-	EventSpaceDropped      EventName = "fddhdb.space.dropped"
-	EventStatisticsUnkept  EventName = "fddhdb.statistics.unkept" // Close could not store them: they are made again
-	EventImportLeft        EventName = "fddhdb.import.left"       // what was staged could not be removed yet
-	EventStoreMessage      EventName = "fddhdb.store.message"     // for whoever looks into the storage engine
-	EventStoreError        EventName = "fddhdb.store.error"       // which it has met, and goes on
-	EventListenerPanicked  EventName = "fddhdb.listener.panicked" // it hears of nothing any more
+	Opened            Name = "fddhdb.database.opened"
+	Closed            Name = "fddhdb.database.closed"
+	Failed            Name = "fddhdb.database.failed"  // see ErrFailed
+	DiskFull          Name = "fddhdb.disk.full"        // writes are refused
+	DiskFreed         Name = "fddhdb.disk.freed"       // and go on
+	CommitsMissing    Name = "fddhdb.commits.missing"  // see Recovery
+	CommitsUnknown    Name = "fddhdb.commits.unknown"  // see Recovery.Problem
+	CommitsUnkept     Name = "fddhdb.commits.unkept"   // the side file cannot be written
+	Corruption        Name = "fddhdb.corruption.found" // in a table of the store
+	Stalled           Name = "fddhdb.writes.stalled"   // the store makes writers wait
+	Resumed           Name = "fddhdb.writes.resumed"   // and lets them go on
+	CollectionCreated Name = "fddhdb.collection.created"
+	CollectionAltered Name = "fddhdb.collection.altered"
+	CollectionDropped Name = "fddhdb.collection.dropped"
+	SpaceActivated    Name = "fddhdb.space.activated" // by Activate or Rollback
+	SpaceDropped      Name = "fddhdb.space.dropped"
+	StatisticsUnkept  Name = "fddhdb.statistics.unkept" // Close could not store them: they are made again
+	ImportLeft        Name = "fddhdb.import.left"       // what was staged could not be removed yet
+	StoreMessage      Name = "fddhdb.store.message"     // for whoever looks into the storage engine
+	StoreError        Name = "fddhdb.store.error"       // which it has met, and goes on
+	ListenerPanicked  Name = "fddhdb.listener.panicked" // it hears of nothing any more
 )
 
-// nameOf returns the name of the events of an Op.
-func nameOf(op Op, p Phase) EventName { return "fddhdb." + EventName(op) + "." + EventName(p) }
+// NameOf returns the name of the events of an Op.
+func NameOf(op Op, p Phase) Name { return "fddhdb." + Name(op) + "." + Name(p) }
 
-// attrs returns what is logged of an event.
-func (e *Event) attrs() []slog.Attr {
+// Attributes returns what is logged of an event.
+func (e *Event) Attributes() []slog.Attr {
 	all := make([]slog.Attr, 0, 12+len(e.Attrs))
 	text := func(key, value string) {
 		if value != "" {
