@@ -3,7 +3,7 @@ package dense_test
 import (
 	"fmt"
 
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // The features of two vectors for three anchors, and their sums of products.
