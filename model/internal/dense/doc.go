@@ -21,6 +21,8 @@
 // and CholeskySolve compute consists of such products. The sets in
 // assembly agree with one another to the last bit too. The generic one, which
 // does not fuse multiplications with additions, does not agree with them.
+// TestMulNTOfBlocks, TestGramOfParts and TestGaussianAlone prove it for blocks and
+// rows, TestSetsAgree for the sets.
 //
 // A sum of n terms in one order has a relative error of at most n times the
 // rounding of one operation: n 2^-24 sum|x_i y_i| for the float32 products, and
@@ -31,5 +33,10 @@
 // Functions panic when shapes do not fit or slices are too short: that is an error
 // of the program. They do not look for NaN and infinities, which go where
 // arithmetic takes them. Goroutines may share all operands that are read. Zero
-// rows or columns are allowed everywhere.
+// rows or columns are allowed everywhere. No kernel reads or writes beyond its
+// slices, which the tests named StaysInside prove with pages that cannot be touched.
+//
+// # Imports
+//
+// Nothing of this module; golang.org/x/sys/cpu tells what the machine can run.
 package dense
