@@ -10,12 +10,12 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // A cell is a set of codes and the queries for it.
 type cell struct {
-	set     codesets.Set
+	set     synth.CodeSet
 	bits, n int
 	queries int // of each kind
 	seed    uint64
@@ -28,7 +28,7 @@ func (c *cell) String() string {
 // codesCommand writes the files of one set.
 func codesCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	f := newFlags("codes", stderr)
-	sets := setList{codesets.Uniform}
+	sets := setList{synth.Uniform}
 	f.Var(&sets, "set", "letter of the set: U, C, L or S")
 	bits := f.Int("bits", 128, "length of a code")
 	n := f.Int("n", 1_000_000, "number of items")
@@ -53,14 +53,14 @@ func queryFile(dir, kind string) string { return filepath.Join(dir, kind+".npy")
 
 // write makes the files of the cell.
 func (c *cell) write(dir string) error {
-	items, err := codesets.Generate(c.set, c.bits, c.n, c.seed)
+	items, err := synth.Codes(c.set, c.bits, c.n, c.seed)
 	if err == nil {
 		err = writeCodes(itemsFile(dir), items)
 	}
 	if err != nil {
 		return err
 	}
-	m, f, err := codesets.Queries(c.set, c.bits, c.n, c.queries, c.seed)
+	m, f, err := synth.CodeQueries(c.set, c.bits, c.n, c.queries, c.seed)
 	if err != nil {
 		return err
 	}

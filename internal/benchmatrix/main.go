@@ -1,4 +1,4 @@
-// Benchmatrix measures searches over the sets of package codesets and makes tables and
+// Benchmatrix measures searches over the codes of package synth and makes tables and
 // figures of the results, by way of the command line that everybody has:
 //
 //	go build -o /tmp/fddhdb ./cmd/fddhdb
@@ -32,7 +32,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 func main() {
@@ -77,7 +77,7 @@ func parse(f *flag.FlagSet, args []string) error {
 }
 
 // setList is the value of a flag that takes letters of sets.
-type setList []codesets.Set
+type setList []synth.CodeSet
 
 func (l *setList) String() string {
 	var letters []string
@@ -90,7 +90,7 @@ func (l *setList) String() string {
 func (l *setList) Set(s string) error {
 	*l = nil
 	for _, letter := range strings.Split(s, ",") {
-		set, err := codesets.ParseSet(letter)
+		set, err := synth.ParseCodeSet(letter)
 		if err != nil {
 			return err
 		}

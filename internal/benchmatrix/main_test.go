@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // TestMain lets this program stand in for fddhdb.
@@ -110,15 +110,15 @@ func lines(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSpace(string(b)), "\n")
 }
 
-// The files are what fddhdb reads, and the queries those of codesets.
+// The files are what fddhdb reads, and the queries those of package synth.
 func TestCodes(t *testing.T) {
 	dir := t.TempDir()
 	do(t, "codes", "-set", "S", "-bits", "72", "-n", "50", "-queries", "6", "-seed", "3", "-dir", dir)
-	items, err := codesets.Generate(codesets.Projected, 72, 50, 3)
+	items, err := synth.Codes(synth.Projected, 72, 50, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, f, err := codesets.Queries(codesets.Projected, 72, 50, 6, 3)
+	m, f, err := synth.CodeQueries(synth.Projected, 72, 50, 6, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // plotsCommand draws the results.
@@ -106,11 +106,11 @@ var tierStyles = []struct {
 }
 
 // setStyles are the lines of a figure of all sets.
-var setStyles = map[codesets.Set]style{
-	codesets.Uniform:   {blue, nil, draw.CircleGlyph{}, 1.5},
-	codesets.Clustered: {vermillion, nil, draw.TriangleGlyph{}, 1.5},
-	codesets.Learned:   {green, nil, draw.SquareGlyph{}, 1.5},
-	codesets.Projected: {orange, nil, draw.PyramidGlyph{}, 1.5},
+var setStyles = map[synth.CodeSet]style{
+	synth.Uniform:   {blue, nil, draw.CircleGlyph{}, 1.5},
+	synth.Clustered: {vermillion, nil, draw.TriangleGlyph{}, 1.5},
+	synth.Learned:   {green, nil, draw.SquareGlyph{}, 1.5},
+	synth.Projected: {orange, nil, draw.PyramidGlyph{}, 1.5},
 }
 
 // figures returns time against r and k for each set, and against n for some searches
@@ -118,7 +118,7 @@ var setStyles = map[codesets.Set]style{
 func (l results) figures() []*figure {
 	var figs []*figure
 	for _, p := range l.places() {
-		set, err := codesets.ParseSet(p.set)
+		set, err := synth.ParseCodeSet(p.set)
 		if err != nil {
 			continue // of another program
 		}
@@ -145,16 +145,16 @@ func (l results) figures() []*figure {
 				title: fmt.Sprintf("%s, codes of %d bits, as chosen by auto", s.name, bits),
 				x:     "items", logX: true, ticks: ns,
 			}
-			at := func(set codesets.Set, tier string) func(int) *result {
+			at := func(set synth.CodeSet, tier string) func(int) *result {
 				return func(n int) *result {
 					return l.find(place{set.String(), bits, n}, l[0].Kind, s.op, s.param, tier)
 				}
 			}
-			for _, set := range codesets.Sets() {
+			for _, set := range synth.CodeSets() {
 				fig.add(set.Name(), setStyles[set], ns, at(set, auto))
 			}
 			// It reads the same amount whatever the codes are.
-			fig.add(fullscan, tierStyles[len(tierStyles)-1].style, ns, at(codesets.Uniform, fullscan))
+			fig.add(fullscan, tierStyles[len(tierStyles)-1].style, ns, at(synth.Uniform, fullscan))
 			figs = append(figs, fig)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // A matrix is what run measures.
@@ -36,7 +36,7 @@ type matrix struct {
 
 func runCommand(ctx context.Context, args []string, _, stderr io.Writer) error {
 	m := &matrix{
-		sets: codesets.Sets(), bits: intList{64, 128}, n: intList{10_000, 100_000, 1_000_000},
+		sets: synth.CodeSets(), bits: intList{64, 128}, n: intList{10_000, 100_000, 1_000_000},
 		kinds: kindList{members, fresh, both},
 		k:     intList{1, 10, 100, 1000}, radius: intList{0, 2, 4, 8, 16, 24},
 		stderr: stderr,

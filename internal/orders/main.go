@@ -4,7 +4,7 @@
 //	go run ./internal/orders [-seeds 3] [-bits 64] SET...
 //
 // SET is a folder with train_NAME.npy for each modality and train_labels.npy, such as
-// package makeset writes and `fddhdb export` can; queries are query_NAME.npy and
+// internal/synth/makeset writes and `fddhdb export` can; queries are query_NAME.npy and
 // query_labels.npy, or, where there are none, a sixth of the items, drawn with each
 // seed. Items are stored in an order drawn with the seed, so that what goes by age is
 // random. Training has its defaults. There are three cases:

@@ -1,11 +1,3 @@
-// Package synth makes labelled, paired, multi-modal data for the tests of every
-// other package: small, seeded, and the same on every machine.
-//
-// Each class has one centre in each modality. An item draws its labels, and
-// each of its vectors is the sum of its labels' centres plus Gaussian noise, so
-// the modalities share nothing but the labels, as a picture and its caption do.
-// With little noise the classes separate and retrieval is nearly perfect; with
-// much it fails gracefully.
 package synth
 
 import (

@@ -1,4 +1,4 @@
-package codesets
+package synth
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-// Generate returns n codes of q bits, q being one that codec.CheckBits admits. Equal
+// Codes returns n codes of q bits, q being one that codec.CheckBits admits. Equal
 // arguments give equal codes. It runs on all cores and needs twice the memory of the
 // codes.
-func Generate(set Set, q, n int, seed uint64) (codec.Codes, error) {
+func Codes(set CodeSet, q, n int, seed uint64) (codec.Codes, error) {
 	g, err := newGenerator(set, q, n, seed)
 	if err != nil {
 		return codec.Codes{}, err
@@ -22,12 +22,12 @@ func Generate(set Set, q, n int, seed uint64) (codec.Codes, error) {
 	return g.codes(n, g.item), nil
 }
 
-// Queries returns two kinds of queries for the set that Generate makes of the same
+// CodeQueries returns two kinds of queries for the set that Codes makes of the same
 // arguments, count of each: members are items drawn at random, with repetition, of
 // which each bit is flipped with probability .03, so that the item itself is among
 // the nearest; fresh ones are drawn as the items were, without being among them.
 // (Fresh codes of Learned are mostly centres, so that many items carry the same.)
-func Queries(set Set, q, n, count int, seed uint64) (members, fresh codec.Codes, err error) {
+func CodeQueries(set CodeSet, q, n, count int, seed uint64) (members, fresh codec.Codes, err error) {
 	g, err := newGenerator(set, q, n, seed)
 	if err != nil {
 		return codec.Codes{}, codec.Codes{}, err
@@ -67,7 +67,7 @@ const (
 // A generator draws codes of one set. It is not changed after it is made, so
 // goroutines may share it.
 type generator struct {
-	set  Set
+	set  CodeSet
 	q    int
 	last uint64 // mask of the bits in use of the last word
 	base stream
@@ -81,7 +81,7 @@ type generator struct {
 	noise      int64 // a sum of two bytes is multiplied by it
 }
 
-func newGenerator(set Set, q, n int, seed uint64) (*generator, error) {
+func newGenerator(set CodeSet, q, n int, seed uint64) (*generator, error) {
 	if err := codec.CheckBits(q); err != nil {
 		return nil, err
 	}

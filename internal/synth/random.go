@@ -1,4 +1,4 @@
-package codesets
+package synth
 
 import "math/bits"
 
@@ -8,17 +8,9 @@ import "math/bits"
 // exact or rounded once, so that no machine gives other codes.
 type stream uint64
 
-const golden = 0x9e3779b97f4a7c15
-
 func (s *stream) next() uint64 {
 	*s += golden
 	return mix(uint64(*s))
-}
-
-func mix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }
 
 // split returns the i-th of the streams for a purpose.

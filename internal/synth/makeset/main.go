@@ -1,8 +1,8 @@
 // Makeset writes a generated set of pairs as files that fddhdb import and experiment
 // read: train_image.npy, train_text.npy, train_labels.npy and the same of queries.
 //
-//	go run ./internal/makeset DIR
-//	go run ./internal/makeset -set multilabel -items 4000 -queries 400 DIR
+//	go run ./internal/synth/makeset DIR
+//	go run ./internal/synth/makeset -set multilabel -items 4000 -queries 400 DIR
 //
 // The sets are
 //

@@ -1,4 +1,4 @@
-package codesets
+package synth
 
 import (
 	"encoding/binary"
@@ -12,18 +12,18 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 )
 
-func generate(t testing.TB, set Set, q, n int, seed uint64) codec.Codes {
+func generate(t testing.TB, set CodeSet, q, n int, seed uint64) codec.Codes {
 	t.Helper()
-	codes, err := Generate(set, q, n, seed)
+	codes, err := Codes(set, q, n, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return codes
 }
 
-func queries(t *testing.T, set Set, q, n, count int, seed uint64) (members, fresh codec.Codes) {
+func queries(t *testing.T, set CodeSet, q, n, count int, seed uint64) (members, fresh codec.Codes) {
 	t.Helper()
-	members, fresh, err := Queries(set, q, n, count, seed)
+	members, fresh, err := CodeQueries(set, q, n, count, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +40,9 @@ func hash(c codec.Codes) uint64 {
 
 // Figures can be compared only if they are about the same codes: a change here is a
 // change of every benchmark.
-func TestPinned(t *testing.T) {
+func TestCodesArePinned(t *testing.T) {
 	for _, c := range []struct {
-		set                   Set
+		set                   CodeSet
 		q                     int
 		items, members, fresh uint64
 	}{
@@ -66,11 +66,11 @@ func TestPinned(t *testing.T) {
 
 // The same arguments give the same codes however many cores there are, another seed
 // gives others, and any length of code is possible.
-func TestGenerate(t *testing.T) {
+func TestCodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector, and is one goroutine")
 	}
-	for _, set := range Sets() {
+	for _, set := range CodeSets() {
 		for _, q := range []int{8, 16, 24, 64, 72, 128, 192, 256, 4096} {
 			t.Run(fmt.Sprint(set, q), func(t *testing.T) {
 				n := 3000
@@ -103,8 +103,8 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-func TestNone(t *testing.T) {
-	for _, set := range Sets() {
+func TestNoCodes(t *testing.T) {
+	for _, set := range CodeSets() {
 		if codes := generate(t, set, 64, 0, 1); codes.Len() != 0 || codes.Bits() != 64 {
 			t.Errorf("%s: %d codes of %d bits", set, codes.Len(), codes.Bits())
 		}
@@ -114,9 +114,9 @@ func TestNone(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRefusedCodes(t *testing.T) {
 	for _, c := range []struct {
-		set         Set
+		set         CodeSet
 		q, n, count int
 	}{
 		{'X', 64, 10, 1},
@@ -128,23 +128,23 @@ func TestRefused(t *testing.T) {
 		{Uniform, 64, 0, 1},
 		{Uniform, 64, 10, -1},
 	} {
-		if _, _, err := Queries(c.set, c.q, c.n, c.count, 1); err == nil {
+		if _, _, err := CodeQueries(c.set, c.q, c.n, c.count, 1); err == nil {
 			t.Errorf("%v is accepted", c)
 		}
 	}
-	if _, err := Generate('X', 64, 1, 1); err == nil || err.Error() != `unknown set "X": there are U, C, L and S` {
+	if _, err := Codes('X', 64, 1, 1); err == nil || err.Error() != `unknown set "X": there are U, C, L and S` {
 		t.Error(err)
 	}
 }
 
-func TestParseSet(t *testing.T) {
-	for _, set := range Sets() {
-		if got, err := ParseSet(set.String()); got != set || err != nil {
+func TestParseCodeSet(t *testing.T) {
+	for _, set := range CodeSets() {
+		if got, err := ParseCodeSet(set.String()); got != set || err != nil {
 			t.Errorf("%s: %v, %v", set, got, err)
 		}
 	}
 	for _, s := range []string{"", "u", "UC", "X"} {
-		if _, err := ParseSet(s); err == nil {
+		if _, err := ParseCodeSet(s); err == nil {
 			t.Errorf("%q is a set", s)
 		}
 	}
@@ -152,10 +152,10 @@ func TestParseSet(t *testing.T) {
 
 // About half of the bits are 1, and two codes differ in about half of the bits
 // unless they are of one cluster.
-func TestBalance(t *testing.T) {
+func TestCodesBalance(t *testing.T) {
 	const q, n = 128, 40_000
 	for _, c := range []struct {
-		set      Set
+		set      CodeSet
 		near     float64 // chance that two items share a centre
 		distance float64 // of two that do
 		balance  float64 // largest deviation of any bit from 1/2
@@ -221,7 +221,7 @@ func distinct(codes codec.Codes) map[string]int {
 
 // Uniform codes of 64 bits do not repeat; four fifths of Learned are among 2,000
 // codes.
-func TestDistinct(t *testing.T) {
+func TestDistinctCodes(t *testing.T) {
 	const n = 100_000
 	for _, q := range []int{64, 128} {
 		if got := len(distinct(generate(t, Uniform, q, n, 1))); got != n {
@@ -247,7 +247,7 @@ func TestDistinct(t *testing.T) {
 }
 
 // Each bit of an item of Clustered differs from its centre's with probability .05.
-func TestSpread(t *testing.T) {
+func TestCodesSpread(t *testing.T) {
 	const q, n = 128, 10_000
 	g, err := newGenerator(Clustered, q, n, 1)
 	if err != nil {
@@ -271,13 +271,13 @@ func TestSpread(t *testing.T) {
 
 // Bits of Projected are correlated as those of about twelve even factors: the mean
 // square is well above what chance leaves in independent bits, 1/n.
-func TestCorrelation(t *testing.T) {
+func TestCodesCorrelate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector, and is one goroutine")
 	}
 	const q, n = 128, 20_000
 	for _, c := range []struct {
-		set         Set
+		set         CodeSet
 		least, most float64
 	}{{Uniform, .5 / n, 2. / n}, {Projected, .02, .05}} {
 		codes, sum := generate(t, c.set, q, n, 5), 0.0
@@ -301,9 +301,9 @@ func TestCorrelation(t *testing.T) {
 
 // A member has an item within the few bits that were flipped; a fresh query of a set
 // without clusters has none.
-func TestQueries(t *testing.T) {
+func TestCodeQueries(t *testing.T) {
 	const q, n, count = 128, 20_000, 200
-	for _, set := range Sets() {
+	for _, set := range CodeSets() {
 		codes := generate(t, set, q, n, 9)
 		members, fresh := queries(t, set, q, n, count, 9)
 		nearest := func(queries codec.Codes) float64 {
@@ -321,7 +321,7 @@ func TestQueries(t *testing.T) {
 		if m > .03*q+.5 || m < 1 {
 			t.Errorf("%s: members are %.2f bits from the nearest item", set, m)
 		}
-		least, most := map[Set]float64{Uniform: 30, Projected: 15, Clustered: 2}[set], q/3.
+		least, most := map[CodeSet]float64{Uniform: 30, Projected: 15, Clustered: 2}[set], q/3.
 		switch set {
 		case Learned:
 			most = 2
@@ -342,9 +342,9 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-func BenchmarkGenerate(b *testing.B) {
+func BenchmarkCodes(b *testing.B) {
 	const n = 1_000_000
-	for _, set := range Sets() {
+	for _, set := range CodeSets() {
 		for _, q := range []int{64, 128} {
 			b.Run(fmt.Sprintf("%s/%d", set.Name(), q), func(b *testing.B) {
 				for b.Loop() {
