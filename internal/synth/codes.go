@@ -37,7 +37,7 @@ func CodeQueries(set CodeSet, q, n, count int, seed uint64) (members, fresh code
 	}
 	members = g.codes(count, func(dst codec.Code, i int) {
 		s := g.base.split(forMembers, uint64(i))
-		g.item(dst, int(s.below(uint64(n))))
+		g.item(dst, s.below(n))
 		g.flip(dst, &s, threePercent)
 	})
 	fresh = g.codes(count, func(dst codec.Code, i int) {
@@ -73,7 +73,7 @@ type generator struct {
 	base stream
 
 	centres codec.Codes // of Clustered and Learned
-	shares  []uint64    // their weights, each added to those before
+	shares  []int       // their weights, each added to those before
 
 	// Of Projected: directions[i] is that of bit 2i in the lower half of its
 	// words, plus 2^32 times that of bit 2i+1, so that one product serves both.
@@ -109,16 +109,16 @@ func (g *generator) addCentres(n int, weight func(rank float64) float64) {
 		s := g.base.split(forCentres, uint64(i))
 		g.toss(dst, &s)
 	})
-	g.shares = make([]uint64, n)
-	total := uint64(0)
+	g.shares = make([]int, n)
+	total := 0
 	for i := range g.shares {
-		total += uint64(weight(float64(i+1)) * (1 << 40))
+		total += int(weight(float64(i+1)) * (1 << 40))
 		g.shares[i] = total
 	}
 }
 
 func (g *generator) addDirections() {
-	// The variance of a projection, in units of the square of stream.normal's.
+	// The variance of a projection, in units of the square of stream.byteSum's.
 	variance, total := 1.0, 0.0
 	var deviations [factors]float64
 	for f := range deviations {
@@ -130,14 +130,14 @@ func (g *generator) addDirections() {
 	for j := range g.q {
 		s := g.base.split(forDirections, uint64(j))
 		for f := range factors {
-			g.directions[j/2][f] += int64(float64(s.normal())*deviations[f]) << (j % 2 * 32)
+			g.directions[j/2][f] += int64(float64(s.byteSum())*deviations[f]) << (j % 2 * 32)
 		}
 	}
 	const (
-		normal = 8 * (256*256 - 1) / 12. // variance of stream.normal
-		pair   = 2 * (256*256 - 1) / 12. // variance of twoBytes
+		eight = 8 * (256*256 - 1) / 12. // variance of stream.byteSum
+		pair  = 2 * (256*256 - 1) / 12. // variance of twoBytes
 	)
-	g.noise = int64(math.Sqrt(noiseShare/(1-noiseShare)*total/pair) * normal)
+	g.noise = int64(math.Sqrt(noiseShare/(1-noiseShare)*total/pair) * eight)
 }
 
 // codes returns n codes, each made by draw, on all cores.
@@ -218,7 +218,7 @@ func (g *generator) centre(s *stream) codec.Code {
 func (g *generator) project(dst codec.Code, s *stream) {
 	var x [factors]int64
 	for f := range x {
-		x[f] = int64(s.normal())
+		x[f] = int64(s.byteSum())
 	}
 	for i := range dst {
 		var w, noise uint64

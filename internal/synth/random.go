@@ -1,12 +1,24 @@
 package synth
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // A stream is a sequence of random words: SplitMix64 (Steele, Lea and Flood, OOPSLA
-// 2014), whose state is one word, so that every item can have its own. All that is
-// drawn from it is made with integers, or with floating-point operations that are
-// exact or rounded once, so that no machine gives other codes.
+// 2014), whose state is one word, so that every item can have its own for every
+// purpose. Codes draw integers, and use floating-point operations that are exact or
+// rounded once, so that no machine gives other codes. NUSWide draws floating-point
+// numbers, too: these are the same on one architecture.
 type stream uint64
+
+const golden = 0x9e3779b97f4a7c15
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
 
 func (s *stream) next() uint64 {
 	*s += golden
@@ -19,10 +31,27 @@ func (s stream) split(purpose, i uint64) stream {
 }
 
 // below returns a number from 0 to n-1.
-func (s *stream) below(n uint64) uint64 {
-	hi, _ := bits.Mul64(s.next(), n)
-	return hi
+func (s *stream) below(n int) int {
+	hi, _ := bits.Mul64(s.next(), uint64(n))
+	return int(hi)
 }
+
+// uniform returns a number from 0 to below 1.
+func (s *stream) uniform() float64 { return float64(s.next()>>11) / (1 << 53) }
+
+// normal returns one of 4,096 quantiles of the normal distribution.
+func (s *stream) normal() float64 { return normals[s.next()>>52] }
+
+// normals are quantiles of the normal distribution, deviations those of the
+// exponential distribution.
+var normals, deviations = func() (normals [4096]float64, deviations [4096]float32) {
+	for i := range normals {
+		u := (float64(i) + .5) / 4096
+		normals[i] = math.Sqrt2 * math.Erfinv(2*u-1)
+		deviations[i] = float32(-math.Log(u))
+	}
+	return normals, deviations
+}()
 
 // A chance is a probability in 65,536ths.
 type chance uint16
@@ -51,9 +80,9 @@ func (s *stream) coins(p chance) uint64 {
 	return w
 }
 
-// normal returns the sum of eight uniform numbers from -127.5 to 127.5: close to a
+// byteSum returns the sum of eight uniform numbers from -127.5 to 127.5: close to a
 // Gaussian of mean 0 and standard deviation 209, and never more than 1,020.
-func (s *stream) normal() int32 {
+func (s *stream) byteSum() int32 {
 	const odd = 0x00ff00ff00ff00ff
 	w := s.next()
 	sums := w&odd + w>>8&odd                                   // four sums of two bytes
