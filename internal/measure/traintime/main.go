@@ -1,9 +1,10 @@
 // Traintime measures training against the number of items, on data of the shape of
 // NUS-WIDE that package synth makes:
 //
-//	go run ./internal/traintime
-//	go run ./internal/traintime -n 1000,184000 -method joint -anchors 400
-//	go run ./internal/traintime -n 184000 -dense -peer python3
+//	cd internal/measure
+//	go run ./traintime
+//	go run ./traintime -n 1000,184000 -method joint -anchors 400
+//	go run ./traintime -n 184000 -dense -peer python3
 //
 // Each number of items has a process of its own, so that its peak of memory is that
 // of nothing else. Items are made as training reads them, once a pass, by the

@@ -18,7 +18,7 @@ import (
 
 // TestMain lets this program stand in for fddhdb.
 func TestMain(m *testing.M) {
-	if log := os.Getenv("BENCHMATRIX_FAKE_LOG"); log != "" {
+	if log := os.Getenv("MATRIX_FAKE_LOG"); log != "" {
 		if err := fake(log, os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, "fddhdb:", err)
 			os.Exit(1)
@@ -57,7 +57,7 @@ func fake(log string, args []string) error {
 		if _, err := vecfile.ReadCodes(value("--codes")); err != nil {
 			return err
 		}
-		if os.Getenv("BENCHMATRIX_FAKE_FAIL") != "" {
+		if os.Getenv("MATRIX_FAKE_FAIL") != "" {
 			return fmt.Errorf("out of order")
 		}
 		for _, s := range [][2]string{{"k", "knn"}, {"radius", "radius"}, {"radius", "hits"}, {"radius", "count"}} {
@@ -96,7 +96,7 @@ func matrixArgs(t *testing.T, dir string, more ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("BENCHMATRIX_FAKE_LOG", filepath.Join(dir, "log"))
+	t.Setenv("MATRIX_FAKE_LOG", filepath.Join(dir, "log"))
 	return append([]string{"run", "-fddhdb", program, "-out", filepath.Join(dir, "results.jsonl"), "-tmp", dir,
 		"-bits", "64", "-n", "100,200", "-queries", "4", "-k", "1,10", "-radius", "0,8"}, more...)
 }
@@ -187,7 +187,7 @@ func TestRun(t *testing.T) {
 func TestRunFails(t *testing.T) {
 	dir := t.TempDir()
 	args := matrixArgs(t, dir, "-sets", "C")
-	t.Setenv("BENCHMATRIX_FAKE_FAIL", "1")
+	t.Setenv("MATRIX_FAKE_FAIL", "1")
 	err := command(t.Context(), args, io.Discard, io.Discard)
 	if err == nil || err.Error() != "clustered, 64 bits, 100 items: members: fddhdb bench: exit status 1: fddhdb: out of order" {
 		t.Errorf("%v", err)

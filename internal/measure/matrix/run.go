@@ -92,7 +92,7 @@ func (m *matrix) run(ctx context.Context) error {
 
 // measure stores a set and searches it.
 func (m *matrix) measure(ctx context.Context, c *cell, kinds []string, done results) (err error) {
-	dir, err := os.MkdirTemp(m.tmp, "benchmatrix-")
+	dir, err := os.MkdirTemp(m.tmp, "matrix-")
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,12 @@
-// Benchmatrix measures searches over the codes of package synth and makes tables and
+// Matrix measures searches over the codes of package synth and makes tables and
 // figures of the results, by way of the command line that everybody has:
 //
 //	go build -o /tmp/fddhdb ./cmd/fddhdb
-//	cd internal/benchmatrix
-//	go run . run -fddhdb /tmp/fddhdb -out results.jsonl
-//	go run . tables -in results.jsonl
-//	go run . plots -in results.jsonl -dir ../../docs/bench
-//	go run . codes -set S -bits 128 -n 1000000 -dir /tmp
+//	cd internal/measure
+//	go run ./matrix run -fddhdb /tmp/fddhdb -out results.jsonl
+//	go run ./matrix tables -in results.jsonl
+//	go run ./matrix plots -in results.jsonl -dir ../../docs/bench
+//	go run ./matrix codes -set S -bits 128 -n 1000000 -dir /tmp
 //
 // Run makes each set, imports it into a database of its own, which is deleted
 // afterwards, and calls fddhdb bench with three kinds of queries: perturbed members of
@@ -16,8 +16,6 @@
 //
 // The file of results has a JSON object a line: set, bits, n and kind, and the fields of
 // fddhdb bench --json; or, where op is "store", what importing and storing the set took.
-//
-// It is a module of its own from when nothing else needed the plotting library.
 package main
 
 import (
@@ -43,7 +41,7 @@ func main() {
 		return
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "benchmatrix:", err)
+		fmt.Fprintln(os.Stderr, "matrix:", err)
 		os.Exit(1)
 	}
 }

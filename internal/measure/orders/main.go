@@ -1,7 +1,8 @@
 // Orders measures the orders of answers (search --rerank) as a user gets them, on sets
 // of files:
 //
-//	go run ./internal/orders [-seeds 3] [-bits 64] SET...
+//	cd internal/measure
+//	go run ./orders [-seeds 3] [-bits 64] SET...
 //
 // SET is a folder with train_NAME.npy for each modality and train_labels.npy, such as
 // internal/synth/makeset writes and `fddhdb export` can; queries are query_NAME.npy and
