@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/measure"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -27,7 +28,7 @@ func (c *cell) String() string {
 
 // codesCommand writes the files of one set.
 func codesCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
-	f := newFlags("codes", stderr)
+	f := measure.NewFlags("codes", stderr)
 	sets := setList{synth.Uniform}
 	f.Var(&sets, "set", "letter of the set: U, C, L or S")
 	bits := f.Int("bits", 128, "length of a code")

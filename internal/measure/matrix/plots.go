@@ -19,13 +19,14 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/fddhdb/fddhdb/internal/measure"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // plotsCommand draws the results.
 func plotsCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	kinds := kindList{both}
-	f := newFlags("plots", stderr)
+	f := measure.NewFlags("plots", stderr)
 	in := f.String("in", "results.jsonl", "file of results")
 	dir := f.String("dir", ".", "folder to write figures to")
 	f.Var(&kinds, "kinds", "kinds of queries to draw figures of")

@@ -15,15 +15,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fddhdb/fddhdb/internal/measure"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // A matrix is what run measures.
 type matrix struct {
 	sets      setList
-	bits, n   intList
+	bits, n   measure.Ints
 	kinds     kindList
-	k, radius intList
+	k, radius measure.Ints
 	tiers     string
 	queries   int
 	seed      uint64
@@ -36,12 +37,12 @@ type matrix struct {
 
 func runCommand(ctx context.Context, args []string, _, stderr io.Writer) error {
 	m := &matrix{
-		sets: synth.CodeSets(), bits: intList{64, 128}, n: intList{10_000, 100_000, 1_000_000},
+		sets: synth.CodeSets(), bits: measure.Ints{64, 128}, n: measure.Ints{10_000, 100_000, 1_000_000},
 		kinds: kindList{members, fresh, both},
-		k:     intList{1, 10, 100, 1000}, radius: intList{0, 2, 4, 8, 16, 24},
+		k:     measure.Ints{1, 10, 100, 1000}, radius: measure.Ints{0, 2, 4, 8, 16, 24},
 		stderr: stderr,
 	}
-	f := newFlags("run", stderr)
+	f := measure.NewFlags("run", stderr)
 	f.Var(&m.sets, "sets", "sets to measure")
 	f.Var(&m.bits, "bits", "lengths of codes")
 	f.Var(&m.n, "n", "numbers of items")

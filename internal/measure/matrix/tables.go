@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/internal/measure"
 )
 
 const (
@@ -21,7 +23,7 @@ var plans = []string{"scan", "memory", "disk", "blockscan"}
 // tablesCommand prints the results as tables in markdown.
 func tablesCommand(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	kinds := kindList{both}
-	f := newFlags("tables", stderr)
+	f := measure.NewFlags("tables", stderr)
 	in := f.String("in", "results.jsonl", "file of results")
 	f.Var(&kinds, "kinds", "kinds of queries to show the times of; the choice of plans is judged by all kinds that were measured")
 	limit := f.Float64("limit", 1.05, "list where auto takes so many times as long as the best plan, and more")
@@ -254,7 +256,8 @@ func (l results) storeTable(w io.Writer) {
 	t.write(w)
 }
 
-// A table in markdown; the first columns are of text, the others are numbers.
+// A table in markdown, which is not there without rows; the first text columns are of
+// text, the others of numbers.
 type table struct {
 	head []string
 	text int
@@ -269,17 +272,9 @@ func (t *table) write(w io.Writer) {
 	if len(t.rows) == 0 {
 		return
 	}
-	line := func(cells []string) { fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | ")) }
-	line(t.head)
-	rule := make([]string, len(t.head))
-	for i := range rule {
-		if rule[i] = "---"; i >= t.text {
-			rule[i] = "---:"
-		}
-	}
-	line(rule)
+	measure.Head(w, t.text, t.head...)
 	for _, row := range t.rows {
-		line(row)
+		measure.Row(w, row...)
 	}
 	fmt.Fprintln(w)
 }

@@ -26,7 +26,9 @@ func folder(t *testing.T, n int) string {
 	}
 	for of, part := range parts {
 		for m, name := range []string{"image", "text"} {
-			write(t, filepath.Join(dir, of+"_"+name+".npy"), part.Vectors[m])
+			if err := vecfile.WriteAll(filepath.Join(dir, of+"_"+name+".npy"), part.Vectors[m]); err != nil {
+				t.Fatal(err)
+			}
 		}
 		labels := make([][]uint8, part.Items())
 		for i, set := range part.Labels {
@@ -35,30 +37,11 @@ func folder(t *testing.T, n int) string {
 				labels[i][l] = 1
 			}
 		}
-		write(t, filepath.Join(dir, of+"_labels.npy"), labels)
-	}
-	return dir
-}
-
-func write[T float32 | uint8](t *testing.T, path string, rows [][]T) {
-	t.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w, err := vecfile.NewWriter[T](f, len(rows), len(rows[0]))
-	for _, row := range rows {
-		if err == nil {
-			err = w.Write(row)
+		if err := vecfile.WriteAll(filepath.Join(dir, of+"_labels.npy"), labels); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	return dir
 }
 
 func TestJudge(t *testing.T) {
@@ -75,7 +58,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestMeasure(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector")
 	}
@@ -84,7 +67,7 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	for of, searched := range map[string]int{labelled: 240, unlabelled: 120, mixed: 240} {
-		pairs, err := measure(t.Context(), s, of, 1, 32, 40)
+		pairs, err := evaluate(t.Context(), s, of, 1, 32, 40)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +87,7 @@ func TestMeasure(t *testing.T) {
 		if of != mixed {
 			continue
 		}
-		again, err := measure(t.Context(), s, of, 1, 32, 40)
+		again, err := evaluate(t.Context(), s, of, 1, 32, 40)
 		if err != nil || again[1].by[db.RerankAsymmetric].ap != pairs[1].by[db.RerankAsymmetric].ap {
 			t.Errorf("%s: the same seed gives %+v, %v", of, again, err)
 		}

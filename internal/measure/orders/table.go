@@ -6,11 +6,13 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/measure"
 )
 
 func header(w io.Writer) {
-	fmt.Fprintln(w, "| set | case | items, codes | | mAP: none | projection | asymmetric | gain | P@10: projection | asymmetric | features | P@50: projection | asymmetric | features | us: projection | asymmetric | features |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	measure.Head(w, 4, "set", "case", "items, codes", "", "mAP: none", "projection", "asymmetric", "gain",
+		"P@10: projection", "asymmetric", "features", "P@50: projection", "asymmetric", "features",
+		"us: projection", "asymmetric", "features")
 }
 
 // print writes a row for each direction, means over the runs.
@@ -25,31 +27,25 @@ func print(w io.Writer, set, of string, runs [][]*pair) {
 			}
 			return mean, math.Sqrt(std / float64(max(len(runs)-1, 1)))
 		}
-		of3 := func(f func(f *figures) float64) (cells string) {
-			for _, order := range orders[1:] {
-				x, _ := mean(func(p *pair) float64 { return f(p.by[order]) })
-				cells += fmt.Sprintf(" %s |", share(x))
-			}
-			return cells
-		}
 		codes, _ := mean(func(p *pair) float64 { return float64(p.codes) })
-		fmt.Fprintf(w, "| %s | %s | %d, %.0f | %s to %s |", set, of, first.searched, codes, first.from, first.to)
-		for _, order := range orders[:3] {
-			x, _ := mean(func(p *pair) float64 { return p.by[order].ap })
-			fmt.Fprintf(w, " %s |", share(x))
+		row := []string{set, of, fmt.Sprintf("%d, %.0f", first.searched, codes), first.from + " to " + first.to}
+		add := func(orders []db.Rerank, format func(float64) string, f func(f *figures) float64) {
+			for _, order := range orders {
+				x, _ := mean(func(p *pair) float64 { return f(p.by[order]) })
+				row = append(row, format(x))
+			}
 		}
+		add(orders[:3], share, func(f *figures) float64 { return f.ap })
 		gain, std := mean(func(p *pair) float64 { return p.by[db.RerankAsymmetric].ap - p.by[db.RerankProjection].ap })
-		fmt.Fprintf(w, " %+.4f", gain)
+		cell := fmt.Sprintf("%+.4f", gain)
 		if len(runs) > 1 {
-			fmt.Fprintf(w, " +- %.4f", std)
+			cell += fmt.Sprintf(" +- %.4f", std)
 		}
-		fmt.Fprint(w, " |")
-		fmt.Fprint(w, of3(func(f *figures) float64 { return f.p10 }), of3(func(f *figures) float64 { return f.p50 }))
-		for _, order := range orders[1:] {
-			x, _ := mean(func(p *pair) float64 { return p.by[order].micros })
-			fmt.Fprintf(w, " %.0f |", x)
-		}
-		fmt.Fprintln(w)
+		row = append(row, cell)
+		add(orders[1:], share, func(f *figures) float64 { return f.p10 })
+		add(orders[1:], share, func(f *figures) float64 { return f.p50 })
+		add(orders[1:], whole, func(f *figures) float64 { return f.micros })
+		measure.Row(w, row...)
 	}
 }
 
@@ -61,3 +57,6 @@ func share(x float64) string {
 	}
 	return s
 }
+
+// whole spells a number without a fraction.
+func whole(x float64) string { return fmt.Sprintf("%.0f", x) }

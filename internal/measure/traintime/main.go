@@ -1,54 +1,30 @@
-// Traintime measures training against the number of items, on data of the shape of
-// NUS-WIDE that package synth makes:
-//
-//	cd internal/measure
-//	go run ./traintime
-//	go run ./traintime -n 1000,184000 -method joint -anchors 400
-//	go run ./traintime -n 184000 -dense -peer python3
-//
-// Each number of items has a process of its own, so that its peak of memory is that
-// of nothing else. Items are made as training reads them, once a pass, by the
-// goroutine that reads: that time is part of the total and stands beside it. The
-// columns of mAP are those of -queries items that follow the training items, against
-// the label codes of all of these; chance is the mean share of relevant items. With
-// -peer, training is compared with the same arithmetic written with numpy (peer.py).
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/fddhdb/fddhdb/internal/measure"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "traintime:", err)
-		os.Exit(1)
-	}
-}
+func main() { measure.Main("traintime", command) }
 
 // command runs a command line without the name of the program.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := flag.NewFlagSet("traintime", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	sizes := f.String("n", "1000,5000,10000,50000,184000", "numbers of items")
-	method := f.String("method", "labels", "labels, joint or paper")
+	sizes := measure.Ints{1000, 5000, 10_000, 50_000, 184_000}
 	var c config
+	f := measure.NewFlags("traintime", stderr)
+	f.Var(&sizes, "n", "numbers of items")
+	method := f.String("method", "labels", "labels, joint or paper")
 	f.IntVar(&c.Bits, "bits", 128, "length of the codes")
 	f.IntVar(&c.Anchors, "anchors", 800, "anchors of a modality")
 	f.IntVar(&c.Queries, "queries", 1000, "items to measure retrieval with")
@@ -68,36 +44,34 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if *rounds < 1 {
 		return fmt.Errorf("-rounds %d: 1 or more are possible", *rounds)
 	}
-	if *python != "" {
-		fmt.Fprintln(stdout, "| items | seconds | scan | statistics | numpy | moments | kernel | gram | solve | ratio |")
-		fmt.Fprintln(stdout, "|---|---|---|---|---|---|---|---|---|---|")
-	} else if !*one {
-		fmt.Fprintf(stdout, "%d bits, %d anchors, method %v, noise %v, %d cores\n\n", c.Bits, c.Anchors, c.Method, c.Noise, runtime.GOMAXPROCS(0))
-		fmt.Fprintln(stdout, "| items | seconds | scan | sweeps | statistics | solve | making items | peak, MiB | mAP image to text | text to image | chance |")
-		fmt.Fprintln(stdout, "|---|---|---|---|---|---|---|---|---|---|---|")
+	if len(sizes) == 0 || slices.Min(sizes) < 1 {
+		return fmt.Errorf("-n %q: numbers of items from 1 with commas between them are expected", &sizes)
 	}
-	for _, s := range strings.Split(*sizes, ",") {
-		if c.Items, err = strconv.Atoi(s); err != nil || c.Items < 1 {
-			return fmt.Errorf("-n %q: numbers of items with commas between them are expected", *sizes)
+	if *one {
+		c.Items = sizes[0]
+		r, err := run(ctx, c)
+		if err != nil {
+			return err
 		}
-		if *python != "" {
+		return json.NewEncoder(stdout).Encode(r)
+	}
+	if *python != "" {
+		peerHeader(stdout)
+		for _, c.Items = range sizes {
 			r, err := compare(ctx, c, *python, *rounds)
 			if err != nil {
 				return err
 			}
 			r.row(stdout)
-			continue
 		}
-		if *one {
-			r, err := measure(ctx, c)
-			if err != nil {
-				return err
-			}
-			return json.NewEncoder(stdout).Encode(r)
-		}
-		r, err := inProcess(ctx, args, s, stderr)
+		return nil
+	}
+	fmt.Fprintf(stdout, "%d bits, %d anchors, method %v, noise %v, %d cores\n\n", c.Bits, c.Anchors, c.Method, c.Noise, runtime.GOMAXPROCS(0))
+	header(stdout)
+	for _, n := range sizes {
+		r, err := inProcess(ctx, args, n, stderr)
 		if err != nil {
-			return fmt.Errorf("%s items: %w", s, err)
+			return fmt.Errorf("%d items: %w", n, err)
 		}
 		r.row(stdout)
 	}
@@ -105,12 +79,12 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 // inProcess measures one number of items in a process of its own.
-func inProcess(ctx context.Context, args []string, n string, stderr io.Writer) (r result, err error) {
+func inProcess(ctx context.Context, args []string, n int, stderr io.Writer) (r result, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return r, err
 	}
-	cmd := exec.CommandContext(ctx, self, append(args[:len(args):len(args)], "-n", n, "-one")...)
+	cmd := exec.CommandContext(ctx, self, append(args[:len(args):len(args)], "-n", strconv.Itoa(n), "-one")...)
 	cmd.Stderr = stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 
 // The data that training is measured on is neither trivial nor hopeless, and
 // noise makes it harder.
-func TestMeasure(t *testing.T) {
+func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
 	}
 	var last *result
 	for _, noise := range []float64{.3, synth.DefaultNUSWideNoise, 1} {
-		r, err := measure(t.Context(), config{Items: 1500, Bits: 32, Anchors: 150, Queries: 100, Seed: 1, Noise: noise, Method: model.MethodLabels})
+		r, err := run(t.Context(), config{Items: 1500, Bits: 32, Anchors: 150, Queries: 100, Seed: 1, Noise: noise, Method: model.MethodLabels})
 		if err != nil {
 			t.Fatal(err)
 		}

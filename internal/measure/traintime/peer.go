@@ -10,10 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/internal/measure"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -97,17 +97,26 @@ func medians(rounds []map[string]float64) map[string]float64 {
 		for _, r := range rounds {
 			all = append(all, r[step])
 		}
-		slices.Sort(all)
-		m[step] = all[len(all)/2]
+		m[step] = measure.Median(all)
 	}
 	return m
 }
 
+func peerHeader(w io.Writer) {
+	measure.Head(w, 0, "items", "seconds", "scan", "statistics", "numpy", "moments", "kernel", "gram", "solve", "ratio")
+}
+
 // row writes the comparison as a row of a table.
 func (c *comparison) row(w io.Writer) {
-	o, p := c.Ours, c.Peer
-	fmt.Fprintf(w, "| %d | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", c.Items,
-		o["total"], o["scan"], o["statistics"], p["total"], p["moments"], p["kernel"], p["gram"], p["solve"], o["total"]/p["total"])
+	cells := []string{strconv.Itoa(c.Items)}
+	for _, x := range []float64{
+		c.Ours["total"], c.Ours["scan"], c.Ours["statistics"],
+		c.Peer["total"], c.Peer["moments"], c.Peer["kernel"], c.Peer["gram"], c.Peer["solve"],
+		c.Ours["total"] / c.Peer["total"],
+	} {
+		cells = append(cells, fmt.Sprintf("%.2f", x))
+	}
+	measure.Row(w, cells...)
 }
 
 // A memorySource holds its items.

@@ -7,10 +7,12 @@ import (
 	"iter"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/internal/measure"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -35,8 +37,8 @@ type result struct {
 	Chance    float64
 }
 
-// measure trains and evaluates.
-func measure(ctx context.Context, c config) (*result, error) {
+// run trains and evaluates.
+func run(ctx context.Context, c config) (*result, error) {
 	g, err := synth.NewNUSWide(c.Seed, c.Noise)
 	if err != nil {
 		return nil, err
@@ -112,16 +114,24 @@ func (r *result) evaluate(ctx context.Context, g *synth.NUSWide, m *model.Model,
 	return nil
 }
 
+func header(w io.Writer) {
+	measure.Head(w, 0, "items", "seconds", "scan", "sweeps", "statistics", "solve", "making items", "peak, MiB",
+		"mAP image to text", "text to image", "chance")
+}
+
 // row writes the result as a row of a table.
 func (r *result) row(w io.Writer) {
 	s := r.Seconds
-	fmt.Fprintf(w, "| %d | %.2f | %.2f | %.3f | %.2f | %.2f | %.2f | %.0f |", r.Items,
-		s["total"], s["scan"], s["sweeps"], s["statistics"], s["solve"], r.Making, r.PeakMiB)
-	if r.Chance == 0 { // no queries
-		fmt.Fprintln(w, " | | |")
-		return
+	cells := []string{strconv.Itoa(r.Items),
+		fmt.Sprintf("%.2f", s["total"]), fmt.Sprintf("%.2f", s["scan"]), fmt.Sprintf("%.3f", s["sweeps"]),
+		fmt.Sprintf("%.2f", s["statistics"]), fmt.Sprintf("%.2f", s["solve"]), fmt.Sprintf("%.2f", r.Making),
+		fmt.Sprintf("%.0f", r.PeakMiB), "", "", ""}
+	if r.Chance > 0 { // there were queries
+		for i, x := range []float64{r.ImageText, r.TextImage, r.Chance} {
+			cells[8+i] = fmt.Sprintf("%.3f", x)
+		}
 	}
-	fmt.Fprintf(w, " %.3f | %.3f | %.3f |\n", r.ImageText, r.TextImage, r.Chance)
+	measure.Row(w, cells...)
 }
 
 // A source makes items as they are read.

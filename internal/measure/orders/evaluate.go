@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/measure"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -37,8 +38,8 @@ type figures struct {
 	micros       float64
 }
 
-// measure makes the database of a case and measures all directions.
-func measure(ctx context.Context, s *set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
+// evaluate makes the database of a case and measures all directions.
+func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
 	dir, err := os.MkdirTemp("", "orders")
 	if err != nil {
 		return nil, err
@@ -208,8 +209,7 @@ func times(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float3
 		}
 	}
 	for order, t := range taken {
-		slices.Sort(t)
-		p.by[order].micros = t[len(t)/2]
+		p.by[order].micros = measure.Median(t)
 	}
 	return nil
 }
