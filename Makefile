@@ -10,7 +10,7 @@ SEED ?= new
 VERSITYGW = github.com/versity/versitygw/cmd/versitygw@v1.8.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Modules of their own, besides that of the folder itself.
-NESTED = examples/emoji internal/benchmatrix internal/browser contrib/promfddhdb contrib/otelfddhdb
+NESTED = examples/emoji internal/measure internal/browser contrib/promfddhdb contrib/otelfddhdb
 
 .PHONY: all build test race lint fuzz kill faults field soak metamorphic backups s3 bench check figures cross vuln release integration ci
 
@@ -89,7 +89,7 @@ man:
 # Every answer of every plan on the sets of docs/BENCHMARKS.md against a linear scan.
 check: build
 	rm -f bin/check.jsonl
-	cd internal/benchmatrix && $(GO) run . run -fddhdb ../../bin/fddhdb -out ../../bin/check.jsonl -check \
+	cd internal/measure && $(GO) run ./matrix run -fddhdb ../../bin/fddhdb -out ../../bin/check.jsonl -check \
 	  -n 10000,300000 -kinds both -queries 100 -k 1,10,100 -radius 0,4,8,16 -tiers auto,scan,memory,disk,blockscan
 
 # Writes what the commands in README.md and docs print now into them.

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/fddhdb/fddhdb/internal/codesets"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -28,7 +27,7 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
-	codes, err := codesets.Generate(codesets.Clustered, q, n, 1)
+	codes, err := synth.Codes(synth.Clustered, q, n, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +46,7 @@ func TestSearchAllIsSearchOfEach(t *testing.T) {
 	if err := d.WaitForIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
-	members, fresh, err := codesets.Queries(codesets.Clustered, q, n, 40, 1)
+	members, fresh, err := synth.CodeQueries(synth.Clustered, q, n, 40, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

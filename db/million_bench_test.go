@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // BenchmarkOpen measures, of a database of a million uniform codes of 128 bits: how
@@ -17,11 +17,11 @@ import (
 // where loading has begun. Ask for 20 rounds or more.
 func BenchmarkOpen(b *testing.B) {
 	const n = 1_000_000
-	codes, err := codesets.Generate(codesets.Uniform, 128, n, 1)
+	codes, err := synth.Codes(synth.Uniform, 128, n, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	members, _, err := codesets.Queries(codesets.Uniform, 128, n, 1000, 1)
+	members, _, err := synth.CodeQueries(synth.Uniform, 128, n, 1000, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func BenchmarkPut(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			codes, err := codesets.Generate(codesets.Uniform, 128, 100_000, 1)
+			codes, err := synth.Codes(synth.Uniform, 128, 100_000, 1)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/fddhdb/fddhdb/internal/codesets"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -12,7 +11,7 @@ import (
 // it has.
 func codesDatabase(b *testing.B, n int) (*DB, *Collection, [][]byte) {
 	b.Helper()
-	codes, err := codesets.Generate(codesets.Uniform, 128, n, 1)
+	codes, err := synth.Codes(synth.Uniform, 128, n, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

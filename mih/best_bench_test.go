@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // projectionOf makes a projection whose signs are a code, its numbers being
@@ -111,11 +111,11 @@ func BenchmarkBest(b *testing.B) {
 		}
 		codes, own := projected(q, n, queries)
 		run("own", loaded(b, codes), own)
-		codes, err := codesets.Generate(codesets.Projected, q, n, 1)
+		codes, err := synth.Codes(synth.Projected, q, n, 1)
 		if err != nil {
 			b.Fatal(err)
 		}
-		members, fresh, err := codesets.Queries(codesets.Projected, q, n, queries, 1)
+		members, fresh, err := synth.CodeQueries(synth.Projected, q, n, queries, 1)
 		if err != nil {
 			b.Fatal(err)
 		}

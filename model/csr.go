@@ -1,6 +1,6 @@
 package model
 
-import "github.com/fddhdb/fddhdb/internal/dense"
+import "github.com/fddhdb/fddhdb/model/internal/dense"
 
 // csr holds sparse vectors row after row: row i has the numbers value[e] in the
 // columns index[e] for start[i] <= e < start[i+1].

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // An Embedding says how more labels than bits were brought in, and what that costs:

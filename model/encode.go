@@ -3,7 +3,7 @@ package model
 import (
 	"fmt"
 
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // An Encoder computes projections with one model. It holds the scratch memory

@@ -3,7 +3,7 @@ package model
 import (
 	"math"
 
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // A sparseMap is what a featureMap has instead where vectors are sparse. Centring

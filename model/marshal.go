@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // The body of a model (magic "FDHM", version 2) in the frame that wire.go

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // A Model is what training learned: a code for each set of labels, and for each

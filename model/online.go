@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // A Teacher says which code an item without a label that the model knows is to

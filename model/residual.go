@@ -2,7 +2,7 @@ package model
 
 import (
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // residualRows is how many rows of A are multiplied at a time: all of them at once would take

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/fddhdb/fddhdb/internal/dense"
+	"github.com/fddhdb/fddhdb/model/internal/dense"
 )
 
 // Statistics are what the projections of a model are solved from: for each

@@ -16,7 +16,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/fddhdb/fddhdb/codec/vecfile"
-	"github.com/fddhdb/fddhdb/internal/codesets"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -137,7 +136,7 @@ func clustered(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	bits, err := strconv.Atoi(args[2])
 	ts.Check(err)
-	codes, err := codesets.Generate(codesets.Clustered, bits, n, 1)
+	codes, err := synth.Codes(synth.Clustered, bits, n, 1)
 	ts.Check(err)
 	rows := make([][]uint8, n)
 	for i := range rows {

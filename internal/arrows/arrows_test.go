@@ -1,146 +1,163 @@
-// Package arrows holds the test that keeps the direction of imports.
 package arrows
 
 import (
-	"os/exec"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"text/tabwriter"
 )
 
-const module = "github.com/fddhdb/fddhdb"
-
-// allowed says which packages of this module each package may depend on, and
-// which modules of others, both directly and through what it imports. A package
-// that is missing here fails the test: decide where it belongs first.
-var allowed = map[string]struct{ ours, others []string }{
-	"codec":               {nil, []string{roaring, sys}},
-	"codec/vecfile":       {[]string{"codec", "codec/internal/jsontext"}, []string{roaring}},
-	"codec/itemfile":      {[]string{"codec", "codec/internal/jsontext", "codec/vecfile"}, []string{roaring}},
-	"codec/parquetfile":   {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "codec/itemfile"}, []string{roaring, parquet, compress}},
-	"mih":                 {[]string{"codec"}, []string{roaring}},
-	"model":               {[]string{"codec", "internal/dense", "internal/freemem"}, []string{roaring, gonum, sys}},
-	"db":                  {[]string{"db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-	"db/event":            {nil, nil},
-	"db/fault":            {[]string{"codec", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, sys}},
-	"db/internal/work":    {nil, nil},
-	"db/internal/where":   {nil, []string{roaring}},
-	"db/backup":           {[]string{"internal/inside"}, []string{compress}},
-	"db/backup/storetest": {[]string{"db/backup", "internal/inside"}, []string{compress}},
-	"db/dbtest":           {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem", "internal/oracle", "internal/synth"}, []string{roaring, gonum, pebble, compress}},
-	"db/s3":               {[]string{"db/backup", "internal/inside"}, []string{compress, minio}},
-	"cmd/fddhdb":          {[]string{"cmd/fddhdb/command", "cmd/fddhdb/explore", "cmd/fddhdb/jsonform", "db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "db/s3", "codec", "codec/vecfile", "codec/internal/jsontext", "codec/itemfile", "codec/parquetfile", "mih", "model", "internal/dense", "internal/freemem"}, anything},
-	"cmd/fddhdb/command":  {[]string{"cmd/fddhdb/explore", "cmd/fddhdb/jsonform", "db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "db/s3", "codec", "codec/vecfile", "codec/internal/jsontext", "codec/itemfile", "codec/parquetfile", "mih", "model", "internal/dense", "internal/freemem"}, anything},
-	"cmd/fddhdb/explore":  {[]string{"cmd/fddhdb/jsonform", "db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "codec/vecfile", "codec/internal/jsontext", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-	"cmd/fddhdb/jsonform": {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-	"internal/arrows":     {nil, nil},
-
-	"codec/internal/jsontext": {nil, nil},
-
-	"internal/codesets":   {[]string{"codec"}, []string{roaring}},
-	"internal/dense":      {nil, []string{sys}},
-	"internal/freemem":    {nil, []string{sys}},
-	"internal/doctest":    {nil, nil},
-	"internal/inside":     {nil, nil},
-	"internal/field":      {[]string{"codec", "codec/vecfile", "codec/internal/jsontext", "internal/synth"}, []string{roaring, pebble}},
-	"internal/killtest":   {nil, nil},
-	"internal/manpage":    {[]string{"cmd/fddhdb/command", "cmd/fddhdb/explore", "cmd/fddhdb/jsonform", "db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "db/s3", "codec", "codec/internal/jsontext", "codec/itemfile", "codec/parquetfile", "codec/vecfile", "mih", "model", "internal/dense", "internal/freemem"}, anything},
-	"internal/makeset":    {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "internal/synth"}, []string{roaring}},
-	"internal/oracle":     {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-	"internal/orders":     {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "codec/internal/jsontext", "codec/vecfile", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-	"internal/seed":       {nil, []string{rapid}},
-	"internal/release":    {nil, nil},
-	"internal/synth":      {nil, nil},
-	"internal/versity":    {nil, []string{minio}},
-	"internal/traintime":  {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "model", "internal/dense", "internal/freemem", "internal/synth"}, []string{roaring, gonum, sys}},
-	"examples/stream":     {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem", "internal/synth"}, anything},
-	"examples/backup":     {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "db/s3", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress, minio}},
-	"examples/neardup":    {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-	"examples/photos":     {[]string{"codec", "codec/internal/jsontext", "codec/vecfile"}, []string{roaring}},
-	"examples/quickstart": {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-	"examples/service":    {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-	"examples/three":      {[]string{"db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-
-	"internal/metamorphic": {[]string{"internal/oracle", "db", "db/internal/where", "db/internal/work", "db/fault", "db/event", "db/backup", "internal/inside", "codec", "mih", "model", "internal/dense", "internal/freemem"}, []string{roaring, gonum, pebble, compress}},
-}
-
-const (
-	roaring = "github.com/RoaringBitmap/roaring/v2"
-	sys     = "golang.org/x/sys"
-	gonum   = "gonum.org/v1/gonum"
-	pebble  = "github.com/cockroachdb/pebble/v2"
-	minio   = "github.com/minio/minio-go/v7"
-
-	compress = "github.com/klauspost/compress"
-	parquet  = "github.com/parquet-go/parquet-go"
-	rapid    = "pgregory.net/rapid"
-)
-
-var anything = []string{"*"}
-
-// brought lists what the allowed modules bring along.
-var brought = map[string][]string{
-	roaring: {"github.com/bits-and-blooms/bitset", "golang.org/x/sys"},
-	pebble:  anything,
-	minio:   anything,
-	parquet: anything,
-}
-
+// Imports go down the layers and keep the rules. With -v it prints the sizes of the
+// packages.
 func TestImportsFollowTheArrows(t *testing.T) {
-	// Module is nil for the standard library.
-	out, err := exec.Command("go", "list", "-deps", "-f",
-		"{{if .Module}}{{.ImportPath}} {{.Module.Path}}{{end}}", module+"/...").Output()
+	packages, err := readModule("../..")
 	if err != nil {
-		t.Fatal(explain(err))
+		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(out)) {
-		path, mod, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if mod != module || path == "" {
-			continue
+	t.Log(sizes(packages))
+	for _, wrong := range house.check(packages) {
+		t.Error(wrong)
+	}
+}
+
+// sizes returns a table of all packages from the top layer to the ground.
+func sizes(packages map[string]*source) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	lines := 0
+	row := func(name string) {
+		if s := packages[name]; s != nil {
+			fmt.Fprintf(w, "%d\t%d\t  %s\n", s.lines, len(s.exported), name)
+			lines += s.lines
 		}
-		name := strings.TrimPrefix(path, module+"/")
-		rule, ok := allowed[name]
-		if !ok {
-			t.Errorf("package %s has no place among the arrows", name)
-			continue
+	}
+	fmt.Fprintf(w, "lines\texported\t  package, without tests\n")
+	for _, l := range house.layers {
+		for _, name := range l.packages {
+			row(name)
 		}
-		for _, dep := range dependencies(t, path) {
-			path, mod, _ := strings.Cut(dep, " ")
-			switch {
-			case mod == module:
-				if dep := strings.TrimPrefix(path, module+"/"); !slices.Contains(rule.ours, dep) && dep != name {
-					t.Errorf("%s depends on %s", name, dep)
-				}
-			case !permitted(rule.others, mod):
-				t.Errorf("%s depends on module %s, through %s", name, mod, path)
+	}
+	fmt.Fprintf(w, "%d\t\t  all\n", lines)
+	w.Flush()
+	return "\n" + b.String()
+}
+
+// Every import against a plan fails, and says so.
+func TestWrongImports(t *testing.T) {
+	p := plan{
+		layers: []layer{
+			{names{"db"}, names{pebble}},
+			{names{"db/internal/search", "db/internal/verify"}, nil},
+			{names{"db/internal/state"}, names{pebble}},
+			{names{"db/internal/record"}, nil},
+			{names{"codec"}, nil},
+		},
+		rules: []rule{
+			{of: names{"db/internal/verify"}, never: names{"db/internal/state"}, why: "it does not trust what it checks"},
+			{of: names{"db/internal/search"}, never: names{"db/internal/state.Committer"}, why: "a search commits nothing"},
+			{of: names{"db/internal/record"}, only: names{}, why: "a function of bytes"},
+			{of: names{"db/..."}, but: names{"db/internal/state"}, never: names{"os"}, why: "one package opens files"},
+			{of: names{"..."}, but: names{"db/..."}, never: names{pebble}, why: "nothing is stored"},
+		},
+	}
+	sound := func() map[string]*source {
+		of := func(imports ...string) *source {
+			s := &source{imports: map[string]bool{}, uses: map[string]bool{}}
+			for _, i := range imports {
+				s.imports[i] = true
+			}
+			return s
+		}
+		return map[string]*source{
+			"db":                 of("db/internal/search", "db/internal/verify", "codec", "fmt", pebble, pebble+"/vfs"),
+			"db/internal/search": of("db/internal/record"),
+			"db/internal/verify": of("db/internal/record"),
+			"db/internal/state":  of("db/internal/record", pebble),
+			"db/internal/record": of("fmt"),
+			"codec":              of(),
+		}
+	}
+	if wrong := p.check(sound()); wrong != nil {
+		t.Fatalf("%q", wrong)
+	}
+	for _, c := range []struct {
+		in, imports, uses string
+		want              []string
+	}{
+		{in: "codec", imports: "db", want: []string{
+			"codec depends on github.com/cockroachdb/pebble/v2, which db imports: nothing is stored",
+			"codec imports db, whose layer is not below its own",
+		}},
+		{in: "db/internal/search", imports: "db/internal/verify", want: []string{
+			"db/internal/search imports db/internal/verify, whose layer is not below its own",
+		}},
+		{in: "db/internal/verify", imports: "db/internal/state", want: []string{
+			"db/internal/verify depends on db/internal/state, which db/internal/verify imports: it does not trust what it checks",
+		}},
+		{in: "db/internal/record", imports: "codec", want: []string{
+			"db/internal/record imports codec: a function of bytes",
+		}},
+		{in: "db/internal/search", imports: "db/internal/state", uses: "db/internal/state.View"},
+		{in: "db/internal/search", imports: "db/internal/state", uses: "db/internal/state.Committer", want: []string{
+			"db/internal/search uses db/internal/state.Committer: a search commits nothing",
+		}},
+		{in: "db/internal/search", imports: pebble + "/vfs", want: []string{
+			"db/internal/search imports github.com/cockroachdb/pebble/v2/vfs, a module that its layer does not name",
+		}},
+		{in: "db/internal/state", imports: pebble + "2", want: []string{
+			"db/internal/state imports github.com/cockroachdb/pebble/v22, a module that its layer does not name",
+		}},
+		{in: "db/internal/state", imports: "os"},
+		{in: "db", imports: "os", want: []string{
+			"db depends on os, which db imports: one package opens files",
+		}},
+		{in: "db/internal/new", want: []string{
+			"db/internal/new has no layer: decide where it belongs",
+		}},
+	} {
+		packages := sound()
+		if packages[c.in] == nil {
+			packages[c.in] = &source{}
+		}
+		for path, where := range map[string]map[string]bool{c.imports: packages[c.in].imports, c.uses: packages[c.in].uses} {
+			if path != "" {
+				where[path] = true
 			}
 		}
-	}
-}
-
-func permitted(others []string, mod string) bool {
-	for _, o := range others {
-		if o == "*" || o == mod || slices.Contains(brought[o], mod) || slices.Contains(brought[o], "*") {
-			return true
+		if got := p.check(packages); !slices.Equal(got, c.want) {
+			t.Errorf("%s imports %s and uses %s: %q, want %q", c.in, c.imports, c.uses, got, c.want)
 		}
 	}
-	return false
+	packages := sound()
+	delete(packages, "codec")
+	p.layers = append(p.layers, layer{packages: names{"db"}})
+	if got, want := p.check(packages), []string{"codec has a layer, but there is no such package", "db has two layers"}; len(got) < 2 || !slices.Equal(got[:2], want) {
+		t.Errorf("%q", got)
+	}
 }
 
-func dependencies(t *testing.T, path string) []string {
-	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-f",
-		"{{if .Module}}{{.ImportPath}} {{.Module.Path}}{{end}}", path).Output()
+// The reader finds what the files of this module say.
+func TestReadModule(t *testing.T) {
+	packages, err := readModule("../..")
 	if err != nil {
-		t.Fatal(explain(err))
+		t.Fatal(err)
 	}
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(out)), "\n"), func(s string) bool { return s == "" })
-}
-
-// explain returns what the go command said, not only that it failed.
-func explain(err error) string {
-	if exit, ok := err.(*exec.ExitError); ok {
-		return string(exit.Stderr)
+	codec, dense := packages["codec"], packages["model/internal/dense"]
+	if codec == nil || dense == nil || packages["internal/measure"] != nil || packages["examples/emoji"] != nil {
+		t.Fatalf("packages %q", slices.Sorted(maps.Keys(packages)))
 	}
-	return err.Error()
+	for _, name := range []string{"Code", "NewCode", "Code.Bit"} {
+		if !codec.exported[name] {
+			t.Errorf("%s is not among the names of codec", name)
+		}
+	}
+	if codec.lines < 1000 || !codec.imports["fmt"] || !codec.uses["fmt.Errorf"] || !packages["mih"].imports["codec"] {
+		t.Errorf("codec: %d lines, imports %v", codec.lines, codec.imports)
+	}
+	// Files for other platforms count, too.
+	if !packages["internal/freemem"].imports["golang.org/x/sys/windows"] {
+		t.Errorf("freemem imports %v", packages["internal/freemem"].imports)
+	}
 }

@@ -66,7 +66,7 @@ func NewNUSWide(seed uint64, noise float64) (*NUSWide, error) {
 	}
 	g := &NUSWide{seed: seed, noise: noise}
 	for t := range topics {
-		r := newDraws(seed, uint64(t), 't')
+		r := stream(seed).split('t', uint64(t))
 		// Log-normal weights: a topic prefers some visual words, if not as clearly as
 		// its words.
 		sum := 0.0
@@ -78,14 +78,14 @@ func NewNUSWide(seed uint64, noise float64) (*NUSWide, error) {
 		for j, w := range weights {
 			g.visual[t][j] = float32(w / sum)
 		}
-		g.words[t] = zipf(r)
+		g.words[t] = zipf(&r)
 	}
 	return g, nil
 }
 
 // zipf returns the quantiles of a distribution over words that gives the i-th of
 // them, in an order of its own, a weight of 1/(i+5).
-func zipf(r *draws) (table [quantiles]uint16) {
+func zipf(r *stream) (table [quantiles]uint16) {
 	var order [NUSWideText]uint16
 	sum := 0.0
 	for i := range order {
@@ -129,7 +129,7 @@ var labelModel = [NUSWideLabels]struct {
 // AppendLabels appends the labels of item i, ascending, to dst: one to ten of 0
 // to 9.
 func (g *NUSWide) AppendLabels(dst []uint32, i int) []uint32 {
-	r := newDraws(g.seed, uint64(i), 'l')
+	r := stream(g.seed).split('l', uint64(i))
 	for n := len(dst); len(dst) == n; {
 		var factors [3]float64
 		for k := range factors {
@@ -165,7 +165,7 @@ func (m *mixture) add(topic int, share float64) {
 func (g *NUSWide) mixture(i int) (m mixture) {
 	var room [NUSWideLabels]uint32
 	labels := g.AppendLabels(room[:0], i)
-	r := newDraws(g.seed, uint64(i), 'm')
+	r := stream(g.seed).split('m', uint64(i))
 	// An item is clearer or less clear than the average: a power of the noise
 	// keeps 0 and 1 what they are.
 	noise := math.Pow(g.noise, math.Exp(.5*r.normal()))
@@ -193,7 +193,7 @@ func (g *NUSWide) Image(dst []float32, i int) {
 			dst[j] += share * v
 		}
 	}
-	r := newDraws(g.seed, uint64(i), 'i')
+	r := stream(g.seed).split('i', uint64(i))
 	var sum float32
 	for j := 0; j < len(dst); j += 5 { // five draws of 12 bits in a word
 		bits := r.next()
@@ -233,7 +233,7 @@ func (g *NUSWide) Text(dst []float32, i int) {
 
 func (g *NUSWide) bag(bag *[NUSWideText]uint16, i int) {
 	m := g.mixture(i)
-	r := newDraws(g.seed, uint64(i), 'w')
+	r := stream(g.seed).split('w', uint64(i))
 	missing := NUSWideLeastWords + r.below(NUSWideMostWords-NUSWideLeastWords+1)
 	for missing > 0 {
 		u, topic := r.uniform(), 0
@@ -282,44 +282,3 @@ func (g *NUSWide) Data(from, to int) *Data {
 	}
 	return d
 }
-
-// draws are random numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), whose
-// state is one word, so that every item can have its own for every purpose.
-type draws struct{ state uint64 }
-
-const golden = 0x9e3779b97f4a7c15
-
-func newDraws(seed, item uint64, purpose byte) *draws {
-	return &draws{mix(mix(seed+uint64(purpose)*golden) ^ item*golden)}
-}
-
-func mix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
-func (r *draws) next() uint64 {
-	r.state += golden
-	return mix(r.state)
-}
-
-// uniform returns a number from 0 to below 1.
-func (r *draws) uniform() float64 { return float64(r.next()>>11) / (1 << 53) }
-
-// below returns a number from 0 to n-1, n being far below 2^32.
-func (r *draws) below(n int) int { return int(r.next() >> 32 * uint64(n) >> 32) }
-
-// normal returns one of 4,096 quantiles of the normal distribution.
-func (r *draws) normal() float64 { return normals[r.next()>>52] }
-
-// normals are quantiles of the normal distribution, deviations those of the
-// exponential distribution.
-var normals, deviations = func() (normals [4096]float64, deviations [4096]float32) {
-	for i := range normals {
-		u := (float64(i) + .5) / 4096
-		normals[i] = math.Sqrt2 * math.Erfinv(2*u-1)
-		deviations[i] = float32(-math.Log(u))
-	}
-	return normals, deviations
-}()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // The yardstick finds what sorting all items finds, whatever order they come in.
@@ -99,13 +99,13 @@ func testFullScan(t *testing.T, f *fullScan, query []byte, want []db.Hit) {
 // BenchmarkFullScan/read.
 func BenchmarkFullScan(b *testing.B) {
 	const n = 1_000_000
-	for _, set := range codesets.Sets() {
+	for _, set := range synth.CodeSets() {
 		for _, q := range []int{64, 128} {
-			codes, err := codesets.Generate(set, q, n, 1)
+			codes, err := synth.Codes(set, q, n, 1)
 			if err != nil {
 				b.Fatal(err)
 			}
-			queries, _, err := codesets.Queries(set, q, n, 64, 1)
+			queries, _, err := synth.CodeQueries(set, q, n, 64, 1)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
-	"github.com/fddhdb/fddhdb/internal/codesets"
+	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
 // A fakeTarget answers searches of the items of a collection by sorting them.
@@ -171,11 +171,11 @@ func benchFixture(t *testing.T, q, n, count int) (dir, queries string) {
 	t.Helper()
 	f := fixture{dir: t.TempDir()}
 	f.db, queries = f.path("codes.db"), f.path("queries.npy")
-	items, err := codesets.Generate(codesets.Learned, q, n, 1)
+	items, err := synth.Codes(synth.Learned, q, n, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, _, err := codesets.Queries(codesets.Learned, q, n, count, 1)
+	members, _, err := synth.CodeQueries(synth.Learned, q, n, count, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

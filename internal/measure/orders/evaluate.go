@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/measure"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// The cases.
+const (
+	labelled   = "labelled"
+	unlabelled = "unlabelled"
+	mixed      = "mixed"
+)
+
+var cases = []string{labelled, unlabelled, mixed}
+
+// orders are what is compared.
+var orders = []db.Rerank{db.RerankNone, db.RerankProjection, db.RerankAsymmetric, db.RerankFeatures}
+
+// A pair is what one direction has come to in one database.
+type pair struct {
+	from, to        string
+	searched, codes int // items and distinct codes
+	by              map[db.Rerank]*figures
+}
+
+// figures are those of one order.
+type figures struct {
+	ap, p10, p50 float64
+	micros       float64
+}
+
+// evaluate makes the database of a case and measures all directions.
+func evaluate(ctx context.Context, s *set, of string, seed uint64, bits, most int) (pairs []*pair, err error) {
+	dir, err := os.MkdirTemp("", "orders")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	d, err := db.Open(dir, &db.Options{NoSync: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	items, queries := s.split(seed, most)
+	c, err := s.build(ctx, d, items, of != labelled, db.TrainOptions{Options: model.Options{
+		Bits: max(bits, (s.labelCount()+7)/8*8), Seed: seed,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	stats, err := c.Stats()
+	if err != nil {
+		return nil, err
+	}
+	where := ""
+	if of == unlabelled {
+		where = "new = true"
+	}
+	searched, err := c.CountWhere(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	for from, name := range s.modalities {
+		for to, target := range s.modalities {
+			if from == to {
+				continue
+			}
+			p := &pair{from: name, to: target, searched: int(searched), codes: stats.DistinctCodes, by: map[db.Rerank]*figures{}}
+			query := db.Query{From: name, To: target, Where: where}
+			for _, order := range orders {
+				query.Rerank = order
+				if p.by[order], err = quality(ctx, c, query, queries.vectors[from], queries.labels, items.labels, int(searched)); err != nil {
+					return nil, err
+				}
+			}
+			if err := times(ctx, c, query, queries.vectors[from], p); err != nil {
+				return nil, err
+			}
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs, nil
+}
+
+// build stores the items, under their numbers as keys, and trains: on all of them, or
+// on the first half before the others come without labels.
+func (s *set) build(ctx context.Context, d *db.DB, items *part, half bool, opt db.TrainOptions) (*db.Collection, error) {
+	schema := db.Schema{Fields: []db.Field{{Name: "new", Type: db.Bool, Indexed: true}}}
+	for t, name := range s.modalities {
+		schema.Modalities = append(schema.Modalities, db.Modality{Name: name, Dim: s.dims[t]})
+	}
+	c, err := d.CreateCollection(ctx, "main", schema)
+	if err != nil {
+		return nil, err
+	}
+	put := func(from, to int, known bool) error {
+		b := d.NewBatch()
+		for i := from; i < to; i++ {
+			it := &db.Item{Key: strconv.Itoa(i), Vectors: map[string][]float32{}}
+			for t, name := range s.modalities {
+				it.Vectors[name] = items.vectors[t][i]
+			}
+			if known {
+				it.Labels = items.labels[i]
+			} else {
+				it.Fields = map[string]any{"new": true}
+			}
+			if err := b.Put(c, it); err != nil {
+				return err
+			}
+		}
+		return b.Commit(ctx)
+	}
+	n := len(items.labels)
+	seen := n
+	if half {
+		seen = n / 2
+	}
+	if err := put(0, seen, true); err != nil {
+		return nil, err
+	}
+	if _, err := c.Train(ctx, opt); err != nil {
+		return nil, err
+	}
+	return c, put(seen, n, false)
+}
+
+// quality searches for every query. RerankFeatures, which puts a window in order, has
+// no mAP.
+func quality(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float32, wanted, labels [][]string, items int) (*figures, error) {
+	q.K = items
+	if q.Rerank == db.RerankFeatures {
+		q.K = min(50, items)
+	}
+	f := &figures{}
+	const run = 64 // answers are large
+	for from := 0; from < len(vectors); from += run {
+		to := min(from+run, len(vectors))
+		var queries []db.Query
+		for _, x := range vectors[from:to] {
+			q.Vector = x
+			queries = append(queries, q)
+		}
+		results, err := c.SearchAll(ctx, queries)
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range results {
+			relevant := make([]bool, len(r.Hits))
+			for rank, h := range r.Hits {
+				item, err := strconv.Atoi(h.Key)
+				if err != nil {
+					return nil, err
+				}
+				relevant[rank] = slices.ContainsFunc(labels[item], func(l string) bool { return slices.Contains(wanted[from+i], l) })
+			}
+			ap, p10, p50 := judge(relevant)
+			f.ap += ap / float64(len(vectors))
+			f.p10 += p10 / float64(len(vectors))
+			f.p50 += p50 / float64(len(vectors))
+		}
+	}
+	return f, nil
+}
+
+// judge returns the average precision of an answer and the precisions of its first 10
+// and 50.
+func judge(relevant []bool) (ap, p10, p50 float64) {
+	found := 0
+	for i, r := range relevant {
+		if !r {
+			continue
+		}
+		found++
+		ap += float64(found) / float64(i+1)
+		if i < 10 {
+			p10 += .1
+		}
+		if i < 50 {
+			p50 += .02
+		}
+	}
+	return ap / float64(max(found, 1)), p10, p50
+}
+
+// times measures searches for 10, the orders in turn, so that what else goes on in the
+// machine falls on all of them.
+func times(ctx context.Context, c *db.Collection, q db.Query, vectors [][]float32, p *pair) error {
+	taken := map[db.Rerank][]float64{}
+	for i, x := range vectors[:min(200, len(vectors))] {
+		for _, order := range orders {
+			q.Vector, q.Rerank, q.K = x, order, 10
+			start := time.Now()
+			if _, err := c.Search(ctx, q); err != nil {
+				return err
+			}
+			if i >= 10 || len(vectors) < 20 { // warm
+				taken[order] = append(taken[order], float64(time.Since(start).Nanoseconds())/1000)
+			}
+		}
+	}
+	for order, t := range taken {
+		p.by[order].micros = measure.Median(t)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/internal/measure"
+)
+
+func header(w io.Writer) {
+	measure.Head(w, 4, "set", "case", "items, codes", "", "mAP: none", "projection", "asymmetric", "gain",
+		"P@10: projection", "asymmetric", "features", "P@50: projection", "asymmetric", "features",
+		"us: projection", "asymmetric", "features")
+}
+
+// print writes a row for each direction, means over the runs.
+func print(w io.Writer, set, of string, runs [][]*pair) {
+	for i, first := range runs[0] {
+		mean := func(f func(p *pair) float64) (mean, std float64) {
+			for _, r := range runs {
+				mean += f(r[i]) / float64(len(runs))
+			}
+			for _, r := range runs {
+				std += (f(r[i]) - mean) * (f(r[i]) - mean)
+			}
+			return mean, math.Sqrt(std / float64(max(len(runs)-1, 1)))
+		}
+		codes, _ := mean(func(p *pair) float64 { return float64(p.codes) })
+		row := []string{set, of, fmt.Sprintf("%d, %.0f", first.searched, codes), first.from + " to " + first.to}
+		add := func(orders []db.Rerank, format func(float64) string, f func(f *figures) float64) {
+			for _, order := range orders {
+				x, _ := mean(func(p *pair) float64 { return f(p.by[order]) })
+				row = append(row, format(x))
+			}
+		}
+		add(orders[:3], share, func(f *figures) float64 { return f.ap })
+		gain, std := mean(func(p *pair) float64 { return p.by[db.RerankAsymmetric].ap - p.by[db.RerankProjection].ap })
+		cell := fmt.Sprintf("%+.4f", gain)
+		if len(runs) > 1 {
+			cell += fmt.Sprintf(" +- %.4f", std)
+		}
+		row = append(row, cell)
+		add(orders[1:], share, func(f *figures) float64 { return f.p10 })
+		add(orders[1:], share, func(f *figures) float64 { return f.p50 })
+		add(orders[1:], whole, func(f *figures) float64 { return f.micros })
+		measure.Row(w, row...)
+	}
+}
+
+// share spells a number below 1 without its zero.
+func share(x float64) string {
+	s := fmt.Sprintf("%.3f", x)
+	if s[0] == '0' {
+		return s[1:]
+	}
+	return s
+}
+
+// whole spells a number without a fraction.
+func whole(x float64) string { return fmt.Sprintf("%.0f", x) }

@@ -1,0 +1,49 @@
+package synth
+
+import "fmt"
+
+// A CodeSet is a distribution of codes; its value is the letter that reports use.
+type CodeSet byte
+
+// The sets; the package comment says what they are.
+const (
+	Uniform   CodeSet = 'U'
+	Clustered CodeSet = 'C'
+	Learned   CodeSet = 'L'
+	Projected CodeSet = 'S'
+)
+
+// CodeSets returns all sets, in the order of reports.
+func CodeSets() []CodeSet { return []CodeSet{Uniform, Clustered, Learned, Projected} }
+
+// ParseCodeSet returns the set with this letter: U, C, L or S.
+func ParseCodeSet(letter string) (CodeSet, error) {
+	for _, s := range CodeSets() {
+		if letter == s.String() {
+			return s, nil
+		}
+	}
+	return 0, unknown(letter)
+}
+
+func unknown(letter string) error {
+	return fmt.Errorf("unknown set %q: there are U, C, L and S", letter)
+}
+
+// String returns the letter.
+func (s CodeSet) String() string { return string(rune(s)) }
+
+// Name returns the name in words.
+func (s CodeSet) Name() string {
+	switch s {
+	case Uniform:
+		return "uniform"
+	case Clustered:
+		return "clustered"
+	case Learned:
+		return "learned"
+	case Projected:
+		return "projected"
+	}
+	return fmt.Sprintf("CodeSet(%d)", byte(s))
+}
