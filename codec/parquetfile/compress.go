@@ -14,20 +14,25 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The decompressors of parquet-go make as much room as the data turns out to need, or, if
-// it is damaged, without end. These fill what the page says that it needs.
+// The decompressors of parquet-go make as much room as the data asks for, and those of a
+// damaged LZ4 page make more without end. So pages are decompressed here, into as many
+// bytes as their headers say, and an error if they are another number.
 
 var errInflated = fmt.Errorf("%w: what it says of its length is wrong", errPage)
 
 // inflater decompresses pages.
 type inflater struct {
-	gzip   *gzip.Reader
-	brotli *brotli.Reader
-	zstd   *zstd.Decoder
+	streams map[format.CompressionCodec]resetter // decompressors to use again
 }
 
-// inflate decompresses src to dst, all of it.
-func (z *inflater) inflate(dst, src []byte, codec format.CompressionCodec) (err error) {
+// resetter is a decompressor that reads a stream.
+type resetter interface {
+	io.Reader
+	Reset(io.Reader) error
+}
+
+// inflate decompresses all of src to dst, which it fills exactly.
+func (z *inflater) inflate(dst, src []byte, codec format.CompressionCodec) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -39,8 +44,7 @@ func (z *inflater) inflate(dst, src []byte, codec format.CompressionCodec) (err 
 		copy(dst, src)
 		return nil
 	case format.Snappy:
-		n, err := snappy.DecodedLen(src)
-		if err != nil || n != len(dst) {
+		if n, err := snappy.DecodedLen(src); err != nil || n != len(dst) {
 			return errInflated
 		}
 		if _, err := snappy.Decode(dst, src); err != nil {
@@ -48,49 +52,50 @@ func (z *inflater) inflate(dst, src []byte, codec format.CompressionCodec) (err 
 		}
 		return nil
 	case format.Lz4Raw:
-		n, err := lz4.UncompressBlock(src, dst)
-		if err != nil || n != len(dst) {
+		if n, err := lz4.UncompressBlock(src, dst); err != nil || n != len(dst) {
 			return errInflated
 		}
 		return nil
-	case format.Gzip:
-		if z.gzip == nil {
-			z.gzip, err = gzip.NewReader(bytes.NewReader(src))
-		} else {
-			err = z.gzip.Reset(bytes.NewReader(src))
-		}
-		if err != nil {
-			z.gzip = nil
-			return fmt.Errorf("%w: %w", errPage, err)
-		}
-		return readExactly(dst, z.gzip)
-	case format.Brotli:
-		if z.brotli == nil {
-			z.brotli = brotli.NewReader(nil)
-		}
-		if err := z.brotli.Reset(bytes.NewReader(src)); err != nil {
-			return err
-		}
-		return readExactly(dst, z.brotli)
-	case format.Zstd:
-		if z.zstd == nil {
-			// The window is no larger than the page, in what is meant to be read.
-			if z.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-				zstd.WithDecoderMaxMemory(maxPage), zstd.WithDecoderMaxWindow(64<<20)); err != nil {
-				return err
-			}
-		}
-		if err := z.zstd.Reset(bytes.NewReader(src)); err != nil {
-			return fmt.Errorf("%w: %w", errPage, err)
-		}
-		return readExactly(dst, z.zstd)
 	case format.LZO, format.Lz4:
 		return fmt.Errorf("is compressed with %v, which is not supported: write it with snappy or zstd", codec)
 	}
-	return fmt.Errorf("is compressed in a way that is not known, %d", codec)
+	r, err := z.stream(codec)
+	if err != nil {
+		return err
+	}
+	if err := r.Reset(bytes.NewReader(src)); err != nil {
+		return fmt.Errorf("%w: %w", errPage, err)
+	}
+	return readExactly(dst, r)
 }
 
-// readExactly fills dst with what r has.
+// stream returns the decompressor of a codec.
+func (z *inflater) stream(codec format.CompressionCodec) (r resetter, err error) {
+	if r := z.streams[codec]; r != nil {
+		return r, nil
+	}
+	switch codec {
+	case format.Gzip:
+		r = new(gzip.Reader)
+	case format.Brotli:
+		r = brotli.NewReader(nil)
+	case format.Zstd:
+		// The window is no larger than the page, in what is meant to be read.
+		if r, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxMemory(maxPage), zstd.WithDecoderMaxWindow(64<<20)); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("is compressed in a way that is not known, %d", codec)
+	}
+	if z.streams == nil {
+		z.streams = map[format.CompressionCodec]resetter{}
+	}
+	z.streams[codec] = r
+	return r, nil
+}
+
+// readExactly fills dst from r, which must end there.
 func readExactly(dst []byte, r io.Reader) error {
 	if _, err := io.ReadFull(r, dst); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -102,14 +107,14 @@ func readExactly(dst []byte, r io.Reader) error {
 	switch n, err := io.ReadFull(r, more[:]); {
 	case n > 0:
 		return errInflated
-	case err != io.EOF: // where it is, the sum of the data has been checked
+	case err != io.EOF: // at io.EOF the checksum of the stream has been checked
 		return fmt.Errorf("%w: %w", errPage, err)
 	}
 	return nil
 }
 
 func (z *inflater) close() {
-	if z.zstd != nil {
-		z.zstd.Close()
+	if d, ok := z.streams[format.Zstd].(*zstd.Decoder); ok {
+		d.Close()
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// deltas decodes DELTA_BINARY_PACKED: whole numbers by what they differ, n of them at
-// most. rest is what follows.
+// deltas decodes DELTA_BINARY_PACKED: n whole numbers, written as the difference of each
+// to the one before it, packed in blocks. rest is the part of b that follows.
 func deltas(b []byte, n int) (values []int64, rest []byte, err error) {
 	number := func() uint64 {
 		x, n := binary.Uvarint(b)
@@ -29,14 +29,14 @@ func deltas(b []byte, n int) (values []int64, rest []byte, err error) {
 		return nil, nil, errPage
 	case total > uint64(n):
 		return nil, nil, fmt.Errorf("%w: it has %d values, and claims %d", errPage, n, total)
-	}
-	if total == 0 {
+	case total < uint64(n):
+		return nil, nil, errValues
+	case n == 0:
 		return nil, b, nil
 	}
-	values = make([]int64, 1, total)
-	values[0] = last
+	values = append(make([]int64, 0, n), last)
 	perMini := int(block / minis)
-	for len(values) < int(total) {
+	for len(values) < n {
 		least := zigzag()
 		if err != nil || len(b) < int(minis) {
 			return nil, nil, errValues
@@ -44,14 +44,14 @@ func deltas(b []byte, n int) (values []int64, rest []byte, err error) {
 		widths := b[:minis]
 		b = b[minis:]
 		for _, width := range widths {
-			if len(values) == int(total) {
+			if len(values) == n {
 				break
 			}
 			size := perMini * int(width) / 8
 			if width > 64 || size > len(b) {
 				return nil, nil, errValues
 			}
-			for i := range min(perMini, int(total)-len(values)) {
+			for i := range min(perMini, n-len(values)) {
 				last += least + int64(unpack64(b[:size], i*int(width), int(width)))
 				values = append(values, last)
 			}
@@ -61,7 +61,7 @@ func deltas(b []byte, n int) (values []int64, rest []byte, err error) {
 	return values, b, nil
 }
 
-// unpack64 is unpack for up to 64 bits.
+// unpack64 is unpack for numbers of up to 64 bits.
 func unpack64(b []byte, first, width int) uint64 {
 	if width <= 32 {
 		return uint64(unpack(b, first, width))

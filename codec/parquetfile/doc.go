@@ -32,7 +32,8 @@
 //
 // What is written is compressed by snappy, in row groups of some 64 MiB, by
 // github.com/parquet-go/parquet-go. Of that library, reading uses the metadata only: its
-// pages take whatever memory their headers ask for.
+// decoders believe the runs, lengths and counts inside a page, too, and take gigabytes for
+// one of some bytes. Neither limits for the headers of pages nor recover would help.
 //
 // # Untrusted bytes
 //

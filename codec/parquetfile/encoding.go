@@ -13,16 +13,15 @@ var (
 	errValues = fmt.Errorf("%w: it ends before its values do", errPage)
 )
 
-// plainDictionary is what older writers call Plain, of a dictionary, and RLEDictionary, of
-// a page.
+// plainDictionary is the name that older writers give to Plain, in the header of a
+// dictionary, and to RLEDictionary, in that of a data page.
 const plainDictionary format.Encoding = 2
 
-// values are those of a page or of a dictionary that are there: raw ones of one width, or
-// any.
+// values are the values of a page, a row or a dictionary, without its nulls.
 type values struct {
-	width int
-	raw   []byte
-	any   [][]byte
+	width int      // bytes of each, 0 where they are of any length
+	raw   []byte   // values of one width, one after the other
+	any   [][]byte // values of any length
 }
 
 func (v *values) len() int {
@@ -32,18 +31,21 @@ func (v *values) len() int {
 	return len(v.any)
 }
 
-// A decoder decodes the values of pages of one leaf, into memory that it uses again.
+// A decoder decodes the values of pages of one leaf. What it returns is in the page or in
+// memory of the decoder, and valid until the next page.
 type decoder struct {
 	leaf   *leaf
-	dict   *values
-	raw    []byte
-	any    [][]byte
-	joined []byte
-	index  []uint32
 	memory *budget
+	dict   *values // of the column chunk, nil where there is none
+
+	// Memory that is used again.
+	raw    []byte   // values of one width
+	any    [][]byte // values of any length
+	joined []byte   // the bytes of values that are written as differences
+	index  []uint32 // numbers of entries of the dictionary
 }
 
-// decode decodes n values.
+// decode decodes n values of a page. Each encoding checks that b has as many.
 func (d *decoder) decode(b []byte, n int, encoding format.Encoding) (values, error) {
 	switch encoding {
 	case format.Plain:
@@ -62,55 +64,34 @@ func (d *decoder) decode(b []byte, n int, encoding format.Encoding) (values, err
 	return values{}, fmt.Errorf("is in encoding %v, which is not supported", encoding)
 }
 
-// fixed returns memory for n values of the width of the leaf.
-func (d *decoder) fixed(n int) ([]byte, error) {
-	size := n * d.leaf.width
-	if size > cap(d.raw) {
-		if err := d.memory.take(size - cap(d.raw)); err != nil {
-			return nil, err
-		}
-		d.raw = make([]byte, size)
-	}
-	return d.raw[:size], nil
-}
+// fixed makes d.raw as long as n values of the leaf.
+func (d *decoder) fixed(n int) error { return grow(d.memory, &d.raw, n*d.leaf.width) }
 
-// slices returns memory for n values of any length.
-func (d *decoder) slices(n int) ([][]byte, error) {
-	if n > cap(d.any) {
-		if err := d.memory.take(24 * (n - cap(d.any))); err != nil {
-			return nil, err
-		}
-		d.any = make([][]byte, n)
-	}
-	return d.any[:n], nil
-}
-
+// plain decodes values that are written as they are.
 func (d *decoder) plain(b []byte, n int) (values, error) {
 	width := d.leaf.width
-	if d.leaf.kind == boolean {
+	switch {
+	case d.leaf.kind == boolean:
 		if (n+7)/8 > len(b) {
 			return values{}, errValues
 		}
-		raw, err := d.fixed(n)
-		for i := range raw {
-			raw[i] = b[i/8] >> (i % 8) & 1
+		err := d.fixed(n)
+		if err == nil {
+			unpackAll(d.raw, b, 1)
 		}
-		return values{width: 1, raw: raw}, err
-	}
-	if width > 0 {
+		return values{width: 1, raw: d.raw}, err
+	case width > 0:
 		if n > len(b)/width {
 			return values{}, errValues
 		}
 		return values{width: width, raw: b[:n*width]}, nil
-	}
-	if n > len(b)/4 {
+	case n > len(b)/4:
 		return values{}, errValues
 	}
-	any, err := d.slices(n)
-	if err != nil {
+	if err := grow(d.memory, &d.any, n); err != nil {
 		return values{}, err
 	}
-	for i := range any {
+	for i := range d.any {
 		if len(b) < 4 {
 			return values{}, errValues
 		}
@@ -118,66 +99,56 @@ func (d *decoder) plain(b []byte, n int) (values, error) {
 		if uint64(size) > uint64(len(b)-4) {
 			return values{}, errValues
 		}
-		any[i], b = b[4:4+size], b[4+size:]
+		d.any[i], b = b[4:4+size], b[4+size:]
 	}
-	return values{any: any}, nil
+	return values{any: d.any}, nil
 }
 
-// lookUp decodes numbers of entries of the dictionary.
+// lookUp decodes numbers of entries of the dictionary, and copies the entries.
 func (d *decoder) lookUp(b []byte, n int) (values, error) {
+	width := d.leaf.width
 	switch {
 	case d.dict == nil:
 		return values{}, fmt.Errorf("%w: it needs a dictionary, which is missing", errPage)
 	case n == 0:
-		return values{width: d.leaf.width}, nil
+		return values{width: width}, nil
 	case len(b) == 0 || b[0] > 32:
 		return values{}, errValues
 	}
-	if n > cap(d.index) {
-		if err := d.memory.take(4 * (n - cap(d.index))); err != nil {
-			return values{}, err
-		}
-		d.index = make([]uint32, n)
+	if err := grow(d.memory, &d.index, n); err != nil {
+		return values{}, err
 	}
-	index := d.index[:n]
-	if err := fill(&hybrid{b: b[1:], width: int(b[0])}, index); err != nil {
+	if err := runs(d.index, b[1:], int(b[0])); err != nil {
 		return values{}, err
 	}
 	entries := uint32(d.dict.len())
-	for _, i := range index {
+	for _, i := range d.index {
 		if i >= entries {
 			return values{}, fmt.Errorf("%w: it has entry %d of a dictionary of %d", errPage, i, entries)
 		}
 	}
-	switch width := d.leaf.width; width {
-	case 0:
-		any, err := d.slices(n)
-		if err != nil {
+	if width == 0 {
+		if err := grow(d.memory, &d.any, n); err != nil {
 			return values{}, err
 		}
-		for i, e := range index {
-			any[i] = d.dict.any[e]
+		for i, e := range d.index {
+			d.any[i] = d.dict.any[e]
 		}
-		return values{any: any}, nil
-	case 4:
-		raw, err := d.fixed(n)
-		if err != nil {
-			return values{}, err
-		}
-		for i, e := range index {
-			*(*[4]byte)(raw[4*i:]) = [4]byte(d.dict.raw[4*e:])
-		}
-		return values{width: 4, raw: raw}, nil
-	default:
-		raw, err := d.fixed(n)
-		if err != nil {
-			return values{}, err
-		}
-		for i, e := range index {
-			copy(raw[i*width:(i+1)*width], d.dict.raw[int(e)*width:])
-		}
-		return values{width: width, raw: raw}, nil
+		return values{any: d.any}, nil
 	}
+	if err := d.fixed(n); err != nil {
+		return values{}, err
+	}
+	if width == 4 { // numbers of most vectors
+		for i, e := range d.index {
+			*(*[4]byte)(d.raw[4*i:]) = [4]byte(d.dict.raw[4*e:])
+		}
+	} else {
+		for i, e := range d.index {
+			copy(d.raw[i*width:(i+1)*width], d.dict.raw[int(e)*width:])
+		}
+	}
+	return values{width: width, raw: d.raw}, nil
 }
 
 // split decodes BYTE_STREAM_SPLIT: the first bytes of all values, then the second, ...
@@ -186,38 +157,36 @@ func (d *decoder) split(b []byte, n int) (values, error) {
 	if width == 0 || d.leaf.kind == boolean || n > len(b)/width {
 		return values{}, errValues
 	}
-	raw, err := d.fixed(n)
-	if err != nil {
+	if err := d.fixed(n); err != nil {
 		return values{}, err
 	}
 	for k := range width {
-		stream := b[k*n : (k+1)*n]
-		for i, x := range stream {
-			raw[i*width+k] = x
+		for i, x := range b[k*n : (k+1)*n] {
+			d.raw[i*width+k] = x
 		}
 	}
-	return values{width: width, raw: raw}, nil
+	return values{width: width, raw: d.raw}, nil
 }
 
-// bools decodes runs of them, after their length.
+// bools decodes runs of bools, which come after their length.
 func (d *decoder) bools(b []byte, n int) (values, error) {
 	if d.leaf.kind != boolean || len(b) < 4 {
 		return values{}, errPage
 	}
-	raw, err := d.fixed(n)
-	if err != nil {
+	if err := d.fixed(n); err != nil {
 		return values{}, err
 	}
-	return values{width: 1, raw: raw}, fill(&hybrid{b: b[4:], width: 1}, raw)
+	return values{width: 1, raw: d.raw}, runs(d.raw, b[4:], 1)
 }
 
+// deltas decodes whole numbers that are written as differences.
 func (d *decoder) deltas(b []byte, n int) (values, error) {
+	width := d.leaf.width
 	if d.leaf.physical != format.Int32 && d.leaf.physical != format.Int64 {
 		return values{}, errPage
 	}
 	// The numbers come with 8 bytes each, and go when they have been copied.
-	raw, err := d.fixed(n)
-	if err != nil {
+	if err := d.fixed(n); err != nil {
 		return values{}, err
 	}
 	if err := d.memory.take(8 * n); err != nil {
@@ -225,24 +194,21 @@ func (d *decoder) deltas(b []byte, n int) (values, error) {
 	}
 	defer d.memory.give(8 * n)
 	numbers, _, err := deltas(b, n)
-	switch {
-	case err != nil:
+	if err != nil {
 		return values{}, err
-	case len(numbers) < n:
-		return values{}, errValues
 	}
 	for i, x := range numbers {
-		if d.leaf.width == 4 {
-			binary.LittleEndian.PutUint32(raw[4*i:], uint32(x))
+		if width == 4 {
+			binary.LittleEndian.PutUint32(d.raw[4*i:], uint32(x))
 		} else {
-			binary.LittleEndian.PutUint64(raw[8*i:], uint64(x))
+			binary.LittleEndian.PutUint64(d.raw[8*i:], uint64(x))
 		}
 	}
-	return values{width: d.leaf.width, raw: raw}, nil
+	return values{width: width, raw: d.raw}, nil
 }
 
-// strings decodes values after all their lengths; with prefixes, each starts like the one
-// before it.
+// strings decodes values of any length: all lengths come first, then all bytes. With
+// prefixes, the lengths of what a value shares with the one before it come first of all.
 func (d *decoder) strings(b []byte, n int, prefixes bool) (values, error) {
 	if d.leaf.physical != format.ByteArray && d.leaf.physical != format.FixedLenByteArray {
 		return values{}, errPage
@@ -259,67 +225,60 @@ func (d *decoder) strings(b []byte, n int, prefixes bool) (values, error) {
 		}
 	}
 	sizes, b, err := deltas(b, n)
-	switch {
-	case err != nil:
-		return values{}, err
-	case len(sizes) < n || prefixes && len(shared) < n:
-		return values{}, errValues
-	}
-	total := int64(0)
-	for i, size := range sizes {
-		if prefixes {
-			if shared[i] < 0 || shared[i] > maxPage || size > maxPage {
-				return values{}, errPage
-			}
-			size += shared[i]
-		}
-		// All in all, the values are those of one page.
-		if total += size; size < 0 || total > maxPage {
-			return values{}, errPage
-		}
-	}
-	if prefixes && int(total) > cap(d.joined) {
-		if err := d.memory.take(int(total) - cap(d.joined)); err != nil {
-			return values{}, err
-		}
-		d.joined = make([]byte, 0, total)
-	}
-	joined := d.joined[:0]
-	any, err := d.slices(n)
 	if err != nil {
 		return values{}, err
 	}
+	left, last, total := int64(len(b)), int64(0), int64(0)
 	for i, size := range sizes {
-		if size < 0 || size > int64(len(b)) {
+		switch {
+		case size < 0 || size > maxPage:
+			return values{}, errPage
+		case size > left:
 			return values{}, errValues
 		}
+		left -= size
+		if prefixes {
+			if shared[i] < 0 || shared[i] > last {
+				return values{}, errPage
+			}
+			last = shared[i] + size
+			// All in all, the values are those of one page.
+			if total += last; total > maxPage {
+				return values{}, errPage
+			}
+		}
+	}
+	if err := grow(d.memory, &d.joined, int(total)); err != nil {
+		return values{}, err
+	}
+	if err := grow(d.memory, &d.any, n); err != nil {
+		return values{}, err
+	}
+	joined := d.joined[:0]
+	for i, size := range sizes {
 		v := b[:size]
 		b = b[size:]
 		if prefixes {
-			if shared[i] > 0 && (i == 0 || shared[i] > int64(len(any[i-1]))) {
-				return values{}, errPage
-			}
 			start := len(joined)
-			if shared[i] > 0 {
-				joined = append(joined, any[i-1][:shared[i]]...)
+			if i > 0 {
+				joined = append(joined, d.any[i-1][:shared[i]]...)
 			}
 			joined = append(joined, v...)
 			v = joined[start:len(joined):len(joined)]
 		}
-		any[i] = v
+		d.any[i] = v
 	}
 	if d.leaf.width == 0 {
-		return values{any: any}, nil
+		return values{any: d.any}, nil
 	}
-	raw, err := d.fixed(n)
-	if err != nil {
+	if err := d.fixed(n); err != nil {
 		return values{}, err
 	}
-	for i, v := range any {
+	for i, v := range d.any {
 		if len(v) != d.leaf.width {
 			return values{}, errPage
 		}
-		copy(raw[i*d.leaf.width:], v)
+		copy(d.raw[i*d.leaf.width:], v)
 	}
-	return values{width: d.leaf.width, raw: raw}, nil
+	return values{width: d.leaf.width, raw: d.raw}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -157,6 +158,23 @@ func TestFilesThatLie(t *testing.T) {
 	many := []byte{0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 7, 0}
 	// Row groups of a byte each, all of them empty.
 	hollow := append([]byte{0x15, 2, 0x19, 0x1c, 0x48, 1, 'r', 0x15, 0, 0, 0x16, 0, 0x19, 0xfc, 0x80, 0x80, 0x40}, make([]byte, 1<<20+1)...)
+	// Pages that say of themselves that they are small.
+	packed := func(codec format.CompressionCodec, data []byte) []byte {
+		b := &builder{rows: 2}
+		b.page(4, data, func(h *format.PageHeader) { h.UncompressedPageSize = 100 })
+		return b.file(func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = codec })
+	}
+	var zeros bytes.Buffer
+	z, err := zstd.NewWriter(&zeros, zstd.WithWindowSize(1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(make([]byte, 64<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		b    []byte
 		want string
@@ -185,6 +203,9 @@ func TestFilesThatLie(t *testing.T) {
 		"lzo":           {chunk(func(m *format.ColumnMetaData) { m.Codec = format.LZO }), "LZO"},
 		"snappy":        {chunk(func(m *format.ColumnMetaData) { m.Codec = format.Snappy }), "wrong"},
 		"zstd":          {chunk(func(m *format.ColumnMetaData) { m.Codec = format.Zstd }), "damaged"},
+		"inflates":      {packed(format.Zstd, zeros.Bytes()), "what it says of its length is wrong"},
+		"huge":          {packed(format.Snappy, binary.AppendUvarint(nil, 1<<32-1)), "what it says of its length is wrong"},
+		"endless":       {packed(format.Lz4Raw, []byte{0xf0, 1, 2, 3}), "what it says of its length is wrong"},
 		"values":        {chunk(func(m *format.ColumnMetaData) { m.NumValues = 3 }), "it has 4 values, 3 are left"},
 		"page":          {header(func(h *format.PageHeader) { h.CompressedPageSize = 1 << 30 }), "it is said to have"},
 		"below":         {header(func(h *format.PageHeader) { h.CompressedPageSize = -1 }), "it is said to have"},
@@ -203,8 +224,19 @@ func TestFilesThatLie(t *testing.T) {
 			}
 		})
 	}
+	// Levels that go on for billions behind those of the page: they are not needed.
+	page := listPage([]uint8{0, 1, 0, 1}, 0)
+	more := append(page[4:12:12], bytes.Repeat(append(binary.AppendUvarint(nil, 1<<32), 1), 3)...)
+	more = append(binary.LittleEndian.AppendUint32(nil, uint32(len(more))), more...)
+	b := &builder{rows: 2}
+	b.page(4, append(more, page[12:]...), nil)
+	bounded(t, 4<<20, func() {
+		if err := read(b.file(nil), 1<<20); err != nil {
+			t.Error(err)
+		}
+	})
 	// A page of a hundred million values in some bytes.
-	b := &builder{rows: 1 << 25}
+	b = &builder{rows: 1 << 25}
 	runs := binary.AppendUvarint(nil, 1<<26) // of 2^25 zeros
 	runs = append(binary.LittleEndian.AppendUint32(nil, uint32(len(runs)+1)), append(runs, 0)...)
 	b.page(1<<25, append(bytes.Clone(runs), runs...), nil)

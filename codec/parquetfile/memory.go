@@ -1,10 +1,13 @@
 package parquetfile
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
-// What a file says of its pages is no measure of what it is: some hundred bytes can be
-// a page of gigabytes, and a file has a page of each column open. So all memory that
-// depends on what the file says is taken from one budget.
+// A file of some hundred bytes can claim a page of gigabytes, and a page of each column is
+// in memory at a time. So all memory whose size depends on a claim of the file is taken
+// from one budget.
 const (
 	maxMemory = 1 << 30   // of all columns
 	maxPage   = 256 << 20 // of a page, decompressed
@@ -24,6 +27,20 @@ func (b *budget) take(n int) error {
 
 func (b *budget) give(n int) { b.free += n }
 
-// restore gives back what has been taken since free was left, by streams that nobody reads
-// any more.
+// grow makes *b n elements long. It takes from the budget what *b has too little of. The
+// elements have any value.
+func grow[T any](m *budget, b *[]T, n int) error {
+	if n > cap(*b) {
+		var element T
+		if err := m.take((n - cap(*b)) * int(unsafe.Sizeof(element))); err != nil {
+			return err
+		}
+		*b = make([]T, n)
+	}
+	*b = (*b)[:n]
+	return nil
+}
+
+// restore gives back all that has been taken since free was left, by streams that are not
+// read any more.
 func (b *budget) restore(free int) { b.free = free }

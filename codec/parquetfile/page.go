@@ -1,7 +1,6 @@
 package parquetfile
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,8 +22,7 @@ func (s *stream) page() error {
 	case packed > maxPage || size > maxPage:
 		return fmt.Errorf("has a page of %d bytes, at most %d are supported: write it with smaller pages", max(packed, size), maxPage)
 	}
-	var err error
-	if s.packed, err = s.grow(s.packed, int(packed)); err != nil {
+	if err := grow(&s.f.memory, &s.packed, int(packed)); err != nil {
 		return err
 	}
 	if err := s.f.read(s.packed, s.at); err != nil {
@@ -61,8 +59,7 @@ func (s *stream) header(h *format.PageHeader) error {
 		if n <= 0 {
 			return errRows
 		}
-		var err error
-		if s.head, err = s.grow(s.head, int(n)); err != nil {
+		if err := grow(&s.f.memory, &s.head, int(n)); err != nil {
 			return err
 		}
 		if err := s.f.read(s.head, s.at); err != nil {
@@ -97,18 +94,15 @@ func (s *stream) dictionary(h *format.DictionaryPageHeader, size int) error {
 	if s.decoder.dict != nil || h.NumValues < 0 || h.NumValues > maxValues || h.Encoding != format.Plain && h.Encoding != plainDictionary {
 		return fmt.Errorf("%w: its dictionary is none", errPage)
 	}
-	var err error
-	if s.dictData, err = s.grow(s.dictData, size); err != nil {
+	if err := grow(&s.f.memory, &s.dictData, size); err != nil {
 		return err
 	}
 	if err := s.f.z.inflate(s.dictData, s.packed, s.codec); err != nil {
 		return err
 	}
-	if s.dict, err = s.entries.plain(s.dictData, int(h.NumValues)); err != nil {
-		return err
-	}
-	s.decoder.dict = &s.dict
-	return nil
+	dict, err := s.entries.plain(s.dictData, int(h.NumValues))
+	s.decoder.dict = &dict
+	return err
 }
 
 func (s *stream) pageV1(h *format.DataPageHeader, size int) error {
@@ -167,14 +161,14 @@ func (s *stream) pageV2(h *format.DataPageHeaderV2, size int) error {
 }
 
 // data returns what has been compressed to packed.
-func (s *stream) data(packed []byte, size int) (_ []byte, err error) {
+func (s *stream) data(packed []byte, size int) ([]byte, error) {
 	if s.codec == format.Uncompressed {
 		if len(packed) != size {
 			return nil, errInflated
 		}
 		return packed, nil
 	}
-	if s.plain, err = s.grow(s.plain, size); err != nil {
+	if err := grow(&s.f.memory, &s.plain, size); err != nil {
 		return nil, err
 	}
 	return s.plain, s.f.z.inflate(s.plain, packed, s.codec)
@@ -183,26 +177,23 @@ func (s *stream) data(packed []byte, size int) (_ []byte, err error) {
 // decode decodes what a page consists of.
 func (s *stream) decode(reps, defs, data []byte, encoding format.Encoding) (err error) {
 	if s.leaf.maxRep > 0 {
-		if s.reps, err = s.grow(s.reps, s.n); err != nil {
+		if err := grow(&s.f.memory, &s.reps, s.n); err != nil {
 			return err
 		}
 		if _, err := levels(s.reps, reps, s.leaf.maxRep); err != nil {
 			return fmt.Errorf("repetition levels: %w", err)
 		}
 	}
-	s.present = true
 	there := s.n
 	if s.leaf.maxDef > 0 {
-		if s.defs, err = s.grow(s.defs, s.n); err != nil {
+		if err := grow(&s.f.memory, &s.defs, s.n); err != nil {
 			return err
 		}
-		if s.present, err = levels(s.defs, defs, s.leaf.maxDef); err != nil {
+		if there, err = levels(s.defs, defs, s.leaf.maxDef); err != nil {
 			return fmt.Errorf("definition levels: %w", err)
 		}
-		if !s.present {
-			there = bytes.Count(s.defs, []byte{byte(s.leaf.maxDef)})
-		}
 	}
+	s.present = there == s.n
 	s.vals, err = s.decoder.decode(data, there, encoding)
 	return err
 }

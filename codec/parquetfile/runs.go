@@ -1,52 +1,75 @@
 package parquetfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
 
-// hybrid decodes runs of equal numbers and groups of packed ones, what Parquet calls RLE:
-// levels, numbers of dictionary entries, bools.
-type hybrid struct {
-	b     []byte
-	width int // bits
-
-	run   int    // numbers left that are value
-	value uint32 // of them
-	group int    // numbers left that are packed
-	first int    // bit of the next of them
-	bits  []byte
-}
-
-// fill decodes the next len(dst) numbers, which must be at most 32 bits, into dst.
-func fill[T uint8 | uint32](h *hybrid, dst []T) error {
+// runs decodes numbers of width bits, at most 32, until dst is full: runs of equal ones and
+// groups of packed ones, what Parquet calls RLE. Levels, numbers of dictionary entries and
+// bools are written so.
+func runs[T uint8 | uint32](dst []T, b []byte, width int) error {
 	for len(dst) > 0 {
-		switch {
-		case h.run > 0:
-			n := min(h.run, len(dst))
-			for i := range dst[:n] {
-				dst[i] = T(h.value)
-			}
-			h.run -= n
-			dst = dst[n:]
-		case h.group > 0:
-			n := min(h.group, len(dst))
-			for i := range dst[:n] {
-				dst[i] = T(unpack(h.bits, h.first, h.width))
-				h.first += h.width
-			}
-			h.group -= n
-			dst = dst[n:]
-		default:
-			if err := h.header(); err != nil {
-				return err
-			}
+		head, n := binary.Uvarint(b)
+		count := head >> 1
+		if n <= 0 || count == 0 || count > 1<<31 {
+			return errValues
 		}
+		b = b[n:]
+		var part []T
+		if head&1 == 0 {
+			size := (width + 7) / 8
+			if len(b) < size {
+				return errValues
+			}
+			value := unpack(b, 0, 8*size)
+			if value>>width != 0 {
+				return errPage
+			}
+			part = dst[:min(int(count), len(dst))]
+			part[0] = T(value)
+			for n := 1; n < len(part); n *= 2 {
+				copy(part[n:], part[:n])
+			}
+			b = b[size:]
+		} else {
+			// Groups of eight; the last may be cut where its numbers are not needed.
+			size, n := min(int(count)*width, len(b)), int(count)*8
+			if width > 0 {
+				n = min(n, size*8/width)
+			}
+			if n == 0 {
+				return errValues
+			}
+			part = dst[:min(n, len(dst))]
+			unpackAll(part, b, width)
+			b = b[size:]
+		}
+		dst = dst[len(part):]
 	}
 	return nil
 }
 
-// unpack returns the number of so many bits, at most 32, that starts at a bit.
+// unpackAll unpacks the numbers that b starts with, of width bits each. Where b is shorter,
+// the last of them are 0.
+func unpackAll[T uint8 | uint32](dst []T, b []byte, width int) {
+	i := 0
+	// Eight numbers at a time take width bytes, which is where most of the levels are.
+	for at := 0; width <= 8 && i+8 <= len(dst) && at+8 <= len(b); at += width {
+		x := binary.LittleEndian.Uint64(b[at:])
+		for k := range dst[i : i+8] {
+			dst[i+k] = T(x & (1<<width - 1))
+			x >>= width
+		}
+		i += 8
+	}
+	for ; i < len(dst); i++ {
+		dst[i] = T(unpack(b, i*width, width))
+	}
+}
+
+// unpack returns the number of width bits, at most 32, that starts at a bit of b.
 func unpack(b []byte, first, width int) uint32 {
 	at := first >> 3
 	if at+8 <= len(b) {
@@ -57,60 +80,16 @@ func unpack(b []byte, first, width int) uint32 {
 	return uint32(binary.LittleEndian.Uint64(tail[:])>>(first&7)) & uint32(1<<width-1)
 }
 
-// header reads what the next numbers are.
-func (h *hybrid) header() error {
-	x, n := binary.Uvarint(h.b)
-	if n <= 0 || x>>1 == 0 || x>>1 > 1<<31 {
-		return errValues
+// levels decodes levels up to most into dst and returns how many of them are most.
+func levels(dst []byte, b []byte, most int) (int, error) {
+	width := bits.Len(uint(most))
+	if err := runs(dst, b, width); err != nil {
+		return 0, err
 	}
-	h.b = h.b[n:]
-	if x&1 == 0 {
-		size := (h.width + 7) / 8
-		if len(h.b) < size {
-			return errValues
-		}
-		h.value = 0
-		for i := range size {
-			h.value |= uint32(h.b[i]) << (8 * i)
-		}
-		if h.width < 32 && h.value>>h.width != 0 {
-			return errPage
-		}
-		h.b = h.b[size:]
-		h.run = int(x >> 1)
-		return nil
-	}
-	// Groups of eight; the last may be cut where its numbers are not needed.
-	size := int(x>>1) * h.width
-	if size > len(h.b) {
-		size = len(h.b)
-		if size == 0 {
-			return errValues
+	for above := most + 1; above < 1<<width; above++ {
+		if bytes.IndexByte(dst, byte(above)) >= 0 {
+			return 0, errPage
 		}
 	}
-	h.bits, h.b, h.first = h.b[:size], h.b[size:], 0
-	h.group = int(x>>1) * 8
-	if h.width > 0 {
-		h.group = min(h.group, size*8/h.width)
-	}
-	if h.group == 0 {
-		return errValues
-	}
-	return nil
-}
-
-// levels decodes n levels up to most into dst. all says that each of them is most.
-func levels(dst []byte, b []byte, most int) (all bool, err error) {
-	h := hybrid{b: b, width: bits.Len(uint(most))}
-	if err := fill(&h, dst); err != nil {
-		return false, err
-	}
-	all = true
-	for _, l := range dst {
-		if int(l) > most {
-			return false, errPage
-		}
-		all = all && int(l) == most
-	}
-	return all, nil
+	return bytes.Count(dst, []byte{byte(most)}), nil
 }

@@ -19,7 +19,6 @@ type stream struct {
 	codec    format.CompressionCodec
 	at, end  int64 // of the next page
 	values   int64 // that its pages have still to bring, nulls too
-	dict     values
 	dictData []byte
 
 	// Of the page.
@@ -40,18 +39,9 @@ type stream struct {
 
 // cell is a row of a leaf, valid until the next.
 type cell struct {
-	null  bool // there is no value, or no list
-	hole  int  // number of the first value of the list that is null, or -1
-	width int
-	raw   []byte   // values of one width
-	any   [][]byte // values of any
-}
-
-func (c *cell) len() int {
-	if c.width > 0 {
-		return len(c.raw) / c.width
-	}
-	return len(c.any)
+	null bool // there is no value, or no list
+	hole int  // number of the first value of the list that is null, or -1
+	values
 }
 
 func (f *file) stream(l *leaf) *stream {
@@ -59,17 +49,6 @@ func (f *file) stream(l *leaf) *stream {
 	s.decoder = decoder{leaf: l, memory: &f.memory}
 	s.entries = s.decoder
 	return s
-}
-
-// grow returns memory of n bytes in place of b.
-func (s *stream) grow(b []byte, n int) ([]byte, error) {
-	if n <= cap(b) {
-		return b[:n], nil
-	}
-	if err := s.f.memory.take(n - cap(b)); err != nil {
-		return nil, err
-	}
-	return make([]byte, n), nil
 }
 
 // wrap says which column an error is about.
@@ -109,7 +88,6 @@ func (s *stream) open() error {
 	m := &g.Columns[s.leaf.ordinal].MetaData
 	s.rows, s.codec, s.values = g.NumRows, m.Codec, m.NumValues
 	s.n, s.pos = 0, 0
-	s.dict = values{}
 	s.decoder.dict = nil
 	if m.Type != s.leaf.physical {
 		return fmt.Errorf("it is of type %v, the schema says %v: it is damaged", m.Type, s.leaf.physical)
@@ -125,7 +103,7 @@ func (s *stream) open() error {
 // row reads the next row into the cell.
 func (s *stream) row() error {
 	c := &s.cell
-	*c = cell{hole: -1, width: s.leaf.width}
+	*c = cell{hole: -1, values: values{width: s.leaf.width}}
 	if err := s.fill(); err != nil {
 		return err
 	}

@@ -3,6 +3,5 @@
 //
 // It takes what encoding/json takes and refuses what it refuses, but that text has to be
 // UTF-8 and that numbers are read as float32, the nearest one, an order of magnitude
-// faster. It says nothing of names that come twice in an object: who takes the members
-// knows which it has.
+// faster. It accepts names that come twice in an object: its users check for them.
 package jsontext

@@ -135,15 +135,9 @@ func (d *decimal) float32() (float32, bool) {
 // Float32 reads a number as the nearest float32. A *NumberError says that it is none
 // that is finite, and costs only this value.
 func (s *Scanner) Float32() (float32, error) {
-	if c := s.peek(); c-'0' > 9 && c != '-' {
-		return 0, s.noNumber()
-	}
 	d, text, err := s.number()
 	if err != nil {
-		if s.notFinite() {
-			return 0, s.noNumber()
-		}
-		return 0, err
+		return 0, s.noNumber(err)
 	}
 	if x, ok := d.float32(); ok {
 		return x, nil
@@ -157,75 +151,52 @@ func (s *Scanner) Float32() (float32, error) {
 
 var nonFinite = [][]byte{[]byte("NaN"), []byte("Infinity"), []byte("-Infinity")}
 
-func (s *Scanner) notFinite() bool {
-	for _, w := range nonFinite {
-		if bytes.HasPrefix(s.b[s.at:], w) {
-			return true
-		}
-	}
-	return false
-}
-
-// noNumber reads what stands for a number and is none.
-func (s *Scanner) noNumber() error {
+// noNumber reads a value that is no number. Where there is no value either, the error
+// stays as it is.
+func (s *Scanner) noNumber(err error) error {
 	for _, w := range nonFinite {
 		if bytes.HasPrefix(s.b[s.at:], w) {
 			s.at += len(w)
 			return &NumberError{Err: fmt.Errorf("%s is not a finite number, which every value of a vector must be: replace it or drop the row", w)}
 		}
 	}
-	switch kind := s.Kind(); kind {
-	case Invalid:
-		return s.expected("a number")
-	default:
-		if err := s.Skip(); err != nil {
-			return err
-		}
-		return &NumberError{Err: fmt.Errorf("is %v, where a number is expected", kind)}
+	kind := s.Kind()
+	if kind == Invalid || kind == Number {
+		return err
 	}
+	if err := s.Skip(); err != nil {
+		return err
+	}
+	return &NumberError{Err: fmt.Errorf("is %v, where a number is expected", kind)}
 }
 
 // Float32s reads an array of numbers as the nearest float32 and appends them to dst, of
 // which at most limit are possible in all. A *NumberError is about the first of them
 // that is none or not finite; the array has been read then, and dst is of no use.
 func (s *Scanner) Float32s(dst []float32, limit int) ([]float32, error) {
-	if s.peek() != '[' {
-		return dst, s.expected("an array")
-	}
-	s.at++
-	if s.peek() == ']' {
-		s.at++
-		return dst, nil
-	}
+	start := len(dst)
 	var bad *NumberError
-	for n := 0; ; n++ {
+	err := s.Array(func() error {
 		if len(dst) == limit {
-			return dst, fmt.Errorf("byte %d: a vector has more than %d numbers", s.at, limit)
+			return fmt.Errorf("byte %d: a vector has more than %d numbers", s.at, limit)
 		}
 		x, err := s.Float32()
 		if err != nil {
 			var e *NumberError
 			if !errors.As(err, &e) {
-				return dst, err
+				return err
 			}
 			if bad == nil {
-				bad = &NumberError{At: n, Err: e.Err}
+				bad = &NumberError{At: len(dst) - start, Err: e.Err}
 			}
 		}
 		dst = append(dst, x)
-		switch s.peek() {
-		case ',':
-			s.at++
-		case ']':
-			s.at++
-			if bad != nil {
-				return dst, bad
-			}
-			return dst, nil
-		default:
-			return dst, s.expected("',' or ']'")
-		}
+		return nil
+	})
+	if err == nil && bad != nil {
+		err = bad
 	}
+	return dst, err
 }
 
 // Count reads an array of anything and returns how many values it has. Where it is flat

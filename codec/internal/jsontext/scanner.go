@@ -139,15 +139,11 @@ func (s *Scanner) list(open, end byte, what string, part func() error) error {
 	s.at++
 	for first := true; ; first = false {
 		switch c := s.peek(); {
-		case first && c == end:
-			s.at++
-			s.depth--
-			return nil
-		case first:
 		case c == end:
 			s.at++
 			s.depth--
 			return nil
+		case first:
 		case c == ',':
 			s.at++
 		default:
