@@ -3,8 +3,8 @@
 package main
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
