@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
 // Activity is what a database has done since it was opened, and what it is doing. Counts
@@ -88,22 +89,22 @@ const plans = PlanBlockScan + 1
 // counters are what Activity is made of. Safe for concurrent use.
 type counters struct {
 	opened       time.Time
-	searches     [len(searchOps)][plans]latencies
-	searchAll    latencies
+	searches     [len(searchOps)][plans]signal.Latencies
+	searchAll    signal.Latencies
 	searchErrors atomic.Uint64
 	hits         atomic.Uint64
 
-	writes      latencies
+	writes      signal.Latencies
 	writeErrors atomic.Uint64
 	conflicts   atomic.Uint64
 	put         atomic.Uint64
 	deleted     atomic.Uint64
 
 	waiting  atomic.Int64
-	commits  latencies
+	commits  signal.Latencies
 	requests atomic.Uint64
 	bytes    atomic.Uint64
-	syncs    latencies
+	syncs    signal.Latencies
 
 	lost       atomic.Uint64 // commits
 	lastBackup atomic.Pointer[LastBackup]
@@ -115,12 +116,12 @@ func (c *counters) searched(cl *call, op event.Op, plan Plan, hits int, err erro
 	case err != nil:
 		c.searchErrors.Add(1)
 	case op == event.OpSearch:
-		c.searches[0][plan].observe(cl.took())
+		c.searches[0][plan].Observe(cl.took())
 		c.hits.Add(uint64(hits))
 	case op == event.OpSearchRadius:
-		c.searches[1][plan].observe(cl.took())
+		c.searches[1][plan].Observe(cl.took())
 	default:
-		c.searches[2][plan].observe(cl.took())
+		c.searches[2][plan].Observe(cl.took())
 	}
 	if cl.span != nil {
 		if err != nil {
@@ -137,7 +138,7 @@ func (c *counters) searchedAll(cl *call, results []*Result, err error) {
 	if err != nil {
 		c.searchErrors.Add(1)
 	} else {
-		c.searchAll.observe(cl.took())
+		c.searchAll.Observe(cl.took())
 		for _, r := range results {
 			hits += len(r.Hits)
 		}
@@ -167,7 +168,7 @@ func (c *counters) wrote(cl *call, changes int, err error) {
 			c.conflicts.Add(1)
 		}
 	} else {
-		c.writes.observe(cl.took())
+		c.writes.Observe(cl.took())
 	}
 	if cl.span != nil {
 		cl.span.End(err, slog.Int("changes", changes))
@@ -190,10 +191,10 @@ func (c *counters) changed(r *request) {
 
 // committed counts a commit of some requests that began at a time.
 func (c *counters) committed(tx *tx, taken []*request, began time.Time) {
-	c.commits.since(began)
+	c.commits.Since(began)
 	c.bytes.Add(uint64(tx.batch.Len()))
 	if tx.sync {
-		c.syncs.observe(tx.batch.CommitStats().CommitWaitDuration)
+		c.syncs.Observe(tx.batch.CommitStats().CommitWaitDuration)
 	}
 	for _, r := range taken {
 		if r.err == nil {
@@ -209,33 +210,33 @@ func (d *DB) activity() (a Activity) {
 	a = Activity{
 		Since:        c.opened,
 		SearchErrors: c.searchErrors.Load(), Hits: c.hits.Load(),
-		Writes: c.writes.stats(), WriteErrors: c.writeErrors.Load(), Conflicts: c.conflicts.Load(),
+		Writes: c.writes.Stats(), WriteErrors: c.writeErrors.Load(), Conflicts: c.conflicts.Load(),
 		ItemsPut: c.put.Load(), ItemsDeleted: c.deleted.Load(),
-		Waiting: int(c.waiting.Load()), Commits: c.commits.stats(), CommitRequests: c.requests.Load(),
-		CommitBytes: c.bytes.Load(), Syncs: c.syncs.stats(),
+		Waiting: int(c.waiting.Load()), Commits: c.commits.Stats(), CommitRequests: c.requests.Load(),
+		CommitBytes: c.bytes.Load(), Syncs: c.syncs.Stats(),
 		Cache: cacheStats(d.opts.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
 		Store:     d.log.work.look(d.store).stats(&d.log.work),
 		Snapshots: d.pins.count(),
 		Failed:    d.log.failed.Load() != nil, DiskFull: d.reserve.full.Load(),
 		FreeBytes: d.reserve.found.Load(), ReserveBytes: d.reserve.left.Load(),
-		LostCommits: c.lost.Load(), EventsDropped: d.signals.lost(),
+		LostCommits: c.lost.Load(), EventsDropped: d.signals.Lost(),
 	}
 	for i, op := range searchOps {
 		for plan := range c.searches[i] {
-			if l := c.searches[i][plan].stats(); l.Count > 0 {
+			if l := c.searches[i][plan].Stats(); l.Count > 0 {
 				a.Searches = append(a.Searches, SearchStats{op, Plan(plan).String(), l})
 			}
 		}
 	}
-	if l := c.searchAll.stats(); l.Count > 0 {
+	if l := c.searchAll.Stats(); l.Count > 0 {
 		a.Searches = append(a.Searches, SearchStats{event.OpSearchAll, "", l})
 	}
 	if b := c.lastBackup.Load(); b != nil {
 		own := *b
 		a.LastBackup = &own
 	}
-	a.Running, a.Operations = d.signals.operations.stats()
-	_, ofStore := d.log.work.ended.stats()
+	a.Running, a.Operations = d.signals.Operations.Stats()
+	_, ofStore := d.log.work.ended.Stats()
 	a.Operations = append(a.Operations, ofStore...)
 	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
 	return a

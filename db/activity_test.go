@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -30,10 +31,10 @@ func TestLatencies(t *testing.T) {
 			near := rapid.SampledFrom([]time.Duration{0, 1, time.Microsecond, 4096 * time.Microsecond, 40 * time.Second}).Draw(t, "near")
 			return near + time.Duration(rapid.Int64Range(-3, 1<<rapid.IntRange(0, 36).Draw(t, "bits")).Draw(t, "more"))
 		})).Draw(t, "times")
-		var l latencies
+		var l signal.Latencies
 		want := event.Latencies{Count: uint64(len(times))}
 		for i, d := range times {
-			l.observe(d)
+			l.Observe(d)
 			times[i] = max(d, 0)
 			want.Sum += times[i]
 			for b := range event.LatencyBuckets {
@@ -43,7 +44,7 @@ func TestLatencies(t *testing.T) {
 				}
 			}
 		}
-		got := l.stats()
+		got := l.Stats()
 		if got != want {
 			t.Fatalf("%v: %+v, want %+v", times, got, want)
 		}

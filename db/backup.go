@@ -74,11 +74,11 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.signals.begin(ctx, event.OpBackup, opt.Collection)
-	defer op.abandon()
+	ctx, op := d.signals.Begin(ctx, event.OpBackup, opt.Collection)
+	defer op.Abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, done, total int64) {
-		op.progress(stage, done, total)
+		op.Progress(stage, done, total)
 		if told != nil {
 			told(stage, done, total)
 		}
@@ -88,7 +88,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 		err = fault.ErrClosed
 	}
 	err = fault.Annotate(fault.DiskFullElsewhere(err), "backup of %s", d.dir)
-	op.end(err, backupEvent(m))
+	op.End(err, backupEvent(m))
 	if err != nil {
 		return nil, err
 	}

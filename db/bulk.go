@@ -223,19 +223,19 @@ func (k *bulk) key(i int) string {
 // there already, say; nothing has happened then. bytes are about those of the items.
 func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
 	d := k.collection.db
-	ctx, op := d.signals.begin(ctx, event.OpBulkLoad, k.collection.name)
-	defer op.abandon()
+	ctx, op := d.signals.Begin(ctx, event.OpBulkLoad, k.collection.name)
+	defer op.Abandon()
 	err := k.load(ctx, bytes, pledge, func(stage string, done, total int) {
-		op.progress(stage, int64(done), int64(total))
+		op.Progress(stage, int64(done), int64(total))
 		if progress != nil {
 			progress(stage, done, total)
 		}
 	})
 	if errors.Is(err, errNotBulk) {
-		op.end(nil, event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
+		op.End(nil, event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
 		return err
 	}
-	op.end(err, event.Event{Items: int64(k.n), Bytes: bytes})
+	op.End(err, event.Event{Items: int64(k.n), Bytes: bytes})
 	if err == nil {
 		d.counters.put.Add(uint64(k.n))
 	}

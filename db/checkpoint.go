@@ -60,11 +60,11 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.signals.begin(ctx, event.OpCheckpoint, opt.Collection)
-	defer op.abandon()
+	ctx, op := d.signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
+	defer op.Abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, done, total int64) {
-		op.progress(stage, done, total)
+		op.Progress(stage, done, total)
 		if told != nil {
 			told(stage, done, total)
 		}
@@ -79,7 +79,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 		err = fault.ErrClosed
 	}
 	err = fault.Annotate(fault.DiskFullElsewhere(err), "checkpoint %s", dir)
-	op.end(err, event.Event{Attrs: []slog.Attr{slog.String("to", dir)}})
+	op.End(err, event.Event{Attrs: []slog.Attr{slog.String("to", dir)}})
 	return err
 }
 

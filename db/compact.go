@@ -31,10 +31,10 @@ func (d *DB) Compact(ctx context.Context) error {
 		return err
 	}
 	defer d.guard.leave()
-	ctx, op := d.signals.begin(ctx, event.OpCompact, "")
-	defer op.abandon()
-	err := d.compact(ctx, op.progress)
-	op.end(err, event.Event{})
+	ctx, op := d.signals.Begin(ctx, event.OpCompact, "")
+	defer op.Abandon()
+	err := d.compact(ctx, op.Progress)
+	op.End(err, event.Event{})
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -25,7 +26,7 @@ import (
 type DB struct {
 	dir       string
 	opts      Options
-	signals   *signals
+	signals   *signal.Sender
 	counters  counters
 	lock      io.Closer
 	store     *pebble.DB
@@ -94,7 +95,7 @@ func Open(dir string, options *Options) (*DB, error) {
 		return nil, err
 	}
 	opts.cache = pebble.NewCache(opts.CacheBytes)
-	opts.signals.about(dir)
+	opts.signals.About(dir)
 	d := &DB{
 		dir: dir, opts: opts, signals: opts.signals, lock: lock, log: newStoreLogger(opts.signals), keys: newKeyCache(opts.KeyCacheBytes),
 	}
@@ -104,10 +105,10 @@ func Open(dir string, options *Options) (*DB, error) {
 	if err := d.open(exists); err != nil {
 		opts.cache.Unref()
 		err = errors.Join(fault.DiskFullToOpen(dir, err, d.log.failed.Load()), lock.Close())
-		d.signals.wait()
+		d.signals.Wait()
 		return nil, err
 	}
-	d.signals.happened(event.Opened, slog.LevelInfo, event.Event{
+	d.signals.Happened(event.Opened, slog.LevelInfo, event.Event{
 		Items: d.items(), Duration: time.Since(d.counters.opened),
 		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.format), slog.Bool("read_only", opts.ReadOnly)},
 	})
@@ -197,8 +198,8 @@ func (d *DB) start(store *pebble.DB) error {
 				case err == nil:
 					set.loading = nil
 				case errors.Is(err, fault.ErrCorrupt): // concerns whoever needs these codes
-					_, op := d.signals.beginInBackground(context.Background(), event.OpLoad, cv.Name)
-					op.end(err, cv.spaces[i].sets[j].event())
+					_, op := d.signals.BeginInBackground(context.Background(), event.OpLoad, cv.Name)
+					op.End(err, cv.spaces[i].sets[j].event())
 					notLoaded(set.loading, err)
 				default:
 					return err
@@ -291,8 +292,8 @@ func (d *DB) Close() error {
 	}
 	d.opts.cache.Unref()
 	err = fault.Annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
-	d.signals.happened(event.Closed, slog.LevelInfo, event.Event{Err: err})
-	d.signals.wait()
+	d.signals.Happened(event.Closed, slog.LevelInfo, event.Event{Err: err})
+	d.signals.Wait()
 	return err
 }
 
@@ -307,7 +308,7 @@ func (d *DB) items() (n int64) {
 // changed tells of what a call has changed.
 func (d *DB) changed(ctx context.Context, name event.Name, e event.Event) {
 	e.Name = name
-	d.signals.tell(ctx, e)
+	d.signals.Tell(ctx, e)
 }
 
 // read gives f the current view, and keeps it and the database open for as long

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -240,22 +241,22 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-entered
-	for i := range 2 * maxQueuedEvents {
+	for i := range 2 * signal.MaxQueuedEvents {
 		level := slog.LevelInfo
-		if i >= maxQueuedEvents {
+		if i >= signal.MaxQueuedEvents {
 			level = slog.LevelError
 		}
-		d.signals.happened("test", level, event.Event{Items: int64(i)})
+		d.signals.Happened("test", level, event.Event{Items: int64(i)})
 	}
 	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	// Half of the room is for errors.
-	if n := mustStats(t, d).Activity.EventsDropped; n != maxQueuedEvents {
+	if n := mustStats(t, d).Activity.EventsDropped; n != signal.MaxQueuedEvents {
 		t.Errorf("%d events were dropped", n)
 	}
 	close(goOn)
-	d.signals.wait()
+	d.signals.Wait()
 	if !slices.Equal(found, []string{"main"}) {
 		t.Errorf("the listener found %v", found)
 	}

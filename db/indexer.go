@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -40,7 +41,7 @@ func (d *DB) runIndexer(ctx context.Context) {
 // indexOne builds the index of one code set, if one is due, and reports whether it
 // did.
 func (d *DB) indexOne(ctx context.Context) bool {
-	built, err := d.indexAs(ctx, work.Background(), d.due, d.signals.beginUntraced)
+	built, err := d.indexAs(ctx, work.Background(), d.due, d.signals.BeginUntraced)
 	return built && err == nil
 }
 
@@ -48,11 +49,11 @@ func (d *DB) indexOne(ctx context.Context) bool {
 // goroutines, and installs what it has made. Builds go one after the other, as each begins with what the
 // one before has installed.
 func (d *DB) index(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build) (built bool, err error) {
-	return d.indexAs(ctx, workers, choose, d.signals.beginInBackground)
+	return d.indexAs(ctx, workers, choose, d.signals.BeginInBackground)
 }
 
 // indexAs is index as an operation that begins in one way or another.
-func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *operation)) (built bool, err error) {
+func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
 	d.indexing.Lock()
 	defer d.indexing.Unlock()
 	v := d.current.Load()
@@ -69,7 +70,7 @@ func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeS
 		ctx, op := begin(ctx, event.OpIndex, cv.Name)
 		done := set.event()
 		done.Level = slog.LevelDebug // it is done all the time
-		defer func() { op.end(err, done) }()
+		defer func() { op.End(err, done) }()
 		if err := work.Safely(func() error { return b.Run(ctx) }); err != nil {
 			return false, fault.Annotate(err, "index collection %q", cv.Name)
 		}

@@ -60,7 +60,7 @@ func (d *DB) keepUp(frees bool) error {
 		if began.IsZero() {
 			began = time.Now()
 			d.log.work.stalled.Store(true)
-			d.log.signals.happened(event.Stalled, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
+			d.log.signals.Happened(event.Stalled, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
 		}
 		<-d.log.progress
 	}
@@ -88,8 +88,8 @@ func (f *storeFigures) slow(frees bool) string {
 func (l *storeLogger) resumed(began time.Time) {
 	took := time.Since(began)
 	l.work.stalled.Store(false)
-	l.work.stalls.observe(took)
-	l.signals.happened(event.Resumed, slog.LevelInfo, event.Event{Duration: took})
+	l.work.stalls.Observe(took)
+	l.signals.Happened(event.Resumed, slog.LevelInfo, event.Event{Duration: took})
 }
 
 // progressed wakes keepUp: a flush or a compaction has ended, in one way or another.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
 // A keeper keeps the side file in step with what is durable, in the background: no commit
@@ -19,7 +20,7 @@ import (
 type keeper struct {
 	fs      vfs.FS
 	dir     string
-	signals *signals
+	signals *signal.Sender
 	wake    chan struct{} // holds one
 	durable atomic.Uint64 // the last commit that is
 
@@ -39,7 +40,7 @@ const (
 
 // newKeeper returns a keeper of the side file, which says what side does and is to say what
 // next does; with remake it is made.
-func newKeeper(fsys vfs.FS, dir string, signals *signals, side, next commitsRecord, remake bool) *keeper {
+func newKeeper(fsys vfs.FS, dir string, signals *signal.Sender, side, next commitsRecord, remake bool) *keeper {
 	k := &keeper{fs: fsys, dir: dir, signals: signals, wake: make(chan struct{}, 1), record: next}
 	k.durable.Store(next.sequence)
 	k.kept.Store(next.sequence)
@@ -135,7 +136,7 @@ func (k *keeper) write(next commitsRecord) (err error) {
 // file is that it could tell of a loss.
 func (k *keeper) report(err error) {
 	if err != nil && !k.failed {
-		k.signals.happened(event.CommitsUnkept, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("file", commitsName)}})
+		k.signals.Happened(event.CommitsUnkept, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("file", commitsName)}})
 	}
 	k.failed = err != nil
 }

@@ -339,7 +339,7 @@ func (d *DB) checkpointAll() {
 			})
 		})
 		if err != nil && d.log.err() == nil {
-			d.signals.happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
+			d.signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 		case <-start.Done():
 		case <-set.loading.wanted:
 		}
-		octx, op := d.signals.beginInBackground(ctx, event.OpLoad, cv.Name)
+		octx, op := d.signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
 		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.space.Bits, set.codes))
 		var w *mih.Writer
 		err := work.Safely(func() (err error) {
@@ -110,7 +110,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 				return nil
 			})
 		}
-		op.end(err, set.event())
+		op.End(err, set.event())
 		switch {
 		case err == nil:
 			close(set.loading.done)

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
 // Options tune a database. A nil *Options and zero fields mean the defaults.
@@ -73,7 +74,7 @@ type Options struct {
 	// FS is the file system; that of the operating system by default.
 	FS vfs.FS
 
-	signals *signals
+	signals *signal.Sender
 	room    *reserve      // of an open database; nil: tables may fill the disk
 	cache   *pebble.Cache // of an open database; nil: the store makes one
 }
@@ -100,7 +101,7 @@ func (o *Options) withDefaults() Options {
 	}
 	out.FS = withKinds(out.FS)
 	if out.signals == nil {
-		out.signals = newSignals(out.Logger, out.EventListener, out.Tracer)
+		out.signals = signal.NewSender(out.Logger, out.EventListener, out.Tracer)
 	}
 	return out
 }

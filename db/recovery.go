@@ -115,7 +115,7 @@ func (d *DB) takeStock() error {
 	var next commitsRecord
 	d.recovery, next = i.compare(side, err)
 	if n := d.recovery.Missing(); n > 0 {
-		d.signals.happened(event.CommitsMissing, slog.LevelWarn, event.Event{Attrs: []slog.Attr{
+		d.signals.Happened(event.CommitsMissing, slog.LevelWarn, event.Event{Attrs: []slog.Attr{
 			slog.Uint64("missing", n), slog.Uint64("found", d.recovery.Found), slog.Uint64("promised", d.recovery.Promised),
 		}})
 	}
@@ -132,7 +132,7 @@ func (d *DB) takeStock() error {
 }
 
 func (d *DB) commitsUnknown() {
-	d.signals.happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
+	d.signals.Happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
 }
 
 // lost returns how many commits are, by all losses that are not acknowledged.

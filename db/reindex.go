@@ -79,11 +79,11 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
-	ctx, op := c.db.signals.begin(ctx, event.OpReindex, c.name)
-	defer op.abandon()
+	ctx, op := c.db.signals.Begin(ctx, event.OpReindex, c.name)
+	defer op.Abandon()
 	told := opt.Progress
 	opt.Progress = func(done, total int) {
-		op.progress("encode", int64(done), int64(total))
+		op.Progress("encode", int64(done), int64(total))
 		if told != nil {
 			told(done, total)
 		}
@@ -93,7 +93,7 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	if err == nil {
 		e = builtSpace{Space: r.Space, Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
 	}
-	op.end(err, e)
+	op.End(err, e)
 	return r, err
 }
 

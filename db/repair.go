@@ -79,8 +79,8 @@ type Repairing struct {
 func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (_ *Repairing, err error) {
 	start := time.Now()
 	opts := options.withDefaults()
-	opts.signals.about(dir)
-	defer opts.signals.wait()
+	opts.signals.About(dir)
+	defer opts.signals.Wait()
 	marked, marker, err := repairable(&opts, dir)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
 // What is written is refused while it is the caller's, so that the storage engine never
@@ -41,7 +42,7 @@ type reserve struct {
 	path string // that is measured
 	want int64  // Options.ReserveBytes
 
-	signals *signals // nil: nobody hears
+	signals *signal.Sender // nil: nobody hears
 
 	// What was found last, for Activity: whoever asks must not wait for the disk.
 	full        atomic.Bool // and no write has been admitted since
@@ -159,7 +160,7 @@ func (r *reserve) take(bytes int64, floor func() int64) bool {
 // admitted notes that writes go on.
 func (r *reserve) admitted(frees bool, attrs ...slog.Attr) {
 	if !frees && r.full.Load() && r.full.CompareAndSwap(true, false) {
-		r.signals.happened(event.DiskFreed, slog.LevelInfo, event.Event{Attrs: attrs})
+		r.signals.Happened(event.DiskFreed, slog.LevelInfo, event.Event{Attrs: attrs})
 	}
 }
 
@@ -169,7 +170,7 @@ func (r *reserve) refused(err *fault.DiskFullError) {
 		return
 	}
 	if r.full.CompareAndSwap(false, true) {
-		r.signals.happened(event.DiskFull, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{
+		r.signals.Happened(event.DiskFull, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{
 			slog.Int64("free", err.Free), slog.Int64("reserve", err.Reserve), slog.Int64("needed", err.Needed),
 		}})
 	}

@@ -62,20 +62,20 @@ const StageVerify = "verify"
 // and those of backup.Find are returned.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
 	opts := options.withDefaults()
-	opts.signals.about(dir)
-	defer opts.signals.wait()
-	ctx, op := opts.signals.begin(ctx, event.OpRestore, "")
-	defer op.abandon()
+	opts.signals.About(dir)
+	defer opts.signals.Wait()
+	ctx, op := opts.signals.Begin(ctx, event.OpRestore, "")
+	defer op.Abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, done, total int64) {
-		op.progress(stage, done, total)
+		op.Progress(stage, done, total)
 		if told != nil {
 			told(stage, done, total)
 		}
 	}
 	m, err := restore(ctx, from, dir, opts, opt)
 	err = fault.Annotate(err, "restore to %s", dir)
-	op.end(err, backupEvent(m))
+	op.End(err, backupEvent(m))
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,8 @@ func (d *DB) resume(ctx context.Context, v *view) func() {
 
 // complete runs a builder in the background.
 func (d *DB) complete(ctx context.Context, b *builder) {
-	ctx, op := d.signals.beginInBackground(ctx, event.OpReindex, b.c.name)
-	b.progress = func(done, total int) { op.progress("encode", int64(done), int64(total)) }
+	ctx, op := d.signals.BeginInBackground(ctx, event.OpReindex, b.c.name)
+	b.progress = func(done, total int) { op.Progress("encode", int64(done), int64(total)) }
 	var built builtSpace
 	err := work.Safely(func() (err error) {
 		built, err = b.run(ctx)
@@ -40,5 +40,5 @@ func (d *DB) complete(ctx context.Context, b *builder) {
 	if err == nil {
 		e = built.event()
 	}
-	op.end(err, e)
+	op.End(err, e)
 }

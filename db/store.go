@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
 // storeFormat pins Pebble's own format, so that a newer library does not
@@ -51,7 +52,7 @@ func (v valueMerger) Finish(includesBase bool) ([]byte, io.Closer, error) {
 // database refuses writes. What Pebble calls fatal must not end the process that
 // embeds the database; failFS makes sure that nothing comes of going on.
 type storeLogger struct {
-	signals *signals // nil: nobody hears
+	signals *signal.Sender // nil: nobody hears
 	failed  atomic.Pointer[error]
 
 	flushes, compactions tableTrouble
@@ -68,7 +69,7 @@ type storeLogger struct {
 	work storeWork
 }
 
-func newStoreLogger(s *signals) *storeLogger {
+func newStoreLogger(s *signal.Sender) *storeLogger {
 	return &storeLogger{signals: s, trouble: make(chan struct{}, 1), unflushed: make(chan struct{}, 1), progress: make(chan struct{}, 1)}
 }
 
@@ -81,8 +82,8 @@ func (l *storeLogger) Errorf(format string, args ...any) {
 }
 
 func (l *storeLogger) say(name event.Name, level slog.Level, format string, args []any) {
-	if l.signals.heard(context.Background(), level) {
-		l.signals.happened(name, level, event.Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
+	if l.signals.Heard(context.Background(), level) {
+		l.signals.Happened(name, level, event.Event{Attrs: []slog.Attr{slog.String("message", fmt.Sprintf(format, args...))}})
 	}
 }
 
@@ -93,7 +94,7 @@ func (l *storeLogger) Fatalf(format string, args ...any) {
 // fail records the first failure.
 func (l *storeLogger) fail(err error) {
 	if l.failed.CompareAndSwap(nil, &err) {
-		l.signals.happened(event.Failed, slog.LevelError, event.Event{Err: err})
+		l.signals.Happened(event.Failed, slog.LevelError, event.Event{Err: err})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
 // storeWork is what the store does by itself, as it tells, under its locks. Safe for
@@ -18,8 +19,8 @@ import (
 type storeWork struct {
 	flushes, compactions atomic.Int64 // that are going on
 	stalled              atomic.Bool
-	stalls               latencies
-	ended                operations
+	stalls               signal.Latencies
+	ended                signal.Operations
 
 	changes atomic.Uint64 // of its files and figures
 	looking sync.Mutex
@@ -83,20 +84,20 @@ func (l *storeLogger) listener() *pebble.EventListener {
 		// Whoever reads what is damaged gets an error; the rest goes on. By
 		// default this would be fatal.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			l.signals.happened(event.Corruption, slog.LevelError, event.Event{Err: info.Details, Attrs: []slog.Attr{slog.String("file", info.Path)}})
+			l.signals.Happened(event.Corruption, slog.LevelError, event.Event{Err: info.Details, Attrs: []slog.Attr{slog.String("file", info.Path)}})
 		},
 	}
 }
 
 // ended counts a flush or a compaction, and tells of it.
 func (l *storeLogger) ended(op event.Op, took time.Duration, bytes int64, err error) {
-	l.work.ended.count(op, took, err != nil, false)
+	l.work.ended.Count(op, took, err != nil, false)
 	e := event.Event{Op: op, Phase: event.PhaseDone, Bytes: bytes, Duration: took, Err: err}
 	level := slog.LevelDebug
 	if err != nil {
 		e.Phase, level = event.PhaseFailed, slog.LevelError
 	}
-	l.signals.happened(event.NameOf(op, e.Phase), level, e)
+	l.signals.Happened(event.NameOf(op, e.Phase), level, e)
 }
 
 // StoreStats are figures about the store, Pebble.
@@ -151,6 +152,6 @@ func (f *storeFigures) stats(w *storeWork) StoreStats {
 	return StoreStats{
 		Tables: f.tables, LiveBytes: f.live, ReadAmplification: f.amplification, CompactionDebtBytes: f.debt,
 		Flushing: int(w.flushes.Load()), Compacting: int(w.compactions.Load()),
-		Stalled: w.stalled.Load(), Stalls: w.stalls.stats(),
+		Stalled: w.stalled.Load(), Stalls: w.stalls.Stats(),
 	}
 }

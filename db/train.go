@@ -73,11 +73,11 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if err := c.hasRoom(func(cv *collectionView) int64 { return cv.trainingBytes(opt) }); err != nil {
 		return nil, err
 	}
-	ctx, op := c.db.signals.begin(ctx, event.OpTrain, c.name)
-	defer op.abandon()
+	ctx, op := c.db.signals.Begin(ctx, event.OpTrain, c.name)
+	defer op.Abandon()
 	told := opt.Progress
 	opt.Progress = func(phase string, done, total int) {
-		op.progress(phase, int64(done), int64(total))
+		op.Progress(phase, int64(done), int64(total))
 		if told != nil {
 			told(phase, done, total)
 		}
@@ -89,7 +89,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 			slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems), slog.Bool("active", t.Active),
 		}}
 	}
-	op.end(err, e)
+	op.End(err, e)
 	return t, err
 }
 

@@ -109,17 +109,17 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 		return nil, err
 	}
 	opt.Space = c.spaceOr(opt.Space)
-	ctx, op := c.db.signals.begin(ctx, event.OpUpdate, c.name)
-	defer op.abandon()
+	ctx, op := c.db.signals.Begin(ctx, event.OpUpdate, c.name)
+	defer op.Abandon()
 	told := opt.Progress
 	opt.Progress = func(phase string, done, total int) {
-		op.progress(phase, int64(done), int64(total))
+		op.Progress(phase, int64(done), int64(total))
 		if told != nil {
 			told(phase, done, total)
 		}
 	}
 	u, err := c.update(ctx, opt)
-	op.end(err, u.event())
+	op.End(err, u.event())
 	return u, err
 }
 

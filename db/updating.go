@@ -54,7 +54,7 @@ func (d *DB) keepUpdated(ctx context.Context) {
 // updateInBackground calls f with a collection. It returns an error when there is no sense
 // in going on.
 func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) (*Update, error)) error {
-	ctx, op := d.signals.beginInBackground(ctx, event.OpUpdate, c.name)
+	ctx, op := d.signals.BeginInBackground(ctx, event.OpUpdate, c.name)
 	var u *Update
 	err := work.Safely(func() (err error) {
 		if err := c.loaded(ctx); err != nil {
@@ -63,7 +63,7 @@ func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Coll
 		u, err = f(c, ctx)
 		return err
 	})
-	op.end(err, u.event())
+	op.End(err, u.event())
 	if ctx.Err() != nil || d.log.err() != nil {
 		return fault.ErrClosed
 	}

@@ -72,8 +72,8 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 	if opts.ReadOnly {
 		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", fault.ErrReadOnly, dir)
 	}
-	opts.signals.about(dir)
-	defer opts.signals.wait()
+	opts.signals.About(dir)
+	defer opts.signals.Wait()
 	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, log *storeLogger) error {
 		u := &upgrading{fs: opts.FS, dir: dir, store: store}
 		if u.identity, err = readIdentity(store, dir); err != nil {

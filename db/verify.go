@@ -90,11 +90,11 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 		return nil, err
 	}
 	defer d.guard.leave()
-	ctx, op := d.signals.begin(ctx, event.OpVerify, "")
-	defer op.abandon()
+	ctx, op := d.signals.Begin(ctx, event.OpVerify, "")
+	defer op.Abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, records int) {
-		op.progress(stage, int64(records), 0)
+		op.Progress(stage, int64(records), 0)
 		if told != nil {
 			told(stage, records)
 		}
@@ -107,7 +107,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 			e.Level = slog.LevelError
 		}
 	}
-	op.end(err, e)
+	op.End(err, e)
 	return v, err
 }
 
@@ -118,8 +118,8 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
 	opts := options.withDefaults()
 	opts.ReadOnly = true
-	opts.signals.about(dir)
-	defer opts.signals.wait()
+	opts.signals.About(dir)
+	defer opts.signals.Wait()
 	dir, lock, err := lockDatabase(dir, &opts)
 	if err != nil {
 		return nil, err

@@ -50,6 +50,7 @@ var house = plan{
 
 		// The database.
 		{names{"db"}, names{pebble, roaring}},
+		{names{"db/internal/signal"}, nil},
 		{names{"db/fault"}, names{pebble}},
 		{names{"db/backup", "db/event", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
 

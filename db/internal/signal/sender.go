@@ -1,4 +1,4 @@
-package db
+package signal
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// signals tell the program that embeds the database what goes on in it. Events are put
-// into a queue, by whoever holds whatever locks, and a goroutine that is there while there
-// are some hands them on: neither a listener nor a logger ever holds up the database.
+// A Sender tells the program that embeds the database what goes on in it. Events are put
+// into a queue, under any lock, and a goroutine that is there while there are some hands
+// them on: neither a listener nor a logger ever holds up the database.
 // The zero value, and nil, tell nobody. Safe for concurrent use.
-type signals struct {
-	dir      string // before the first event
+type Sender struct {
+	dir      string // set before the first event
 	log      *slog.Logger
 	listener event.Listener
-	tracer   event.Tracer
+	Tracer   event.Tracer // makes spans; nil: nobody asks
 
 	mu      sync.Mutex // taken last, under any other lock
 	queue   []queuedEvent
@@ -28,7 +28,7 @@ type signals struct {
 	deaf    bool // the listener has panicked; of who hands on
 	dropped uint64
 
-	operations operations
+	Operations Operations // that go on, and counts of those that have ended
 }
 
 type queuedEvent struct {
@@ -36,30 +36,31 @@ type queuedEvent struct {
 	e   *event.Event
 }
 
-// maxQueuedEvents bounds what waits for a listener; below warnings it is half of that.
-const maxQueuedEvents = 1024
+// MaxQueuedEvents bounds what waits for a listener; below warnings it is half of that.
+const MaxQueuedEvents = 1024
 
-func newSignals(log *slog.Logger, listener event.Listener, tracer event.Tracer) *signals {
-	s := &signals{log: log, listener: listener, tracer: tracer}
+// NewSender returns a Sender to a logger, a listener and a tracer, each of which may be nil.
+func NewSender(log *slog.Logger, listener event.Listener, tracer event.Tracer) *Sender {
+	s := &Sender{log: log, listener: listener, Tracer: tracer}
 	s.idle = sync.NewCond(&s.mu)
 	return s
 }
 
-// about says which database it is, unless that is known.
-func (s *signals) about(dir string) {
+// About says which database it is, unless that is known.
+func (s *Sender) About(dir string) {
 	if s.dir == "" {
 		s.dir = dir
 	}
 }
 
-// heard reports whether anybody wants events of a level.
-func (s *signals) heard(ctx context.Context, level slog.Level) bool {
+// Heard reports whether anybody wants events of a level.
+func (s *Sender) Heard(ctx context.Context, level slog.Level) bool {
 	return s != nil && (s.listener != nil || s.log != nil && s.log.Enabled(ctx, level))
 }
 
-// tell passes an event on. It does not wait.
-func (s *signals) tell(ctx context.Context, e event.Event) {
-	if !s.heard(ctx, e.Level) {
+// Tell passes an event on. It does not wait.
+func (s *Sender) Tell(ctx context.Context, e event.Event) {
+	if !s.Heard(ctx, e.Level) {
 		return
 	}
 	e.Dir = s.dir
@@ -68,7 +69,7 @@ func (s *signals) tell(ctx context.Context, e event.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := maxQueuedEvents
+	most := MaxQueuedEvents
 	if e.Level < slog.LevelWarn { // a flood of these leaves room for what matters
 		most /= 2
 	}
@@ -83,14 +84,14 @@ func (s *signals) tell(ctx context.Context, e event.Event) {
 	}
 }
 
-// happened tells of something that comes from no call.
-func (s *signals) happened(name event.Name, level slog.Level, e event.Event) {
+// Happened tells of something that comes from no call.
+func (s *Sender) Happened(name event.Name, level slog.Level, e event.Event) {
 	e.Name, e.Level = name, level
-	s.tell(context.Background(), e)
+	s.Tell(context.Background(), e)
 }
 
 // handOn hands on what there is.
-func (s *signals) handOn() {
+func (s *Sender) handOn() {
 	ended := false
 	defer func() {
 		if !ended { // a listener or a handler has ended the goroutine, as t.FailNow does
@@ -112,7 +113,7 @@ func (s *signals) handOn() {
 	}
 }
 
-func (s *signals) deliver(q queuedEvent) {
+func (s *Sender) deliver(q queuedEvent) {
 	s.write(q)
 	if s.listener == nil || s.deaf {
 		return
@@ -133,7 +134,7 @@ func (s *signals) deliver(q queuedEvent) {
 var errListenerGone = errors.New("the listener has ended its goroutine")
 
 // write logs an event, with the time at which it happened.
-func (s *signals) write(q queuedEvent) {
+func (s *Sender) write(q queuedEvent) {
 	if s.log == nil || !s.log.Enabled(q.ctx, q.e.Level) {
 		return
 	}
@@ -145,8 +146,8 @@ func (s *signals) write(q queuedEvent) {
 	})
 }
 
-// wait waits until everything has been handed on.
-func (s *signals) wait() {
+// Wait waits until everything has been handed on.
+func (s *Sender) Wait() {
 	if s == nil {
 		return
 	}
@@ -157,8 +158,8 @@ func (s *signals) wait() {
 	}
 }
 
-// lost returns how many events were dropped.
-func (s *signals) lost() uint64 {
+// Lost returns how many events were dropped.
+func (s *Sender) Lost() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dropped

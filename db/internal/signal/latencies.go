@@ -1,4 +1,4 @@
-package db
+package signal
 
 import (
 	"math/bits"
@@ -8,13 +8,13 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// latencies are Latencies that grow. Safe for concurrent use.
-type latencies struct {
+// Latencies are Latencies that grow. Safe for concurrent use.
+type Latencies struct {
 	sum     atomic.Int64 // nanoseconds
 	buckets [event.LatencyBuckets]atomic.Uint64
 }
 
-func (l *latencies) observe(d time.Duration) {
+func (l *Latencies) Observe(d time.Duration) {
 	d = max(d, 0)
 	l.sum.Add(int64(d))
 	// How often a microsecond has to be doubled to reach d.
@@ -22,9 +22,9 @@ func (l *latencies) observe(d time.Duration) {
 	l.buckets[min(i, event.LatencyBuckets-1)].Add(1)
 }
 
-func (l *latencies) since(start time.Time) { l.observe(time.Since(start)) }
+func (l *Latencies) Since(start time.Time) { l.Observe(time.Since(start)) }
 
-func (l *latencies) stats() (out event.Latencies) {
+func (l *Latencies) Stats() (out event.Latencies) {
 	out.Sum = time.Duration(l.sum.Load())
 	for i := range l.buckets {
 		out.Buckets[i] = l.buckets[i].Load()

@@ -1,4 +1,4 @@
-package db
+package signal
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// An operation is one that goes on: it is in Activity, has a span, and events tell of it.
+// An Operation is one that goes on: it is in Activity, has a span, and events tell of it.
 // Safe for concurrent use.
-type operation struct {
-	s          *signals
+type Operation struct {
+	s          *Sender
 	ctx        context.Context
 	op         event.Op
 	id         uint64
@@ -31,29 +31,29 @@ type operation struct {
 	told        time.Time // when progress was
 }
 
-// operations are those that go on, and what has become of the others.
-type operations struct {
+// Operations are those that go on, and what has become of the others.
+type Operations struct {
 	mu     sync.Mutex
 	last   uint64
-	going  []*operation
+	going  []*Operation
 	totals []event.OperationStats // one an Op
 }
 
-// begin begins an operation; end must be called. The context is the one to go on with.
-func (s *signals) begin(ctx context.Context, op event.Op, collection string) (context.Context, *operation) {
-	return s.start(ctx, op, collection, s != nil && s.tracer != nil)
+// Begin begins an operation; end must be called. The context is the one to go on with.
+func (s *Sender) Begin(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
+	return s.start(ctx, op, collection, s != nil && s.Tracer != nil)
 }
 
-func (s *signals) start(ctx context.Context, op event.Op, collection string, traced bool) (context.Context, *operation) {
-	o := &operation{s: s, op: op, collection: collection, began: time.Now()}
+func (s *Sender) start(ctx context.Context, op event.Op, collection string, traced bool) (context.Context, *Operation) {
+	o := &Operation{s: s, op: op, collection: collection, began: time.Now()}
 	if s == nil {
 		return ctx, o
 	}
 	if traced {
-		ctx, o.span = s.tracer.Start(ctx, event.Call{Op: op, Dir: s.dir, Collection: collection})
+		ctx, o.span = s.Tracer.Start(ctx, event.Call{Op: op, Dir: s.dir, Collection: collection})
 	}
 	o.ctx = ctx
-	all := &s.operations
+	all := &s.Operations
 	all.mu.Lock()
 	all.last++
 	o.id = all.last
@@ -63,35 +63,35 @@ func (s *signals) start(ctx context.Context, op event.Op, collection string, tra
 	return ctx, o
 }
 
-// beginInBackground begins an operation that nobody waits for.
-func (s *signals) beginInBackground(ctx context.Context, op event.Op, collection string) (context.Context, *operation) {
-	ctx, o := s.begin(ctx, op, collection)
+// BeginInBackground begins an operation that nobody waits for.
+func (s *Sender) BeginInBackground(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
+	ctx, o := s.Begin(ctx, op, collection)
 	o.background = true
 	return ctx, o
 }
 
-// beginUntraced is beginInBackground of what goes on all the time and for nobody: spans of
+// BeginUntraced is beginInBackground of what goes on all the time and for nobody: spans of
 // it, each a trace of its own, would only hide others. Events and Activity have it.
-func (s *signals) beginUntraced(ctx context.Context, op event.Op, collection string) (context.Context, *operation) {
+func (s *Sender) BeginUntraced(ctx context.Context, op event.Op, collection string) (context.Context, *Operation) {
 	ctx, o := s.start(ctx, op, collection, false)
 	o.background = true
 	return ctx, o
 }
 
-func (o *operation) tell(e event.Event) {
+func (o *Operation) tell(e event.Event) {
 	e.Op, e.Operation = o.op, o.id
 	e.Name = event.NameOf(e.Op, e.Phase)
 	if e.Collection == "" {
 		e.Collection = o.collection
 	}
-	o.s.tell(o.ctx, e)
+	o.s.Tell(o.ctx, e)
 }
 
 // progressEvery is how often events tell of progress.
 const progressEvery = time.Second
 
-// progress notes how far it has come. It costs nothing to call often.
-func (o *operation) progress(stage string, done, total int64) {
+// Progress notes how far it has come. It costs nothing to call often.
+func (o *Operation) Progress(stage string, done, total int64) {
 	if o.s == nil {
 		return
 	}
@@ -103,7 +103,7 @@ func (o *operation) progress(stage string, done, total int64) {
 		o.told = now
 	}
 	o.mu.Unlock()
-	if tell && o.s.heard(o.ctx, slog.LevelDebug) {
+	if tell && o.s.Heard(o.ctx, slog.LevelDebug) {
 		o.tell(event.Event{Phase: event.PhaseProgress, Level: slog.LevelDebug, Time: now, Stage: stage, Done: done, Total: total})
 	}
 }
@@ -111,12 +111,12 @@ func (o *operation) progress(stage string, done, total int64) {
 // errAbandoned is what has become of an operation in which something has panicked.
 var errAbandoned = errors.New("ended by a panic")
 
-// abandon ends the operation, unless that has been done.
-func (o *operation) abandon() { o.end(errAbandoned, event.Event{}) }
+// Abandon ends the operation, unless that has been done.
+func (o *Operation) Abandon() { o.End(errAbandoned, event.Event{}) }
 
-// end ends the operation, unless that has been done. What has come of it is in e, whose
+// End ends the operation, unless that has been done. What has come of it is in e, whose
 // level is that of success: Info by default.
-func (o *operation) end(err error, e event.Event) {
+func (o *Operation) End(err error, e event.Event) {
 	if o.s == nil {
 		return
 	}
@@ -142,7 +142,7 @@ func (o *operation) end(err error, e event.Event) {
 			e.Level = slog.LevelWarn
 		}
 	}
-	o.s.operations.leave(o, &e, cancelled)
+	o.s.Operations.leave(o, &e, cancelled)
 	if o.span != nil {
 		said := e
 		said.Duration, said.Err = 0, nil // which a span has anyway
@@ -151,15 +151,15 @@ func (o *operation) end(err error, e event.Event) {
 	o.tell(e)
 }
 
-func (all *operations) leave(o *operation, e *event.Event, cancelled bool) {
+func (all *Operations) leave(o *Operation, e *event.Event, cancelled bool) {
 	all.mu.Lock()
-	all.going = slices.DeleteFunc(all.going, func(other *operation) bool { return other == o })
+	all.going = slices.DeleteFunc(all.going, func(other *Operation) bool { return other == o })
 	all.mu.Unlock()
-	all.count(o.op, e.Duration, e.Err != nil, cancelled)
+	all.Count(o.op, e.Duration, e.Err != nil, cancelled)
 }
 
-// count adds an operation that has ended.
-func (all *operations) count(op event.Op, took time.Duration, failed, cancelled bool) {
+// Count adds an operation that has ended.
+func (all *Operations) Count(op event.Op, took time.Duration, failed, cancelled bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	i := slices.IndexFunc(all.totals, func(t event.OperationStats) bool { return t.Op == op })
@@ -179,8 +179,8 @@ func (all *operations) count(op event.Op, took time.Duration, failed, cancelled 
 	t.Duration += took
 }
 
-// stats returns what goes on, as it has begun, and what has ended.
-func (all *operations) stats() (running []event.RunningOperation, ended []event.OperationStats) {
+// Stats returns what goes on, as it has begun, and what has ended.
+func (all *Operations) Stats() (running []event.RunningOperation, ended []event.OperationStats) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, o := range all.going {
