@@ -214,7 +214,7 @@ func (d *DB) activity() (a Activity) {
 		ItemsPut: c.put.Load(), ItemsDeleted: c.deleted.Load(),
 		Waiting: int(c.waiting.Load()), Commits: c.commits.Stats(), CommitRequests: c.requests.Load(),
 		CommitBytes: c.bytes.Load(), Syncs: c.syncs.Stats(),
-		Cache: cacheStats(d.opts.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
+		Cache: cacheStats(d.opts.disk.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
 		Store:     d.log.work.look(d.store).stats(&d.log.work),
 		Snapshots: d.pins.count(),
 		Failed:    d.log.failed.Load() != nil, DiskFull: d.reserve.full.Load(),

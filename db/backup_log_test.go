@@ -16,7 +16,7 @@ func copiedLog(t *testing.T) (fsys vfs.FS, path string, keys int, log int64) {
 	t.Helper()
 	fsys = vfs.NewMem()
 	opts := (&Options{FS: fsys}).withDefaults()
-	po := storeOptions(&opts, &storeLogger{}, true)
+	po := storeOptions(&opts.disk, &storeLogger{}, true)
 	store, err := pebble.Open("store", po)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestTrimLog(t *testing.T) {
 		t.Errorf("a log that is too short: %v", err)
 	}
 	opts := (&Options{FS: fsys}).withDefaults()
-	store, err := pebble.Open("copy", storeOptions(&opts, &storeLogger{}, false))
+	store, err := pebble.Open("copy", storeOptions(&opts.disk, &storeLogger{}, false))
 	if err != nil {
 		t.Fatal(err)
 	}

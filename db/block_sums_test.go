@@ -89,7 +89,7 @@ func TestSumsOfBlocksAreThoseOfPebble(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := (&Options{}).withDefaults()
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file), tableOptions(&opts))
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file), tableOptions(&opts.disk))
 	for i := range 3000 {
 		value := randomBytes(i%200, uint64(i))
 		if i%500 == 0 {
@@ -102,7 +102,7 @@ func TestSumsOfBlocksAreThoseOfPebble(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	po := storeOptions(&opts, newStoreLogger(nil), false)
+	po := storeOptions(&opts.disk, newStoreLogger(nil), false)
 	po.EnsureDefaults()
 	reader, err := openTable(ctx, fs, "t.sst", po.MakeReaderOptions())
 	if err != nil {

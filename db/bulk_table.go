@@ -38,11 +38,11 @@ type bulkTables struct {
 }
 
 // newBulkTables returns tables for a store of the database in dir that has so many commits.
-func newBulkTables(store *pebble.DB, log *storeLogger, opts *Options, dir string, sequence uint64) *bulkTables {
+func newBulkTables(store *pebble.DB, log *storeLogger, cfg *storeConfig, dir string, sequence uint64) *bulkTables {
 	return &bulkTables{
 		store: store, log: log, sequence: sequence,
-		fs: &failFS{FS: opts.FS, log: log, room: opts.room}, dir: opts.FS.PathJoin(dir, ingestName),
-		opts: tableOptions(opts), workers: work.All(),
+		fs: &failFS{FS: cfg.fs, log: log, room: cfg.room}, dir: cfg.fs.PathJoin(dir, ingestName),
+		opts: tableOptions(cfg), workers: work.All(),
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 // ErrClosed after Close.
 type DB struct {
 	dir       string
-	opts      Options
+	opts      settings
 	signals   *signal.Sender
 	counters  counters
 	lock      io.Closer
@@ -94,16 +94,16 @@ func Open(dir string, options *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.cache = pebble.NewCache(opts.CacheBytes)
-	opts.signals.About(dir)
+	opts.disk.cache = pebble.NewCache(opts.CacheBytes)
+	opts.disk.signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, signals: opts.signals, lock: lock, log: newStoreLogger(opts.signals), keys: newKeyCache(opts.KeyCacheBytes),
+		dir: dir, opts: opts, signals: opts.disk.signals, lock: lock, log: newStoreLogger(opts.disk.signals), keys: newKeyCache(opts.KeyCacheBytes),
 	}
 	d.counters.opened = time.Now()
-	d.reserve = newReserve(&opts, dir)
-	d.opts.room = d.reserve
+	d.reserve = newReserve(&opts.disk, dir)
+	d.opts.disk.room = d.reserve
 	if err := d.open(exists); err != nil {
-		opts.cache.Unref()
+		opts.disk.cache.Unref()
 		err = errors.Join(fault.DiskFullToOpen(dir, err, d.log.failed.Load()), lock.Close())
 		d.signals.Wait()
 		return nil, err
@@ -139,7 +139,7 @@ func (d *DB) open(exists bool) error {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
-	store, err := openDatabaseStore(d.dir, &d.opts, d.log)
+	store, err := openDatabaseStore(d.dir, &d.opts.disk, d.log, d.opts.ReadOnly)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (d *DB) open(exists bool) error {
 // before it takes up its format, so that the store is opened once for that.
 func (d *DB) makeStore(path string) (identity, error) {
 	i := identity{format: NewestFormat, uuid: newUUID()}
-	store, err := openStore(path, &d.opts, d.log, true)
+	store, err := openStore(path, &d.opts.disk, d.log, true)
 	if err != nil {
 		return i, err
 	}
@@ -162,7 +162,7 @@ func (d *DB) makeStore(path string) (identity, error) {
 
 // checkStore checks that a store is one of ours.
 func (d *DB) checkStore(path string) (identity, error) {
-	store, err := openStore(path, &d.opts, d.log, false)
+	store, err := openStore(path, &d.opts.disk, d.log, false)
 	if err != nil {
 		return identity{}, err
 	}
@@ -181,7 +181,7 @@ func (d *DB) start(store *pebble.DB) error {
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
-	c.tables = func() *bulkTables { return newBulkTables(store, d.log, &d.opts, d.dir, c.sequence) }
+	c.tables = func() *bulkTables { return newBulkTables(store, d.log, &d.opts.disk, d.dir, c.sequence) }
 	if c.states, err = loadStates(store); err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (d *DB) Close() error {
 		}
 		d.keeper.close()
 	}
-	d.opts.cache.Unref()
+	d.opts.disk.cache.Unref()
 	err = fault.Annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
 	d.signals.Happened(event.Closed, slog.LevelInfo, event.Event{Err: err})
 	d.signals.Wait()

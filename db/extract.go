@@ -56,7 +56,7 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	fsys := x.d.opts.FS
 	tables := &bulkTables{
-		fs: fsys, dir: fsys.PathJoin(dir, ingestName), opts: tableOptions(&x.d.opts), workers: work.Background(),
+		fs: fsys, dir: fsys.PathJoin(dir, ingestName), opts: tableOptions(&x.d.opts.disk), workers: work.Background(),
 	}
 	if err := fsys.MkdirAll(tables.dir, 0o755); err != nil {
 		return err
@@ -88,11 +88,11 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 // storeOf makes a store of tables. Its format is in force from the second time on that
 // it is opened.
 func (x *extract) storeOf(path string, tables []string) error {
-	opts := x.d.opts
-	opts.CacheBytes, opts.cache = 1<<20, nil // what is made here must not displace what is read there
+	cfg := x.d.opts.disk
+	cfg.cacheBytes, cfg.cache = 1<<20, nil // what is made here must not displace what is read there
 	for _, isNew := range []bool{true, false} {
-		log := newStoreLogger(opts.signals)
-		store, err := openStore(path, &opts, log, isNew)
+		log := newStoreLogger(cfg.signals)
+		store, err := openStore(path, &cfg, log, isNew)
 		if err == nil {
 			if !isNew {
 				err = store.Ingest(context.Background(), tables)

@@ -19,7 +19,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 	d := mustOpen(t, own, nil)
 	mustClose(t, d)
 	other := t.TempDir()
-	store, err := pebble.Open(other, &pebble.Options{Logger: newStoreLogger(d.opts.signals)})
+	store, err := pebble.Open(other, &pebble.Options{Logger: newStoreLogger(d.opts.disk.signals)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (s *stranger) lie(r record, how byte, at int, x byte) record {
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
 	opts := (&Options{FS: mem}).withDefaults()
-	store, err := openStore(mem.PathJoin(s.dir, storeName), &opts, newStoreLogger(nil), false)
+	store, err := openStore(mem.PathJoin(s.dir, storeName), &opts.disk, newStoreLogger(nil), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/event"
@@ -73,16 +72,18 @@ type Options struct {
 
 	// FS is the file system; that of the operating system by default.
 	FS vfs.FS
-
-	signals *signal.Sender
-	room    *reserve      // of an open database; nil: tables may fill the disk
-	cache   *pebble.Cache // of an open database; nil: the store makes one
 }
 
-func (o *Options) withDefaults() Options {
-	var out Options
+// settings are the options of a database with their defaults, and what follows from them.
+type settings struct {
+	Options
+	disk storeConfig
+}
+
+func (o *Options) withDefaults() settings {
+	var out settings
 	if o != nil {
-		out = *o
+		out.Options = *o
 	}
 	if out.CacheBytes <= 0 {
 		out.CacheBytes = 64 << 20
@@ -100,8 +101,9 @@ func (o *Options) withDefaults() Options {
 		out.FS = vfs.Default
 	}
 	out.FS = withKinds(out.FS)
-	if out.signals == nil {
-		out.signals = signal.NewSender(out.Logger, out.EventListener, out.Tracer)
+	out.disk = storeConfig{
+		fs: out.FS, cacheBytes: out.CacheBytes, reserveBytes: out.ReserveBytes,
+		signals: signal.NewSender(out.Logger, out.EventListener, out.Tracer),
 	}
 	return out
 }

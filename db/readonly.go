@@ -23,7 +23,7 @@ func (d *DB) writable() error {
 }
 
 // lock locks a folder as the options say.
-func (o *Options) lock(dir string) (io.Closer, error) {
+func (o *settings) lock(dir string) (io.Closer, error) {
 	if o.ReadOnly {
 		return lockShared(o.FS, dir)
 	}
@@ -31,7 +31,7 @@ func (o *Options) lock(dir string) (io.Closer, error) {
 }
 
 // lockDatabase locks the folder of a database, which must exist, and returns its one path.
-func lockDatabase(dir string, opts *Options) (string, io.Closer, error) {
+func lockDatabase(dir string, opts *settings) (string, io.Closer, error) {
 	exists, creatable, err := inspect(opts.FS, dir)
 	switch {
 	case err != nil:
@@ -86,18 +86,18 @@ func storePath(fsys vfs.FS, dir string) string {
 	return repaired
 }
 
-// openDatabaseStore opens the store of a database, for reading only where the options say so.
-func openDatabaseStore(dir string, opts *Options, logger *storeLogger) (*pebble.DB, error) {
-	path := storePath(opts.FS, dir)
-	if err := checkStoreFormat(opts.FS, dir, path); err != nil {
+// openDatabaseStore opens the store of a database, for reading only or not.
+func openDatabaseStore(dir string, cfg *storeConfig, logger *storeLogger, readOnly bool) (*pebble.DB, error) {
+	path := storePath(cfg.fs, dir)
+	if err := checkStoreFormat(cfg.fs, dir, path); err != nil {
 		return nil, err
 	}
 	var store *pebble.DB
 	var err error
-	if opts.ReadOnly {
-		store, err = openStoreToRead(path, opts, logger)
+	if readOnly {
+		store, err = openStoreToRead(path, cfg, logger)
 	} else {
-		store, err = openStore(path, opts, logger, false)
+		store, err = openStore(path, cfg, logger, false)
 	}
 	switch {
 	case err == nil:
@@ -116,9 +116,9 @@ func otherOptions(err error) bool {
 }
 
 // openStoreToRead opens a store and changes nothing.
-func openStoreToRead(path string, opts *Options, logger *storeLogger) (*pebble.DB, error) {
-	po := storeOptions(opts, logger, false)
-	po.FS, po.ReadOnly = readFS{opts.FS}, true
+func openStoreToRead(path string, cfg *storeConfig, logger *storeLogger) (*pebble.DB, error) {
+	po := storeOptions(cfg, logger, false)
+	po.FS, po.ReadOnly = readFS{cfg.fs}, true
 	return openPebble(path, po, logger)
 }
 

@@ -112,7 +112,7 @@ func resealed(b []byte) []byte {
 func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
 	t.Helper()
 	opts := (&Options{FS: fsys}).withDefaults()
-	store, err := openStore(fsys.PathJoin("db", storeName), &opts, newStoreLogger(opts.signals), false)
+	store, err := openStore(fsys.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -320,7 +320,7 @@ func TestWritesWhileReindexing(t *testing.T) {
 		}
 		checkReindexed(t, c, items, byLabels)
 		mustClose(t, d)
-		d = mustOpen(t, "db", &d.opts)
+		d = mustOpen(t, "db", &d.opts.Options)
 		checkReindexed(t, mustCollection(t, d, "main"), items, byLabels)
 		mustClose(t, d)
 	}

@@ -79,8 +79,8 @@ type Repairing struct {
 func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (_ *Repairing, err error) {
 	start := time.Now()
 	opts := options.withDefaults()
-	opts.signals.About(dir)
-	defer opts.signals.Wait()
+	opts.disk.signals.About(dir)
+	defer opts.disk.signals.Wait()
 	marked, marker, err := repairable(&opts, dir)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions
 
 // repairable looks for a store in a folder, and whether the marker is that of a database
 // that this version reads, and of which format.
-func repairable(opts *Options, dir string) (marked bool, format int, err error) {
+func repairable(opts *settings, dir string) (marked bool, format int, err error) {
 	names, err := opts.FS.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, 0, fmt.Errorf("fddhdb: repair %s: %w", dir, err)
@@ -127,7 +127,7 @@ func repairable(opts *Options, dir string) (marked bool, format int, err error) 
 // A repairer is what is known while a database is repaired.
 type repairer struct {
 	ctx    context.Context
-	opts   Options
+	opts   settings
 	dir    string
 	opt    RepairOptions
 	report func(Finding) error
@@ -157,9 +157,7 @@ func (r *repairer) at(records int, format string, args ...any) {
 func (r *repairer) run() error {
 	// That there is something is enough: to find everything may take long.
 	verify := VerifyOptions{Deep: !r.opt.Shallow, Progress: r.opt.Progress, storeOnly: true}
-	reading := r.opts
-	reading.ReadOnly = true
-	v, err := verifyStore(r.ctx, &reading, r.dir, verify, func(Finding) error { return errUnsound })
+	v, err := verifyStore(r.ctx, &r.opts.disk, r.dir, verify, func(Finding) error { return errUnsound })
 	if cerr := r.ctx.Err(); cerr != nil {
 		return cerr
 	}
@@ -313,13 +311,13 @@ func (m *mender) open() error {
 	if err := makeDir(fsys, dir); err != nil {
 		return err
 	}
-	m.d = &DB{dir: dir, opts: m.opts, signals: m.opts.signals, log: newStoreLogger(m.opts.signals)}
+	m.d = &DB{dir: dir, opts: m.opts, signals: m.opts.disk.signals, log: newStoreLogger(m.opts.disk.signals)}
 	path := fsys.PathJoin(dir, storeName)
 	var err error
 	if m.d.identity, err = m.d.makeStore(path); err != nil {
 		return err
 	}
-	if m.store, err = openStore(path, &m.opts, m.d.log, false); err != nil {
+	if m.store, err = openStore(path, &m.opts.disk, m.d.log, false); err != nil {
 		return err
 	}
 	m.d.store = m.store
@@ -345,7 +343,7 @@ func (m *mender) close() error {
 
 // tables returns tables for the new store.
 func (m *mender) tables() *bulkTables {
-	return newBulkTables(m.store, m.d.log, &m.opts, m.d.dir, 0)
+	return newBulkTables(m.store, m.d.log, &m.opts.disk, m.d.dir, 0)
 }
 
 // take has the new store take tables over.

@@ -10,7 +10,7 @@ import (
 
 // beside mends what stands beside a sound store: the marker, and the side file.
 func (r *repairer) beside() error {
-	store, err := openStoreToRead(r.path(r.storeName()), &r.opts, newStoreLogger(r.opts.signals))
+	store, err := openStoreToRead(r.path(r.storeName()), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
 	if err != nil {
 		return err
 	}

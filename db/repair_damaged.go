@@ -42,9 +42,9 @@ func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.nu
 
 // openDamaged finds out which tables and logs a store has: those that its manifest
 // names, or where that cannot be read all that are there. why says what is wrong then.
-func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStore, why error, err error) {
+func openDamaged(ctx context.Context, opts *settings, dir string) (s *damagedStore, why error, err error) {
 	s = &damagedStore{fs: opts.FS, dir: dir}
-	po := storeOptions(opts, newStoreLogger(opts.signals), false) // for its form
+	po := storeOptions(&opts.disk, newStoreLogger(opts.disk.signals), false) // for its form
 	po.EnsureDefaults()
 	s.reader = po.MakeReaderOptions()
 	all, err := wal.Scan(wal.Dir{FS: opts.FS, Dirname: dir})
@@ -80,11 +80,11 @@ func openDamaged(ctx context.Context, opts *Options, dir string) (s *damagedStor
 
 // list opens the store for reading to learn which tables and logs count. With bare it
 // does so without logs: those that the store began to read count, with all later ones.
-func (s *damagedStore) list(opts *Options, all wal.Logs, bare bool) error {
+func (s *damagedStore) list(opts *settings, all wal.Logs, bare bool) error {
 	fsys := &listingFS{FS: readFS{opts.FS}, bare: bare}
 	return work.Safely(func() error {
-		log := newStoreLogger(opts.signals)
-		po := storeOptions(opts, log, false)
+		log := newStoreLogger(opts.disk.signals)
+		po := storeOptions(&opts.disk, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
 		store, err := openPebble(s.dir, po, log)
 		if first := fsys.first(); !bare && first >= 0 { // whether or not it could be read

@@ -96,7 +96,7 @@ func (p *patient) options() *Options { return &Options{FS: p.fs, MustExist: true
 func (p *patient) store(f func(store *pebble.DB)) {
 	p.t.Helper()
 	opts := p.options().withDefaults()
-	store, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts, newStoreLogger(opts.signals), false)
+	store, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
 	if err != nil {
 		p.t.Fatal(err)
 	}

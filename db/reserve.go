@@ -68,8 +68,8 @@ func (r *reserve) counts(unflushed func() int64) {
 	r.unflushed = unflushed
 }
 
-func newReserve(opts *Options, dir string) *reserve {
-	return &reserve{fs: opts.FS, dir: dir, path: opts.FS.PathJoin(dir, storeName), want: opts.ReserveBytes, signals: opts.signals}
+func newReserve(cfg *storeConfig, dir string) *reserve {
+	return &reserve{fs: cfg.fs, dir: dir, path: cfg.fs.PathJoin(dir, storeName), want: cfg.reserveBytes, signals: cfg.signals}
 }
 
 // admit refuses a write of about so many bytes if that would eat into the reserve, or,

@@ -149,7 +149,7 @@ func TestReserveByDefault(t *testing.T) {
 		"more than there": {1 << 30, math.MaxInt64, math.MaxInt64},
 	} {
 		disk := &smallDisk{usage: vfs.DiskUsage{TotalBytes: uint64(c.total)}, FS: vfs.NewMem()}
-		r := newReserve(&Options{FS: disk, ReserveBytes: c.option}, "db")
+		r := newReserve(&storeConfig{fs: disk, reserveBytes: c.option}, "db")
 		disk.usage.AvailBytes = uint64(c.want) - 1
 		if err := r.admit(0, false); !errors.Is(err, ErrDiskFull) {
 			t.Errorf("%s: one byte too little: %v", name, err)
@@ -173,7 +173,7 @@ func TestReserveByDefault(t *testing.T) {
 
 // The folder that is measured may not be there yet.
 func TestReserveOfWhatIsBeingMade(t *testing.T) {
-	r := newReserve(&Options{FS: vfs.Default}, t.TempDir())
+	r := newReserve(&storeConfig{fs: vfs.Default}, t.TempDir())
 	if free, _ := r.look(); free == math.MaxInt64 {
 		t.Error("the disk has no end")
 	}
@@ -182,7 +182,7 @@ func TestReserveOfWhatIsBeingMade(t *testing.T) {
 // Looking at the disk takes time on some, so it is not done for each write.
 func TestDiskIsRarelyAsked(t *testing.T) {
 	disk := &smallDisk{FS: vfs.NewMem(), room: -1, usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
-	r := newReserve(&Options{FS: disk}, "db")
+	r := newReserve(&storeConfig{fs: disk}, "db")
 	for range 100_000 {
 		if err := r.admit(1000, false); err != nil {
 			t.Fatal(err)

@@ -62,9 +62,9 @@ const StageVerify = "verify"
 // and those of backup.Find are returned.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
 	opts := options.withDefaults()
-	opts.signals.About(dir)
-	defer opts.signals.Wait()
-	ctx, op := opts.signals.Begin(ctx, event.OpRestore, "")
+	opts.disk.signals.About(dir)
+	defer opts.disk.signals.Wait()
+	ctx, op := opts.disk.signals.Begin(ctx, event.OpRestore, "")
 	defer op.Abandon()
 	told := opt.Progress
 	opt.Progress = func(stage string, done, total int64) {
@@ -82,7 +82,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	return m, nil
 }
 
-func restore(ctx context.Context, from backup.Store, dir string, opts Options, opt RestoreOptions) (_ *backup.Manifest, err error) {
+func restore(ctx context.Context, from backup.Store, dir string, opts settings, opt RestoreOptions) (_ *backup.Manifest, err error) {
 	m, err := backup.Find(ctx, from, backup.Choice{ID: opt.ID, Before: opt.Before, Database: opt.Database})
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func restorable(m *backup.Manifest) error {
 type restorer struct {
 	ctx  context.Context
 	fs   vfs.FS
-	opts *Options
+	opts *settings
 	opt  RestoreOptions
 	m    *backup.Manifest
 
@@ -284,7 +284,7 @@ func (r *restorer) verify() error {
 	}
 	var first *Finding
 	opt := VerifyOptions{Progress: func(_ string, records int) { r.opt.Progress(StageVerify, int64(records), 0) }}
-	v, err := VerifyFolder(r.ctx, r.within, r.opts, opt, func(f Finding) error {
+	v, err := verifyLocked(r.ctx, r.within, *r.opts, opt, func(f Finding) error {
 		if first == nil {
 			first = &f
 		}
@@ -301,7 +301,7 @@ func (r *restorer) verify() error {
 
 // identity returns what the store in restoring/ says it is.
 func (r *restorer) identity() (i identity, err error) {
-	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), r.opts, newStoreLogger(r.opts.signals))
+	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
 	if err != nil {
 		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
 			return i, fault.Corrupt(err, "backup %s", r.m.ID)

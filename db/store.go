@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
@@ -113,15 +114,25 @@ func missesFiles(err error) bool {
 		strings.Contains(err.Error(), "object size mismatch")
 }
 
+// A storeConfig is what a store needs to know of the options of a database.
+type storeConfig struct {
+	fs           vfs.FS
+	cacheBytes   int64
+	cache        *pebble.Cache // of an open database; nil: the store makes one of cacheBytes
+	reserveBytes int64         // Options.ReserveBytes
+	room         *reserve      // of an open database; nil: tables may fill the disk
+	signals      *signal.Sender
+}
+
 // storeOptions returns the options of a store, which must exist unless create.
-func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Options {
+func storeOptions(cfg *storeConfig, logger *storeLogger, create bool) *pebble.Options {
 	po := &pebble.Options{
-		FS:                 &failFS{FS: opts.FS, log: logger},
+		FS:                 &failFS{FS: cfg.fs, log: logger},
 		FormatMajorVersion: storeFormat,
 		Merger:             merger,
 		Logger:             logger,
-		CacheSize:          opts.CacheBytes,
-		Cache:              opts.cache,
+		CacheSize:          cfg.cacheBytes,
+		Cache:              cfg.cache,
 		MemTableSize:       memtableBytes,
 		ErrorIfNotExists:   !create,
 		EventListener:      logger.listener(),
@@ -136,16 +147,16 @@ func storeOptions(opts *Options, logger *storeLogger, create bool) *pebble.Optio
 
 // tableOptions returns the options of tables that a store is to take over. They
 // go as low as they can, so that they are written like those of the lowest level.
-func tableOptions(opts *Options) sstable.WriterOptions {
-	po := storeOptions(opts, newStoreLogger(opts.signals), false)
+func tableOptions(cfg *storeConfig) sstable.WriterOptions {
+	po := storeOptions(cfg, newStoreLogger(cfg.signals), false)
 	po.EnsureDefaults()
 	return po.MakeWriterOptions(len(po.Levels)-1, storeFormat.MaxTableFormat())
 }
 
 // openStore opens the Pebble store at path, which must exist unless create.
-func openStore(path string, opts *Options, logger *storeLogger, create bool) (*pebble.DB, error) {
-	po := storeOptions(opts, logger, create)
-	po.FS = &failFS{FS: opts.FS, log: logger, dir: path, room: opts.room}
+func openStore(path string, cfg *storeConfig, logger *storeLogger, create bool) (*pebble.DB, error) {
+	po := storeOptions(cfg, logger, create)
+	po.FS = &failFS{FS: cfg.fs, log: logger, dir: path, room: cfg.room}
 	store, err := openPebble(path, po, logger)
 	if err == nil && logger.err() != nil {
 		return nil, errors.Join(logger.err(), store.Close())

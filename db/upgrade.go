@@ -72,8 +72,8 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 	if opts.ReadOnly {
 		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", fault.ErrReadOnly, dir)
 	}
-	opts.signals.About(dir)
-	defer opts.signals.Wait()
+	opts.disk.signals.About(dir)
+	defer opts.disk.signals.Wait()
 	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, log *storeLogger) error {
 		u := &upgrading{fs: opts.FS, dir: dir, store: store}
 		if u.identity, err = readIdentity(store, dir); err != nil {
@@ -134,15 +134,15 @@ func PendingMigrations(dir string, options *Options) (format int, _ []Migration,
 func pending(format int) []migration { return migrations[format-MinFormat:] }
 
 // atDatabase runs f with the store of the database in dir, which nobody may have open.
-func atDatabase(dir string, opts *Options, f func(dir string, store *pebble.DB, log *storeLogger) error) (err error) {
+func atDatabase(dir string, opts *settings, f func(dir string, store *pebble.DB, log *storeLogger) error) (err error) {
 	dir, lock, err := lockDatabase(dir, opts)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	log := newStoreLogger(opts.signals)
+	log := newStoreLogger(opts.disk.signals)
 	defer func() { err = fault.DiskFullToOpen(dir, err, log.failed.Load()) }()
-	store, err := openDatabaseStore(dir, opts, log)
+	store, err := openDatabaseStore(dir, &opts.disk, log, opts.ReadOnly)
 	if err != nil {
 		return err
 	}

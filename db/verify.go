@@ -115,17 +115,22 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 // because of damage; it is opened for reading only (see Options.ReadOnly), and nothing is
 // loaded. A folder that holds no database gives ErrNotDatabase, one of a newer version
 // ErrFormat, one that is open for writing ErrLocked. Where not even the store can be opened, that is the one finding.
-func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
+func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	opts := options.withDefaults()
+	opts.disk.signals.About(dir)
+	defer opts.disk.signals.Wait()
+	return verifyLocked(ctx, dir, opts, opt, orNobody(found))
+}
+
+// verifyLocked is VerifyFolder with settings, whatever these say of reading only.
+func verifyLocked(ctx context.Context, dir string, opts settings, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
 	opts.ReadOnly = true
-	opts.signals.About(dir)
-	defer opts.signals.Wait()
 	dir, lock, err := lockDatabase(dir, &opts)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	return verifyStore(ctx, &opts, dir, opt, orNobody(found))
+	return verifyStore(ctx, &opts.disk, dir, opt, found)
 }
 
 // orNobody returns found, or where it is nil a function that tells nobody.
@@ -136,16 +141,16 @@ func orNobody(found func(Finding) error) func(Finding) error {
 	return found
 }
 
-// verifyStore is VerifyFolder for a folder that is locked, with options that say ReadOnly.
-func verifyStore(ctx context.Context, opts *Options, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	store, err := openDatabaseStore(dir, opts, newStoreLogger(opts.signals))
+// verifyStore is VerifyFolder for a folder that is locked.
+func verifyStore(ctx context.Context, cfg *storeConfig, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
+	store, err := openDatabaseStore(dir, cfg, newStoreLogger(cfg.signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
 		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + problem(errors.Unwrap(err))})
 	} else if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return verify(ctx, opts.FS, dir, store, opt, found)
+	return verify(ctx, cfg.fs, dir, store, opt, found)
 }
 
 // A verifier looks at one state of a store. The first error that ends the

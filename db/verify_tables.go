@@ -20,7 +20,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
 		v.found(Finding{Record: "tables", Problem: "they cannot be listed: " + problem(err)}, nil)
 		return
 	}
-	options := storeOptions(&Options{FS: fsys}, &storeLogger{}, false) // for its form; nothing is opened with it
+	options := storeOptions(&storeConfig{fs: fsys}, &storeLogger{}, false) // for its form; nothing is opened with it
 	options.EnsureDefaults()
 	for _, level := range levels {
 		for _, table := range level {

@@ -688,14 +688,14 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
 			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
-			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts, newStoreLogger(opts.signals), false)
+			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
 			if err == nil {
 				err = errors.Join(store.Set(key, tc.value, pebble.Sync), store.Close())
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := Open("db", &opts)
+			d, err := Open("db", &opts.Options)
 			if !tc.good {
 				if !errors.Is(err, ErrCorrupt) {
 					t.Errorf("%v, %s: %v", views, what, err)

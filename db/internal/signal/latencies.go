@@ -8,7 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 )
 
-// Latencies are Latencies that grow. Safe for concurrent use.
+// Latencies are event.Latencies that grow. Safe for concurrent use.
 type Latencies struct {
 	sum     atomic.Int64 // nanoseconds
 	buckets [event.LatencyBuckets]atomic.Uint64
