@@ -215,10 +215,10 @@ func (d *DB) activity() (a Activity) {
 		Waiting: int(c.waiting.Load()), Commits: c.commits.Stats(), CommitRequests: c.requests.Load(),
 		CommitBytes: c.bytes.Load(), Syncs: c.syncs.Stats(),
 		Cache: cacheStats(d.opts.disk.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
-		Store:     d.log.work.look(d.store).stats(&d.log.work),
+		Store:     d.engine.log.work.look(d.engine.DB).stats(&d.engine.log.work),
 		Snapshots: d.pins.count(),
-		Failed:    d.log.failed.Load() != nil, DiskFull: d.reserve.full.Load(),
-		FreeBytes: d.reserve.found.Load(), ReserveBytes: d.reserve.left.Load(),
+		Failed:    d.engine.log.failed.Load() != nil, DiskFull: d.engine.reserve.full.Load(),
+		FreeBytes: d.engine.reserve.found.Load(), ReserveBytes: d.engine.reserve.left.Load(),
 		LostCommits: c.lost.Load(), EventsDropped: d.signals.Lost(),
 	}
 	for i, op := range searchOps {
@@ -236,7 +236,7 @@ func (d *DB) activity() (a Activity) {
 		a.LastBackup = &own
 	}
 	a.Running, a.Operations = d.signals.Operations.Stats()
-	_, ofStore := d.log.work.ended.Stats()
+	_, ofStore := d.engine.log.work.ended.Stats()
 	a.Operations = append(a.Operations, ofStore...)
 	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
 	return a

@@ -247,7 +247,7 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress f
 	if err := k.collection.loaded(ctx); err != nil {
 		return err
 	}
-	if err := d.admit(bytes, false); err != nil { // before all that work
+	if err := d.engine.admit(bytes, false); err != nil { // before all that work
 		return err
 	}
 	defer k.dropColumns()

@@ -69,7 +69,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 			told(stage, done, total)
 		}
 	}
-	err := d.log.err()
+	err := d.engine.log.err()
 	if err == nil {
 		v := d.latest()
 		defer v.release()
@@ -106,11 +106,11 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 // while a later commit is there.
 func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error) {
 	i := d.identity
-	if err := d.log.err(); err != nil {
+	if err := d.engine.log.err(); err != nil {
 		return i, err
 	}
 	// Else what is in the log would be in the copy of the log now, and in tables later.
-	if err := d.flushed(ctx); err != nil {
+	if err := d.engine.flushed(ctx); err != nil {
 		return i, err
 	}
 	var log int64
@@ -119,9 +119,9 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 	}
 	err := d.committer.look(ctx, func() error {
 		i.sequence = d.committer.sequence
-		err := pebbleCheckpoint(d.store, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
-		log = logBytes(d.store)
-		if failed := d.log.err(); failed != nil {
+		err := pebbleCheckpoint(d.engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
+		log = logBytes(d.engine.DB)
+		if failed := d.engine.log.err(); failed != nil {
 			return failed // the store has gone on without its files
 		}
 		return err
@@ -145,7 +145,7 @@ func (d *DB) roomToCopy(path string) error {
 	}
 	dir := fsys.PathDir(path)
 	room := &reserve{fs: fsys, dir: dir, path: dir, want: d.opts.ReserveBytes}
-	return room.admit(int64(d.store.Metrics().DiskSpaceUsage()), false)
+	return room.admit(int64(d.engine.DB.Metrics().DiskSpaceUsage()), false)
 }
 
 // pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be

@@ -11,14 +11,14 @@ import (
 // has no log that counts: damage at the end of a log cannot be told from what a crash
 // leaves. Where no tables can be written, the log keeps it.
 func (d *DB) flush() {
-	if d.committer.sequence != d.opened && d.log.failed.Load() == nil { // else opening has done it
-		_ = d.flushed(context.Background())
+	if d.committer.sequence != d.opened && d.engine.log.failed.Load() == nil { // else opening has done it
+		_ = d.engine.flushed(context.Background())
 	}
 }
 
 // flushed writes tables of what is in the log and in memory only.
-func (d *DB) flushed(ctx context.Context) error {
-	return d.fullDisk(flushStore(ctx, d.store, d.log))
+func (e *engine) flushed(ctx context.Context) error {
+	return e.fullDisk(flushStore(ctx, e.DB, e.log))
 }
 
 // flushStore writes tables of what is in the log and in memory only. Pebble tries for ever

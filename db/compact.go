@@ -43,12 +43,12 @@ func (d *DB) compact(ctx context.Context, progress func(stage string, done, tota
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
-	defer d.log.work.changes.Add(1)
-	if err := d.compactStore(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
-		if failed := d.log.err(); failed != nil {
+	defer d.engine.log.work.changes.Add(1)
+	if err := d.engine.compactStore(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
+		if failed := d.engine.log.err(); failed != nil {
 			return failed
 		}
-		return fault.Annotate(fault.ReadError(d.fullDisk(err), "store in %s", d.dir), "compact")
+		return fault.Annotate(fault.ReadError(d.engine.fullDisk(err), "store in %s", d.dir), "compact")
 	}
 	progress("index", 0, 0)
 	return d.rebuildAll(ctx)
@@ -59,14 +59,14 @@ func (d *DB) compact(ctx context.Context, progress func(stage string, done, tota
 const compactPiece = 256 << 20
 
 // compactStore rewrites the store, as its tables in memory are written, in pieces.
-func (d *DB) compactStore(ctx context.Context, progress func(done, total int64)) error {
-	if err := d.admit(0, true); err != nil {
+func (e *engine) compactStore(ctx context.Context, progress func(done, total int64)) error {
+	if err := e.admit(0, true); err != nil {
 		return err
 	}
-	if err := d.flushed(ctx); err != nil {
+	if err := e.flushed(ctx); err != nil {
 		return err
 	}
-	pieces, err := d.pieces()
+	pieces, err := e.pieces()
 	if err != nil {
 		return err
 	}
@@ -80,10 +80,10 @@ func (d *DB) compactStore(ctx context.Context, progress func(done, total int64))
 		if i+1 < len(pieces) {
 			end = pieces[i+1].start
 		}
-		if err := d.admit(p.bytes, true); err != nil {
+		if err := e.admit(p.bytes, true); err != nil {
 			return err
 		}
-		if err := d.rewrite(ctx, p.start, end); err != nil {
+		if err := e.rewrite(ctx, p.start, end); err != nil {
 			return err
 		}
 		done += p.bytes
@@ -94,7 +94,7 @@ func (d *DB) compactStore(ctx context.Context, progress func(done, total int64))
 
 // rewrite rewrites the tables with keys from start to end. Pebble goes on trying where it
 // cannot; this does not wait for that.
-func (d *DB) rewrite(ctx context.Context, start, end []byte) error {
+func (e *engine) rewrite(ctx context.Context, start, end []byte) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -102,15 +102,15 @@ func (d *DB) rewrite(ctx context.Context, start, end []byte) error {
 			select {
 			case <-ctx.Done():
 				return
-			case <-d.log.trouble:
+			case <-e.log.trouble:
 			}
-			if err := d.log.compactions.err(); err != nil {
+			if err := e.log.compactions.err(); err != nil {
 				cancel(err)
 				return
 			}
 		}
 	}()
-	err := d.store.Compact(ctx, start, end, true)
+	err := e.DB.Compact(ctx, start, end, true)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -124,8 +124,8 @@ type storePiece struct {
 }
 
 // pieces cuts the store between its tables. A table counts for where it begins.
-func (d *DB) pieces() ([]storePiece, error) {
-	levels, err := d.store.SSTables()
+func (e *engine) pieces() ([]storePiece, error) {
+	levels, err := e.DB.SSTables()
 	if err != nil {
 		return nil, err
 	}

@@ -29,10 +29,8 @@ type DB struct {
 	signals   *signal.Sender
 	counters  counters
 	lock      io.Closer
-	store     *pebble.DB
+	engine    *engine
 	opened    uint64 // commit sequence then
-	log       *storeLogger
-	reserve   *reserve
 	committer *committer
 	current   atomic.Pointer[view]
 	guard     guard
@@ -97,14 +95,14 @@ func Open(dir string, options *Options) (*DB, error) {
 	opts.disk.cache = pebble.NewCache(opts.CacheBytes)
 	opts.disk.signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, signals: opts.disk.signals, lock: lock, log: newStoreLogger(opts.disk.signals), keys: newKeyCache(opts.KeyCacheBytes),
+		dir: dir, opts: opts, signals: opts.disk.signals, lock: lock, keys: newKeyCache(opts.KeyCacheBytes),
 	}
 	d.counters.opened = time.Now()
-	d.reserve = newReserve(&opts.disk, dir)
-	d.opts.disk.room = d.reserve
+	d.opts.disk.room = newReserve(&opts.disk, dir)
+	d.engine = newEngine(&d.opts.disk, dir)
 	if err := d.open(exists); err != nil {
 		opts.disk.cache.Unref()
-		err = errors.Join(fault.DiskFullToOpen(dir, err, d.log.failed.Load()), lock.Close())
+		err = errors.Join(fault.DiskFullToOpen(dir, err, d.engine.log.failed.Load()), lock.Close())
 		d.signals.Wait()
 		return nil, err
 	}
@@ -126,7 +124,7 @@ func (d *DB) open(exists bool) error {
 		case !creatable:
 			return foreign(d.opts.FS, d.dir)
 		default:
-			if err := create(d.opts.FS, d.dir, d.makeStore, d.checkStore); err != nil {
+			if err := create(d.opts.FS, d.dir, d.engine.makeStore, d.engine.checkStore); err != nil {
 				return fault.Annotate(err, "create %s", d.dir)
 			}
 		}
@@ -139,7 +137,7 @@ func (d *DB) open(exists bool) error {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
-	store, err := openDatabaseStore(d.dir, &d.opts.disk, d.log, d.opts.ReadOnly)
+	store, err := openDatabaseStore(d.dir, &d.opts.disk, d.engine.log, d.opts.ReadOnly)
 	if err != nil {
 		return err
 	}
@@ -149,27 +147,6 @@ func (d *DB) open(exists bool) error {
 	return nil
 }
 
-// makeStore makes an empty store. Pebble writes the first log of a new store
-// before it takes up its format, so that the store is opened once for that.
-func (d *DB) makeStore(path string) (identity, error) {
-	i := identity{format: NewestFormat, uuid: newUUID()}
-	store, err := openStore(path, &d.opts.disk, d.log, true)
-	if err != nil {
-		return i, err
-	}
-	return i, errors.Join(i.store(store), d.log.err(), store.Close())
-}
-
-// checkStore checks that a store is one of ours.
-func (d *DB) checkStore(path string) (identity, error) {
-	store, err := openStore(path, &d.opts.disk, d.log, false)
-	if err != nil {
-		return identity{}, err
-	}
-	i, err := readIdentity(store, d.dir)
-	return i, errors.Join(err, store.Close())
-}
-
 // start reads the state of the store and starts the committer.
 func (d *DB) start(store *pebble.DB) error {
 	var err error
@@ -177,11 +154,11 @@ func (d *DB) start(store *pebble.DB) error {
 		return err
 	}
 	c := &committer{
-		store: store, log: d.log, counters: &d.counters, admit: d.admit, keepUp: d.keepUp, fullDisk: d.fullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
+		store: store, log: d.engine.log, counters: &d.counters, admit: d.engine.admit, keepUp: d.engine.keepUp, fullDisk: d.engine.fullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
-	c.tables = func() *bulkTables { return newBulkTables(store, d.log, &d.opts.disk, d.dir, c.sequence) }
+	c.tables = func() *bulkTables { return d.engine.tables(c.sequence) }
 	if c.states, err = loadStates(store); err != nil {
 		return err
 	}
@@ -207,7 +184,7 @@ func (d *DB) start(store *pebble.DB) error {
 			}
 		}
 	}
-	d.log.work.figures.Store(figuresOf(store.Metrics()))
+	d.engine.log.work.figures.Store(figuresOf(store.Metrics()))
 	if err := d.takeStock(); err != nil {
 		return err
 	}
@@ -217,8 +194,8 @@ func (d *DB) start(store *pebble.DB) error {
 		}
 	}
 	c.keeper = d.keeper
-	d.reserve.counts(func() int64 { return int64(store.Metrics().WAL.Size) })
-	d.store, d.committer, d.opened = store, c, c.sequence
+	d.engine.reserve.counts(func() int64 { return int64(store.Metrics().WAL.Size) })
+	d.engine.DB, d.committer, d.opened = store, c, c.sequence
 	d.indexWanted, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	c.publish()
 	first := d.latest()
@@ -280,8 +257,8 @@ func (d *DB) Close() error {
 	<-d.committer.finished
 	d.flush()
 	d.current.Load().release()
-	err := d.store.Close()
-	if failed := d.log.err(); failed != nil {
+	err := d.engine.DB.Close()
+	if failed := d.engine.log.err(); failed != nil {
 		err = errors.Join(failed, err)
 	}
 	if d.keeper != nil {

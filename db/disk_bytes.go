@@ -27,7 +27,7 @@ func (d *DB) diskNow(v *view) int64 {
 	f := &d.disk
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if changes := d.log.work.changes.Load() + d.imports.changed.Load(); f.sequence != v.sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
+	if changes := d.engine.log.work.changes.Load() + d.imports.changed.Load(); f.sequence != v.sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
 		f.sequence, f.changes, f.at = v.sequence, changes, time.Now()
 		f.bytes = diskBytes(d.opts.FS, d.dir, map[fileID]bool{})
 	}

@@ -17,7 +17,7 @@ import (
 func allKeys(t testing.TB, d *DB) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	if err := forEach(d.store, nil, func(key, _ []byte) error {
+	if err := forEach(d.engine.DB, nil, func(key, _ []byte) error {
 		keys[string(key)] = true
 		return nil
 	}); err != nil {

@@ -83,7 +83,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 			}
 			putAll(t, c1, pairs(40, synth.Config{}))
 			mustTrain(t, c1, TrainOptions{})
-			b, err := get(d.store, c.key)
+			b, err := get(d.engine.DB, c.key)
 			if err != nil || b == nil {
 				t.Fatal(b, err)
 			}

@@ -19,7 +19,7 @@ var (
 
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	return &DB{opts: opts, signals: opts.disk.signals, log: newStoreLogger(opts.disk.signals), stop: func() {}, guard: guard{closed: errNoHandle}}
+	return &DB{opts: opts, signals: opts.disk.signals, engine: newEngine(&opts.disk, ""), stop: func() {}, guard: guard{closed: errNoHandle}}
 }
 
 func (d *DB) orNone() *DB {

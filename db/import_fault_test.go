@@ -329,7 +329,7 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pledge{fs: mem, dir: dir}
-	if err := p.give(1<<40+1, d.log); err != nil {
+	if err := p.give(1<<40+1, d.engine.log); err != nil {
 		t.Fatal(err)
 	}
 	flip(t, mem, dir+"/"+importPledge, 3)

@@ -25,7 +25,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 		return err
 	}
 	if found != head || im.opt.Restart {
-		if err := d.admit(2*im.opt.Bytes, false); err != nil {
+		if err := d.engine.admit(2*im.opt.Bytes, false); err != nil {
 			return err
 		}
 		if err := makeDir(fsys, dir); err != nil {
@@ -43,7 +43,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 	}
 	im.rows = max(im.rows, im.done.rows)
 	if left := im.opt.Bytes - int64(im.spool.bytes); !im.pledged && found == head {
-		return d.admit(im.opt.Bytes+max(left, 0), false)
+		return d.engine.admit(im.opt.Bytes+max(left, 0), false)
 	}
 	return nil
 }

@@ -358,7 +358,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pledge{fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
-	if err := p.give(w.d.committer.sequence+1, w.d.log); err != nil {
+	if err := p.give(w.d.committer.sequence+1, w.d.engine.log); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, w.d)

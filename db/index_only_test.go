@@ -183,7 +183,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 	d, _ := openForCheckpoints(t, fsys)
 	defer d.Close()
 	is := indexOnlyOf(t, d, &Options{FS: fsys})
-	b, err := get(is.store, codec.CollectionKey(codec.KindCollection, 1))
+	b, err := get(is.engine.DB, codec.CollectionKey(codec.KindCollection, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,14 +224,14 @@ func TestVerifyIndexOnly(t *testing.T) {
 		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
 	}
 	copied := func(key []byte) []byte {
-		b, err := get(d.store, key)
+		b, err := get(d.engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v", key, err)
 		}
 		return b
 	}
 	first := func(prefix []byte) (key []byte) {
-		if err := forEach(d.store, prefix, func(k, _ []byte) error {
+		if err := forEach(d.engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
 			return errStopped
 		}); !errors.Is(err, errStopped) {
@@ -260,14 +260,14 @@ func TestVerifyIndexOnly(t *testing.T) {
 		"labels":     {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
 		"code":       {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
 	} {
-		before, err := get(is.store, c.key)
+		before, err := get(is.engine.DB, c.key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.value == nil {
 			c.value = copied(c.key)
 		}
-		if err := is.store.Set(c.key, c.value, nil); err != nil {
+		if err := is.engine.DB.Set(c.key, c.value, nil); err != nil {
 			t.Fatal(err)
 		}
 		all, _ := findings(t, is, VerifyOptions{Deep: true})
@@ -279,9 +279,9 @@ func TestVerifyIndexOnly(t *testing.T) {
 			t.Errorf("%s: %v", what, all)
 		}
 		if before == nil {
-			err = is.store.Delete(c.key, nil)
+			err = is.engine.DB.Delete(c.key, nil)
 		} else {
-			err = is.store.Set(c.key, before, pebble.Sync)
+			err = is.engine.DB.Set(c.key, before, pebble.Sync)
 		}
 		if err != nil {
 			t.Fatal(err)

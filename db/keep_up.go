@@ -24,45 +24,45 @@ const (
 
 // keepUp waits until the store may take another commit. What frees disk space does not wait
 // for compactions.
-func (d *DB) keepUp(frees bool) error {
-	if f := d.log.work.look(d.store); f != nil && f.slow(frees) == "" {
+func (e *engine) keepUp(frees bool) error {
+	if f := e.log.work.look(e.DB); f != nil && f.slow(frees) == "" {
 		return nil
 	}
 	began := time.Time{}
 	defer func() {
 		if !began.IsZero() {
-			d.log.resumed(began)
+			e.log.resumed(began)
 		}
 	}()
 	for {
 		// The figures are fresh: cached ones may be older than the last flush or compaction,
 		// and nothing would end the wait.
-		reason := figuresOf(d.store.Metrics()).slow(frees)
+		reason := figuresOf(e.DB.Metrics()).slow(frees)
 		switch reason {
 		case "":
 			return nil
 		case slowFlushes:
-			if err := d.log.flushes.err(); err != nil {
-				return d.behind("what is in memory cannot be written into tables", err)
+			if err := e.log.flushes.err(); err != nil {
+				return e.behind("what is in memory cannot be written into tables", err)
 			}
 		case slowCompactions:
-			err := d.log.compactions.err()
-			if one := d.log.compactions.first(); pebble.IsCorruptionError(one) {
+			err := e.log.compactions.err()
+			if one := e.log.compactions.first(); pebble.IsCorruptionError(one) {
 				err = one // another try will not help
 			}
 			if err != nil {
-				return d.behind("tables cannot be compacted", err)
+				return e.behind("tables cannot be compacted", err)
 			}
 		}
-		if err := d.log.err(); err != nil {
+		if err := e.log.err(); err != nil {
 			return err
 		}
 		if began.IsZero() {
 			began = time.Now()
-			d.log.work.stalled.Store(true)
-			d.log.signals.Happened(event.Stalled, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
+			e.log.work.stalled.Store(true)
+			e.log.signals.Happened(event.Stalled, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
 		}
-		<-d.log.progress
+		<-e.log.progress
 	}
 }
 

@@ -101,7 +101,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.flushed(ctx); err != nil {
+		if err := d.engine.flushed(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		} else if err != nil || i > 100 {
 			t.Fatal(i, err)
 		}
-		if err := d.flushed(ctx); err != nil {
+		if err := d.engine.flushed(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

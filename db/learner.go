@@ -338,7 +338,7 @@ func (d *DB) checkpointAll() {
 				return nil
 			})
 		})
-		if err != nil && d.log.err() == nil {
+		if err != nil && d.engine.log.err() == nil {
 			d.signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
 		}
 	}

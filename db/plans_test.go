@@ -99,7 +99,7 @@ func (l *ledger) answer(code []byte) []Hit {
 // database has just been opened: its codes are not in memory.
 func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 	now := d.current.Load()
-	v := &view{snap: d.store.NewSnapshot(), sequence: now.sequence}
+	v := &view{snap: d.engine.DB.NewSnapshot(), sequence: now.sequence}
 	v.refs.Store(1)
 	for cv := range now.collections.values() {
 		without := *cv

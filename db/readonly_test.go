@@ -289,7 +289,7 @@ func BenchmarkOpenToRead(b *testing.B) {
 		putAll(b, c, items[i:i+1000])
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
-	if err := d.store.Flush(); err != nil { // nothing is left in the log
+	if err := d.engine.DB.Flush(); err != nil { // nothing is left in the log
 		b.Fatal(err)
 	}
 	mustClose(b, d)

@@ -148,7 +148,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 		if err != nil {
 			return nil, err
 		}
-		if err := c.db.admit(cv.reindexBytes(), false); err != nil {
+		if err := c.db.engine.admit(cv.reindexBytes(), false); err != nil {
 			return nil, err
 		}
 		return c.db.refound(ctx, v, cv, opt.Activate)

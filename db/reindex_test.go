@@ -363,7 +363,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		t.Errorf("%+v and %+v", one.numbers, two.numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := forEach(d.store, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+		err := forEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
@@ -486,7 +486,7 @@ func TestReindexTogether(t *testing.T) {
 	if err := <-second; !errors.Is(err, ErrNotFound) {
 		t.Errorf("the second: %v", err)
 	}
-	if err := c.db.store.Flush(); err != nil {
+	if err := c.db.engine.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	for key := range contents(t, c.db) {
@@ -534,7 +534,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(int, int) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := d.store.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
+	if err := d.engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, d)

@@ -274,7 +274,7 @@ func (r *repairer) remake() (err error) {
 		return err
 	}
 	opt := VerifyOptions{Deep: true, Progress: r.opt.Progress, storeOnly: true}
-	v, err := verify(r.ctx, r.opts.FS, m.d.dir, m.store, opt, func(f Finding) error {
+	v, err := verify(r.ctx, r.opts.FS, m.engine.dir, m.store, opt, func(f Finding) error {
 		return fmt.Errorf("fddhdb: repair: what was made is not sound, and nothing was changed: %s (key %s)", f, f.Key)
 	})
 	if err == nil {
@@ -286,9 +286,9 @@ func (r *repairer) remake() (err error) {
 // A mender makes a sound store of what has been read of a damaged one.
 type mender struct {
 	*repairer
-	d     *DB // as far as what makes tables needs one
-	store *pebble.DB
-	batch *pebble.Batch
+	engine *engine // of the new store
+	store  *pebble.DB
+	batch  *pebble.Batch
 
 	format      int             // of the database; below MinFormat: not known
 	uuid        [uuidBytes]byte // likewise; zero: not known, or there is none
@@ -311,26 +311,26 @@ func (m *mender) open() error {
 	if err := makeDir(fsys, dir); err != nil {
 		return err
 	}
-	m.d = &DB{dir: dir, opts: m.opts, signals: m.opts.disk.signals, log: newStoreLogger(m.opts.disk.signals)}
+	m.engine = newEngine(&m.opts.disk, dir)
 	path := fsys.PathJoin(dir, storeName)
 	var err error
-	if m.d.identity, err = m.d.makeStore(path); err != nil {
+	if _, err = m.engine.makeStore(path); err != nil {
 		return err
 	}
-	if m.store, err = openStore(path, &m.opts.disk, m.d.log, false); err != nil {
+	if m.store, err = openStore(path, &m.opts.disk, m.engine.log, false); err != nil {
 		return err
 	}
-	m.d.store = m.store
+	m.engine.DB = m.store
 	m.batch = m.store.NewBatch()
 	return nil
 }
 
 // compact rewrites the store. Where no tables can be written, Pebble would try for ever.
 func (m *mender) compact() error {
-	if err := m.d.flushed(m.ctx); err != nil {
+	if err := m.engine.flushed(m.ctx); err != nil {
 		return err
 	}
-	return m.d.rewrite(m.ctx, []byte{0}, []byte{0xff})
+	return m.engine.rewrite(m.ctx, []byte{0}, []byte{0xff})
 }
 
 // close closes the store, which makes all of it durable.
@@ -338,28 +338,23 @@ func (m *mender) close() error {
 	if m.store == nil {
 		return nil
 	}
-	return errors.Join(m.batch.Close(), m.store.Close(), m.d.log.err())
-}
-
-// tables returns tables for the new store.
-func (m *mender) tables() *bulkTables {
-	return newBulkTables(m.store, m.d.log, &m.opts.disk, m.d.dir, 0)
+	return errors.Join(m.batch.Close(), m.store.Close(), m.engine.log.err())
 }
 
 // take has the new store take tables over.
 func (m *mender) take(t *bulkTables, work work.Task) error {
-	if err := m.d.keepUp(false); err != nil {
+	if err := m.engine.keepUp(false); err != nil {
 		return err
 	}
 	if err := t.take(m.ctx, work); err != nil {
-		return fault.Annotate(m.d.fullDisk(err), "bulk load")
+		return fault.Annotate(m.engine.fullDisk(err), "bulk load")
 	}
 	return nil
 }
 
 // salvage puts what can be read of the damaged store into the new one.
 func (m *mender) salvage(s *salvage) error {
-	t := m.tables()
+	t := m.engine.tables(0)
 	ours := m.marked
 	work := t.task(func(stream *tableStream) error {
 		return s.each(func(key, value []byte) error {
@@ -458,12 +453,12 @@ func (m *mender) flush() error {
 	if err := errors.Join(m.err, m.ctx.Err()); err != nil {
 		return err
 	}
-	err := m.d.keepUp(false)
+	err := m.engine.keepUp(false)
 	if err == nil {
 		err = m.batch.Commit(pebble.NoSync)
 	}
 	if err == nil {
-		err = m.d.log.err()
+		err = m.engine.log.err()
 	}
 	if err == nil {
 		err = m.batch.Close()

@@ -21,7 +21,7 @@ func (s *spaceMender) mendCodes() error {
 		return err
 	}
 	verifier, done := s.verifier(nil)
-	t := s.tables()
+	t := s.engine.tables(0)
 	coded := uint64(0)
 	work := t.task(func(first *tableStream) error {
 		stream := func() *tableStream { return &tableStream{ctx: first.ctx, tables: t} }

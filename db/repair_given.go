@@ -217,7 +217,7 @@ func (c *collectionMender) writeGiven() (codec.SpaceCounters, error) {
 	if err := c.flush(); err != nil {
 		return n, err
 	}
-	t := c.tables()
+	t := c.engine.tables(0)
 	err := c.take(t, t.task(func(s *tableStream) error {
 		set, err := c.given.write(func() *tableStream { return &tableStream{ctx: s.ctx, tables: t} })
 		n.Sets, n.Coded = []codec.CodeCounters{set}, set.Coded

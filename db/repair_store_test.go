@@ -249,7 +249,7 @@ func TestRepairOfLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 100 {
-			if err := d.store.Flush(); err != nil {
+			if err := d.engine.DB.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}

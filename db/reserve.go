@@ -208,14 +208,14 @@ func (r *reserve) measure() {
 
 // fullDisk words the error of the operating system that the disk of the database, or a
 // quota, is full, and notes that.
-func (d *DB) fullDisk(err error) error {
+func (e *engine) fullDisk(err error) error {
 	if !fault.DiskFullAnew(err) {
 		return err
 	}
-	full := &fault.DiskFullError{Dir: d.dir, Err: err}
-	if usage, err := d.opts.FS.GetDiskUsage(d.dir); err == nil {
+	full := &fault.DiskFullError{Dir: e.dir, Err: err}
+	if usage, err := e.cfg.fs.GetDiskUsage(e.dir); err == nil {
 		full.Free = int64(min(usage.AvailBytes, math.MaxInt64))
 	}
-	d.reserve.refused(full)
+	e.reserve.refused(full)
 	return full
 }

@@ -19,9 +19,9 @@ import (
 // tell makes the disk say that so much is free, and the database look at once.
 func (d *smallDisk) tell(db *DB, free int64) {
 	d.set(func() { d.usage = vfs.DiskUsage{AvailBytes: uint64(free), TotalBytes: 1 << 40} })
-	db.reserve.mu.Lock()
-	db.reserve.at = time.Time{}
-	db.reserve.mu.Unlock()
+	db.engine.reserve.mu.Lock()
+	db.engine.reserve.at = time.Time{}
+	db.engine.reserve.mu.Unlock()
 }
 
 func TestReserveIsKept(t *testing.T) {

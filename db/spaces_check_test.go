@@ -402,7 +402,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 		if n++; !sampled(n, 3) {
 			continue
 		}
-		value, err := get(w.d.store, key)
+		value, err := get(w.d.engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -413,13 +413,13 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 			err := w.d.committer.show(ctx, func() error { return nil })
 			return errors.Join(err, inconsistency(w.d))
 		}
-		if err := w.d.store.Delete(key, nil); err != nil {
+		if err := w.d.engine.DB.Delete(key, nil); err != nil {
 			t.Fatal(err)
 		}
 		if look() == nil {
 			t.Errorf("key %x is gone, and nobody notices", key)
 		}
-		if err := w.d.store.Set(key, value, nil); err != nil {
+		if err := w.d.engine.DB.Set(key, value, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := look(); err != nil {

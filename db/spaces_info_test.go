@@ -231,7 +231,7 @@ func TestRevisionInfos(t *testing.T) {
 	}
 	// A frame whose last chunk has fewer bytes than a checksum.
 	short := append(make([]byte, chunkBytes-2), 0x44, 0x33, 0x22, 0x11)
-	store := c.db.store
+	store := c.db.engine.DB
 	for i := range uint32(2) {
 		from, to := int(i)*chunkBytes, min(int(i+1)*chunkBytes, len(short))
 		if err := store.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {

@@ -114,7 +114,7 @@ func (d *DB) Stats() (*Stats, error) {
 	}
 	defer done()
 	disk := d.diskNow(v)
-	store, a := d.log.work.look(d.store), d.activity()
+	store, a := d.engine.log.work.look(d.engine.DB), d.activity()
 	s := &Stats{
 		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
 		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,

@@ -124,6 +124,48 @@ type storeConfig struct {
 	signals      *signal.Sender
 }
 
+// An engine is the store of a database with what keeps both from harm: the reserve of disk
+// space, and the log of failures, after the first of which nothing is acknowledged. Safe for
+// concurrent use.
+type engine struct {
+	*pebble.DB // nil until it is open
+	cfg        *storeConfig
+	dir        string // of the database
+	log        *storeLogger
+	reserve    *reserve // nil: a repair keeps none
+}
+
+// newEngine returns an engine whose store is to be opened.
+func newEngine(cfg *storeConfig, dir string) *engine {
+	return &engine{cfg: cfg, dir: dir, log: newStoreLogger(cfg.signals), reserve: cfg.room}
+}
+
+// tables returns tables for the store when it has so many commits.
+func (e *engine) tables(sequence uint64) *bulkTables {
+	return newBulkTables(e.DB, e.log, e.cfg, e.dir, sequence)
+}
+
+// makeStore makes an empty store. Pebble writes the first log of a new store
+// before it takes up its format, so that the store is opened once for that.
+func (e *engine) makeStore(path string) (identity, error) {
+	i := identity{format: NewestFormat, uuid: newUUID()}
+	store, err := openStore(path, e.cfg, e.log, true)
+	if err != nil {
+		return i, err
+	}
+	return i, errors.Join(i.store(store), e.log.err(), store.Close())
+}
+
+// checkStore checks that a store is one of ours.
+func (e *engine) checkStore(path string) (identity, error) {
+	store, err := openStore(path, e.cfg, e.log, false)
+	if err != nil {
+		return identity{}, err
+	}
+	i, err := readIdentity(store, e.dir)
+	return i, errors.Join(err, store.Close())
+}
+
 // storeOptions returns the options of a store, which must exist unless create.
 func storeOptions(cfg *storeConfig, logger *storeLogger, create bool) *pebble.Options {
 	po := &pebble.Options{

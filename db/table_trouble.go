@@ -71,17 +71,17 @@ func (t *tableTrouble) first() error {
 // admit refuses a write of about so many bytes if there is no room for it: see reserve. Where
 // the disk, though there may be room, takes no tables, nothing is written until it does, but
 // what frees space.
-func (d *DB) admit(bytes int64, frees bool) error {
-	if err := d.log.flushes.err(); err != nil && !frees {
-		return d.behind("what is in memory cannot be written into tables", err)
+func (e *engine) admit(bytes int64, frees bool) error {
+	if err := e.log.flushes.err(); err != nil && !frees {
+		return e.behind("what is in memory cannot be written into tables", err)
 	}
-	return d.reserve.admit(bytes, frees)
+	return e.reserve.admit(bytes, frees)
 }
 
 // behind words why the store cannot catch up with what is written to it.
-func (d *DB) behind(what string, err error) error {
+func (e *engine) behind(what string, err error) error {
 	if fault.IsDiskFull(err) {
-		return d.fullDisk(fmt.Errorf("%s: %w", what, err))
+		return e.fullDisk(fmt.Errorf("%s: %w", what, err))
 	}
-	return fault.ReadError(fmt.Errorf("%s, which is tried again all the time: %w", what, err), "store in %s", d.dir)
+	return fault.ReadError(fmt.Errorf("%s, which is tried again all the time: %w", what, err), "store in %s", e.dir)
 }

@@ -99,7 +99,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 			told(stage, records)
 		}
 	}
-	v, err := verify(ctx, d.opts.FS, d.dir, d.store, opt, orNobody(found))
+	v, err := verify(ctx, d.opts.FS, d.dir, d.engine.DB, opt, orNobody(found))
 	e := event.Event{}
 	if v != nil {
 		e = event.Event{Items: int64(v.Items), Attrs: []slog.Attr{slog.Int("findings", v.Findings)}}

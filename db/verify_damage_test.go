@@ -21,7 +21,7 @@ type record struct{ key, value []byte }
 // records returns everything that is stored.
 func records(t testing.TB, d *DB) []record {
 	t.Helper()
-	it, err := d.store.NewIter(nil)
+	it, err := d.engine.DB.NewIter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +36,9 @@ func records(t testing.TB, d *DB) []record {
 // put stores a record, or with a nil value deletes it, behind the back of the database.
 func (r record) put(t testing.TB, d *DB) {
 	t.Helper()
-	err := d.store.Delete(r.key, pebble.NoSync)
+	err := d.engine.DB.Delete(r.key, pebble.NoSync)
 	if r.value != nil {
-		err = d.store.Set(r.key, r.value, pebble.NoSync)
+		err = d.engine.DB.Set(r.key, r.value, pebble.NoSync)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	active, other := v.spaces[1].space, v.spaces[0].space
 	row := uint32(25)
 	get := func(key []byte) []byte {
-		b, err := get(d.store, key)
+		b, err := get(d.engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v, %v", key, b, err)
 		}
@@ -325,7 +325,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 			if c.key == nil {
 				t.Fatal("there is no such record")
 			}
-			before, closer, err := d.store.Get(c.key)
+			before, closer, err := d.engine.DB.Get(c.key)
 			r := record{key: c.key}
 			if err == nil {
 				r.value = slices.Clone(before)

@@ -657,7 +657,7 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
 		want := allItems(t, c)
 		key := codec.CollectionKey(codec.KindCounters, c.id)
-		b, err := get(d.store, key)
+		b, err := get(d.engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
