@@ -174,3 +174,9 @@ func modality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, er
 	}
 	return db.Modality{}, usageErrorf("%s: there is no modality %q: collection %q has %s", flag, name, c.Name(), strings.Join(names, ", "))
 }
+
+// isFile says whether path is there and no folder.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}

@@ -79,7 +79,7 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	l.bar.report("storing", 0, 0)
 	if err := to.commit(ctx); err != nil {
 		if errors.Is(err, db.ErrInvalid) {
-			err = &failure{err}
+			err = failuref("%w", err)
 		}
 		return to.failed(err)
 	}

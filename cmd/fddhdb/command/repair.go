@@ -79,6 +79,9 @@ func (e *notSavedError) Error() string {
 	return plural(e.findings, "finding", "findings") + ": something could not be saved"
 }
 
+// Advised says that the text itself names what to do: see exit.Message.
+func (e *notSavedError) Advised() {}
+
 func (e *notSavedError) Is(target error) bool { return target == db.ErrCorrupt }
 
 // finishRepair prints what comes after what could not be saved.

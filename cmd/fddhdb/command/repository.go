@@ -33,7 +33,7 @@ func openRepository(ctx context.Context, name string) (backup.Store, error) {
 	if isS3(name) {
 		o, err := s3.ParseURL(name)
 		if err != nil {
-			return nil, &usageError{err}
+			return nil, usageErrorf("%w", err)
 		}
 		s, err := s3.Open(ctx, o)
 		if err != nil { // not a nil *s3.Store in a Store
@@ -102,11 +102,11 @@ func folderOf(name string, windows bool) (string, error) {
 func repositoryError(name string, err error) error {
 	switch {
 	case errors.Is(err, backup.ErrNotRepository):
-		return &usageError{wrap(err, "%s: fddhdb backup DIR %s makes the first backup there", plain(name), plain(name))}
+		return usageErrorf("%w: %s: fddhdb backup DIR %s makes the first backup there", err, plain(name), plain(name))
 	case errors.Is(err, backup.ErrNotFound):
-		return &usageError{wrap(err, "fddhdb backups %s lists what there is", plain(name))}
+		return usageErrorf("%w: fddhdb backups %s lists what there is", err, plain(name))
 	case errors.Is(err, backup.ErrInvalid):
-		return &usageError{err}
+		return usageErrorf("%w", err)
 	case errors.Is(err, backup.ErrVersion):
 		return wrap(err, "use a newer fddhdb")
 	case errors.Is(err, backup.ErrDamaged):

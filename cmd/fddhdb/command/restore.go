@@ -99,11 +99,11 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 	m, err := db.Restore(ctx, store, dir, nil, opt)
 	switch {
 	case errors.Is(err, db.ErrExists):
-		return nil, &usageError{err}
+		return nil, usageErrorf("%w", err)
 	case errors.Is(err, backup.ErrNotFound) && opt.ID == "" && !opt.Before.IsZero():
 		return nil, usageErrorf("no backup was made by %s: fddhdb backups %s lists what there is", when(opt.Before), plain(name))
 	case errors.Is(err, backup.ErrInvalid) && opt.ID == "" && opt.Database == "":
-		return nil, &usageError{wrap(err, "with --database, or by --id")}
+		return nil, usageErrorf("%w: with --database, or by --id", err)
 	case errors.Is(err, db.ErrCorrupt):
 		// The backup is, and not a folder that has a copy.
 		err = fmt.Errorf("%w: %s", backup.ErrDamaged, reason(err.Error()))

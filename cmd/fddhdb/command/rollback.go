@@ -66,7 +66,7 @@ func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 	}
 	now, err := c.Rollback(ctx)
 	if errors.Is(err, db.ErrInvalid) {
-		return &failure{err} // the command line is right, there is nothing to go back to
+		return failuref("%w", err) // the command line is right, there is nothing to go back to
 	}
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func revisionError(flag string, revision uint32, err error) error {
 		return usageErrorf("%s %d: %s; fddhdb models lists those that are kept", flag, revision, reason(err.Error()))
 	}
 	if errors.Is(err, db.ErrInvalid) {
-		return &failure{err} // the command line is right
+		return failuref("%w", err) // the command line is right
 	}
 	return err
 }

@@ -225,7 +225,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		}
 		if err != nil {
 			// The flags are right: it is the item, or the file.
-			return &failure{err}
+			return failuref("%w", err)
 		}
 		if to != nil {
 			title := o.title(name)

@@ -134,6 +134,9 @@ func (e *lineError) Error() string {
 	return at + message(e.err)
 }
 
+// Worded is for exit.Message.
+func (e *lineError) Worded() string { return e.Error() }
+
 func (e *lineError) Unwrap() error { return e.err }
 
 // maxStatement bounds what a line of the shell may grow to.
@@ -214,6 +217,10 @@ type shellError struct {
 }
 
 func (e *shellError) Error() string { return e.text }
+
+// Worded is for exit.Message.
+func (e *shellError) Worded() string { return e.text }
+
 func (e *shellError) Unwrap() error { return e.err }
 
 func (s *shell) runLine(ctx context.Context, line string) error {

@@ -19,3 +19,16 @@ func TestVerbsElsewhere(t *testing.T) {
 		}
 	}
 }
+
+func TestNearest(t *testing.T) {
+	verbs := verbNames(rootCommand(newTestEnv()))
+	for word, want := range map[string]string{
+		"serch": "search", "imprt": "import", "exprot": "export", "cuont": "count", "stat": "stats",
+		"ecnode": "encode", "colections": "collections", "evl": "eval", "gte": "get",
+		"wiki.db": "", "/tmp/photos": "", "": "", "x": "",
+	} {
+		if got := nearest(word, verbs); got != want {
+			t.Errorf("nearest to %q: %q, want %q", word, got, want)
+		}
+	}
+}

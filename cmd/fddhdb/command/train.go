@@ -201,9 +201,9 @@ func trainError(err error) error {
 	var singular *model.SingularError
 	switch {
 	case errors.Is(err, model.ErrNoLabels):
-		return &failure{wrap(err, "bring labels in with import --labels or put --labels")}
+		return failuref("%w: bring labels in with import --labels or put --labels", err)
 	case errors.Is(err, model.ErrOneClass), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
-		return &failure{err}
+		return failuref("%w", err)
 	}
 	return err
 }

@@ -41,33 +41,3 @@ func TestExitCodeAndMessage(t *testing.T) {
 		t.Error("no error fails")
 	}
 }
-
-func TestNearest(t *testing.T) {
-	verbs := verbNames(rootCommand(newTestEnv()))
-	for word, want := range map[string]string{
-		"serch": "search", "imprt": "import", "exprot": "export", "cuont": "count", "stat": "stats",
-		"ecnode": "encode", "colections": "collections", "evl": "eval", "gte": "get",
-		"wiki.db": "", "/tmp/photos": "", "": "", "x": "",
-	} {
-		if got := nearest(word, verbs); got != want {
-			t.Errorf("nearest to %q: %q, want %q", word, got, want)
-		}
-	}
-}
-
-func TestEditDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "ab", 1}, {"abc", "xabc", 1},
-		{"abc", "axc", 1}, {"kitten", "sitting", 3}, {"", "abc", 3},
-	} {
-		if got := editDistance(c.a, c.b); got != c.want {
-			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-		if got := editDistance(c.b, c.a); got != c.want {
-			t.Errorf("editDistance(%q, %q) = %d, want %d", c.b, c.a, got, c.want)
-		}
-	}
-}
