@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -24,7 +25,7 @@ func activateCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !space.given() {
-				return usageErrorf("--space N is missing: which space to activate; fddhdb models %s lists them", args[0])
+				return exit.Usagef("--space N is missing: which space to activate; fddhdb models %s lists them", args[0])
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {

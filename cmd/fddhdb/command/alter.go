@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -35,7 +36,7 @@ func alterCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(modalities.list)+len(fields.list) == 0 {
-				return usageErrorf("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added")
+				return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added")
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				err := c.Alter(cmd.Context(), db.Alteration{AddModalities: modalities.list, AddFields: fields.list})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -151,7 +152,7 @@ func benchArgs(cmd *cobra.Command, args []string) error {
 		info, err := os.Stat(dir)
 		for _, other := range args[:i] {
 			if again, otherErr := os.Stat(other); err == nil && otherErr == nil && os.SameFile(info, again) {
-				return usageErrorf("bench measures %s once: give other databases, or leave it out", dir)
+				return exit.Usagef("bench measures %s once: give other databases, or leave it out", dir)
 			}
 		}
 	}
@@ -187,21 +188,21 @@ func (l *intList) Set(s string) error {
 func (o *benchOptions) validate() error {
 	switch {
 	case o.vectors == "" && o.codes == "":
-		return usageErrorf("bench needs queries: --vectors FILE with --from NAME, or --codes FILE")
+		return exit.Usagef("bench needs queries: --vectors FILE with --from NAME, or --codes FILE")
 	case o.vectors != "" && o.codes != "":
-		return usageErrorf("bench takes one of --vectors and --codes, not both")
+		return exit.Usagef("bench takes one of --vectors and --codes, not both")
 	case o.vectors != "" && o.from == "":
-		return usageErrorf("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
+		return exit.Usagef("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
 	case o.from != "" && o.codes != "":
-		return usageErrorf("--from: a query by code is of no modality: leave it out")
+		return exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.queries < 1:
-		return usageErrorf("--queries %d: 1 or more are possible", o.queries)
+		return exit.Usagef("--queries %d: 1 or more are possible", o.queries)
 	case len(o.tiers()) == 0:
-		return usageErrorf("--tier names no tier: there are %s", strings.Join(benchTiers, ", "))
+		return exit.Usagef("--tier names no tier: there are %s", strings.Join(benchTiers, ", "))
 	}
 	for _, name := range o.tiers() {
 		if !slices.Contains(benchTiers, name) {
-			return usageErrorf("--tier: there is no tier %q: there are %s", name, strings.Join(benchTiers, ", "))
+			return exit.Usagef("--tier: there is no tier %q: there are %s", name, strings.Join(benchTiers, ", "))
 		}
 	}
 	return checkPlot(o.plot)
@@ -240,7 +241,7 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 		})
 		if err != nil {
 			if len(dirs) > 1 {
-				err = wrap(err, "while measuring %s", dir)
+				err = exit.Wrap(err, "while measuring %s", dir)
 			}
 			// What was measured before an error is of use too.
 			return errors.Join(e.printBench(runs, len(dirs) > 1, o), err)
@@ -277,7 +278,7 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o
 	}
 	for i := range queries {
 		if queries[i].code, err = target.code(ctx, queries[i].Query); err != nil {
-			return nil, atRow(err, o.vectors+o.codes, i)
+			return nil, exit.AtRow(err, o.vectors+o.codes, i)
 		}
 	}
 	if err := target.settle(ctx); err != nil {
@@ -351,7 +352,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 		s = vectors
 	}
 	if len(queries) == 0 {
-		return nil, failuref("%s has no rows to search with", s.path())
+		return nil, exit.Failedf("%s has no rows to search with", s.path())
 	}
 	return queries, nil
 }

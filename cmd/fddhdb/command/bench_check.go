@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -121,7 +122,7 @@ func (b *bench) checkAll(ctx context.Context) error {
 		for _, l := range b.lines {
 			what, err := l.check(ctx, &b.queries[i], b.oracle)
 			if err != nil {
-				return wrap(err, "while checking %s by %s", l.benchOp, l.tier)
+				return exit.Wrap(err, "while checking %s by %s", l.benchOp, l.tier)
 			}
 			l.checked++
 			if what == "" {
@@ -134,7 +135,7 @@ func (b *bench) checkAll(ctx context.Context) error {
 		}
 	}
 	if wrong > 0 {
-		return failuref("%s of %s differ from those of a linear scan, the first being %s",
+		return exit.Failedf("%s of %s differ from those of a linear scan, the first being %s",
 			thousands(wrong), plural(len(b.queries)*len(b.lines), "answer", "answers"), first)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -184,7 +185,7 @@ func newBench(ctx context.Context, target benchTarget, bits int, o *benchOptions
 	case err != nil:
 		return nil, err
 	case b.items == 0:
-		return nil, failuref("there are no items to search: import some")
+		return nil, exit.Failedf("there are no items to search: import some")
 	}
 	for _, op := range o.ops() {
 		for _, name := range o.tiers() {
@@ -238,7 +239,7 @@ func (b *bench) turn(ctx context.Context, l *benchLine, from, to int) error {
 	began, n := time.Now(), len(b.queries)
 	for i := 0; i < benchTurn && time.Since(began) < benchWarm; i++ {
 		if _, err := l.run(ctx, &b.queries[((from-i-1)%n+n)%n]); err != nil {
-			return wrap(err, "while measuring %s by %s", l.benchOp, l.tier)
+			return exit.Wrap(err, "while measuring %s by %s", l.benchOp, l.tier)
 		}
 	}
 	for i := from; i < to; i++ {
@@ -246,7 +247,7 @@ func (b *bench) turn(ctx context.Context, l *benchLine, from, to int) error {
 		hits, err := l.run(ctx, &b.queries[i])
 		took := time.Since(start)
 		if err != nil {
-			return wrap(err, "while measuring %s by %s", l.benchOp, l.tier)
+			return exit.Wrap(err, "while measuring %s by %s", l.benchOp, l.tier)
 		}
 		l.times = append(l.times, took)
 		l.hits += hits
@@ -255,7 +256,7 @@ func (b *bench) turn(ctx context.Context, l *benchLine, from, to int) error {
 	for i := from; i < to; i++ {
 		parts, err := l.searches.parts(ctx, &b.queries[i], l.benchOp)
 		if err != nil {
-			return wrap(err, "while measuring the parts of %s by %s", l.benchOp, l.tier)
+			return exit.Wrap(err, "while measuring the parts of %s by %s", l.benchOp, l.tier)
 		}
 		l.parts = append(l.parts, parts)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // timedRun is a database of so many items, with times made up.
@@ -112,7 +114,7 @@ func TestBenchOfSeveralDatabases(t *testing.T) {
 	// What was measured before a failure is printed, and names what failed.
 	args[1] = t.TempDir()
 	code, stdout, stderr = doBench(t, &fakeTarget{}, append(args, "--json")...)
-	if code != exitUsage || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "while measuring "+args[1]) {
+	if code != exit.Usage || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "while measuring "+args[1]) {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 }

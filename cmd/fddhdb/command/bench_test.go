@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/codesets"
@@ -161,7 +162,7 @@ func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, std
 		t.Fatal(err)
 	}
 	if err != nil {
-		return exitCode(err), out.String(), message(err)
+		return exit.Code(err), out.String(), exit.Message(err)
 	}
 	return 0, out.String(), errs.String()
 }
@@ -336,7 +337,7 @@ func TestBenchMismatch(t *testing.T) {
 		return hits
 	}}
 	code, stdout, stderr := doBench(t, f, dir, "--codes", queries, "-k", "5", "--tier", "memory,disk", "--check", "--json")
-	if code != exitFailed || !strings.HasPrefix(stderr, "4 of 8 answers differ from those of a linear scan, the first being knn 5 by disk, query 0: ") {
+	if code != exit.Failed || !strings.HasPrefix(stderr, "4 of 8 answers differ from those of a linear scan, the first being knn 5 by disk, query 0: ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if strings.Count(stdout, `"checked":4,"mismatches":0`) != 1 || strings.Count(stdout, `"checked":4,"mismatches":4`) != 1 {
@@ -355,23 +356,23 @@ func TestBenchErrors(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{dir, "bench needs queries: ", exitUsage},
-		{"--codes q", "bench needs the folder of a database: ", exitUsage},
-		{dir + " " + empty.db + " " + dir + "/. --codes q", "bench measures " + dir + "/. once: ", exitUsage},
-		{dir + " --codes q --vectors v", "bench takes one of --vectors and --codes", exitUsage},
-		{dir + " --vectors v", "--from NAME is missing", exitUsage},
-		{dir + " --codes q --from image", "--from: a query by code", exitUsage},
-		{dir + " --codes q --queries 0", "--queries 0: ", exitUsage},
-		{dir + " --codes q --tier auto,fast", `--tier: there is no tier "fast": there are auto, fullscan, scan, memory, disk, blockscan`, exitUsage},
-		{dir + " --codes q --tier ,", "--tier names no tier", exitUsage},
-		{dir + " --codes q -k 0", `-k "0": 1 or more are possible`, exitUsage},
-		{dir + " --codes q -k ten", `-k "ten": whole numbers are expected`, exitUsage},
-		{dir + " --codes q --radius 3,-1", `--radius "3,-1": 0 or more`, exitUsage},
-		{dir + " --vectors v --from image", `--from: there is no modality "image"`, exitUsage},
-		{dir + " --codes " + empty.path("short.npy"), "", exitFailed},
-		{dir + " --codes " + empty.path("none.npy"), "", exitFailed},
-		{empty.db + " --codes " + queries, "there are no items to search", exitFailed},
-		{untrained.db + " --vectors " + untrained.text + " --from text", "collection is not trained: ", exitFailed},
+		{dir, "bench needs queries: ", exit.Usage},
+		{"--codes q", "bench needs the folder of a database: ", exit.Usage},
+		{dir + " " + empty.db + " " + dir + "/. --codes q", "bench measures " + dir + "/. once: ", exit.Usage},
+		{dir + " --codes q --vectors v", "bench takes one of --vectors and --codes", exit.Usage},
+		{dir + " --vectors v", "--from NAME is missing", exit.Usage},
+		{dir + " --codes q --from image", "--from: a query by code", exit.Usage},
+		{dir + " --codes q --queries 0", "--queries 0: ", exit.Usage},
+		{dir + " --codes q --tier auto,fast", `--tier: there is no tier "fast": there are auto, fullscan, scan, memory, disk, blockscan`, exit.Usage},
+		{dir + " --codes q --tier ,", "--tier names no tier", exit.Usage},
+		{dir + " --codes q -k 0", `-k "0": 1 or more are possible`, exit.Usage},
+		{dir + " --codes q -k ten", `-k "ten": whole numbers are expected`, exit.Usage},
+		{dir + " --codes q --radius 3,-1", `--radius "3,-1": 0 or more`, exit.Usage},
+		{dir + " --vectors v --from image", `--from: there is no modality "image"`, exit.Usage},
+		{dir + " --codes " + empty.path("short.npy"), "", exit.Failed},
+		{dir + " --codes " + empty.path("none.npy"), "", exit.Failed},
+		{empty.db + " --codes " + queries, "there are no items to search", exit.Failed},
+		{untrained.db + " --vectors " + untrained.text + " --from text", "collection is not trained: ", exit.Failed},
 	} {
 		code, stdout, stderr := doBench(t, &fakeTarget{}, strings.Fields(c.args)...)
 		if code != c.code || !strings.HasPrefix(stderr, c.want) || stdout != "" {
@@ -379,7 +380,7 @@ func TestBenchErrors(t *testing.T) {
 		}
 	}
 	f := &fakeTarget{fail: errors.New("out of order")}
-	if code, _, stderr := doBench(t, f, dir, "--codes", queries, "--tier", "scan"); code != exitFailed ||
+	if code, _, stderr := doBench(t, f, dir, "--codes", queries, "--tier", "scan"); code != exit.Failed ||
 		stderr != "out of order: while measuring knn 10 by scan" {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -56,7 +57,7 @@ func run(ctx context.Context, args []string, e *env) int {
 	if err != nil {
 		e.printError(err)
 	}
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 // execute runs one command line, and ends what it prints.
@@ -78,7 +79,7 @@ func (e *env) printError(err error) {
 	if inColour(e.stderr) {
 		prefix = red(prefix)
 	}
-	fmt.Fprintln(e.stderr, prefix, message(err))
+	fmt.Fprintln(e.stderr, prefix, exit.Message(err))
 }
 
 // The groups in which help lists the verbs.
@@ -180,26 +181,26 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	}
 	if len(args) == 0 {
 		if o.given(root) {
-			return usageErrorf("the folder of a database is missing: fddhdb DIR")
+			return exit.Usagef("the folder of a database is missing: fddhdb DIR")
 		}
 		root.SetOut(e.stderr)
 		if err := root.Help(); err != nil {
 			return err
 		}
-		return usageErrorf("a verb is missing")
+		return exit.Usagef("a verb is missing")
 	}
 	first := args[0]
 	if e.session != nil {
-		return usageErrorf("%q is no verb, and this is a shell already: .quit leaves it", first)
+		return exit.Usagef("%q is no verb, and this is a shell already: .quit leaves it", first)
 	}
 	err := e.openSession(first, o.readOnly)
 	if err == nil {
 		if len(args) == 1 {
 			err = newShell(e, o).start(root.Context())
 		} else if verbNamed(root, args[1]) {
-			err = usageErrorf("the verb comes first: fddhdb %s %s", args[1], first)
+			err = exit.Usagef("the verb comes first: fddhdb %s %s", args[1], first)
 		} else {
-			err = usageErrorf("fddhdb DIR opens the shell, which does not know what to do with %q: -c 'LINE' runs a line of it", args[1])
+			err = exit.Usagef("fddhdb DIR opens the shell, which does not know what to do with %q: -c 'LINE' runs a line of it", args[1])
 		}
 		return errors.Join(err, e.closeSession())
 	}
@@ -210,9 +211,9 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 		return unknownVerbFor(root, first)
 	}
 	if verb := meant(first, verbNames(root)); verb != "" {
-		return usageErrorf("%q is neither a verb nor a database: did you mean %s?", first, verb)
+		return exit.Usagef("%q is neither a verb nor a database: did you mean %s?", first, verb)
 	}
-	return usageErrorf("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
+	return exit.Usagef("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
 }
 
 func verbNames(root *cobra.Command) []string {
@@ -254,7 +255,7 @@ func helpCommand() *cobra.Command {
 				found.InitDefaultHelpFlag()
 				return found.Help()
 			case err == nil && found != root:
-				return usageErrorf("help explains one verb at a time: fddhdb help %s", args[0])
+				return exit.Usagef("help explains one verb at a time: fddhdb help %s", args[0])
 			}
 			return unknownVerbFor(root, args[0])
 		},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -247,7 +248,7 @@ func TestInterrupt(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
-		if code := run(ctx, args, e); code != exitFailed || !strings.HasSuffix(errs.String(), "interrupted\n") {
+		if code := run(ctx, args, e); code != exit.Failed || !strings.HasSuffix(errs.String(), "interrupted\n") {
 			t.Errorf("%s: exit code %d, %q", args[0], code, errs.String())
 		}
 	}
@@ -268,7 +269,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full
 // Output that is lost is a failure.
 func TestBrokenOutput(t *testing.T) {
 	var errs bytes.Buffer
-	if code := Main([]string{"version"}, strings.NewReader(""), brokenWriter{}, &errs); code != exitFailed {
+	if code := Main([]string{"version"}, strings.NewReader(""), brokenWriter{}, &errs); code != exit.Failed {
 		t.Errorf("exit code %d", code)
 	}
 	if got, want := errs.String(), "fddhdb: write the output: disk full\n"; got != want {

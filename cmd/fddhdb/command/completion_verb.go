@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // completionTexts are the shells that a script of completion is for: how to use it.
@@ -79,8 +81,8 @@ func addCompletion(root *cobra.Command) {
 	verb.RunE = func(_ *cobra.Command, args []string) error {
 		there := strings.Join(shells, ", ")
 		if len(args) == 0 {
-			return usageErrorf("completion needs the name of a shell: %s", there)
+			return exit.Usagef("completion needs the name of a shell: %s", there)
 		}
-		return usageErrorf("there is no completion for %q: there is %s", args[0], there)
+		return exit.Usagef("there is no completion for %q: there is %s", args[0], there)
 	}
 }

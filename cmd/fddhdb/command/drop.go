@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -28,7 +29,7 @@ func dropCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !space.given() && !cmd.Flags().Changed("collection") {
-				return usageErrorf("drop needs to know what: --space N, or --collection NAME for all of a collection")
+				return exit.Usagef("drop needs to know what: --space N, or --collection NAME for all of a collection")
 			}
 			return e.withCollection(args[0], &o, func(d *db.DB, c *db.Collection) error {
 				if !space.given() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -42,7 +43,7 @@ func encodeCommand(e *env) *cobra.Command {
 			case err != nil:
 				return err
 			case out == "":
-				return usageErrorf("--out FILE.npy is missing: where to write the codes")
+				return exit.Usagef("--out FILE.npy is missing: where to write the codes")
 			}
 			if err := checkNPY("--out", out); err != nil {
 				return err
@@ -76,18 +77,18 @@ func encodeCommand(e *env) *cobra.Command {
 // queryFiles returns the files by modality.
 func queryFiles(from string, vectors []string) ([]named, error) {
 	if len(vectors) == 0 {
-		return nil, usageErrorf("encode needs vectors: --from NAME --vectors FILE, or --vectors NAME=FILE")
+		return nil, exit.Usagef("encode needs vectors: --from NAME --vectors FILE, or --vectors NAME=FILE")
 	}
 	if from != "" {
 		if len(vectors) > 1 {
-			return nil, usageErrorf("--from goes with one --vectors FILE; for several write --vectors NAME=FILE each")
+			return nil, exit.Usagef("--from goes with one --vectors FILE; for several write --vectors NAME=FILE each")
 		}
 		return []named{{from, vectors[0]}}, nil
 	}
 	list := namedList{kind: "NAME=FILE"}
 	for _, v := range vectors {
 		if err := list.Set(v); err != nil {
-			return nil, usageErrorf("--vectors %q: %w, or --from NAME for one file", v, err)
+			return nil, exit.Usagef("--vectors %q: %w, or --from NAME for one file", v, err)
 		}
 	}
 	return list.list, nil
@@ -98,7 +99,7 @@ func checkNPY(flag, path string) error {
 	if strings.EqualFold(filepath.Ext(path), ".npy") {
 		return nil
 	}
-	return usageErrorf("%s %s: a .npy file is written, not %s", flag, path, kindOfFile(path))
+	return exit.Usagef("%s %s: a .npy file is written, not %s", flag, path, kindOfFile(path))
 }
 
 // encodeRows is how many rows are encoded between two looks at the file.
@@ -236,7 +237,7 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, 
 	var out []byte
 	for i, err := range errs {
 		if err != nil {
-			return nil, atRow(err, files, first+i)
+			return nil, exit.AtRow(err, files, first+i)
 		}
 		out = append(out, codes[i]...)
 	}

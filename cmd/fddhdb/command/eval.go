@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -62,7 +63,7 @@ func evalCommand(e *env) *cobra.Command {
 				return err
 			}
 			if o.curves && !o.json {
-				return usageErrorf("--curves are numbers for --json; --plot FILE.svg draws them")
+				return exit.Usagef("--curves are numbers for --json; --plot FILE.svg draws them")
 			}
 			if err := checkPlot(o.plot); err != nil {
 				return err
@@ -146,11 +147,11 @@ func (o *queryOptions) register(cmd *cobra.Command) {
 func (o *queryOptions) check(cmd *cobra.Command) error {
 	switch {
 	case len(o.vectors.list) == 0:
-		return usageErrorf("%s needs queries: --vectors NAME=FILE", cmd.Name())
+		return exit.Usagef("%s needs queries: --vectors NAME=FILE", cmd.Name())
 	case o.labels == "":
-		return usageErrorf("%s needs the labels of the queries: --labels FILE", cmd.Name())
+		return exit.Usagef("%s needs the labels of the queries: --labels FILE", cmd.Name())
 	case o.top < 1:
-		return usageErrorf("--top %d: 1 or more are possible", o.top)
+		return exit.Usagef("--top %d: 1 or more are possible", o.top)
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func (o *queryOptions) checkWhere(ctx context.Context, c *db.Collection) error {
 		return o.where.wrap(err)
 	}
 	if matching == 0 && o.where.given() {
-		return failuref("--where: no item matches")
+		return exit.Failedf("--where: no item matches")
 	}
 	return nil
 }
@@ -220,7 +221,7 @@ func (o *queryOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, er
 			return nil, err
 		}
 		if truth.rows() != items {
-			return nil, failuref("%s has %s, collection %q has %s: --truth is about all items, in database order",
+			return nil, exit.Failedf("%s has %s, collection %q has %s: --truth is about all items, in database order",
 				o.truth, plural(truth.rows(), "row", "rows"), c.Name(), plural(items, "item", "items"))
 		}
 		q.Truth, known, against = truth.all(), truth.labels.Names, o.truth
@@ -249,7 +250,7 @@ func (s *labelSource) checkKnown(known []string, against string, hint bool) erro
 	if hint {
 		advice = ": labels are compared by name, is --label-names missing?"
 	}
-	return failuref("%s has the labels %s, none of which %s has (%s)%s",
+	return exit.Failedf("%s has the labels %s, none of which %s has (%s)%s",
 		s.file, listStart(s.labels.Names), against, listStart(known), advice)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -103,16 +104,16 @@ func experimentCommand(e *env) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || args[0] == "":
-				return usageErrorf("experiment needs the folder of a database: fddhdb %s", cmd.Use)
+				return exit.Usagef("experiment needs the folder of a database: fddhdb %s", cmd.Use)
 			case len(args) == 1:
-				return usageErrorf("which experiment? %s are possible", strings.Join(names, ", "))
+				return exit.Usagef("which experiment? %s are possible", strings.Join(names, ", "))
 			case len(args) > 2:
-				return usageErrorf("experiment does not know what to do with %q: fddhdb %s", args[2], cmd.Use)
+				return exit.Usagef("experiment does not know what to do with %q: fddhdb %s", args[2], cmd.Use)
 			case !slices.Contains(names, args[1]):
 				if near := nearest(args[1], names); near != "" {
-					return usageErrorf("there is no experiment %q: did you mean %s?", args[1], near)
+					return exit.Usagef("there is no experiment %q: did you mean %s?", args[1], near)
 				}
-				return usageErrorf("there is no experiment %q: %s are possible", args[1], strings.Join(names, ", "))
+				return exit.Usagef("there is no experiment %q: %s are possible", args[1], strings.Join(names, ", "))
 			}
 			return nil
 		},
@@ -144,14 +145,14 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 		return nil, err
 	}
 	if o.seeds < 1 {
-		return nil, usageErrorf("--seeds %d: 1 or more are possible", o.seeds)
+		return nil, exit.Usagef("--seeds %d: 1 or more are possible", o.seeds)
 	}
 	if err := checkPlot(o.plot); err != nil {
 		return nil, err
 	}
 	for _, flag := range x.sets {
 		if cmd.Flags().Changed(flag) {
-			return nil, usageErrorf("--%s: %s goes over several by itself: leave it out", flag, x.name)
+			return nil, exit.Usagef("--%s: %s goes over several by itself: leave it out", flag, x.name)
 		}
 	}
 	grid := map[string][]float64{}
@@ -164,9 +165,9 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 		i := slices.Index(possible, g.name)
 		if i < 0 {
 			if len(possible) == 0 {
-				return nil, usageErrorf("--grid %s: %s goes over nothing that can be set", g.name, x.name)
+				return nil, exit.Usagef("--grid %s: %s goes over nothing that can be set", g.name, x.name)
 			}
-			return nil, usageErrorf("--grid %s: %s goes over %s", g.name, x.name, strings.Join(possible, ", "))
+			return nil, exit.Usagef("--grid %s: %s goes over %s", g.name, x.name, strings.Join(possible, ", "))
 		}
 		values, err := x.axes[i].parse(g.value)
 		if err != nil {
@@ -186,7 +187,7 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 		return nil, err
 	}
 	if x.name == "sensitivity" && o.Method == model.MethodLabels {
-		return nil, usageErrorf("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
+		return nil, exit.Usagef("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
 	}
 	return grid, nil
 }
@@ -198,16 +199,16 @@ func (a axis) parse(list string) ([]float64, error) {
 		v, err := strconv.ParseFloat(s, 64)
 		switch {
 		case err != nil:
-			return nil, usageErrorf("--grid %s: %q is not a number", a.name, s)
+			return nil, exit.Usagef("--grid %s: %q is not a number", a.name, s)
 		case a.whole && v != float64(int(v)):
-			return nil, usageErrorf("--grid %s: %s is not a whole number", a.name, s)
+			return nil, exit.Usagef("--grid %s: %s is not a whole number", a.name, s)
 		case !(v >= a.least):
-			return nil, usageErrorf("--grid %s: %s: %s or more is possible", a.name, s, number(a.least))
+			return nil, exit.Usagef("--grid %s: %s: %s or more is possible", a.name, s, number(a.least))
 		}
 		values = append(values, v)
 	}
 	if len(values) == 0 {
-		return nil, usageErrorf("--grid %s: numbers with commas between them are expected", a.name)
+		return nil, exit.Usagef("--grid %s: numbers with commas between them are expected", a.name)
 	}
 	slices.Sort(values)
 	return slices.Compact(values), nil

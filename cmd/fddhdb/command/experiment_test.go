@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // experimenting is a database, and the flags that name queries for it.
@@ -260,7 +262,7 @@ func TestExperimentLeavesOut(t *testing.T) {
 		t.Errorf("exit code %d, %s, %s", code, out, errs)
 	}
 	must(t, "put", f.db, "many", "--labels", "a,b,c,d,e,f,g,h", "--vector", "text=1,2,3,4,5")
-	if code, out, errs = run("bits", "--grid", "bits=8", "--plot", f.path("none.svg")); code != exitUsage || out != "" || !strings.Contains(errs, "12 labels do not fit in codes of 8 bits") {
+	if code, out, errs = run("bits", "--grid", "bits=8", "--plot", f.path("none.svg")); code != exit.Usage || out != "" || !strings.Contains(errs, "12 labels do not fit in codes of 8 bits") {
 		t.Errorf("exit code %d, %s, %s", code, out, errs)
 	}
 	if _, err := os.Stat(f.path("none.svg")); err == nil {
@@ -297,11 +299,11 @@ func TestExperimentErrors(t *testing.T) {
 		{[]string{f.db, "bits", "--where", "colour = 'red'"}, "--where: column 1"},
 	} {
 		code, out, errs := do(t, append(append([]string{"experiment"}, tc.args...), queries...)...)
-		if code != exitUsage || out != "" || !strings.Contains(errs, tc.says) {
+		if code != exit.Usage || out != "" || !strings.Contains(errs, tc.says) {
 			t.Errorf("%v: exit code %d, %q, %q", tc.args, code, out, errs)
 		}
 	}
-	if code, _, errs := do(t, "experiment", f.db, "bits"); code != exitUsage || !strings.Contains(errs, "experiment needs queries") {
+	if code, _, errs := do(t, "experiment", f.db, "bits"); code != exit.Usage || !strings.Contains(errs, "experiment needs queries") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
@@ -323,7 +325,7 @@ func TestExperimentInterrupt(t *testing.T) {
 		} else {
 			cancel()
 		}
-		if code := run(ctx, args, e); code != exitFailed || errs.String() != "fddhdb: interrupted\n" {
+		if code := run(ctx, args, e); code != exit.Failed || errs.String() != "fddhdb: interrupted\n" {
 			t.Errorf("exit code %d, %q", code, errs.String())
 		}
 		if rows := strings.Count(out.String(), "\n"); asJSON && rows != 1 || !asJSON && rows != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -98,7 +99,7 @@ func exportCommand(e *env) *cobra.Command {
 
 func (o *exportOptions) check() error {
 	if o.codes == "" && o.ids == "" && o.labels == "" && o.names == "" && o.items == "" && len(o.vectors.list) == 0 {
-		return usageErrorf("export needs a file to write: --codes FILE.npy, --items FILE.jsonl, ...")
+		return exit.Usagef("export needs a file to write: --codes FILE.npy, --items FILE.jsonl, ...")
 	}
 	matrices := []named{{"--codes", o.codes}, {"--labels", o.labels}}
 	for _, v := range o.vectors.list {
@@ -115,15 +116,15 @@ func (o *exportOptions) check() error {
 		}
 	}
 	if o.target.to != "" && o.codes == "" {
-		return usageErrorf("--to names the target of --codes, which is not given")
+		return exit.Usagef("--to names the target of --codes, which is not given")
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.items)); ext {
 	case ".jsonl", ".parquet", "": // without an extension, standard output too
 	default:
-		return usageErrorf("--items %s: a .jsonl or .parquet file is written, not %s", o.items, ext)
+		return exit.Usagef("--items %s: a .jsonl or .parquet file is written, not %s", o.items, ext)
 	}
 	if o.json && o.toStdout() {
-		return usageErrorf("%s: standard output cannot be the file and have the JSON of --json or --mode, too: leave one of them out", toStdout)
+		return exit.Usagef("%s: standard output cannot be the file and have the JSON of --json or --mode, too: leave one of them out", toStdout)
 	}
 	return nil
 }
@@ -202,7 +203,7 @@ func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]s
 			return nil, err
 		}
 		if schema.IndexOnly {
-			return nil, failuref("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.name, c.Name())
+			return nil, exit.Failedf("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.name, c.Name())
 		}
 	}
 	if err := add(o.codes, func(f *outFile) (sink, error) { return codeSink(f, c, schema, o.target.to, items) }); err != nil {
@@ -244,14 +245,14 @@ func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items i
 		code := it.Code
 		if to != "" {
 			if !hasModality(it, to) {
-				return failuref("--codes: item %q is not found by searches for %s, which it lacks: leave it out with --where 'has(%s)'", it.Key, to, to)
+				return exit.Failedf("--codes: item %q is not found by searches for %s, which it lacks: leave it out with --where 'has(%s)'", it.Key, to, to)
 			}
 			if len(stats.Views) > 0 {
 				code = it.Codes[to].Code
 			}
 		}
 		if code == nil {
-			return failuref("--codes: item %q has no code: it has neither vectors nor a label that the model knows", it.Key)
+			return exit.Failedf("--codes: item %q has no code: it has neither vectors nor a label that the model knows", it.Key)
 		}
 		return w.Write(code)
 	}, w.Close}, nil
@@ -270,7 +271,7 @@ func labelSink(f *outFile, c *db.Collection, items int) (sink, error) {
 		return sink{}, err
 	}
 	if len(names) == 0 {
-		return sink{}, failuref("--labels: collection %q knows no labels: there is no column to write", c.Name())
+		return sink{}, exit.Failedf("--labels: collection %q knows no labels: there is no column to write", c.Name())
 	}
 	column := make(map[string]int, len(names))
 	for i, name := range names {
@@ -311,7 +312,7 @@ func keySink(f *outFile) sink {
 // it is.
 func writeLine(f *outFile, what, s string) error {
 	if slices.Contains([]byte(s), '\n') || strings.HasSuffix(s, "\r") || strings.HasPrefix(s, "\ufeff") {
-		return failuref("%s %q does not fit on a line: use --items", what, s)
+		return exit.Failedf("%s %q does not fit on a line: use --items", what, s)
 	}
 	_, err := fmt.Fprintln(f, s)
 	return err

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
@@ -24,7 +25,7 @@ func itemSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink
 // parquetSink writes what an import takes: of the codes those that items bring.
 func parquetSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink, error) {
 	if schema.IndexOnly {
-		return sink{}, failuref("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
+		return sink{}, exit.Failedf("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
 	}
 	shape := &itemfile.Shape{Code: schema.Bits / 8}
 	for _, m := range schema.Modalities {
@@ -35,7 +36,7 @@ func parquetSink(f *outFile, path string, c *db.Collection, schema db.Schema) (s
 	}
 	w, err := parquetfile.NewItemWriter(f, shape)
 	if err != nil {
-		return sink{}, failuref("--items %s: %w; a .jsonl takes any names", path, err)
+		return sink{}, exit.Failedf("--items %s: %w; a .jsonl takes any names", path, err)
 	}
 	var out itemfile.Item
 	return sink{func(it *db.Item) error {

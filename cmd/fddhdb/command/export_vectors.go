@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -17,9 +18,9 @@ func checkVectorFile(path string) error {
 	ext := strings.ToLower(filepath.Ext(path))
 	if !slices.Contains(vectorFiles, ext) {
 		if path == toStdout {
-			return usageErrorf("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
+			return exit.Usagef("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
 		}
-		return usageErrorf("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), kindOfFile(path))
+		return exit.Usagef("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), kindOfFile(path))
 	}
 	return nil
 }
@@ -35,7 +36,7 @@ func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error)
 		return sparseSink(f, ext, m)
 	}
 	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
-		return sink{}, failuref("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
+		return sink{}, exit.Failedf("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
 			m.Name, path, size(bytes), size(maxExpanded))
 	}
 	write, end, err := denseWriter(f, path, ext, m, items)
@@ -60,7 +61,7 @@ func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error)
 }
 
 func lacks(it *db.Item, m db.Modality) error {
-	return failuref("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
+	return exit.Failedf("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
 }
 
 // denseWriter starts a file of dense vectors.
@@ -94,12 +95,12 @@ func denseWriter(f *outFile, path, ext string, m db.Modality, items int) (write 
 		return w.Write, w.Close, nil
 	case ".mat":
 		if f.tmp == "" {
-			return nil, nil, failuref("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
+			return nil, nil, exit.Failedf("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
 		}
 		// Past the buffer, which stays empty.
 		w, err := vecfile.NewMATWriter(f.f, variable(m.Name), items, m.Dim)
 		if err != nil {
-			return nil, nil, failuref("--vectors %s=%s: %w", m.Name, path, err)
+			return nil, nil, exit.Failedf("--vectors %s=%s: %w", m.Name, path, err)
 		}
 		return w.Write, w.Close, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -44,7 +45,7 @@ func openFields(file string) (*fieldSource, error) {
 		s.splitJSON(b)
 		return s, nil
 	case ".parquet":
-		return nil, usageErrorf("--fields %s: fields are read from .csv or .jsonl; --items takes them from a .parquet, and --merge adds them to items that are there", file)
+		return nil, exit.Usagef("--fields %s: fields are read from .csv or .jsonl; --items takes them from a .parquet, and --merge adds them to items that are there", file)
 	}
 	return s, s.readCSV(b)
 }
@@ -69,16 +70,16 @@ func (s *fieldSource) readCSV(b []byte) error {
 		var bad *csv.ParseError
 		switch {
 		case errors.Is(err, csv.ErrFieldCount):
-			return failuref("%s: line %d has %s, the header %d", s.file, next, plural(len(cells), "column", "columns"), len(s.declared))
+			return exit.Failedf("%s: line %d has %s, the header %d", s.file, next, plural(len(cells), "column", "columns"), len(s.declared))
 		case errors.As(err, &bad):
-			return failuref("%s: line %d: %w", s.file, bad.Line, bad.Err)
+			return exit.Failedf("%s: line %d: %w", s.file, bad.Line, bad.Err)
 		case err != nil:
-			return failuref("%s: %w", s.file, err)
+			return exit.Failedf("%s: %w", s.file, err)
 		}
 		// The reader skips blank lines, which would move the rows after them up.
 		line, _ := r.FieldPos(0)
 		if line > next {
-			return failuref("%s: line %d is blank, and rows follow: write \"\" for a row without values", s.file, next)
+			return exit.Failedf("%s: line %d is blank, and rows follow: write \"\" for a row without values", s.file, next)
 		}
 		next = line + 1
 		for _, c := range cells {
@@ -91,18 +92,18 @@ func (s *fieldSource) readCSV(b []byte) error {
 		for i, c := range cells {
 			f, err := parseField(strings.TrimSpace(c))
 			if err != nil {
-				return failuref("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c, err)
+				return exit.Failedf("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c, err)
 			}
 			for _, other := range s.declared {
 				if other.Name == f.Name {
-					return failuref("%s: line 1, column %d: the field %q stands there twice", s.file, i, f.Name)
+					return exit.Failedf("%s: line 1, column %d: the field %q stands there twice", s.file, i, f.Name)
 				}
 			}
 			s.declared = append(s.declared, f)
 		}
 	}
 	if s.declared == nil {
-		return failuref("%s: is empty: a header NAME:TYPE,... is needed", s.file)
+		return exit.Failedf("%s: is empty: a header NAME:TYPE,... is needed", s.file)
 	}
 	return nil
 }
@@ -119,11 +120,11 @@ func (s *fieldSource) check(c *db.Collection, schema db.Schema) error {
 		declared, ok := s.types[f.Name]
 		switch {
 		case !ok && len(names) == 0:
-			return failuref("%s: line 1, column %d: collection %q has no fields: fddhdb alter --add-field adds them", s.file, i, c.Name())
+			return exit.Failedf("%s: line 1, column %d: collection %q has no fields: fddhdb alter --add-field adds them", s.file, i, c.Name())
 		case !ok:
-			return failuref("%s: line 1, column %d: there is no field %q: collection %q has %s; fddhdb alter --add-field adds more", s.file, i, f.Name, c.Name(), strings.Join(names, ", "))
+			return exit.Failedf("%s: line 1, column %d: there is no field %q: collection %q has %s; fddhdb alter --add-field adds more", s.file, i, f.Name, c.Name(), strings.Join(names, ", "))
 		case declared != f.Type:
-			return failuref("%s: line 1, column %d: field %q is declared as %s, not %s", s.file, i, f.Name, declared, f.Type)
+			return exit.Failedf("%s: line 1, column %d: field %q is declared as %s, not %s", s.file, i, f.Name, declared, f.Type)
 		}
 	}
 	return nil

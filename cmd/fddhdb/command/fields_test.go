@@ -3,6 +3,7 @@ package command
 import (
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -43,7 +44,7 @@ func TestFieldsPrecision(t *testing.T) {
 		"list.jsonl": "[1]\n", "blank.jsonl": "\n", "half.jsonl": "{\"n\":\n", "two.jsonl": "{\"n\":1} {\"n\":2}\n", "unknown.jsonl": "{\"m\":1}\n", "real.jsonl": "{\"n\":1.5}\n",
 	} {
 		writeFile(t, f.path(name), text)
-		if code, _, stderr := do(t, "import", f.db, "--fields", f.path(name), "--ids", f.path("key")); code != exitFailed {
+		if code, _, stderr := do(t, "import", f.db, "--fields", f.path(name), "--ids", f.path("key")); code != exit.Failed {
 			t.Errorf("%s: exit code %d, %q", name, code, stderr)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // checkPlot refuses what is neither .svg nor .png; "" is no plot.
@@ -23,7 +25,7 @@ func checkPlot(path string) error {
 	case path == "", ext == ".svg", ext == ".png":
 		return nil
 	default:
-		return usageErrorf("--plot %s: a .svg or .png file is drawn", path)
+		return exit.Usagef("--plot %s: a .svg or .png file is drawn", path)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // flagError rewords what pflag says: always the flag first, never a Go function.
@@ -24,25 +26,25 @@ func flagError(cmd *cobra.Command, err error) error {
 				cause = errors.New("too large")
 			}
 		}
-		return usageErrorf("%s %q: %w", dashed(flag), invalid.GetValue(), cause)
+		return exit.Usagef("%s %q: %w", dashed(flag), invalid.GetValue(), cause)
 	case errors.As(err, &missing):
-		return usageErrorf("%s needs a value: %s", dashed(missing.GetFlag()), helpFor(cmd))
+		return exit.Usagef("%s needs a value: %s", dashed(missing.GetFlag()), helpFor(cmd))
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
 		if unknown.GetSpecifiedShortnames() != "" {
-			return usageErrorf("unknown flag -%s: %s", name, helpFor(cmd))
+			return exit.Usagef("unknown flag -%s: %s", name, helpFor(cmd))
 		}
 		if !cmd.HasParent() {
-			return usageErrorf("unknown flag --%s: the verb comes first: fddhdb VERB DIR [flags]", name)
+			return exit.Usagef("unknown flag --%s: the verb comes first: fddhdb VERB DIR [flags]", name)
 		}
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if flag := nearest(name, names); flag != "" {
-			return usageErrorf("unknown flag --%s: did you mean --%s?", name, flag)
+			return exit.Usagef("unknown flag --%s: did you mean --%s?", name, flag)
 		}
-		return usageErrorf("unknown flag --%s: %s", name, helpFor(cmd))
+		return exit.Usagef("unknown flag --%s: %s", name, helpFor(cmd))
 	}
-	return usageErrorf("%w", err)
+	return exit.Usagef("%w", err)
 }
 
 // valueKinds says what the flags of a type take.

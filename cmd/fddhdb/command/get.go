@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -49,7 +50,7 @@ func getCommand(e *env) *cobra.Command {
 					}
 				}
 				if len(missing) > 0 {
-					return failuref("not found in collection %q: %s", c.Name(), strings.Join(missing, ", "))
+					return exit.Failedf("not found in collection %q: %s", c.Name(), strings.Join(missing, ", "))
 				}
 				return nil
 			})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -227,25 +228,25 @@ func (o *importOptions) check() error {
 	parts := len(o.vectors.list) > 0 || o.codes != "" || o.labels != "" || o.field != ""
 	switch {
 	case o.items != "" && (parts || o.ids != "" || o.names != ""):
-		return usageErrorf("--items has whole items: the other files do not go with it; --merge adds to items that are there")
+		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
 	case o.ignore && o.items == "":
-		return usageErrorf("--ignore-unknown is about --items, which is missing")
+		return exit.Usagef("--ignore-unknown is about --items, which is missing")
 	case o.items != "" && o.merge && o.init:
-		return usageErrorf("--merge and --init: a new collection has no items to merge with")
+		return exit.Usagef("--merge and --init: a new collection has no items to merge with")
 	case o.items != "":
 		return nil
 	case !parts:
-		return usageErrorf("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE or --fields FILE")
+		return exit.Usagef("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE or --fields FILE")
 	case o.names != "" && o.labels == "":
-		return usageErrorf("--label-names names the labels of --labels, which is missing")
+		return exit.Usagef("--label-names names the labels of --labels, which is missing")
 	case o.merge && o.ids == "":
-		return usageErrorf("--merge needs --ids FILE, which says what items to merge with, or --items")
+		return exit.Usagef("--merge needs --ids FILE, which says what items to merge with, or --items")
 	case o.merge && o.init:
-		return usageErrorf("--merge and --init: a new collection has no items to merge with")
+		return exit.Usagef("--merge and --init: a new collection has no items to merge with")
 	case o.init && o.codes != "" && len(o.vectors.list) > 0:
-		return usageErrorf("--vectors and --codes: a collection either learns its codes or is given them")
+		return exit.Usagef("--vectors and --codes: a collection either learns its codes or is given them")
 	case o.init && o.codes == "" && len(o.vectors.list) == 0:
-		return usageErrorf("--init needs --vectors or --codes, whose shapes say what collection to create, or --items")
+		return exit.Usagef("--init needs --vectors or --codes, whose shapes say what collection to create, or --items")
 	}
 	return nil
 }

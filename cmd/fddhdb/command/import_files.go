@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -67,7 +68,7 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		in.sources = append(in.sources, in.whole)
 	}
 	if o.init && in.fields != nil && in.fields.declared == nil {
-		return usageErrorf("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", o.field)
+		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", o.field)
 	}
 	return sameRows(in.sources)
 }
@@ -130,9 +131,9 @@ func (in *importFiles) check(c *db.Collection, o *importOptions) error {
 	}
 	switch {
 	case in.codes == nil && s.Bits > 0 && !o.merge:
-		return usageErrorf("--codes FILE is missing: the items of collection %q bring their codes", c.Name())
+		return exit.Usagef("--codes FILE is missing: the items of collection %q bring their codes", c.Name())
 	case in.codes != nil && s.Bits == 0:
-		return usageErrorf("--codes: collection %q learns its codes from vectors", c.Name())
+		return exit.Usagef("--codes: collection %q learns its codes from vectors", c.Name())
 	case in.codes != nil:
 		if err := in.codes.checkBits(c, s.Bits); err != nil {
 			return err

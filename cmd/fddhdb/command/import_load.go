@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -54,13 +55,13 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	}
 	if l.labels != nil && l.labels.ordered {
 		if err := to.register(l.labels.labels.Names); err != nil {
-			return to.failed(failuref("%s: %s", cmp.Or(l.o.names, l.labels.file), reason(err.Error())))
+			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.labels.file), exit.Reason(err.Error())))
 		}
 	}
 	if err := l.each(ctx, func(row int, item *db.Item, err error) error {
 		if err == nil {
 			if err = to.put(item); errors.Is(err, db.ErrInvalid) {
-				err = &rowError{failuref("%s: row %d: %s", l.names(), row, reason(err.Error()))}
+				err = &rowError{exit.Failedf("%s: row %d: %s", l.names(), row, exit.Reason(err.Error()))}
 			}
 		}
 		var bad *rowError
@@ -68,9 +69,9 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 		case !errors.As(err, &bad):
 			return err
 		case !l.o.skip:
-			return failuref("%w; nothing was stored (--on-error skip leaves such rows out)", err)
+			return exit.Failedf("%w; nothing was stored (--on-error skip leaves such rows out)", err)
 		}
-		why := message(err)
+		why := exit.Message(err)
 		l.skipped.add(row, why)
 		return to.skip(why)
 	}); err != nil {
@@ -79,7 +80,7 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	l.bar.report("storing", 0, 0)
 	if err := to.commit(ctx); err != nil {
 		if errors.Is(err, db.ErrInvalid) {
-			err = failuref("%w", err)
+			err = exit.Failedf("%w", err)
 		}
 		return to.failed(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -103,7 +104,7 @@ func (s *batchSink) checkSize(bytes int64) error {
 	if bytes <= limit {
 		return nil
 	}
-	return failuref("the items take %s, more than one commit can hold (%s), and an import with --merge is one commit: use --on-error skip, which commits in parts, or split the files",
+	return exit.Failedf("the items take %s, more than one commit can hold (%s), and an import with --merge is one commit: use --on-error skip, which commits in parts, or split the files",
 		size(bytes), size(limit))
 }
 
@@ -118,7 +119,7 @@ func (s *batchSink) commit(ctx context.Context) error {
 
 func (s *batchSink) failed(err error) error {
 	if s.l.items > 0 && !s.l.o.init { // which takes back what it has created
-		return wrap(err, "%s are stored already", plural(s.l.items, "item", "items"))
+		return exit.Wrap(err, "%s are stored already", plural(s.l.items, "item", "items"))
 	}
 	return err
 }
@@ -198,7 +199,7 @@ func (s *stagedSink) commit(ctx context.Context) error {
 // failed keeps what is staged where the same command may go on with it, and forgets it
 // where the files have to be changed first.
 func (s *stagedSink) failed(err error) error {
-	var bad *failure
+	var bad *exit.Failure
 	if errors.As(err, &bad) || errors.Is(err, db.ErrInvalid) || s.l.source == "" {
 		return errors.Join(err, s.im.Discard())
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -28,7 +29,7 @@ func TestImportTooLarge(t *testing.T) {
 	writeFile(t, f.path("ids.txt"), strings.Repeat("key\n", rows))
 	must(t, "init", f.path("a.db"), "--modality", fmt.Sprint("image:", dim))
 	code, _, stderr := do(t, "import", f.path("a.db"), "--merge", "--vectors", "image="+f.path("big.npy"), "--ids", f.path("ids.txt"))
-	if code != exitFailed || !strings.Contains(stderr, "the items take 1.2 GB, more than one commit can hold (1.1 GB)") ||
+	if code != exit.Failed || !strings.Contains(stderr, "the items take 1.2 GB, more than one commit can hold (1.1 GB)") ||
 		!strings.Contains(stderr, "--on-error skip") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
@@ -66,7 +67,7 @@ func TestImportNamesTheRow(t *testing.T) {
 	writeFile(t, f.labels, "a\nb\nc\n"+strings.Repeat("l", db.MaxLabelBytes+1)+"\ne\n")
 	where := f.image + ", " + f.labels + ": row 3: "
 	code, _, stderr := do(t, "import", f.db, "--vectors", "image="+f.image, "--labels", f.labels)
-	if code != exitFailed || !strings.HasPrefix(stderr, "fddhdb: "+where) {
+	if code != exit.Failed || !strings.HasPrefix(stderr, "fddhdb: "+where) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	code, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.image, "--labels", f.labels, "--on-error", "skip")

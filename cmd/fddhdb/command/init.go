@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -43,13 +44,13 @@ func initCommand(e *env) *cobra.Command {
 			given := cmd.Flags().Changed("codes")
 			switch {
 			case given && len(schema.Modalities) > 0:
-				return usageErrorf("--modality and --codes: a collection either learns its codes or is given them")
+				return exit.Usagef("--modality and --codes: a collection either learns its codes or is given them")
 			case given:
 				if err := checkBits("--codes", bits); err != nil {
 					return err
 				}
 			case len(schema.Modalities) == 0:
-				return usageErrorf("init needs --modality NAME:DIM for each kind of vectors, or --codes BITS")
+				return exit.Usagef("init needs --modality NAME:DIM for each kind of vectors, or --codes BITS")
 			}
 			var stored db.Schema
 			err := e.withNew(args[0], func(d *db.DB) error {
@@ -80,7 +81,7 @@ func initCommand(e *env) *cobra.Command {
 func createCollection(cmd *cobra.Command, d *db.DB, name string, schema db.Schema) (*db.Collection, error) {
 	c, err := d.CreateCollection(cmd.Context(), name, schema)
 	if errors.Is(err, db.ErrExists) {
-		return nil, wrap(err, "name another one with --collection")
+		return nil, exit.Wrap(err, "name another one with --collection")
 	}
 	return c, err
 }
@@ -133,7 +134,7 @@ func describeSchema(s db.Schema) string {
 // checkBits admits the lengths that codes may have.
 func checkBits(flag string, bits int) error {
 	if bits < 8 || bits > 4096 || bits%8 != 0 {
-		return usageErrorf("%s %d: a code has a multiple of 8 from 8 to 4096 bits", flag, bits)
+		return exit.Usagef("%s %d: a code has a multiple of 8 from 8 to 4096 bits", flag, bits)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -46,7 +47,7 @@ func openItemFile(file string) (itemfile.Reader, error) {
 	case ".parquet":
 		return parquetfile.OpenItems(file)
 	default:
-		return nil, usageErrorf("--items %s: .jsonl and .parquet files are read, not %s", file, kindOfFile(file))
+		return nil, exit.Usagef("--items %s: .jsonl and .parquet files are read, not %s", file, kindOfFile(file))
 	}
 }
 
@@ -74,7 +75,7 @@ func (s *itemSource) schema() (db.Schema, error) {
 		out.Bits = 8 * shape.Code
 	}
 	if len(out.Modalities) == 0 && out.Bits == 0 {
-		return out, failuref("%s: no item has vectors, and not all have codes, so that it does not say what collection to create: init first", s.file)
+		return out, exit.Failedf("%s: no item has vectors, and not all have codes, so that it does not say what collection to create: init first", s.file)
 	}
 	return out, nil
 }
@@ -105,7 +106,7 @@ func (s *itemSource) leaveAside() error {
 	}
 	for _, c := range r.Columns() {
 		if c.Role == parquetfile.None && !s.lenient {
-			return failuref("%s: column %q has %s, which items have not: vectors are lists of numbers, fields are strings, integers, numbers or bools; --ignore-unknown leaves it aside",
+			return exit.Failedf("%s: column %q has %s, which items have not: vectors are lists of numbers, fields are strings, integers, numbers or bools; --ignore-unknown leaves it aside",
 				s.file, c.Name, c.Type)
 		}
 	}
@@ -134,7 +135,7 @@ func (s *itemSource) checkColumns() error {
 			return s.bits > 0
 		}
 		if !known && !s.lenient && err == nil {
-			err = failuref("%s: %w", s.file, s.unknown(kind, c.Name))
+			err = exit.Failedf("%s: %w", s.file, s.unknown(kind, c.Name))
 		}
 		return known
 	})

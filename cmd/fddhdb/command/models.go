@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -61,9 +62,9 @@ func modelsCommand(e *env) *cobra.Command {
 			flags := cmd.Flags()
 			switch {
 			case flags.Changed("pin") && flags.Changed("unpin"):
-				return usageErrorf("models takes one of --pin and --unpin, not both")
+				return exit.Usagef("models takes one of --pin and --unpin, not both")
 			case flags.Changed("pin") && pin == 0, flags.Changed("unpin") && unpin == 0:
-				return usageErrorf("--pin and --unpin: revisions are numbered from 1")
+				return exit.Usagef("--pin and --unpin: revisions are numbered from 1")
 			}
 			if err := checkPlot(plot); err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -56,7 +57,7 @@ func writeModelsPlot(w io.Writer, path string, spaces []db.SpaceInfo) error {
 		}
 	}
 	if len(some) == 0 {
-		return failuref("--plot: no space has figures of a training, or of revisions: there is nothing to draw")
+		return exit.Failedf("--plot: no space has figures of a training, or of revisions: there is nothing to draw")
 	}
 	return f.write(w, path)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -78,7 +79,7 @@ func TestModelsPlotOfLittle(t *testing.T) {
 	s[0].Revisions[0].Drift = nil
 	checkTexts(t, modelsDrawn(t, s), map[string]int{"residual": 1, "1": 4})
 	for _, none := range [][]db.SpaceInfo{nil, someSpaces()[1:2]} {
-		if err := writeModelsPlot(&bytes.Buffer{}, "a.svg", none); exitCode(err) != exitFailed {
+		if err := writeModelsPlot(&bytes.Buffer{}, "a.svg", none); exit.Code(err) != exit.Failed {
 			t.Errorf("%d spaces: %v", len(none), err)
 		}
 	}
@@ -105,7 +106,7 @@ func TestModelsPlotOfADatabase(t *testing.T) {
 	}
 	empty := f.path("codes.db")
 	must(t, "init", empty, "--codes", "16")
-	if code, _, stderr := do(t, "models", empty, "--plot", f.path("c.svg")); code != exitFailed || !strings.Contains(stderr, "nothing to draw") {
+	if code, _, stderr := do(t, "models", empty, "--plot", f.path("c.svg")); code != exit.Failed || !strings.Contains(stderr, "nothing to draw") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if _, err := os.Stat(f.path("c.svg")); err == nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
@@ -43,7 +44,7 @@ func (o *outFiles) create(path string) (*outFile, error) {
 	}
 	for _, other := range o.files {
 		if other.real == real {
-			return nil, usageErrorf("%s is to be written twice: give each file a name of its own", path)
+			return nil, exit.Usagef("%s is to be written twice: give each file a name of its own", path)
 		}
 	}
 	out := &outFile{path: path, real: real}
@@ -78,7 +79,7 @@ func (o *outFiles) create(path string) (*outFile, error) {
 // database may hold.
 func outputPath(path string) (string, error) {
 	if path == toStdout {
-		return "", usageErrorf("%s: this is not written to standard output: name a file, of that name ./%[1]s", path)
+		return "", exit.Usagef("%s: this is not written to standard output: name a file, of that name ./%[1]s", path)
 	}
 	real, err := inside.Real(path)
 	if err == nil {
@@ -88,7 +89,7 @@ func outputPath(path string) (string, error) {
 		return "", writeError(path, err)
 	}
 	if dir := inside.Database(filepath.Dir(real)); dir != "" {
-		return "", usageErrorf("%s is inside the database %s: write to another folder", path, dir)
+		return "", exit.Usagef("%s is inside the database %s: write to another folder", path, dir)
 	}
 	return real, nil
 }

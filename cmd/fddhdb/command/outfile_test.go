@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -50,7 +51,7 @@ func TestOutFilesAreTheirOwn(t *testing.T) {
 	writeFile(t, filepath.Join("d", db.MarkerName), "marker")
 	for _, path := range []string{"d/" + db.MarkerName, "d/new", "d/store/000001.sst"} {
 		var o outFiles
-		if _, err := o.create(path); exitCode(err) != exitUsage {
+		if _, err := o.create(path); exit.Code(err) != exit.Usage {
 			t.Errorf("%s: %v", path, err)
 		}
 		o.discard()

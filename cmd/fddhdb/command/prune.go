@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
@@ -31,9 +32,9 @@ func pruneCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !cmd.Flags().Changed("keep"):
-				return usageErrorf("prune needs to know how many backups stay: fddhdb prune URL --keep N")
+				return exit.Usagef("prune needs to know how many backups stay: fddhdb prune URL --keep N")
 			case opt.Keep < 1:
-				return usageErrorf("--keep %d: 1 or more backups can stay", opt.Keep)
+				return exit.Usagef("--keep %d: 1 or more backups can stay", opt.Keep)
 			}
 			start := time.Now()
 			store, err := openRepository(cmd.Context(), args[0])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -41,13 +42,13 @@ func putCommand(e *env) *cobra.Command {
 			}
 			for _, v := range vectors.list {
 				if err := setVector(&item, v.name, v.value); err != nil {
-					return usageErrorf("--vector %s: %w", v.name, err)
+					return exit.Usagef("--vector %s: %w", v.name, err)
 				}
 			}
 			if code != "" {
 				var err error
 				if item.Code, err = hex.DecodeString(code); err != nil {
-					return usageErrorf("--code %q: not hexadecimal: two digits a byte are expected", code)
+					return exit.Usagef("--code %q: not hexadecimal: two digits a byte are expected", code)
 				}
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
@@ -56,10 +57,10 @@ func putCommand(e *env) *cobra.Command {
 					return err
 				}
 				if item.Code != nil && schema.Bits == 0 {
-					return usageErrorf("--code: collection %q makes its codes itself", c.Name())
+					return exit.Usagef("--code: collection %q makes its codes itself", c.Name())
 				}
 				if item.Code == nil && schema.Bits > 0 {
-					return usageErrorf("--code HEX is missing: the items of collection %q bring their codes, of %d bits", c.Name(), schema.Bits)
+					return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", c.Name(), schema.Bits)
 				}
 				for _, v := range vectors.list {
 					if _, err := modality(c, schema, "--vector", v.name); err != nil {
@@ -121,11 +122,11 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 			if len(names) > 0 {
 				hint = "there is " + strings.Join(names, ", ")
 			}
-			return nil, usageErrorf("--field: there is no field %q: %s", g.name, hint)
+			return nil, exit.Usagef("--field: there is no field %q: %s", g.name, hint)
 		}
 		v, err := parseValue(typ, g.value)
 		if err != nil {
-			return nil, usageErrorf("--field %s: %w", g.name, err)
+			return nil, exit.Usagef("--field %s: %w", g.name, err)
 		}
 		values[g.name] = v
 	}

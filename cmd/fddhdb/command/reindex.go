@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -33,7 +34,7 @@ func reindexCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("rate") && opt.Rate < 1 {
-				return usageErrorf("--rate %d: 1 or more items a second are possible", opt.Rate)
+				return exit.Usagef("--rate %d: 1 or more items a second are possible", opt.Rate)
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {
@@ -50,7 +51,7 @@ func reindexCommand(e *env) *cobra.Command {
 				r, err := c.Reindex(cmd.Context(), opt)
 				bar.end()
 				if begun && errors.Is(err, context.Canceled) {
-					return wrap(err, "what is done is kept: reindex goes on with it, fddhdb models shows how far it is")
+					return exit.Wrap(err, "what is done is kept: reindex goes on with it, fddhdb models shows how far it is")
 				}
 				if err != nil {
 					return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -38,7 +39,7 @@ func repairCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isFile(args[0]) {
-				return usageErrorf("not a database: %s is a file; a database is a folder", args[0])
+				return exit.Usagef("not a database: %s is a file; a database is a folder", args[0])
 			}
 			p := e.newProgress()
 			defer p.end()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -37,9 +38,9 @@ func rollbackCommand(e *env) *cobra.Command {
 			toRevision := cmd.Flags().Changed("revision")
 			switch {
 			case toRevision && revision == 0:
-				return usageErrorf("--revision 0: revisions are numbered from 1")
+				return exit.Usagef("--revision 0: revisions are numbered from 1")
 			case space.given() && !toRevision:
-				return usageErrorf("--space goes with --revision: fddhdb activate %s --space %d makes that space the active one", args[0], space.n)
+				return exit.Usagef("--space goes with --revision: fddhdb activate %s --space %d makes that space the active one", args[0], space.n)
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {
@@ -66,7 +67,7 @@ func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 	}
 	now, err := c.Rollback(ctx)
 	if errors.Is(err, db.ErrInvalid) {
-		return failuref("%w", err) // the command line is right, there is nothing to go back to
+		return exit.Failedf("%w", err) // the command line is right, there is nothing to go back to
 	}
 	if err != nil {
 		return err
@@ -98,10 +99,10 @@ func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space, revi
 // revisionError names the flag that names a revision which is not kept.
 func revisionError(flag string, revision uint32, err error) error {
 	if errors.Is(err, db.ErrNotFound) {
-		return usageErrorf("%s %d: %s; fddhdb models lists those that are kept", flag, revision, reason(err.Error()))
+		return exit.Usagef("%s %d: %s; fddhdb models lists those that are kept", flag, revision, exit.Reason(err.Error()))
 	}
 	if errors.Is(err, db.ErrInvalid) {
-		return failuref("%w", err) // the command line is right
+		return exit.Failedf("%w", err) // the command line is right
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -41,7 +42,7 @@ func scanCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("limit") && limit < 1 {
-				return usageErrorf("--limit %d: 1 or more items are possible", limit)
+				return exit.Usagef("--limit %d: 1 or more items are possible", limit)
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				show, end, err := e.itemPrinter(c, o.json, func(it *db.Item) {

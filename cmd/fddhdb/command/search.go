@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -134,26 +135,26 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	}
 	switch {
 	case given == 0:
-		return 0, usageErrorf("search needs a query: --vectors FILE, --id KEY, --code HEX or --codes FILE")
+		return 0, exit.Usagef("search needs a query: --vectors FILE, --id KEY, --code HEX or --codes FILE")
 	case given > 1:
-		return 0, usageErrorf("search takes one of --vectors, --id, --code and --codes, not several")
+		return 0, exit.Usagef("search takes one of --vectors, --id, --code and --codes, not several")
 	case o.vectors != "" && o.from == "":
-		return 0, usageErrorf("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
+		return 0, exit.Usagef("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
 	case o.from != "" && (o.code != "" || o.codes != ""):
-		return 0, usageErrorf("--from: a query by code is of no modality: leave it out")
+		return 0, exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.hasRow && o.vectors == "" && o.codes == "":
-		return 0, usageErrorf("--row names a row of --vectors or --codes, neither of which is given")
+		return 0, exit.Usagef("--row names a row of --vectors or --codes, neither of which is given")
 	case o.excludeSelf && o.id == "":
-		return 0, usageErrorf("--exclude-self leaves out the item of --id, which is not given")
+		return 0, exit.Usagef("--exclude-self leaves out the item of --id, which is not given")
 	case o.row < 0:
-		return 0, usageErrorf("--row %d: rows count from 0", o.row)
+		return 0, exit.Usagef("--row %d: rows count from 0", o.row)
 	case o.hasK && o.k < 1:
-		return 0, usageErrorf("-k %d: 1 or more hits are possible", o.k)
+		return 0, exit.Usagef("-k %d: 1 or more hits are possible", o.k)
 	case o.hasRadius && o.radius < 0:
-		return 0, usageErrorf("--radius %d: 0 or more bits are possible", o.radius)
+		return 0, exit.Usagef("--radius %d: 0 or more bits are possible", o.radius)
 	}
 	if o.after != "" && (o.vectors != "" || o.codes != "") && !o.hasRow {
-		return 0, usageErrorf("--after is behind the hits of one query: say which with --row")
+		return 0, exit.Usagef("--after is behind the hits of one query: say which with --row")
 	}
 	if o.hasRadius && !o.hasK {
 		o.k = 10_000
@@ -164,15 +165,15 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	rerank, err := db.ParseRerank(o.rerank)
 	switch features := rerank == db.RerankFeatures; {
 	case err != nil:
-		return 0, usageErrorf("--rerank: %s", reason(err.Error()))
+		return 0, exit.Usagef("--rerank: %s", exit.Reason(err.Error()))
 	case o.hasWindow && !features:
-		return 0, usageErrorf("--window is of --rerank features, which is not given")
+		return 0, exit.Usagef("--window is of --rerank features, which is not given")
 	case o.hasWindow && o.window < 1:
-		return 0, usageErrorf("--window %d: 1 or more hits are possible", o.window)
+		return 0, exit.Usagef("--window %d: 1 or more hits are possible", o.window)
 	case features && o.from == "":
-		return 0, usageErrorf("--rerank features compares vectors: --from NAME is missing, the modality")
+		return 0, exit.Usagef("--rerank features compares vectors: --from NAME is missing, the modality")
 	case features && o.after != "":
-		return 0, usageErrorf("--rerank features has no cursors for --after: ask for more with -k")
+		return 0, exit.Usagef("--rerank features has no cursors for --after: ask for more with -k")
 	}
 	return rerank, nil
 }
@@ -225,7 +226,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		}
 		if err != nil {
 			// The flags are right: it is the item, or the file.
-			return failuref("%w", err)
+			return exit.Failedf("%w", err)
 		}
 		if to != nil {
 			title := o.title(name)
@@ -263,10 +264,10 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	case o.code != "":
 		code, err := hex.DecodeString(o.code)
 		if err != nil {
-			return usageErrorf("--code %q: not hexadecimal: two digits a byte are expected", o.code)
+			return exit.Usagef("--code %q: not hexadecimal: two digits a byte are expected", o.code)
 		}
 		if 8*len(code) != stats.Bits {
-			return usageErrorf("--code %q has %d bits, collection %q has codes of %d", o.code, 8*len(code), c.Name(), stats.Bits)
+			return exit.Usagef("--code %q has %d bits, collection %q has codes of %d", o.code, 8*len(code), c.Name(), stats.Bits)
 		}
 		return answer(o.code, db.Query{Code: code})
 	case o.codes != "":
@@ -356,7 +357,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 		}
 		if err == nil {
 			if err = answer(row, s.query()); o.after == "" { // which is wrong more likely than the row
-				err = atRow(err, s.path(), row)
+				err = exit.AtRow(err, s.path(), row)
 			}
 		}
 		if err != nil || o.hasRow {
@@ -367,7 +368,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 
 func (o *searchOptions) checkRow(s source) error {
 	if o.hasRow && o.row >= s.rows() {
-		return usageErrorf("--row %d: %s has %s, counted from 0", o.row, s.path(), plural(s.rows(), "row", "rows"))
+		return exit.Usagef("--row %d: %s has %s, counted from 0", o.row, s.path(), plural(s.rows(), "row", "rows"))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -55,9 +56,9 @@ type sheet struct {
 func (o *searchOptions) checkSheet() error {
 	switch ext := strings.ToLower(filepath.Ext(o.sheet)); {
 	case o.sheet == "" && o.pictures != "":
-		return usageErrorf("--pictures is for --sheet FILE, which is not given")
+		return exit.Usagef("--pictures is for --sheet FILE, which is not given")
 	case o.sheet != "" && ext != ".png" && ext != ".html":
-		return usageErrorf("--sheet %s: a .png or .html file is made", o.sheet)
+		return exit.Usagef("--sheet %s: a .png or .html file is made", o.sheet)
 	}
 	return nil
 }
@@ -135,7 +136,7 @@ func (s *sheet) commit() (remark string, err error) {
 // "" for another.
 func (s *sheet) add(ctx context.Context, title, key string, hits []db.Hit) error {
 	if s.cards += len(hits) + 1; s.cards > maxSheetCards {
-		return failuref("--sheet: more than %s queries and hits: -k shows fewer, --row one query", thousands(maxSheetCards))
+		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", thousands(maxSheetCards))
 	}
 	if err := s.form.begin(title, key != "", len(hits)); err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/image/draw"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -48,7 +49,7 @@ func newPictureFinder(schema db.Schema, folder string) (*pictureFinder, error) {
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, usageErrorf("--pictures %s: %w", folder, unwrapPath(err))
+		return nil, exit.Usagef("--pictures %s: %w", folder, unwrapPath(err))
 	}
 	f.folder = root
 	return f, nil

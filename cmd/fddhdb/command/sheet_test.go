@@ -16,6 +16,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // plainPicture is one colour, in the format of the ending of name.
@@ -233,12 +235,12 @@ func TestSheetErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--sheet", f.path("x.pdf")}, exitUsage, "x.pdf: a .png or .html file is made"},
-		{[]string{"--pictures", pictures}, exitUsage, "--pictures is for --sheet FILE"},
-		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("none")}, exitUsage, "--pictures " + f.path("none") + ": "},
-		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("items.jsonl")}, exitUsage, "items.jsonl: "},
-		{[]string{"--sheet", f.db + "/x.html"}, exitUsage, "inside the database"},
-		{[]string{"--sheet", f.path("none/x.png")}, exitFailed, "write " + f.path("none/x.png")},
+		{[]string{"--sheet", f.path("x.pdf")}, exit.Usage, "x.pdf: a .png or .html file is made"},
+		{[]string{"--pictures", pictures}, exit.Usage, "--pictures is for --sheet FILE"},
+		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("none")}, exit.Usage, "--pictures " + f.path("none") + ": "},
+		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("items.jsonl")}, exit.Usage, "items.jsonl: "},
+		{[]string{"--sheet", f.db + "/x.html"}, exit.Usage, "inside the database"},
+		{[]string{"--sheet", f.path("none/x.png")}, exit.Failed, "write " + f.path("none/x.png")},
 	} {
 		code, _, stderr := do(t, append(search, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
@@ -252,7 +254,7 @@ func TestSheetErrors(t *testing.T) {
 	}
 	writeNPY(t, f.path("codes.npy"), rows)
 	code, _, stderr := do(t, "search", f.db, "--codes", f.path("codes.npy"), "-k", "5", "--sheet", f.path("x.html"))
-	if code != exitFailed || !strings.Contains(stderr, "more than 1,000 queries and hits") {
+	if code != exit.Failed || !strings.Contains(stderr, "more than 1,000 queries and hits") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	entries, err := os.ReadDir(f.dir)

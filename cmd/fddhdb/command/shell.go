@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // shellOptions are the flags of the command line without a verb; mode is one of all verbs.
@@ -131,7 +133,7 @@ func (e *lineError) Error() string {
 	if e.file != "" {
 		at = e.file + ": " + at
 	}
-	return at + message(e.err)
+	return at + exit.Message(e.err)
 }
 
 // Worded is for exit.Message.
@@ -156,7 +158,7 @@ func (s *shell) runScript(ctx context.Context, file string, script io.Reader) er
 			line = strings.TrimPrefix(line, "\uFEFF") // editors of Windows begin files so
 		}
 		if statement.Len()+len(line) > maxStatement {
-			return &lineError{file, first, failuref("longer than %s", size(maxStatement))}
+			return &lineError{file, first, exit.Failedf("longer than %s", size(maxStatement))}
 		}
 		atEnd := err == io.EOF
 		if statement.Len() == 0 {
@@ -205,7 +207,7 @@ func readLine(r *bufio.Reader) (string, error) {
 // run runs a line, or several where a quote goes over their ends.
 func (s *shell) run(ctx context.Context, line string) error {
 	if err := s.runLine(ctx, line); err != nil {
-		return &shellError{err, s.inShell(message(err))}
+		return &shellError{err, s.inShell(exit.Message(err))}
 	}
 	return nil
 }
@@ -227,9 +229,9 @@ func (s *shell) runLine(ctx context.Context, line string) error {
 	words, open := splitWords(line)
 	switch open {
 	case '\\':
-		return usageErrorf("a line follows the backslash at the end, and there is none")
+		return exit.Usagef("a line follows the backslash at the end, and there is none")
 	case '\'', '"':
-		return usageErrorf("the quote %c is not closed", open)
+		return exit.Usagef("the quote %c is not closed", open)
 	}
 	if len(words) == 0 {
 		return nil

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/peterh/liner"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // A dialogue asks for lines on a terminal.
@@ -62,7 +64,7 @@ func (s *shell) interact(ctx context.Context) error {
 			}
 		})
 		if ctx.Err() != nil {
-			return failuref("ended by a signal")
+			return exit.Failedf("ended by a signal")
 		}
 	}
 	return nil
@@ -217,7 +219,7 @@ func (t *dialogue) ask(ctx context.Context, interrupts <-chan struct{}, prompt s
 				fmt.Fprintf(t.out, "\n%s", prompt)
 			}
 		case <-ctx.Done():
-			return "", failuref("ended by a signal")
+			return "", exit.Failedf("ended by a signal")
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -79,19 +80,19 @@ func (s *shell) runDot(ctx context.Context, args []string) error {
 	i := slices.IndexFunc(all, func(d dotCommand) bool { return d.name == args[0] })
 	if i < 0 {
 		if name := nearest(args[0], dotNames()); name != "" {
-			return usageErrorf("there is no command %q: did you mean %s?", args[0], name)
+			return exit.Usagef("there is no command %q: did you mean %s?", args[0], name)
 		}
-		return usageErrorf("there is no command %q: .help lists them", args[0])
+		return exit.Usagef("there is no command %q: .help lists them", args[0])
 	}
 	d, args := &all[i], args[1:]
 	usage := strings.TrimSpace(d.name + " " + d.args)
 	switch {
 	case len(args) < d.least():
-		return usageErrorf("%s needs an argument: %s", d.name, usage)
+		return exit.Usagef("%s needs an argument: %s", d.name, usage)
 	case len(args) > d.most:
-		return usageErrorf("%s does not know what to do with %q: %s", d.name, args[d.most], usage)
+		return exit.Usagef("%s does not know what to do with %q: %s", d.name, args[d.most], usage)
 	case len(args) > 0 && args[0] == "" && d.least() > 0:
-		return usageErrorf("%s needs an argument that is not empty: %s", d.name, usage)
+		return exit.Usagef("%s needs an argument that is not empty: %s", d.name, usage)
 	}
 	return d.run(s, ctx, args)
 }
@@ -127,9 +128,9 @@ func dotHelpOn(s *shell, ctx context.Context, args []string) error {
 			}
 		}
 		if name := nearest(args[0], dotNames()); name != "" {
-			return usageErrorf("there is no command %q: did you mean %s?", args[0], name)
+			return exit.Usagef("there is no command %q: did you mean %s?", args[0], name)
 		}
-		return usageErrorf("there is no command %q: .help lists them", args[0])
+		return exit.Usagef("there is no command %q: .help lists them", args[0])
 	}
 	return s.withOutput(ctx, func(ctx context.Context) error {
 		return s.env.execute(ctx, s.root(), append([]string{"help"}, args...))
@@ -154,7 +155,7 @@ func oneOf(words ...string) func(*shell) []string {
 func setOnOff(of func(*shell) *bool) func(*shell, context.Context, []string) error {
 	return func(s *shell, _ context.Context, args []string) error {
 		if !slices.Contains(onOff, args[0]) {
-			return usageErrorf("%q: on or off is expected", args[0])
+			return exit.Usagef("%q: on or off is expected", args[0])
 		}
 		*of(s) = args[0] == "on"
 		return nil
@@ -171,7 +172,7 @@ func setMode(s *shell, _ context.Context, args []string) error {
 		return s.print(func() { fmt.Fprintln(s.env.stdout, s.mode) })
 	}
 	if err := s.mode.Set(args[0]); err != nil {
-		return usageErrorf(".mode %s: %w", args[0], err)
+		return exit.Usagef(".mode %s: %w", args[0], err)
 	}
 	return nil
 }
@@ -194,7 +195,7 @@ func setPager(s *shell, _ context.Context, args []string) error {
 		s.pager = nil
 	case args[0] == "on":
 		if s.pager = pagerCommand(); len(s.pager) == 0 {
-			return usageErrorf("there is no less, nor does PAGER name another command: .pager COMMAND does")
+			return exit.Usagef("there is no less, nor does PAGER name another command: .pager COMMAND does")
 		}
 	default:
 		s.pager = pagerWords(args[0])
@@ -208,7 +209,7 @@ const maxNested = 20
 func readScript(s *shell, ctx context.Context, args []string) error {
 	path := args[0]
 	if len(s.files) == maxNested {
-		return usageErrorf("%s: .read within .read, %d deep: do the files read each other?", path, maxNested)
+		return exit.Usagef("%s: .read within .read, %d deep: do the files read each other?", path, maxNested)
 	}
 	f, err := os.Open(path)
 	var at *fs.PathError

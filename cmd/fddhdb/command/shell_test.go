@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/peterh/liner"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // runScript runs a script in the shell on a database.
@@ -28,7 +30,7 @@ func TestScriptInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	code, stdout, stderr := runScript(t, ctx, f.db, "\ncount\ncount\n")
-	if code != exitFailed || stdout != "" || stderr != "fddhdb: line 1: interrupted\n" {
+	if code != exit.Failed || stdout != "" || stderr != "fddhdb: line 1: interrupted\n" {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 }
@@ -44,7 +46,7 @@ func TestScriptThatWaits(t *testing.T) {
 		cancel()
 	}()
 	var errs bytes.Buffer
-	if code := run(ctx, []string{f.db}, &env{stdin: r, stdout: bufio.NewWriter(io.Discard), stderr: &errs}); code != exitFailed || !strings.Contains(errs.String(), "interrupted") {
+	if code := run(ctx, []string{f.db}, &env{stdin: r, stdout: bufio.NewWriter(io.Discard), stderr: &errs}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, &errs)
 	}
 	must(t, "put", f.db, "x") // nobody has it open
@@ -65,7 +67,7 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 	if err == nil {
 		t.Error("the database is gone, and nobody says so")
 	}
-	if err := s.run(context.Background(), "count"); exitCode(err) != exitUsage {
+	if err := s.run(context.Background(), "count"); exit.Code(err) != exit.Usage {
 		t.Errorf("count without a database: %v", err)
 	}
 	if err := os.Rename(away, f.db); err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // root returns the verbs as they are in the shell: DIR is the database of the session.
@@ -42,12 +44,12 @@ func addDefaultVerbs(root *cobra.Command) {
 
 func unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usageErrorf("a verb is missing: .help lists them")
+		return exit.Usagef("a verb is missing: .help lists them")
 	}
 	if verb := meant(args[0], append(verbNames(root), dotNames()...)); verb != "" {
-		return usageErrorf("there is no verb %q: did you mean %s?", args[0], verb)
+		return exit.Usagef("there is no verb %q: did you mean %s?", args[0], verb)
 	}
-	return usageErrorf("there is no verb %q: .help lists them", args[0])
+	return exit.Usagef("there is no verb %q: .help lists them", args[0])
 }
 
 // adapt makes a verb of the command line one of the shell.
@@ -81,7 +83,7 @@ func (s *shell) adapt(c *cobra.Command) {
 	c.Args = func(c *cobra.Command, args []string) error {
 		err := valid(c, withDir(args))
 		if err != nil && len(args) > 0 && isDatabase(args[0]) {
-			return usageErrorf("%s works on the database that is open: leave %q out", c.Name(), args[0])
+			return exit.Usagef("%s works on the database that is open: leave %q out", c.Name(), args[0])
 		}
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 const (
@@ -124,7 +126,7 @@ func (s *signals) late(deadline <-chan time.Time) {
 		return
 	}
 	s.die(fmt.Sprintf("this has not stopped within %v of the signal (%v), and is ended as in a crash: what a database has acknowledged is kept, "+
-		"and its next opening recovers it; of files that were being written, some that end in .tmp may be left", grace, s.asked), exitFailed)
+		"and its next opening recovers it; of files that were being written, some that end in .tmp may be left", grace, s.asked), exit.Failed)
 }
 
 // die ends the process at once.

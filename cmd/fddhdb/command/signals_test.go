@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // testSignals are signals with a clock that the test turns, and without an end of the
@@ -52,7 +54,7 @@ func TestSignalsEndTheProcess(t *testing.T) {
 		t.Fatalf("the first signal: %v, exits %v", s.ctx.Err(), s.exits)
 	}
 	s.late(s.deadline)
-	if codes := s.exited(); len(codes) != 1 || codes[0] != exitFailed {
+	if codes := s.exited(); len(codes) != 1 || codes[0] != exit.Failed {
 		t.Errorf("after the grace period: exits %v", codes)
 	}
 	for _, want := range []string{"fddhdb: ", "terminated", "what a database has acknowledged is kept, and its next opening recovers it"} {
@@ -99,7 +101,7 @@ func TestSignalsInADialogue(t *testing.T) {
 	s.run(s.ctx, func(context.Context) {
 		s.take(os.Interrupt)
 		s.late(s.deadline)
-		if codes := s.exited(); len(codes) != 1 || codes[0] != exitFailed || terminal.applied != 1 {
+		if codes := s.exited(); len(codes) != 1 || codes[0] != exit.Failed || terminal.applied != 1 {
 			t.Errorf("a line that does not end: exits %v, the terminal set right %d times", codes, terminal.applied)
 		}
 	})

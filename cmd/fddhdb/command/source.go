@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -33,7 +34,7 @@ func (e *rowError) Unwrap() error { return e.err }
 func sameRows(sources []source) error {
 	for _, s := range sources[1:] {
 		if first := sources[0]; s.rows() != first.rows() {
-			return failuref("%s has %s, %s has %s: row i of every file belongs to item i",
+			return exit.Failedf("%s has %s, %s has %s: row i of every file belongs to item i",
 				first.path(), plural(first.rows(), "row", "rows"), s.path(), plural(s.rows(), "row", "rows"))
 		}
 	}
@@ -72,7 +73,7 @@ func (s *codeSource) at(row int) []byte {
 // checkBits holds the codes of the file against those of a collection.
 func (s *codeSource) checkBits(c *db.Collection, bits int) error {
 	if s.codes.Bits() != bits {
-		return failuref("%s has codes of %d bits, collection %q has codes of %d", s.file, s.codes.Bits(), c.Name(), bits)
+		return exit.Failedf("%s has codes of %d bits, collection %q has codes of %d", s.file, s.codes.Bits(), c.Name(), bits)
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (s *labelSource) rename(file string, names []string) error {
 		}
 	}
 	if wrong {
-		return failuref("%s has %s, %s has labels 0 to %d: a line is needed for each",
+		return exit.Failedf("%s has %s, %s has labels 0 to %d: a line is needed for each",
 			file, plural(len(names), "line", "lines"), s.file, len(s.labels.Names)-1)
 	}
 	s.labels.Names = names
@@ -145,7 +146,7 @@ func (s *labelSource) reorder(file string, names []string) error {
 	for i, name := range s.labels.Names {
 		p, ok := position[name]
 		if !ok {
-			return failuref("%s has the label %q, %s does not list it", s.file, name, file)
+			return exit.Failedf("%s has the label %q, %s does not list it", s.file, name, file)
 		}
 		moved[i] = p
 	}
@@ -167,10 +168,10 @@ func readNames(file string) ([]string, error) {
 	lines := make(map[string]int, len(names))
 	for i, name := range names {
 		if name == "" {
-			return nil, failuref("%s: line %d is empty: a label needs a name", file, i+1)
+			return nil, exit.Failedf("%s: line %d is empty: a label needs a name", file, i+1)
 		}
 		if first, ok := lines[name]; ok {
-			return nil, failuref("%s: the label %q stands on line %d and on line %d", file, name, first, i+1)
+			return nil, exit.Failedf("%s: the label %q stands on line %d and on line %d", file, name, first, i+1)
 		}
 		lines[name] = i + 1
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -151,28 +152,28 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
 	case o.Anchors < 0:
-		return usageErrorf("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
+		return exit.Usagef("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
 	case given("start") && o.Start < 1:
-		return usageErrorf("--start %d: 1 to 48 are possible", o.Start)
+		return exit.Usagef("--start %d: 1 to 48 are possible", o.Start)
 	case o.Sweeps < 1:
-		return usageErrorf("--sweeps %d: 1 or more are possible", o.Sweeps)
+		return exit.Usagef("--sweeps %d: 1 or more are possible", o.Sweeps)
 	case given("rows") && o.Rows < 1:
-		return usageErrorf("--rows %d: 1 or more items are possible", o.Rows)
+		return exit.Usagef("--rows %d: 1 or more items are possible", o.Rows)
 	case !(o.Delta > 0):
-		return usageErrorf("--delta %g: a number above 0 is possible", o.Delta)
+		return exit.Usagef("--delta %g: a number above 0 is possible", o.Delta)
 	}
 	err := checkBits("--bits", o.Bits)
 	if err != nil {
 		return err
 	}
 	if o.Method, err = model.ParseMethod(o.method); err != nil {
-		return usageErrorf("--method %q: auto, labels, joint and paper are possible", o.method)
+		return exit.Usagef("--method %q: auto, labels, joint and paper are possible", o.method)
 	}
 	if o.Views, err = model.ParseViews(o.views); err != nil {
-		return usageErrorf("--views %q: shared and target are possible", o.views)
+		return exit.Usagef("--views %q: shared and target are possible", o.views)
 	}
 	if o.Fusion, err = model.ParseFusion(o.fusion); err != nil {
-		return usageErrorf("--fusion %q: auto, sum, target and the name of a modality are possible", o.fusion)
+		return exit.Usagef("--fusion %q: auto, sum, target and the name of a modality are possible", o.fusion)
 	}
 	if o.Gamma, err = o.gamma.floats("--gamma"); err != nil {
 		return err
@@ -183,13 +184,13 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	o.Map = map[string]model.MapKind{}
 	for _, k := range o.kinds.list {
 		if o.Map[k.name], err = model.ParseMapKind(k.value); err != nil {
-			return usageErrorf("--map %s=%s: rbf, linear and rbf+linear are possible", k.name, k.value)
+			return exit.Usagef("--map %s=%s: rbf, linear and rbf+linear are possible", k.name, k.value)
 		}
 	}
 	o.Features = map[string]model.FeatureKind{}
 	for _, k := range o.features.list {
 		if o.Features[k.name], err = model.ParseFeatureKind(k.value); err != nil {
-			return usageErrorf("--features %s=%s: raw, zscore, hellinger, log, l2 and hellinger-l2 are possible", k.name, k.value)
+			return exit.Usagef("--features %s=%s: raw, zscore, hellinger, log, l2 and hellinger-l2 are possible", k.name, k.value)
 		}
 	}
 	return nil
@@ -201,9 +202,9 @@ func trainError(err error) error {
 	var singular *model.SingularError
 	switch {
 	case errors.Is(err, model.ErrNoLabels):
-		return failuref("%w: bring labels in with import --labels or put --labels", err)
+		return exit.Failedf("%w: bring labels in with import --labels or put --labels", err)
 	case errors.Is(err, model.ErrOneClass), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
-		return failuref("%w", err)
+		return exit.Failedf("%w", err)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -48,7 +49,7 @@ func updateCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if opt.Teacher, err = db.ParseTeacher(teacher); err != nil {
-				return usageErrorf("--teacher %q: auto, labels, modality and self are possible", teacher)
+				return exit.Usagef("--teacher %q: auto, labels, modality and self are possible", teacher)
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -42,7 +43,7 @@ func openVectors(modality, file string) (*vectorSource, error) {
 func openQueries(modality, file string) (*vectorSource, error) {
 	s, err := openVectors(modality, file)
 	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
-		return nil, usageErrorf("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
+		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
 	}
 	return s, err
 }
@@ -104,7 +105,7 @@ func (s *vectorSource) checkDim(m db.Modality) error {
 		return nil
 	}
 	if s.r.Cols() != m.Dim {
-		return failuref("%s has %s, modality %q has %s",
+		return exit.Failedf("%s has %s, modality %q has %s",
 			s.file, plural(s.r.Cols(), "column", "columns"), m.Name, plural(m.Dim, "dimension", "dimensions"))
 	}
 	return nil

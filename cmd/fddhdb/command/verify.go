@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -45,7 +46,7 @@ func verifyCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isFile(args[0]) {
-				return usageErrorf("not a database: %s is a file; a database is a folder", args[0])
+				return exit.Usagef("not a database: %s is a file; a database is a folder", args[0])
 			}
 			if done, err := e.verifyRepository(cmd.Context(), args[0], deep, o.json); done {
 				return err

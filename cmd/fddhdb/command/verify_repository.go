@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
@@ -26,7 +27,7 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 		if _, err := backup.List(ctx, store); !isURL && errors.Is(err, backup.ErrNotRepository) {
 			return false, nil
 		}
-		return true, usageErrorf("--deep is for databases: restore makes one of a backup and verifies it")
+		return true, exit.Usagef("--deep is for databases: restore makes one of a backup and verifies it")
 	}
 	p := e.newProgress()
 	defer p.end()

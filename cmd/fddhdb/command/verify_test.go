@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -30,7 +31,7 @@ func TestVerify(t *testing.T) {
 	if !v.OK || v.Findings == nil || len(v.Findings) > 0 || v.Items != 60 || v.Checked != 60 || v.Records < 60 {
 		t.Errorf("%+v", v)
 	}
-	if code, _, stderr := do(t, "verify", f.dir); code != exitUsage || !strings.Contains(stderr, "not a database") {
+	if code, _, stderr := do(t, "verify", f.dir); code != exit.Usage || !strings.Contains(stderr, "not a database") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
@@ -57,10 +58,10 @@ func TestVerifyDamage(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := do(t, "verify", f.db)
-	if code != exitCorrupt || !strings.Contains(stdout, "cannot be read") || !strings.Contains(stderr, "finding") {
+	if code != exit.Corrupt || !strings.Contains(stdout, "cannot be read") || !strings.Contains(stderr, "finding") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
-	if code, stdout, _ := do(t, "verify", f.db, "--json"); code != exitCorrupt || !strings.HasPrefix(stdout, `{"findings":[{"`) || !strings.Contains(stdout, `],"ok":false,`) {
+	if code, stdout, _ := do(t, "verify", f.db, "--json"); code != exit.Corrupt || !strings.HasPrefix(stdout, `{"findings":[{"`) || !strings.Contains(stdout, `],"ok":false,`) {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -35,7 +36,7 @@ func versionCommand(e *env) *cobra.Command {
 			fddhdb version --json`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageErrorf("version does not know what to do with %q", args[0])
+				return exit.Usagef("version does not know what to do with %q", args[0])
 			}
 			return nil
 		},

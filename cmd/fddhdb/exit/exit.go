@@ -1,4 +1,4 @@
-package command
+package exit
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
-// Exit codes.
+// The codes with which the process ends.
 const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitUsage   = 2
-	exitCorrupt = 3
+	Done    = 0
+	Failed  = 1
+	Usage   = 2 // the command line was wrong
+	Corrupt = 3 // stored data is damaged
 )
 
 // A usageError says that the command line is wrong, whatever is stored.
@@ -25,49 +25,52 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-func usageErrorf(format string, args ...any) error {
+// Usagef returns an error that says that the command line is wrong.
+func Usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// A failure is an error that is not about the command line, although db calls it
+// A Failure is an error that is not about the command line, although db calls it
 // an invalid argument: it passed on what files hold or what is stored.
-type failure struct{ err error }
+type Failure struct{ err error }
 
-func (e *failure) Error() string { return e.err.Error() }
-func (e *failure) Unwrap() error { return e.err }
+func (e *Failure) Error() string { return e.err.Error() }
+func (e *Failure) Unwrap() error { return e.err }
 
-func failuref(format string, args ...any) error {
-	return &failure{fmt.Errorf(format, args...)}
+// Failedf returns a Failure.
+func Failedf(format string, args ...any) error {
+	return &Failure{fmt.Errorf(format, args...)}
 }
 
-// exitCode is 2 where the command line has to change, 1 where something else has.
-func exitCode(err error) int {
-	var fail *failure
+// Code returns the code of an error: Usage where the command line has to change, Failed where
+// something else has.
+func Code(err error) int {
+	var fail *Failure
 	var usage *usageError
 	switch {
 	case err == nil:
-		return exitDone
+		return Done
 	case errors.Is(err, db.ErrCorrupt), errors.Is(err, backup.ErrDamaged):
-		return exitCorrupt
+		return Corrupt
 	case errors.As(err, &fail):
-		return exitFailed
+		return Failed
 	case errors.As(err, &usage), errors.Is(err, db.ErrInvalid), errors.Is(err, db.ErrNotDatabase):
-		return exitUsage
+		return Usage
 	}
-	return exitFailed
+	return Failed
 }
 
-// message returns the text of an error for the user: without the prefix, which is put
+// Message returns the text of an error for the user: without the prefix, which is put
 // before it once, and with advice where stored data is damaged. An error with a method
 // Worded returns its whole text by it; one with a method Advised says itself what to do.
-func message(err error) string {
+func Message(err error) string {
 	var worded interface{ Worded() string }
 	if errors.As(err, &worded) {
 		return worded.Worded()
 	}
 	var parts []string
 	for _, line := range strings.Split(err.Error(), "\n") { // of errors.Join
-		if line = reason(line); line != "" && !slices.Contains(parts, line) {
+		if line = Reason(line); line != "" && !slices.Contains(parts, line) {
 			parts = append(parts, line)
 		}
 	}
@@ -84,22 +87,22 @@ func message(err error) string {
 	return text
 }
 
-// reason takes off what only a caller of package db needs to read.
-func reason(s string) string {
+// Reason takes off what only a caller of package db needs to read.
+func Reason(s string) string {
 	s = strings.TrimPrefix(s, "fddhdb: ")
 	s = strings.TrimPrefix(s, "invalid argument of a backup: ")
 	return strings.TrimPrefix(s, "invalid argument: ")
 }
 
-// atRow says which row of a file an invalid vector is in.
-func atRow(err error, path string, row int) error {
+// AtRow says which row of a file an invalid vector is in.
+func AtRow(err error, path string, row int) error {
 	if !errors.Is(err, db.ErrInvalid) {
 		return err
 	}
-	return failuref("%s: row %d: %s", path, row, reason(err.Error()))
+	return Failedf("%s: row %d: %s", path, row, Reason(err.Error()))
 }
 
-// wrap adds what to do to an error.
-func wrap(err error, format string, args ...any) error {
+// Wrap adds what to do to an error.
+func Wrap(err error, format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{err}, args...)...)
 }
