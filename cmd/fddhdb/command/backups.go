@@ -58,5 +58,5 @@ func (e *env) printBackups(list []*backup.Manifest) {
 	for _, m := range list {
 		rows = append(rows, []any{m.ID, timeCell(m.Time), shortUUID(m), content(m), bytesCell(m.BytesTotal), bytesCell(m.BytesNew)})
 	}
-	e.printTable([]column{{"id", false}, {"made", false}, {"database", false}, {"of", false}, {"size", true}, {"new", true}}, rows)
+	e.printTable([]column{left("id"), left("made"), left("database"), left("of"), right("size"), right("new")}, rows)
 }

@@ -117,7 +117,7 @@ func (b *bench) checkAll(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b.bar.report("checking", i, len(b.queries))
+		b.bar.report("checking", int64(i), int64(len(b.queries)))
 		b.oracle.scan(b.queries[i].code)
 		for _, l := range b.lines {
 			what, err := l.check(ctx, &b.queries[i], b.oracle)

@@ -222,7 +222,7 @@ func (b *bench) measure(ctx context.Context) error {
 		for q := 0; q < len(b.queries); q += benchTurn {
 			end := min(q+benchTurn, len(b.queries))
 			for _, l := range b.lines[from:to] {
-				b.bar.report("measuring", done, len(b.lines)*len(b.queries))
+				b.bar.report("measuring", int64(done), int64(len(b.lines)*len(b.queries)))
 				if err := b.turn(ctx, l, q, end); err != nil {
 					return err
 				}

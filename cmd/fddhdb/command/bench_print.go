@@ -31,13 +31,13 @@ func (e *env) printBench(runs []benchRun, several bool, o *benchOptions) error {
 	if o.json {
 		return e.printBenchJSON(runs, several, o)
 	}
-	columns := []column{{"search", false}, {"tier", false}, {"queries", true}, {"p50 us", true}, {"p99 us", true},
-		{"mean us", true}, {"encode", true}, {"find", true}, {"order", true}, {"keys", true}, {"hits", true}, {"times " + fullScanTier, true}}
+	columns := []column{left("search"), left("tier"), right("queries"), right("p50 us"), right("p99 us"),
+		right("mean us"), right("encode"), right("find"), right("order"), right("keys"), right("hits"), right("times " + fullScanTier)}
 	if o.check {
-		columns = append(columns, column{"checked", true}, column{"mismatches", true})
+		columns = append(columns, right("checked"), right("mismatches"))
 	}
 	if several {
-		columns = append([]column{{"database", false}, {"items", true}}, columns...)
+		columns = append([]column{left("database"), right("items")}, columns...)
 	}
 	var rows [][]any
 	for _, run := range runs {

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -148,7 +147,7 @@ func (r fakeRuns) Hits(context.Context) iter.Seq2[db.Hit, error] {
 func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
+	e := &env{printer: newPrinter(&out, &errs), stdin: strings.NewReader("")}
 	f.asked, f.apart = map[string]int{}, map[string]int{}
 	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection, _ string) benchTarget {
 		f.c, f.items = c, nil

@@ -1,31 +1,14 @@
 package command
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-// showsBlocks says whether what is written to f is seen on a terminal that has block
-// characters, for small charts.
-func showsBlocks(f io.Writer) bool {
-	if terminal(f) == nil || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	if runtime.GOOS == "windows" {
-		return os.Getenv("WT_SESSION") != "" // its own terminal
-	}
-	locale := strings.ToLower(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
-	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
-}
 
 // chart draws values as a line of blocks, the lowest for low and less, the highest for
 // high and more.

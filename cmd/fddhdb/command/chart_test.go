@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -26,6 +28,15 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// inTable begins a table, on a terminal with or without charts.
+func inTable(t *testing.T, e *env, charts bool) {
+	t.Helper()
+	e.charts = charts
+	if err := e.beginOutput(&cobra.Command{}, modeTable); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Charts stand on terminals only, and there only in tables.
 func TestCharts(t *testing.T) {
 	spaces := someSpaces()
@@ -40,14 +51,14 @@ func TestCharts(t *testing.T) {
 	found := []db.Retrieval{{From: "image", To: "text", Hamming: model.Metrics{ByTop: []model.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
 	for _, charts := range []bool{true, false} {
 		got := printed(func(e *env) {
-			e.layout = layout{mode: modeTable, charts: charts}
+			inTable(t, e, charts)
 			e.printSpaces("main", spaces, 2200)
 		})
 		if strings.Contains(got, "image that came: residual ▅█ 0.350 to 0.700, nearest p50 ██ 9 to 9\n") != charts {
 			t.Error(got)
 		}
 		got = printed(func(e *env) {
-			e.layout = layout{mode: modeTable, charts: charts}
+			inTable(t, e, charts)
 			e.printEvaluation(found, 50)
 		})
 		if strings.Contains(got, "precision@1..20\n") != charts || strings.Contains(got, "█▁") != charts {
@@ -62,8 +73,8 @@ func TestCharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for mode, want := range map[outputMode]bool{modeTable: true, modeCSV: false, modeMarkdown: false, modeLine: false, modeJSON: false} {
-		if err := e.beginOutput(cmd, mode); err != nil || e.layout.charts != want {
-			t.Errorf("%s: %v, %v", mode, e.layout.charts, err)
+		if err := e.beginOutput(cmd, mode); err != nil || e.chartsShown() != want {
+			t.Errorf("%s: %v, %v", mode, e.chartsShown(), err)
 		}
 		_ = e.endOutput(true)
 	}

@@ -57,8 +57,8 @@ func collectionsCommand(e *env) *cobra.Command {
 					rows = append(rows, []any{textCell(c.Name), countCell(c.Items), countCell(c.Labels), bits,
 						countCell(c.DistinctCodes), modalities})
 				}
-				e.printTable([]column{{"collection", false}, {"items", true}, {"labels", true},
-					{"bits", true}, {"distinct codes", true}, {"modalities", false}}, rows)
+				e.printTable([]column{left("collection"), right("items"), right("labels"),
+					right("bits"), right("distinct codes"), left("modalities")}, rows)
 				return nil
 			})
 		},

@@ -9,13 +9,10 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -25,16 +22,10 @@ import (
 
 // An env is the surroundings of a verb.
 type env struct {
-	stdin  io.Reader
-	stdout *bufio.Writer // flushed at the end, and before stderr is written to
-	stderr io.Writer
-	colour bool // stdout is a terminal that shows colours
-	charts bool // it is one that shows block characters
-
-	signals *signals    // that end the process, nil where nobody catches them
-	layout  layout      // of the verb that runs
-	session *session    // of the shell that it runs in, or nil
-	paging  atomic.Bool // a pager has the terminal
+	*printer
+	stdin   io.Reader
+	signals *signals // that end the process, nil where nobody catches them
+	session *session // of the shell that it runs in, or nil
 }
 
 // Main runs the command line without the name of the program, and returns the
@@ -44,10 +35,7 @@ type env struct {
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, caught := catchSignals(stderr)
 	defer caught.stop()
-	return run(ctx, args, &env{
-		stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr, signals: caught,
-		colour: inColour(stdout), charts: showsBlocks(stdout),
-	})
+	return run(ctx, args, &env{printer: newPrinter(stdout, stderr), stdin: stdin, signals: caught})
 }
 
 func run(ctx context.Context, args []string, e *env) int {
@@ -62,25 +50,11 @@ func run(ctx context.Context, args []string, e *env) int {
 
 // execute runs one command line, and ends what it prints.
 func (e *env) execute(ctx context.Context, root *cobra.Command, args []string) error {
-	outer := e.layout
-	defer func() { e.layout = outer }()
-	e.layout = layout{}
 	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
-	err := root.ExecuteContext(ctx)
-	// What was found before an error is of use too.
-	if ended := e.endOutput(err == nil); err == nil && ended != nil {
-		err = fmt.Errorf("write the output: %w", ended)
-	}
-	return err
+	return e.scope(func() error { return root.ExecuteContext(ctx) })
 }
 
-func (e *env) printError(err error) {
-	prefix := "fddhdb:"
-	if inColour(e.stderr) {
-		prefix = red(prefix)
-	}
-	fmt.Fprintln(e.stderr, prefix, exit.Message(err))
-}
+func (e *env) printError(err error) { e.errorf("%s", exit.Message(err)) }
 
 // The groups in which help lists the verbs.
 const (

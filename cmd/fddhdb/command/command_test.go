@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -101,7 +100,7 @@ func writeNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
 }
 
 func newTestEnv() *env {
-	return &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&bytes.Buffer{}), stderr: &bytes.Buffer{}}
+	return &env{printer: newPrinter(&bytes.Buffer{}, &bytes.Buffer{}), stdin: strings.NewReader("")}
 }
 
 // TestContract holds verbs and flags against the table of the contract.
@@ -247,7 +246,7 @@ func TestInterrupt(t *testing.T) {
 		{"prune", f.path("others"), "--keep", "1"},
 	} {
 		var out, errs bytes.Buffer
-		e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
+		e := &env{printer: newPrinter(&out, &errs), stdin: strings.NewReader("")}
 		if code := run(ctx, args, e); code != exit.Failed || !strings.HasSuffix(errs.String(), "interrupted\n") {
 			t.Errorf("%s: exit code %d, %q", args[0], code, errs.String())
 		}

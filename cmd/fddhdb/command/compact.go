@@ -38,7 +38,7 @@ func compactCommand(e *env) *cobra.Command {
 				}
 				bar := e.newProgress()
 				defer bar.end()
-				if err := bar.follow(d, db.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {
+				if err := follow(bar, d, db.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {
 					return err
 				}
 				bar.end()

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -101,7 +100,7 @@ func (e *env) argumentCandidates(cmd *cobra.Command, args []string) candidates {
 // lookQuietly runs f on the database in dir, if it can be opened; there is no place for a
 // warning.
 func (e *env) lookQuietly(dir string, f func(d *db.DB)) {
-	quiet := &env{stdin: e.stdin, stdout: bufio.NewWriter(io.Discard), stderr: io.Discard, session: e.session}
+	quiet := &env{printer: newPrinter(io.Discard, io.Discard), stdin: e.stdin, session: e.session}
 	_ = quiet.lookAt(dir, func(d *db.DB) error {
 		f(d)
 		return nil

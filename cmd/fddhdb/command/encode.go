@@ -160,7 +160,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 		return 0, 0, err
 	}
 	for done := 0; done < rows; {
-		bar.report("encoding", done, rows)
+		bar.report("encoding", int64(done), int64(rows))
 		block, err := readBlock(vectors, min(encodeRows, rows-done))
 		if err != nil {
 			return 0, 0, err

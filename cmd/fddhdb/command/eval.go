@@ -182,7 +182,7 @@ func (o *queryOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, er
 	q.Labels = labels.all()
 	sources := []source{labels}
 	for i, v := range o.vectors.list {
-		bar.report("reading", i, len(o.vectors.list))
+		bar.report("reading", int64(i), int64(len(o.vectors.list)))
 		m, err := modality(c, schema, "--vectors", v.name)
 		if err != nil {
 			return nil, err
@@ -376,7 +376,7 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 				row = append(row, numberCell(x, 4))
 			}
 			row = append(row, countCell(r.Hamming.Queries), countCell(r.Hamming.Database))
-			if e.layout.charts {
+			if e.chartsShown() {
 				row = append(row, precisionChart(by.m.ByTop))
 			}
 			rows = append(rows, row)
@@ -384,15 +384,15 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 	}
 	at := func(s string) string { return fmt.Sprintf("%s@%d", s, top) }
 	columns := []column{
-		{"direction", false}, {"ranked by", false}, {"map", true}, {"map tie", true}, {at("map"), true},
-		{at("precision"), true}, {at("recall"), true}, {"queries", true}, {"items", true},
+		left("direction"), left("ranked by"), right("map"), right("map tie"), right(at("map")),
+		right(at("precision")), right(at("recall")), right("queries"), right("items"),
 	}
-	if e.layout.charts {
+	if e.chartsShown() {
 		last := 1
 		for _, p := range found[0].Hamming.ByTop {
 			last = p.K
 		}
-		columns = append(columns, column{fmt.Sprintf("precision@1..%d", last), false})
+		columns = append(columns, left(fmt.Sprintf("precision@1..%d", last)))
 	}
 	e.printTable(columns, rows)
 }

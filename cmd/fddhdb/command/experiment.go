@@ -298,7 +298,7 @@ func (e *env) warnOf(list []leftOut) {
 func (e *env) printMeasurements(l *lab) {
 	columns := slices.Clone(l.experiment.lead)
 	for _, p := range l.pairs {
-		columns = append(columns, column{p, true}, column{"by score", true})
+		columns = append(columns, right(p), right("by score"))
 	}
 	var rows [][]any
 	for _, m := range l.rows {

@@ -16,7 +16,7 @@ func ablation() *experiment {
 	return &experiment{
 		name: "ablation",
 		run:  runAblation,
-		lead: []column{{"", false}, {"method", false}, {"constant bits", true}, {"seconds", true}},
+		lead: []column{left(""), left("method"), right("constant bits"), right("seconds")},
 		cells: func(_ *lab, m *measurement) []any {
 			return []any{m.Row, m.Method.String(), number(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
 		},

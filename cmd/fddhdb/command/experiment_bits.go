@@ -14,7 +14,7 @@ func codeLengths() *experiment {
 		sets: []string{"bits", "method"},
 		axes: []axis{{name: "bits", values: []float64{16, 32, 48, 64, 96, 128}, whole: true, least: 8}},
 		run:  runBits,
-		lead: []column{{"bits", true}, {"", false}, {"constant bits", true}, {"seconds", true}},
+		lead: []column{right("bits"), left(""), right("constant bits"), right("seconds")},
 		cells: func(_ *lab, m *measurement) []any {
 			return []any{m.Bits, m.Row, number(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
 		},

@@ -21,7 +21,7 @@ func convergence() *experiment {
 		name: "convergence",
 		sets: []string{"method"},
 		run:  runConvergence,
-		lead: []column{{"method", false}, {"sweeps", true}, {"objective", true}, {"constant bits", true}, {"distinct codes", true}},
+		lead: []column{left("method"), right("sweeps"), right("objective"), right("constant bits"), right("distinct codes")},
 		cells: func(_ *lab, m *measurement) []any {
 			return []any{m.Row, m.Sweeps, fmt.Sprintf("%.9g", m.Objective), number(m.Constant), number(m.Distinct)}
 		},

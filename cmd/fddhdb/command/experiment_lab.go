@@ -47,7 +47,7 @@ type outcome struct {
 
 // try trains once, with the i-th seed.
 func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, error) {
-	l.bar.report(l.experiment.name, l.done, l.total)
+	l.bar.report(l.experiment.name, int64(l.done), int64(l.total))
 	opt.Seed = l.base.Seed + uint64(i)
 	t, found, err := l.collection.EvaluateTraining(ctx, opt, l.queries)
 	if err != nil {

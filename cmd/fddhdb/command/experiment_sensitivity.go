@@ -25,7 +25,7 @@ func sensitivity() *experiment {
 			{name: "delta", values: []float64{1e-2, 1, 1e2, 1e4}, least: 1e-300},
 		},
 		run:  runSensitivity,
-		lead: []column{{"mu", true}, {"theta", true}, {"delta", true}},
+		lead: []column{right("mu"), right("theta"), right("delta")},
 		cells: func(l *lab, m *measurement) []any {
 			mu, theta := l.weights(m)
 			return []any{number(mu), number(theta), m.Delta.String()}

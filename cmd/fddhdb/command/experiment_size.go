@@ -14,7 +14,7 @@ func trainingSizes() *experiment {
 		name: "size",
 		axes: []axis{{name: "rows", whole: true, least: 1}},
 		run:  runSizes,
-		lead: []column{{"labelled items", true}, {"seconds", true}, {"distinct codes", true}},
+		lead: []column{right("labelled items"), right("seconds"), right("distinct codes")},
 		cells: func(_ *lab, m *measurement) []any {
 			return []any{countCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), number(m.Distinct)}
 		},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"slices"
@@ -314,7 +315,7 @@ func TestExperimentInterrupt(t *testing.T) {
 	for _, asJSON := range []bool{true, false} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out, errs bytes.Buffer
-		e := &env{stdin: strings.NewReader(""), stderr: &errs}
+		e := &env{printer: newPrinter(io.Discard, &errs), stdin: strings.NewReader("")}
 		e.stdout = bufio.NewWriter(writerFunc(func(p []byte) (int, error) {
 			cancel() // after the first row
 			return out.Write(p)

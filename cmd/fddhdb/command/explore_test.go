@@ -25,7 +25,7 @@ func startExplore(t *testing.T, args ...string) (page string, stop func() (int, 
 	var errs bytes.Buffer
 	ended := make(chan int)
 	go func() {
-		code := run(ctx, args, &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(w), stderr: &errs})
+		code := run(ctx, args, &env{printer: newPrinter(w, &errs), stdin: strings.NewReader("")})
 		_ = w.Close()
 		ended <- code
 	}()

@@ -157,7 +157,7 @@ func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outFile
 			return 0, err
 		}
 		if n%256 == 0 {
-			bar.report("exporting", n, total)
+			bar.report("exporting", int64(n), int64(total))
 		}
 		for _, s := range sinks {
 			if err := s.put(it); err != nil {

@@ -95,7 +95,7 @@ func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err er
 	row := l.from
 	return l.pipeline(ctx, l.from, func(r *readRow) error {
 		if (row-l.from)%1000 == 0 {
-			l.bar.report("reading", row-l.from, rows-l.from)
+			l.bar.report("reading", int64(row-l.from), int64(rows-l.from))
 		}
 		row++
 		return f(row-1, &r.item, r.err)

@@ -154,7 +154,7 @@ type stagedSink struct {
 func (l *loader) newStagedSink(ctx context.Context, c *db.Collection) (importSink, error) {
 	opt := db.ImportOptions{
 		Source: l.source, Bytes: l.leastBytes(), Restart: l.o.restart, InParts: l.o.skip,
-		Skipped: l.skipped.add, Progress: l.bar.report,
+		Skipped: l.skipped.add, Progress: func(stage string, done, total int) { l.bar.report(stage, int64(done), int64(total)) },
 	}
 	if opt.Source == "" {
 		opt.Source, opt.Restart = "unknown", true

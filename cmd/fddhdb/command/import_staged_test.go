@@ -2,7 +2,6 @@ package command
 
 import (
 	"archive/zip"
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -40,7 +39,7 @@ func many(t *testing.T, path string, rows int, bad ...int) {
 // sourceFor returns what an import with these arguments is known by.
 func sourceFor(t *testing.T, args ...string) (source string) {
 	t.Helper()
-	e := &env{stdout: bufio.NewWriter(io.Discard), stderr: io.Discard}
+	e := &env{printer: newPrinter(io.Discard, io.Discard)}
 	cmd, _, err := rootCommand(e).Find([]string{"import"})
 	if err == nil {
 		err = cmd.ParseFlags(args)

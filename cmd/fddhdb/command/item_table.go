@@ -7,11 +7,6 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// flat says that everything goes into one table: there are no headings between.
-func (l *layout) flat() bool {
-	return l.mode == modeCSV || l.mode == modeMarkdown || l.mode == modeLine
-}
-
 // An itemTable prints items without their vectors and payloads, a row each.
 type itemTable struct {
 	table   *printedTable
@@ -30,17 +25,21 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 		return nil, err
 	}
 	t := &itemTable{}
-	columns := []column{{"key", false}, {"labels", false}}
+	columns := []column{left("key"), left("labels")}
 	for _, f := range schema.Fields {
 		t.fields = append(t.fields, f.Name)
-		columns = append(columns, column{f.Name, f.Type == db.Int || f.Type == db.Float})
+		if f.Type == db.Int || f.Type == db.Float {
+			columns = append(columns, right(f.Name))
+		} else {
+			columns = append(columns, left(f.Name))
+		}
 	}
 	for _, v := range stats.Views {
 		t.targets = append(t.targets, v.Target)
-		columns = append(columns, column{"code for " + v.Target, false}, column{"code from", false})
+		columns = append(columns, left("code for "+v.Target), left("code from"))
 	}
 	if len(t.targets) == 0 {
-		columns = append(columns, column{"code", false}, column{"code from", false})
+		columns = append(columns, left("code"), left("code from"))
 	}
 	t.table = e.newTable(columns)
 	return t, nil
@@ -53,7 +52,7 @@ func (t *itemTable) add(it *db.Item) {
 		case nil:
 			cells = append(cells, noCell)
 		case string:
-			cells = append(cells, cell{plain(x), x})
+			cells = append(cells, newCell(plain(x), x))
 		default:
 			cells = append(cells, x)
 		}
@@ -74,7 +73,7 @@ func (e *env) itemPrinter(c *db.Collection, asJSON bool, people func(*db.Item)) 
 	if asJSON {
 		return e.printItemJSON, func() {}, nil
 	}
-	if !e.layout.flat() {
+	if !e.flat() {
 		return func(it *db.Item) error { people(it); return nil }, func() {}, nil
 	}
 	t, err := e.newItemTable(c)

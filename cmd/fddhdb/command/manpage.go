@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -15,7 +14,7 @@ import (
 // ManPage writes the manual page of fddhdb, in the man macros of roff: what help says of
 // every verb, of the shell, and of the surroundings.
 func ManPage(w io.Writer) error {
-	root := rootCommand(&env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(io.Discard), stderr: io.Discard})
+	root := rootCommand(&env{printer: newPrinter(io.Discard, io.Discard), stdin: strings.NewReader("")})
 	addDefaultVerbs(root)
 	m := &manPage{}
 	m.line(`.TH FDDHDB 1 "" "fddhdb" "User Commands"`)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -24,8 +23,8 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 			countCell(s.Items), countCell(s.Codes), countCell(s.Taught), countCell(s.Pending), bytesCell(s.ModelBytes),
 		})
 	}
-	e.printTable([]column{{"space", true}, {"state", false}, {"revision", true}, {"parent", true}, {"created", false}, {"bits", true},
-		{"items", true}, {"codes", true}, {"taught", true}, {"pending", true}, {"model", true}}, rows)
+	e.printTable([]column{right("space"), left("state"), right("revision"), right("parent"), left("created"), right("bits"),
+		right("items"), right("codes"), right("taught"), right("pending"), right("model")}, rows)
 	for i := range spaces {
 		s := &spaces[i]
 		if len(s.Revisions) == 0 {
@@ -43,7 +42,7 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 		}
 		e.printf("\n")
 		e.printRevisions(s)
-		if e.layout.charts {
+		if e.chartsShown() {
 			e.chartDrift(s)
 		}
 	}
@@ -76,14 +75,14 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 		}
 		for _, name := range revisionModalities(r) {
 			rows = append(rows, slices.Concat(of, driftCells(r, name), []any{note}))
-			if note = ""; !e.layout.flat() {
+			if note = ""; !e.flat() {
 				of = []any{"", "", "", "", "", "", ""}
 			}
 		}
 	}
-	e.printTable([]column{{"revision", true}, {"parent", true}, {"created", false}, {"teacher", false},
-		{"taught", true}, {"unlabelled", true}, {"forgotten", true},
-		{"modality", false}, {"nearest p50", true}, {"p90", true}, {"residual", true}, {"overall", true}, {"balance", true}, {"", false}}, rows)
+	e.printTable([]column{right("revision"), right("parent"), left("created"), left("teacher"),
+		right("taught"), right("unlabelled"), right("forgotten"),
+		left("modality"), right("nearest p50"), right("p90"), right("residual"), right("overall"), right("balance"), left("")}, rows)
 }
 
 // revisionModalities returns the modalities that anything is known of, "" for none.
@@ -138,9 +137,6 @@ func revisionTeacher(s *db.SpaceInfo, r *db.RevisionInfo) string {
 	}
 	return r.Teacher
 }
-
-// when spells a time to the minute, where the reader is.
-func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // orNone spells the number of a parent.
 func orNone(n uint32) string {

@@ -73,10 +73,10 @@ revision  parent  created           teacher            taught  unlabelled  forgo
 func TestSpacesInStats(t *testing.T) {
 	s := &db.CollectionStats{Items: 2200, Modalities: []db.ModalityStats{{Modality: db.Modality{Name: "image"}}, {Modality: db.Modality{Name: "text"}}}}
 	want := []pair{
-		{"space", "1, revision 3"},
-		{"learned", "from 2,173 items, 12 pending"},
-		{"drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"},
-		{"other spaces", "2, standby, was active; 4, building, 47%"},
+		newPair("space", "1, revision 3"),
+		newPair("learned", "from 2,173 items, 12 pending"),
+		newPair("drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"),
+		newPair("other spaces", "2, standby, was active; 4, building, 47%"),
 	}
 	spaces := someSpaces()
 	trained, came := *spaces[0].Revisions[0].Drift, *spaces[0].Revisions[2].Drift

@@ -39,16 +39,6 @@ func (m *outputMode) Set(s string) error {
 	return fmt.Errorf("unknown mode: there is %s", strings.Join(outputModes, ", "))
 }
 
-// A layout is how the verb that runs prints its results.
-type layout struct {
-	mode   outputMode
-	colour bool         // headings are set off: the output is a terminal that can do that
-	charts bool         // small charts stand beside numbers, likewise
-	tables int          // how many have been printed
-	prose  bytes.Buffer // in csv: what is no table, and is printed only if there is none
-	array  *jsonArray   // in json, of a verb that prints an object a line
-}
-
 // objectsPerLine is the annotation of the verbs that print an object a line with --json,
 // where others print one object.
 const objectsPerLine = "objects-per-line"
@@ -59,48 +49,6 @@ func printsObjects(cmd *cobra.Command) {
 		cmd.Annotations = map[string]string{}
 	}
 	cmd.Annotations[objectsPerLine] = "yes"
-}
-
-// beginOutput makes cmd print in a mode, which --json overrules.
-func (e *env) beginOutput(cmd *cobra.Command, mode outputMode) error {
-	e.layout = layout{mode: mode, colour: e.colour, charts: e.charts && mode == modeTable}
-	asJSON := cmd.Flags().Lookup("json")
-	switch {
-	case asJSON == nil:
-		return nil
-	case asJSON.Changed:
-		e.layout.mode = modeJSONL
-		return nil
-	case mode != modeJSON && mode != modeJSONL:
-		return nil
-	}
-	if cmd.Annotations[objectsPerLine] != "" && mode == modeJSON {
-		e.layout.array = &jsonArray{out: e.stdout}
-		e.stdout = bufio.NewWriter(e.layout.array)
-	}
-	return asJSON.Value.Set("true")
-}
-
-// endOutput prints what the mode puts at the end; ok says that the verb has done its work.
-func (e *env) endOutput(ok bool) error {
-	l := &e.layout
-	if l.tables == 0 {
-		e.stdout.Write(l.prose.Bytes())
-	}
-	l.prose.Reset()
-	if a := l.array; a != nil {
-		err := e.stdout.Flush()
-		e.stdout, l.array = a.out, nil
-		if a.any {
-			a.out.WriteString("]\n")
-		} else if ok {
-			a.out.WriteString("[]\n")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return e.stdout.Flush()
 }
 
 // A jsonArray makes one array of objects that are written a line each.

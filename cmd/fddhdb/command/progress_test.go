@@ -2,16 +2,14 @@ package command
 
 import (
 	"bytes"
-	"errors"
+	"io"
 	"strings"
 	"testing"
-
-	"github.com/fddhdb/fddhdb/db"
 )
 
 // No bar goes into what is no terminal, and a missing one can be used.
 func TestProgress(t *testing.T) {
-	p := newTestEnv().newProgress()
+	p := newPrinter(io.Discard, &bytes.Buffer{}).newProgress()
 	if p != nil {
 		t.Fatal("a bar for a buffer")
 	}
@@ -21,31 +19,13 @@ func TestProgress(t *testing.T) {
 	var out bytes.Buffer
 	p = &progress{out: &out}
 	for i := range 100 {
-		p.report("reading", i, 100)
+		p.report("reading", int64(i), 100)
 	}
 	p.report("storing", 0, 0)
 	p.end()
 	p.end()
 	if s := out.String(); !strings.Contains(s, "reading") || strings.Contains(s, "\n") || len(s) > 4000 {
 		t.Errorf("%d bytes: %q", len(s), s)
-	}
-}
-
-// What goes on in a database is shown as it says, and what else goes on there is not.
-func TestProgressOfOperations(t *testing.T) {
-	var out bytes.Buffer
-	p := &progress{out: &out}
-	p.running(db.OpCompact, []db.RunningOperation{
-		{Op: db.OpBackup, Stage: "upload", Done: 1, Total: 2},
-		{Op: db.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},
-	})
-	p.end()
-	if s := out.String(); !strings.Contains(s, "rewrite") || !strings.Contains(s, "MB") || strings.Contains(s, "upload") {
-		t.Errorf("%q", s)
-	}
-	want := errors.New("no")
-	if err := (*progress)(nil).follow(nil, db.OpCompact, func() error { return want }); err != want {
-		t.Error(err)
 	}
 }
 

@@ -43,7 +43,7 @@ func pruneCommand(e *env) *cobra.Command {
 			}
 			bar := e.newProgress()
 			defer bar.end()
-			opt.Progress = func(stage string, done, total int64) { bar.report(stage, int(done), int(total)) }
+			opt.Progress = bar.report
 			p, err := backup.Prune(cmd.Context(), store, opt)
 			bar.end()
 			if err != nil {

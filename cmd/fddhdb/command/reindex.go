@@ -46,7 +46,7 @@ func reindexCommand(e *env) *cobra.Command {
 				opt.Space = space.n
 				opt.Progress = func(done, total int) {
 					begun = true
-					bar.report("encode", done, total)
+					bar.report("encode", int64(done), int64(total))
 				}
 				r, err := c.Reindex(cmd.Context(), opt)
 				bar.end()

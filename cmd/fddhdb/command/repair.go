@@ -45,7 +45,7 @@ func repairCommand(e *env) *cobra.Command {
 			defer p.end()
 			opt := db.RepairOptions{Shallow: !deep, DryRun: dryRun}
 			if p != nil {
-				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
+				opt.Progress = func(stage string, records int) { p.report(stage, int64(records), 0) }
 			}
 			list := findingList{env: e, json: o.json}
 			var r *db.Repairing

@@ -55,7 +55,7 @@ func restoreCommand(e *env) *cobra.Command {
 			defer p.end()
 			opt.Progress = func(stage string, done, total int64) {
 				if stage == db.StageVerify {
-					p.report(stage, int(done), int(total))
+					p.report(stage, done, total)
 				} else {
 					p.bytes(stage, done, total)
 				}

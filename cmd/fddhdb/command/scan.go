@@ -73,11 +73,3 @@ func scanCommand(e *env) *cobra.Command {
 	where.register(cmd)
 	return cmd
 }
-
-// orDash stands in for what is empty, so that columns stay columns.
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}

@@ -240,9 +240,13 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		if o.json {
 			return e.printJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
 		}
-		if e.layout.flat() {
+		if e.flat() {
 			if table == nil {
-				table = e.newTable(append([]column{{"query", o.hasRows()}}, hitColumns...))
+				query := left("query")
+				if o.hasRows() {
+					query = right("query")
+				}
+				table = e.newTable(append([]column{query}, hitColumns...))
 			}
 			for _, cells := range hitRows(r) {
 				table.add(append([]any{name}, cells...)...)
@@ -402,7 +406,7 @@ func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
 	e.printTable(hitColumns, hitRows(r))
 }
 
-var hitColumns = []column{{"rank", true}, {"id", false}, {"distance", true}, {"score", true}}
+var hitColumns = []column{right("rank"), left("id"), right("distance"), right("score")}
 
 func hitRows(r *db.Result) [][]any {
 	var rows [][]any

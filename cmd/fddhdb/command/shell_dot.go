@@ -282,16 +282,12 @@ func printSchemas(s *shell, ctx context.Context, args []string) error {
 	o.registerJSON(cmd)
 	printsObjects(cmd)
 	return s.withOutput(ctx, func(context.Context) error {
-		outer := s.env.layout
-		defer func() { s.env.layout = outer }()
-		if err := s.env.beginOutput(cmd, s.mode); err != nil {
-			return err
-		}
-		err := s.env.printSchemas(d, names, o.json)
-		if ended := s.env.endOutput(err == nil); err == nil {
-			err = ended
-		}
-		return err
+		return s.env.scope(func() error {
+			if err := s.env.beginOutput(cmd, s.mode); err != nil {
+				return err
+			}
+			return s.env.printSchemas(d, names, o.json)
+		})
 	})
 }
 

@@ -67,20 +67,18 @@ func (s *shell) endOutput() error {
 // withOutput runs f with the output where the user wants it.
 func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
 	e := s.env
-	before, colour, charts := e.stdout, e.colour, e.charts
-	defer func() { e.stdout, e.colour, e.charts = before, colour, charts }()
 	switch {
 	case s.once != nil:
 		files := s.once
 		s.once = nil
 		defer files.discard()
-		e.stdout, e.colour, e.charts = files.files[0].Writer, false, false
+		defer e.redirect(files.files[0].Writer, false)()
 		if err := f(ctx); err != nil {
 			return err
 		}
 		return files.commit()
 	case s.output != nil:
-		e.stdout, e.colour, e.charts = bufio.NewWriter(s.output.f), false, false
+		defer e.redirect(bufio.NewWriter(s.output.f), false)()
 		return f(ctx)
 	case s.terminal == nil || len(s.pager) == 0:
 		return f(ctx)
@@ -88,7 +86,7 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p := s.newPager(ctx, stop)
-	e.stdout = bufio.NewWriter(p)
+	defer e.redirect(bufio.NewWriter(p), true)()
 	err = f(ctx)
 	if ended := p.end(); err == nil && ended != nil && !p.left && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %w", s.pager[0], ended)

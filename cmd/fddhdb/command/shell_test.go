@@ -21,7 +21,7 @@ import (
 func runScript(t *testing.T, ctx context.Context, dir, script string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(ctx, []string{dir}, &env{stdin: strings.NewReader(script), stdout: bufio.NewWriter(&out), stderr: &errs})
+	code = run(ctx, []string{dir}, &env{printer: newPrinter(&out, &errs), stdin: strings.NewReader(script)})
 	return code, out.String(), errs.String()
 }
 
@@ -46,7 +46,7 @@ func TestScriptThatWaits(t *testing.T) {
 		cancel()
 	}()
 	var errs bytes.Buffer
-	if code := run(ctx, []string{f.db}, &env{stdin: r, stdout: bufio.NewWriter(io.Discard), stderr: &errs}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
+	if code := run(ctx, []string{f.db}, &env{printer: newPrinter(io.Discard, &errs), stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, &errs)
 	}
 	must(t, "put", f.db, "x") // nobody has it open

@@ -55,13 +55,13 @@ func statsCommand(e *env) *cobra.Command {
 					uuid = "none: it comes with an upgrade"
 				}
 				e.printPairs([]pair{
-					{"items", countCell(s.Items)},
-					{"on disk", bytesCell(s.DiskBytes)},
-					{"in memory", bytesCell(s.MemoryBytes)},
-					{"format", fmt.Sprint(s.Format)},
-					{"UUID", uuid},
-					{"commits", countCell(s.Sequence)},
-					{"kernel", s.Kernel},
+					newPair("items", countCell(s.Items)),
+					newPair("on disk", bytesCell(s.DiskBytes)),
+					newPair("in memory", bytesCell(s.MemoryBytes)),
+					newPair("format", fmt.Sprint(s.Format)),
+					newPair("UUID", uuid),
+					newPair("commits", countCell(s.Sequence)),
+					newPair("kernel", s.Kernel),
 				})
 				e.printStaged(s.StagedImports)
 				for i := range s.Collections {
@@ -118,34 +118,34 @@ func viewText(v db.ViewStats) string {
 
 func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.CollectionStats) error {
 	pairs := []pair{
-		{"collection", s.Name},
-		{"items", countCell(s.Items)},
+		newPair("collection", s.Name),
+		newPair("items", countCell(s.Items)),
 	}
 	if s.IndexOnly {
-		pairs = append(pairs, pair{"index-only", "a copy without vectors: it can be searched, and not written to"})
+		pairs = append(pairs, newPair("index-only", "a copy without vectors: it can be searched, and not written to"))
 	}
 	for _, m := range s.Modalities {
 		text := fmt.Sprintf("%s, %s, in %s", m.Name, plural(m.Dim, "dimension", "dimensions"), plural(m.Items, "item", "items"))
 		if s.Trained && !m.Learned {
 			text += ", unknown to the model"
 		}
-		pairs = append(pairs, pair{"modality", text})
+		pairs = append(pairs, newPair("modality", text))
 	}
 	for _, f := range s.Fields {
 		text := fmt.Sprintf("%s, %s", f.Name, f.Type)
 		if f.Indexed {
 			text += ", indexed"
 		}
-		pairs = append(pairs, pair{"field", text})
+		pairs = append(pairs, newPair("field", text))
 	}
-	pairs = append(pairs, pair{"labels", countCell(s.Labels)})
+	pairs = append(pairs, newPair("labels", countCell(s.Labels)))
 	codes := "none: not trained"
 	if s.Trained {
 		codes = fmt.Sprintf("%d bits, %s distinct%s, of %s", s.Bits, thousands(s.DistinctCodes), overTargets(s), plural(s.CodedItems, "item", "items"))
 	}
-	pairs = append(pairs, pair{"codes", codes})
+	pairs = append(pairs, newPair("codes", codes))
 	for _, v := range s.Views {
-		pairs = append(pairs, pair{"for " + v.Target, viewText(v) + ", " + size(v.MemoryBytes) + " in memory"})
+		pairs = append(pairs, newPair("for "+v.Target, viewText(v)+", "+size(v.MemoryBytes)+" in memory"))
 	}
 	if len(s.Modalities) > 0 {
 		spaces, err := c.Spaces(ctx)
@@ -158,7 +158,7 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 	if err != nil {
 		return err
 	}
-	pairs = append(pairs, pair{"on disk", "about " + size(onDisk)}, pair{"in memory", bytesCell(s.MemoryBytes)})
+	pairs = append(pairs, newPair("on disk", "about "+size(onDisk)), newPair("in memory", bytesCell(s.MemoryBytes)))
 	e.printPairs(pairs)
 	return nil
 }

@@ -18,12 +18,12 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []pair {
 			others = append(others, fmt.Sprintf("%d, %s", sp.Space, spaceState(sp, s.Items)))
 			continue
 		}
-		pairs = append(pairs, pair{"space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)})
-		pairs = append(pairs, pair{"learned", fmt.Sprintf("from %s, %s pending", plural(sp.Taught, "item", "items"), thousands(sp.Pending))})
+		pairs = append(pairs, newPair("space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)))
+		pairs = append(pairs, newPair("learned", fmt.Sprintf("from %s, %s pending", plural(sp.Taught, "item", "items"), thousands(sp.Pending))))
 		pairs = append(pairs, driftPairs(s)...)
 	}
 	if len(others) > 0 {
-		pairs = append(pairs, pair{"other spaces", strings.Join(others, "; ")})
+		pairs = append(pairs, newPair("other spaces", strings.Join(others, "; ")))
 	}
 	return pairs
 }
@@ -44,7 +44,7 @@ func driftPairs(s *db.CollectionStats) []pair {
 		if before, known := first.Modalities[m.Name]; known && first != last {
 			text += "; " + revisionName(first) + ": " + driftText(before)
 		}
-		pairs = append(pairs, pair{"drift of " + m.Name, text})
+		pairs = append(pairs, newPair("drift of "+m.Name, text))
 	}
 	return pairs
 }

@@ -18,12 +18,20 @@ type column struct {
 	number bool
 }
 
+// left is the head of a column of text.
+func left(name string) column { return column{name: name} }
+
+// right is the head of a column of numbers.
+func right(name string) column { return column{name, true} }
+
 // dataName is the name of a column where every one needs one: what has no heading is a
 // remark on the row.
 func (c column) dataName() string { return cmp.Or(c.name, "note") }
 
 // A cell is a value that is spelt otherwise for programs than for people.
 type cell struct{ text, data string }
+
+func newCell(text, data string) cell { return cell{text, data} }
 
 func (c cell) String() string { return c.text }
 
@@ -58,50 +66,50 @@ func orNoCell(n uint32) any {
 
 // A printedTable prints rows in the mode of the output, as they come where that can be.
 type printedTable struct {
-	env     *env
+	printer *printer
 	columns []column
 	rows    []table.Row // in modeTable, whose widths are known at the end
 	csv     *csv.Writer
 	any     bool
 }
 
-func (e *env) newTable(columns []column) *printedTable {
-	t := &printedTable{env: e, columns: columns}
-	l := &e.layout
+func (p *printer) newTable(columns []column) *printedTable {
+	t := &printedTable{printer: p, columns: columns}
+	l := &p.layout
 	l.tables++
 	switch l.mode {
 	case modeCSV:
 		if l.tables > 1 {
-			fmt.Fprintln(e.stdout)
+			fmt.Fprintln(p.stdout)
 		}
-		t.csv = csv.NewWriter(e.stdout)
+		t.csv = csv.NewWriter(p.stdout)
 		names := make([]string, len(columns))
 		for i, c := range columns {
 			names[i] = c.dataName()
 		}
-		_ = t.csv.Write(names) // an error stays with e.stdout
+		_ = t.csv.Write(names) // an error stays with p.stdout
 	case modeMarkdown:
-		fmt.Fprint(e.stdout, "\n|")
+		fmt.Fprint(p.stdout, "\n|")
 		for _, c := range columns {
-			fmt.Fprintf(e.stdout, " %s |", markdownCell(c.dataName()))
+			fmt.Fprintf(p.stdout, " %s |", markdownCell(c.dataName()))
 		}
-		fmt.Fprint(e.stdout, "\n|")
+		fmt.Fprint(p.stdout, "\n|")
 		for _, c := range columns {
 			if c.number {
-				fmt.Fprint(e.stdout, "---:|")
+				fmt.Fprint(p.stdout, "---:|")
 			} else {
-				fmt.Fprint(e.stdout, "---|")
+				fmt.Fprint(p.stdout, "---|")
 			}
 		}
-		fmt.Fprintln(e.stdout)
+		fmt.Fprintln(p.stdout)
 	}
 	return t
 }
 
 // add prints a row.
 func (t *printedTable) add(cells ...any) {
-	out := t.env.stdout
-	switch t.env.layout.mode {
+	out := t.printer.stdout
+	switch t.printer.layout.mode {
 	case modeCSV:
 		record := make([]string, len(cells))
 		for i, c := range cells {
@@ -138,11 +146,11 @@ func (t *printedTable) add(cells ...any) {
 
 // end prints what is left.
 func (t *printedTable) end() {
-	switch t.env.layout.mode {
+	switch t.printer.layout.mode {
 	case modeCSV:
 		t.csv.Flush()
 	case modeMarkdown:
-		fmt.Fprintln(t.env.stdout)
+		fmt.Fprintln(t.printer.stdout)
 	case modeLine:
 	default:
 		t.print()
@@ -171,19 +179,19 @@ func (t *printedTable) print() {
 	w.AppendHeader(head)
 	w.SetColumnConfigs(configs)
 	w.AppendRows(t.rows)
-	heading := t.env.layout.colour
+	heading := t.printer.layout.colour
 	for line := range strings.Lines(w.Render()) {
 		line = strings.TrimRight(line, " \n")
 		if heading {
 			line, heading = bold(line), false
 		}
-		fmt.Fprintln(t.env.stdout, line)
+		fmt.Fprintln(t.printer.stdout, line)
 	}
 }
 
 // printTable prints a table whose rows are there already.
-func (e *env) printTable(columns []column, rows [][]any) {
-	t := e.newTable(columns)
+func (p *printer) printTable(columns []column, rows [][]any) {
+	t := p.newTable(columns)
 	for _, r := range rows {
 		t.add(r...)
 	}
@@ -199,25 +207,27 @@ type pair struct {
 	value any
 }
 
+func newPair(name string, value any) pair { return pair{name, value} }
+
 // printPairs writes names and values under each other.
-func (e *env) printPairs(pairs []pair) {
-	if m := e.layout.mode; m == modeCSV || m == modeMarkdown {
-		t := e.newTable([]column{{"name", false}, {"value", false}})
-		for _, p := range pairs {
-			t.add(p.name, p.value)
+func (p *printer) printPairs(pairs []pair) {
+	if m := p.layout.mode; m == modeCSV || m == modeMarkdown {
+		t := p.newTable([]column{left("name"), left("value")})
+		for _, x := range pairs {
+			t.add(x.name, x.value)
 		}
 		t.end()
 		return
 	}
 	width := 0
-	for _, p := range pairs {
-		width = max(width, len(p.name))
+	for _, x := range pairs {
+		width = max(width, len(x.name))
 	}
-	for _, p := range pairs {
-		if e.layout.mode == modeLine {
-			e.printf("%*s = %v\n", width, p.name, p.value)
+	for _, x := range pairs {
+		if p.layout.mode == modeLine {
+			p.printf("%*s = %v\n", width, x.name, x.value)
 		} else {
-			e.printf("%-*s  %v\n", width, p.name, p.value)
+			p.printf("%-*s  %v\n", width, x.name, x.value)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func trainCommand(e *env) *cobra.Command {
 			}
 			bar := e.newProgress()
 			defer bar.end()
-			o.Progress = bar.report
+			o.Progress = func(stage string, done, total int) { bar.report(stage, int64(done), int64(total)) }
 			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				t, err := c.Train(cmd.Context(), o.TrainOptions)
 				bar.end()
@@ -227,23 +227,23 @@ func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionSt
 		}
 		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, number(ch.Gamma), sigma, fmt.Sprintf("%.1g", ch.Condition), countCell(ch.Items)})
 	}
-	e.printTable([]column{{"modality", false}, {"features", false}, {"map", false}, {"anchors", true}, {"gamma", true}, {"sigma", true}, {"condition", true}, {"items", true}}, rows)
+	e.printTable([]column{left("modality"), left("features"), left("map"), right("anchors"), right("gamma"), right("sigma"), right("condition"), right("items")}, rows)
 	e.printf("\n")
 	e.printChoices(t, s)
 	e.printEmbedding(t)
 	e.printFusion(t, s)
 	pairs := []pair{
-		{"bits", fmt.Sprint(t.Bits)},
-		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},
-		{"bit balance", fmt.Sprintf("%.3f", t.BitBalance)},
-		{"constant bits", constantBits(t)},
-		{"distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", thousands(t.DistinctCodes), thousands(s.DistinctCodes), overTargets(s))},
-		{"items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))},
+		newPair("bits", fmt.Sprint(t.Bits)),
+		newPair("method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))),
+		newPair("bit balance", fmt.Sprintf("%.3f", t.BitBalance)),
+		newPair("constant bits", constantBits(t)),
+		newPair("distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", thousands(t.DistinctCodes), thousands(s.DistinctCodes), overTargets(s))),
+		newPair("items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))),
 	}
 	for _, v := range s.Views {
-		pairs = append(pairs, pair{"codes for " + v.Target, viewText(v)})
+		pairs = append(pairs, newPair("codes for "+v.Target, viewText(v)))
 	}
-	e.printPairs(append(pairs, pair{"seconds", phases(t.Seconds)}))
+	e.printPairs(append(pairs, newPair("seconds", phases(t.Seconds))))
 }
 
 // printChoices shows what was tried: for each pair of features and map the best
@@ -271,7 +271,7 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 		}
 	}
 	if len(rows) > 0 {
-		e.printTable([]column{{"tried", false}, {"features", false}, {"map", false}, {"gamma", true}, {"mAP", true}, {"+-", true}, {"", false}}, rows)
+		e.printTable([]column{left("tried"), left("features"), left("map"), right("gamma"), right("mAP"), right("+-"), left("")}, rows)
 		e.printf("\n")
 	}
 	for _, m := range s.Modalities {

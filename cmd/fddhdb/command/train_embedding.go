@@ -18,9 +18,9 @@ func (e *env) printEmbedding(t *db.Training) {
 	}
 	e.printf("%s embedded in %s%s\n\n", plural(t.Labels, "label", "labels"), plural(m.Dims, "dimension", "dimensions"), of)
 	e.printPairs([]pair{
-		{"label mAP", fmt.Sprintf("%.4f, least %.4f; 1 if nothing were lost", m.MAP, m.MAPLeast)},
-		{"least distance", fmt.Sprintf("%d bits between the codes of two labels", m.LeastDistance)},
-		{"coherence", fmt.Sprintf("%.3f", m.Coherence)},
+		newPair("label mAP", fmt.Sprintf("%.4f, least %.4f; 1 if nothing were lost", m.MAP, m.MAPLeast)),
+		newPair("least distance", fmt.Sprintf("%d bits between the codes of two labels", m.LeastDistance)),
+		newPair("coherence", fmt.Sprintf("%.3f", m.Coherence)),
 	})
 	e.printf("\n")
 }

@@ -38,7 +38,7 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 		}
 		var rows [][]any
 		var directions []string
-		columns := []column{{"tried" + of, false}, {"centre", true}}
+		columns := []column{left("tried" + of), right("centre")}
 		for _, from := range modalities {
 			for _, to := range modalities {
 				if d := from + "->" + to; hasKey(v.Directions, d) {
@@ -48,7 +48,7 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 		}
 		if len(directions) <= maxDirections {
 			for _, d := range directions {
-				columns = append(columns, column{d, true})
+				columns = append(columns, right(d))
 			}
 		}
 		for i, tried := range v.Tried {
@@ -67,7 +67,7 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 			}
 			rows = append(rows, append(row, numberCell(tried.MAP, 4), numberCell(tried.StdErr, 4), note))
 		}
-		e.printTable(append(columns, column{"mAP", true}, column{"+-", true}, column{"", false}), rows)
+		e.printTable(append(columns, right("mAP"), right("+-"), left("")), rows)
 		e.printf("\n%+.4f +- %.4f against the sum", v.OverSum.MAP, v.OverSum.StdErr)
 		if r := v.OverRunnerUp; r != nil {
 			e.printf(", %+.4f +- %.4f against the best other (%s, centre %s)", r.MAP, r.StdErr, fusionName(r.Name, modalities), number(r.Centre))

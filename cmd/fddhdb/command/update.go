@@ -58,7 +58,7 @@ func updateCommand(e *env) *cobra.Command {
 				opt.Space = space.n
 				bar := e.newProgress()
 				defer bar.end()
-				opt.Progress = bar.report
+				opt.Progress = func(stage string, done, total int) { bar.report(stage, int64(done), int64(total)) }
 				u, err := c.Update(cmd.Context(), opt)
 				bar.end()
 				if err != nil {

@@ -55,7 +55,7 @@ func verifyCommand(e *env) *cobra.Command {
 			defer p.end()
 			opt := db.VerifyOptions{Deep: deep}
 			if p != nil {
-				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
+				opt.Progress = func(stage string, records int) { p.report(stage, int64(records), 0) }
 			}
 			list := findingList{env: e, json: o.json, damage: db.ErrCorrupt}
 			v, err := e.verifyDatabase(cmd.Context(), args[0], opt, list.print)

@@ -32,7 +32,7 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 	p := e.newProgress()
 	defer p.end()
 	list := findingList{env: e, json: json, damage: backup.ErrDamaged}
-	opt := backup.VerifyOptions{Progress: func(stage string, done, total int64) { p.report(stage, int(done), int(total)) }}
+	opt := backup.VerifyOptions{Progress: p.report}
 	v, err := backup.Verify(ctx, store, opt, func(f backup.Finding) error { return list.add(f.String(), f) })
 	p.end()
 	switch {

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"runtime"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -30,6 +32,19 @@ func inColour(f io.Writer) bool {
 		return runtime.GOOS == "windows" && os.Getenv("WT_SESSION") != "" // its own terminal
 	}
 	return true
+}
+
+// showsBlocks says whether what is written to f is seen on a terminal that has block
+// characters, for small charts.
+func showsBlocks(f io.Writer) bool {
+	if terminal(f) == nil || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	if runtime.GOOS == "windows" {
+		return os.Getenv("WT_SESSION") != "" // its own terminal
+	}
+	locale := strings.ToLower(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
+	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }
 
 func bold(s string) string { return "\x1b[1m" + s + "\x1b[0m" }

@@ -1,38 +1,12 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
-
-// printf writes sentences to the output. In csv they are left out where there is a table.
-func (e *env) printf(format string, args ...any) {
-	if e.layout.mode == modeCSV {
-		fmt.Fprintf(&e.layout.prose, format, args...)
-		return
-	}
-	fmt.Fprintf(e.stdout, format, args...)
-}
-
-// printJSON writes one object on a line.
-func (e *env) printJSON(v any) error {
-	enc := json.NewEncoder(e.stdout)
-	enc.SetEscapeHTML(false) // "image->text" stays readable
-	return enc.Encode(v)
-}
-
-// notef writes what is no result, nor wrong, to stderr.
-func (e *env) notef(format string, args ...any) {
-	fmt.Fprintf(e.stderr, format+"\n", args...)
-}
-
-// warnf writes a remark that is no result to stderr.
-func (e *env) warnf(format string, args ...any) {
-	fmt.Fprintf(e.stderr, "fddhdb: "+format+"\n", args...)
-}
 
 // plain spells text from the database so that it cannot move the cursor or begin a
 // line: what is not printable is escaped as in Go.
@@ -80,3 +54,14 @@ func seconds(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) + " s
 
 // number spells a setting: short, and as it would be typed.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// when spells a time to the minute, where the reader is.
+func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// orDash stands in for what is empty, so that columns stay columns.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,10 +1,6 @@
 package command
 
-import (
-	"bufio"
-	"bytes"
-	"testing"
-)
+import "testing"
 
 func TestNumbers(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
@@ -19,15 +15,5 @@ func TestNumbers(t *testing.T) {
 	}
 	if got := plural(1, "item", "items") + plural(2000, "item", "items"); got != "1 item2,000 items" {
 		t.Error(got)
-	}
-}
-
-func TestPrintTable(t *testing.T) {
-	var out bytes.Buffer
-	e := &env{stdout: bufio.NewWriter(&out)}
-	e.printTable([]column{{"name", false}, {"n", true}}, [][]any{{"ü", 5}, {"longer", "1,000"}})
-	e.stdout.Flush()
-	if got, want := out.String(), "name        n\nü           5\nlonger  1,000\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -1,0 +1,28 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// What goes on in a database is shown as it says, and what else goes on there is not.
+func TestProgressOfOperations(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{out: &out}
+	showRunning(p, db.OpCompact, []db.RunningOperation{
+		{Op: db.OpBackup, Stage: "upload", Done: 1, Total: 2},
+		{Op: db.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},
+	})
+	p.end()
+	if s := out.String(); !strings.Contains(s, "rewrite") || !strings.Contains(s, "MB") || strings.Contains(s, "upload") {
+		t.Errorf("%q", s)
+	}
+	want := errors.New("no")
+	if err := follow(nil, nil, db.OpCompact, func() error { return want }); err != want {
+		t.Error(err)
+	}
+}
