@@ -73,9 +73,17 @@ func TestCharts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for mode, want := range map[outputMode]bool{modeTable: true, modeCSV: false, modeMarkdown: false, modeLine: false, modeJSON: false} {
-		if err := e.beginOutput(cmd, mode); err != nil || e.chartsShown() != want {
-			t.Errorf("%s: %v, %v", mode, e.chartsShown(), err)
+		err := e.scope(func() error {
+			if err := e.beginOutput(cmd, mode); err != nil {
+				return err
+			}
+			if e.chartsShown() != want {
+				t.Errorf("%s: charts %v", mode, e.chartsShown())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", mode, err)
 		}
-		_ = e.endOutput(true)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // What goes on in a database is shown as it says, and what else goes on there is not.
 func TestProgressOfOperations(t *testing.T) {
 	var out bytes.Buffer
-	p := &progress{out: &out}
+	p := newProgress(&out)
 	showRunning(p, db.OpCompact, []db.RunningOperation{
 		{Op: db.OpBackup, Stage: "upload", Done: 1, Total: 2},
 		{Op: db.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},

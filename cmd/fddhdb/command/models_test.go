@@ -81,12 +81,12 @@ func TestSpacesInStats(t *testing.T) {
 	spaces := someSpaces()
 	trained, came := *spaces[0].Revisions[0].Drift, *spaces[0].Revisions[2].Drift
 	s.Drift = []db.RevisionDrift{{Revision: 1, Drift: trained}, {Revision: 3, Drift: came}}
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{})); diff != "" {
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{}, cell{})); diff != "" {
 		t.Error(diff)
 	}
 	s.Drift = s.Drift[1:]
 	want[2].value = "revision 3: nearest 9/14, residual 0.700, balance 0.300"
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{})); diff != "" {
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{}, cell{})); diff != "" {
 		t.Error(diff)
 	}
 }

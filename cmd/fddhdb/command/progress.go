@@ -23,8 +23,13 @@ func (p *printer) newProgress() *progress {
 	if f == nil {
 		return nil
 	}
-	return &progress{paging: &p.paging, out: f}
+	bar := newProgress(f)
+	bar.paging = &p.paging
+	return bar
 }
+
+// newProgress shows progress on a writer, whatever that is.
+func newProgress(out io.Writer) *progress { return &progress{out: out} }
 
 // report shows that done of total steps of a stage are done; a total of 0 means
 // that nobody knows. It is cheap enough to be called for every item.

@@ -17,7 +17,7 @@ func TestProgress(t *testing.T) {
 	p.end()
 
 	var out bytes.Buffer
-	p = &progress{out: &out}
+	p = newProgress(&out)
 	for i := range 100 {
 		p.report("reading", int64(i), 100)
 	}
@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 // Bars of bytes show them as such.
 func TestProgressOfBytes(t *testing.T) {
 	var out bytes.Buffer
-	p := &progress{out: &out}
+	p := newProgress(&out)
 	p.bytes("store", 3_000_000, 5_000_000)
 	p.end()
 	if s := out.String(); !strings.Contains(s, "store") || !strings.Contains(s, "MB") {
