@@ -39,13 +39,13 @@ func activateCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					return e.printJSON(activationJSON{space.n, before.Space})
+					return e.PrintJSON(activationJSON{space.n, before.Space})
 				}
 				if before.Space == space.n {
-					e.printf("space %d of collection %s is the active one already\n", space.n, c.Name())
+					e.Printf("space %d of collection %s is the active one already\n", space.n, c.Name())
 					return nil
 				}
-				e.printf("space %d of collection %s is the active one now; space %d stands by, and rollback goes back to it\n",
+				e.Printf("space %d of collection %s is the active one now; space %d stands by, and rollback goes back to it\n",
 					space.n, c.Name(), before.Space)
 				return nil
 			})

@@ -48,9 +48,9 @@ func alterCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					return e.printJSON(newSchemaJSON(c.Name(), schema))
+					return e.PrintJSON(newSchemaJSON(c.Name(), schema))
 				}
-				e.printf("altered collection %s in %s: %s\n", c.Name(), args[0], describeSchema(schema))
+				e.Printf("altered collection %s in %s: %s\n", c.Name(), args[0], describeSchema(schema))
 				return e.noteUnlearned(args[0], c, modalities.list)
 			})
 		},
@@ -72,6 +72,6 @@ func (e *env) noteUnlearned(dir string, c *db.Collection, added []db.Modality) e
 	for _, m := range added {
 		names = append(names, m.Name)
 	}
-	e.printf("the model does not know %s: when labelled items have it, fddhdb train %s learns it\n", strings.Join(names, ", "), dir)
+	e.Printf("the model does not know %s: when labelled items have it, fddhdb train %s learns it\n", strings.Join(names, ", "), dir)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
@@ -46,15 +47,15 @@ func backupCommand(e *env) *cobra.Command {
 				return exit.Usagef("--collection needs the name of a collection; without it all are backed up")
 			}
 			start := time.Now()
-			p := e.newProgress()
-			defer p.end()
+			p := e.NewProgress()
+			defer p.End()
 			begun := false
 			opt.Progress = func(stage string, done, total int64) {
 				begun = true
-				p.bytes(stage, done, total)
+				p.Bytes(stage, done, total)
 			}
 			m, err := e.backUp(cmd.Context(), dir, name, opt)
-			p.end()
+			p.End()
 			switch {
 			case begun && errors.Is(err, context.Canceled):
 				return exit.Wrap(err, "there is no backup; the next one uses what has been copied")
@@ -63,7 +64,7 @@ func backupCommand(e *env) *cobra.Command {
 			}
 			seconds := time.Since(start).Seconds()
 			if o.json {
-				return e.printJSON(newBackupJSON(m, seconds))
+				return e.PrintJSON(newBackupJSON(m, seconds))
 			}
 			e.printBackup(dir, m, seconds)
 			return nil
@@ -108,8 +109,8 @@ func (e *env) printBackup(dir string, m *backup.Manifest, took float64) {
 	if m.Collection != "" || m.IndexOnly {
 		what += " (" + content(m) + ")"
 	}
-	e.printf("backed up %s as %s\n", what, m.ID)
-	e.printf("%s, of which %s had to be stored, in %s\n", size(m.BytesTotal), size(m.BytesNew), seconds(took))
+	e.Printf("backed up %s as %s\n", what, m.ID)
+	e.Printf("%s, of which %s had to be stored, in %s\n", term.Size(m.BytesTotal), term.Size(m.BytesNew), term.Seconds(took))
 }
 
 // backupJSON is what is printed of a backup.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -128,7 +129,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	o.target.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
@@ -284,8 +285,8 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o
 	if err := target.settle(ctx); err != nil {
 		return nil, err
 	}
-	bar := e.newProgress()
-	defer bar.end()
+	bar := e.NewProgress()
+	defer bar.End()
 	b, err := newBench(ctx, target, stats.Bits, o)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -117,7 +118,7 @@ func (b *bench) checkAll(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b.bar.report("checking", int64(i), int64(len(b.queries)))
+		b.bar.Report("checking", int64(i), int64(len(b.queries)))
 		b.oracle.scan(b.queries[i].code)
 		for _, l := range b.lines {
 			what, err := l.check(ctx, &b.queries[i], b.oracle)
@@ -136,7 +137,7 @@ func (b *bench) checkAll(ctx context.Context) error {
 	}
 	if wrong > 0 {
 		return exit.Failedf("%s of %s differ from those of a linear scan, the first being %s",
-			thousands(wrong), plural(len(b.queries)*len(b.lines), "answer", "answers"), first)
+			term.Thousands(wrong), term.Plural(len(b.queries)*len(b.lines), "answer", "answers"), first)
 	}
 	return nil
 }

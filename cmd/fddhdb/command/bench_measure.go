@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -160,7 +161,7 @@ type bench struct {
 	lines   []*benchLine // operation by operation
 	items   int          // that are searched
 	oracle  *checkScan   // nil without --check
-	bar     *progress
+	bar     *term.Progress
 }
 
 // newBench reads the codes for what does not come from the database.
@@ -222,7 +223,7 @@ func (b *bench) measure(ctx context.Context) error {
 		for q := 0; q < len(b.queries); q += benchTurn {
 			end := min(q+benchTurn, len(b.queries))
 			for _, l := range b.lines[from:to] {
-				b.bar.report("measuring", int64(done), int64(len(b.lines)*len(b.queries)))
+				b.bar.Report("measuring", int64(done), int64(len(b.lines)*len(b.queries)))
 				if err := b.turn(ctx, l, q, end); err != nil {
 					return err
 				}

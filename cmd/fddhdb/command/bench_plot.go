@@ -14,6 +14,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // tierStyles are those of the curves of bench.
@@ -76,7 +78,7 @@ func (f *figure) addOps(run *benchRun) error {
 		if name.op == "knn" {
 			x = "k (items)"
 		}
-		p := newPanel(name.what+" of "+plural(run.items, "item", "items"), x, timeLabel(name.op))
+		p := newPanel(name.what+" of "+term.Plural(run.items, "item", "items"), x, timeLabel(name.op))
 		err := addTimes(p, lines, name.op == "knn", func(l *benchLine) float64 { return float64(l.n) })
 		if err != nil {
 			return err
@@ -130,10 +132,10 @@ func (f *figure) addSizes(runs []benchRun) error {
 
 // describe says in words what is measured.
 func (o benchOp) describe() string {
-	bits := plural(o.n, "bit", "bits")
+	bits := term.Plural(o.n, "bit", "bits")
 	switch o.op {
 	case "knn":
-		return "the " + thousands(o.n) + " nearest"
+		return "the " + term.Thousands(o.n) + " nearest"
 	case "radius":
 		return "all within " + bits
 	case "hits":

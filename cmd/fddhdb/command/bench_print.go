@@ -3,6 +3,8 @@ package command
 import (
 	"slices"
 	"strconv"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // benchJSON is what bench prints for a measurement.
@@ -31,25 +33,25 @@ func (e *env) printBench(runs []benchRun, several bool, o *benchOptions) error {
 	if o.json {
 		return e.printBenchJSON(runs, several, o)
 	}
-	columns := []column{left("search"), left("tier"), right("queries"), right("p50 us"), right("p99 us"),
-		right("mean us"), right("encode"), right("find"), right("order"), right("keys"), right("hits"), right("times " + fullScanTier)}
+	columns := []term.Column{term.Left("search"), term.Left("tier"), term.Right("queries"), term.Right("p50 us"), term.Right("p99 us"),
+		term.Right("mean us"), term.Right("encode"), term.Right("find"), term.Right("order"), term.Right("keys"), term.Right("hits"), term.Right("times " + fullScanTier)}
 	if o.check {
-		columns = append(columns, right("checked"), right("mismatches"))
+		columns = append(columns, term.Right("checked"), term.Right("mismatches"))
 	}
 	if several {
-		columns = append([]column{left("database"), right("items")}, columns...)
+		columns = append([]term.Column{term.Left("database"), term.Right("items")}, columns...)
 	}
 	var rows [][]any
 	for _, run := range runs {
 		for _, row := range run.rows(o) {
 			if several {
-				row = append([]any{textCell(run.database), countCell(run.items)}, row...)
+				row = append([]any{term.TextCell(run.database), term.CountCell(run.items)}, row...)
 			}
 			rows = append(rows, row)
 		}
 	}
 	if len(rows) > 0 {
-		e.printTable(columns, rows)
+		e.PrintTable(columns, rows)
 	}
 	return nil
 }
@@ -61,7 +63,7 @@ func (e *env) printBenchJSON(runs []benchRun, several bool, o *benchOptions) err
 			if j.Items = run.items; several {
 				j.Database = run.database
 			}
-			if err := e.printJSON(j); err != nil {
+			if err := e.PrintJSON(j); err != nil {
 				return err
 			}
 		}
@@ -75,10 +77,10 @@ func (r *benchRun) rows(o *benchOptions) (rows [][]any) {
 	for _, l := range lines {
 		j := l.json(o.check)
 		row := []any{l.benchOp.String(), j.Tier, j.Queries, microseconds(j.P50), microseconds(j.P99), microseconds(j.Mean),
-			microseconds(j.Encode), microseconds(j.Find), microseconds(j.Order), microseconds(j.Keys), numberCell(j.AvgHits, 1), noCell}
+			microseconds(j.Encode), microseconds(j.Find), microseconds(j.Order), microseconds(j.Keys), term.NumberCell(j.AvgHits, 1), term.NoCell}
 		for _, yard := range lines {
 			if yard.tier == fullScanTier && yard.benchOp == l.benchOp && j.Find > 0 {
-				row[len(row)-1] = numberCell(yard.json(false).Find/j.Find, 2)
+				row[len(row)-1] = term.NumberCell(yard.json(false).Find/j.Find, 2)
 			}
 		}
 		if o.check {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/codesets"
@@ -147,7 +148,7 @@ func (r fakeRuns) Hits(context.Context) iter.Seq2[db.Hit, error] {
 func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	e := &env{printer: newPrinter(&out, &errs), stdin: strings.NewReader("")}
+	e := &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader("")}
 	f.asked, f.apart = map[string]int{}, map[string]int{}
 	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection, _ string) benchTarget {
 		f.c, f.items = c, nil
@@ -157,7 +158,7 @@ func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, std
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err := cmd.ExecuteContext(t.Context())
-	if err := e.stdout.Flush(); err != nil {
+	if err := e.Stdout.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if err != nil {

@@ -67,7 +67,7 @@ func (e *env) chartDrift(s *db.SpaceInfo) {
 			}
 		}
 		if len(parts) > 0 {
-			e.printf("%s that came: %s\n", shortName(name), strings.Join(parts, ", "))
+			e.Printf("%s that came: %s\n", shortName(name), strings.Join(parts, ", "))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -31,8 +32,8 @@ func TestChart(t *testing.T) {
 // inTable begins a table, on a terminal with or without charts.
 func inTable(t *testing.T, e *env, charts bool) {
 	t.Helper()
-	e.charts = charts
-	if err := e.beginOutput(&cobra.Command{}, modeTable); err != nil {
+	e.Charts = charts
+	if err := e.BeginOutput(&cobra.Command{}, term.ModeTable); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,19 +67,19 @@ func TestCharts(t *testing.T) {
 		}
 	}
 	e := newTestEnv()
-	e.charts = true
+	e.Charts = true
 	root := rootCommand(e)
 	cmd, _, err := root.Find([]string{"models"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[outputMode]bool{modeTable: true, modeCSV: false, modeMarkdown: false, modeLine: false, modeJSON: false} {
-		err := e.scope(func() error {
-			if err := e.beginOutput(cmd, mode); err != nil {
+	for mode, want := range map[term.Mode]bool{term.ModeTable: true, term.ModeCSV: false, term.ModeMarkdown: false, term.ModeLine: false, term.ModeJSON: false} {
+		err := e.Scope(func() error {
+			if err := e.BeginOutput(cmd, mode); err != nil {
 				return err
 			}
-			if e.chartsShown() != want {
-				t.Errorf("%s: charts %v", mode, e.chartsShown())
+			if e.ChartsShown() != want {
+				t.Errorf("%s: charts %v", mode, e.ChartsShown())
 			}
 			return nil
 		})

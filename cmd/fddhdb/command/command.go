@@ -17,12 +17,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // An env is the surroundings of a verb.
 type env struct {
-	*printer
+	*term.Printer
 	stdin   io.Reader
 	signals *signals // that end the process, nil where nobody catches them
 	session *session // of the shell that it runs in, or nil
@@ -35,7 +36,7 @@ type env struct {
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, caught := catchSignals(stderr)
 	defer caught.stop()
-	return run(ctx, args, &env{printer: newPrinter(stdout, stderr), stdin: stdin, signals: caught})
+	return run(ctx, args, &env{Printer: term.NewPrinter(stdout, stderr), stdin: stdin, signals: caught})
 }
 
 func run(ctx context.Context, args []string, e *env) int {
@@ -51,10 +52,10 @@ func run(ctx context.Context, args []string, e *env) int {
 // execute runs one command line, and ends what it prints.
 func (e *env) execute(ctx context.Context, root *cobra.Command, args []string) error {
 	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
-	return e.scope(func() error { return root.ExecuteContext(ctx) })
+	return e.Scope(func() error { return root.ExecuteContext(ctx) })
 }
 
-func (e *env) printError(err error) { e.errorf("%s", exit.Message(err)) }
+func (e *env) printError(err error) { e.Errorf("%s", exit.Message(err)) }
 
 // The groups in which help lists the verbs.
 const (
@@ -111,7 +112,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs, // the first is a folder or a mistyped verb
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return e.beginOutput(cmd, o.mode)
+			return e.BeginOutput(cmd, o.mode)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.noVerb(cmd, args, o)
@@ -119,8 +120,8 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	}
 	o.register(root)
 	root.SetIn(e.stdin)
-	root.SetOut(e.stdout)
-	root.SetErr(e.stderr)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate("{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}\n{{end}}{{.UsageString}}")
@@ -157,7 +158,7 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 		if o.given(root) {
 			return exit.Usagef("the folder of a database is missing: fddhdb DIR")
 		}
-		root.SetOut(e.stderr)
+		root.SetOut(e.Stderr)
 		if err := root.Help(); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -100,7 +101,7 @@ func writeNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
 }
 
 func newTestEnv() *env {
-	return &env{printer: newPrinter(&bytes.Buffer{}, &bytes.Buffer{}), stdin: strings.NewReader("")}
+	return &env{Printer: term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), stdin: strings.NewReader("")}
 }
 
 // TestContract holds verbs and flags against the table of the contract.
@@ -246,7 +247,7 @@ func TestInterrupt(t *testing.T) {
 		{"prune", f.path("others"), "--keep", "1"},
 	} {
 		var out, errs bytes.Buffer
-		e := &env{printer: newPrinter(&out, &errs), stdin: strings.NewReader("")}
+		e := &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader("")}
 		if code := run(ctx, args, e); code != exit.Failed || !strings.HasSuffix(errs.String(), "interrupted\n") {
 			t.Errorf("%s: exit code %d, %q", args[0], code, errs.String())
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -39,7 +40,7 @@ func (e *env) valueCandidates(cmd *cobra.Command, dir, flag, word string) candid
 	case "where":
 		return candidates{words: e.whereCandidates(cmd, dir, word)}
 	case "mode":
-		return candidates{words: outputModes}
+		return candidates{words: term.Modes}
 	}
 	// The rest goes by what the flag says that it takes.
 	takes, _ := pflag.UnquoteUsage(f)
@@ -100,7 +101,7 @@ func (e *env) argumentCandidates(cmd *cobra.Command, args []string) candidates {
 // lookQuietly runs f on the database in dir, if it can be opened; there is no place for a
 // warning.
 func (e *env) lookQuietly(dir string, f func(d *db.DB)) {
-	quiet := &env{printer: newPrinter(io.Discard, io.Discard), stdin: e.stdin, session: e.session}
+	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: e.stdin, session: e.session}
 	_ = quiet.lookAt(dir, func(d *db.DB) error {
 		f(d)
 		return nil
@@ -227,7 +228,7 @@ func unfinished(w string) bool {
 // registerCompletions tells cobra what completes the words of a command line. It keeps
 // that forever, so this is not for the lines of a shell.
 func registerCompletions(e *env, root *cobra.Command) {
-	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(outputModes, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes, cobra.ShellCompDirectiveNoFileComp))
 	// The databases here, beside the verbs; where there are neither, the shell completes a path.
 	// With ShellCompDirectiveFilterDirs it would leave the verbs out.
 	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // newTestShell returns a shell on a database.
@@ -19,7 +21,7 @@ func newTestShell(t *testing.T, dir string) *shell {
 			t.Error(err)
 		}
 	})
-	return newShell(e, &shellOptions{mode: modeTable})
+	return newShell(e, &shellOptions{mode: term.ModeTable})
 }
 
 // TestCompletion: the shell and the scripts of bash, zsh and fish complete alike.
@@ -168,7 +170,7 @@ func completionShell(f *testing.F) *shell {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = e.closeSession() })
-	return newShell(e, &shellOptions{mode: modeTable})
+	return newShell(e, &shellOptions{mode: term.ModeTable})
 }
 
 // FuzzComplete: no line is too odd, and what is put in stands where the word began.

@@ -40,9 +40,9 @@ func countCommand(e *env) *cobra.Command {
 					return where.wrap(err)
 				}
 				if o.json {
-					return e.printJSON(map[string]int{"count": n})
+					return e.PrintJSON(map[string]int{"count": n})
 				}
-				e.printf("%d\n", n)
+				e.Printf("%d\n", n)
 				return nil
 			})
 		},

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -46,9 +47,9 @@ func deleteCommand(e *env) *cobra.Command {
 					return where.wrap(err)
 				}
 				if o.json {
-					return e.printJSON(map[string]int{"deleted": n})
+					return e.PrintJSON(map[string]int{"deleted": n})
 				}
-				e.printf("deleted %s\n", plural(n, "item", "items"))
+				e.Printf("deleted %s\n", term.Plural(n, "item", "items"))
 				return nil
 			})
 		},

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -41,9 +42,9 @@ func dropCommand(e *env) *cobra.Command {
 						return err
 					}
 					if o.json {
-						return e.printJSON(droppedJSON{Collection: c.Name(), Items: &n})
+						return e.PrintJSON(droppedJSON{Collection: c.Name(), Items: &n})
 					}
-					e.printf("dropped collection %s with %s\n", c.Name(), plural(n, "item", "items"))
+					e.Printf("dropped collection %s with %s\n", c.Name(), term.Plural(n, "item", "items"))
 					return nil
 				}
 				if err := space.check(c); err != nil {
@@ -53,9 +54,9 @@ func dropCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					return e.printJSON(droppedJSON{Collection: c.Name(), Space: space.n})
+					return e.PrintJSON(droppedJSON{Collection: c.Name(), Space: space.n})
 				}
-				e.printf("dropped space %d of collection %s\n", space.n, c.Name())
+				e.Printf("dropped space %d of collection %s\n", space.n, c.Name())
 				return nil
 			})
 		},

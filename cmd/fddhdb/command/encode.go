@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -49,17 +50,17 @@ func encodeCommand(e *env) *cobra.Command {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				bar := e.newProgress()
-				defer bar.end()
+				bar := e.NewProgress()
+				defer bar.End()
 				codes, bits, err := encodeFiles(cmd.Context(), c, from, target.to, list, out, bar)
-				bar.end()
+				bar.End()
 				if err != nil {
 					return err
 				}
 				if o.json {
-					return e.printJSON(map[string]int{"codes": codes, "bits": bits})
+					return e.PrintJSON(map[string]int{"codes": codes, "bits": bits})
 				}
-				e.printf("wrote %s of %d bits to %s\n", plural(codes, "code", "codes"), bits, out)
+				e.Printf("wrote %s of %d bits to %s\n", term.Plural(codes, "code", "codes"), bits, out)
 				return nil
 			})
 		},
@@ -107,7 +108,7 @@ const encodeRows = 1024
 
 // encodeFiles encodes row i of all files together for a target, or of the only one as
 // a query by modality from, if that is given, and writes the codes.
-func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []named, out string, bar *progress) (rows, bits int, err error) {
+func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []named, out string, bar *term.Progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return 0, 0, err
@@ -160,7 +161,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 		return 0, 0, err
 	}
 	for done := 0; done < rows; {
-		bar.report("encoding", int64(done), int64(rows))
+		bar.Report("encoding", int64(done), int64(rows))
 		block, err := readBlock(vectors, min(encodeRows, rows-done))
 		if err != nil {
 			return 0, 0, err

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -87,15 +88,15 @@ func evalCommand(e *env) *cobra.Command {
 						return err
 					}
 				}
-				bar := e.newProgress()
-				defer bar.end()
+				bar := e.NewProgress()
+				defer bar.End()
 				q, err := o.read(c, bar)
 				if err != nil {
 					return err
 				}
-				bar.report("evaluating", 0, 0)
+				bar.Report("evaluating", 0, 0)
 				found, err := c.Evaluate(cmd.Context(), *q)
-				bar.end()
+				bar.End()
 				if err != nil {
 					return o.where.wrap(err)
 				}
@@ -108,7 +109,7 @@ func evalCommand(e *env) *cobra.Command {
 					}
 				}
 				if o.json {
-					return e.printJSON(newEvalJSON(found, o.curves || figure != nil))
+					return e.PrintJSON(newEvalJSON(found, o.curves || figure != nil))
 				}
 				e.printEvaluation(found, o.top)
 				return nil
@@ -169,7 +170,7 @@ func (o *queryOptions) checkWhere(ctx context.Context, c *db.Collection) error {
 }
 
 // read reads the queries, and checks what files can be wrong about.
-func (o *queryOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, error) {
+func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluation, error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func (o *queryOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, er
 	q.Labels = labels.all()
 	sources := []source{labels}
 	for i, v := range o.vectors.list {
-		bar.report("reading", int64(i), int64(len(o.vectors.list)))
+		bar.Report("reading", int64(i), int64(len(o.vectors.list)))
 		m, err := modality(c, schema, "--vectors", v.name)
 		if err != nil {
 			return nil, err
@@ -222,7 +223,7 @@ func (o *queryOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, er
 		}
 		if truth.rows() != items {
 			return nil, exit.Failedf("%s has %s, collection %q has %s: --truth is about all items, in database order",
-				o.truth, plural(truth.rows(), "row", "rows"), c.Name(), plural(items, "item", "items"))
+				o.truth, term.Plural(truth.rows(), "row", "rows"), c.Name(), term.Plural(items, "item", "items"))
 		}
 		q.Truth, known, against = truth.all(), truth.labels.Names, o.truth
 	} else if known, err = c.Labels(); err != nil {
@@ -373,26 +374,26 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 		}{{"distance", &r.Hamming}, {"asymmetric", &r.Asymmetric}} {
 			row := []any{r.From + "->" + r.To, by.order}
 			for _, x := range []float64{by.m.MAP, by.m.MAPTie, by.m.MAPAt, by.m.PrecisionAt, by.m.RecallAt} {
-				row = append(row, numberCell(x, 4))
+				row = append(row, term.NumberCell(x, 4))
 			}
-			row = append(row, countCell(r.Hamming.Queries), countCell(r.Hamming.Database))
-			if e.chartsShown() {
+			row = append(row, term.CountCell(r.Hamming.Queries), term.CountCell(r.Hamming.Database))
+			if e.ChartsShown() {
 				row = append(row, precisionChart(by.m.ByTop))
 			}
 			rows = append(rows, row)
 		}
 	}
 	at := func(s string) string { return fmt.Sprintf("%s@%d", s, top) }
-	columns := []column{
-		left("direction"), left("ranked by"), right("map"), right("map tie"), right(at("map")),
-		right(at("precision")), right(at("recall")), right("queries"), right("items"),
+	columns := []term.Column{
+		term.Left("direction"), term.Left("ranked by"), term.Right("map"), term.Right("map tie"), term.Right(at("map")),
+		term.Right(at("precision")), term.Right(at("recall")), term.Right("queries"), term.Right("items"),
 	}
-	if e.chartsShown() {
+	if e.ChartsShown() {
 		last := 1
 		for _, p := range found[0].Hamming.ByTop {
 			last = p.K
 		}
-		columns = append(columns, left(fmt.Sprintf("precision@1..%d", last)))
+		columns = append(columns, term.Left(fmt.Sprintf("precision@1..%d", last)))
 	}
-	e.printTable(columns, rows)
+	e.PrintTable(columns, rows)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -32,7 +33,7 @@ type experiment struct {
 	// run measures.
 	run func(ctx context.Context, l *lab) error
 	// lead are the first columns of the table, cells those of a row.
-	lead  []column
+	lead  []term.Column
 	cells func(l *lab, m *measurement) []any
 	draw  func(l *lab) (*figure, error)
 }
@@ -110,7 +111,7 @@ func experimentCommand(e *env) *cobra.Command {
 			case len(args) > 2:
 				return exit.Usagef("experiment does not know what to do with %q: fddhdb %s", args[2], cmd.Use)
 			case !slices.Contains(names, args[1]):
-				if near := nearest(args[1], names); near != "" {
+				if near := term.Nearest(args[1], names); near != "" {
 					return exit.Usagef("there is no experiment %q: did you mean %s?", args[1], near)
 				}
 				return exit.Usagef("there is no experiment %q: %s are possible", args[1], strings.Join(names, ", "))
@@ -129,7 +130,7 @@ func experimentCommand(e *env) *cobra.Command {
 		},
 	}
 	o.common.register(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	o.queryOptions.register(cmd)
 	o.registerSettings(cmd)
 	f := cmd.Flags()
@@ -203,7 +204,7 @@ func (a axis) parse(list string) ([]float64, error) {
 		case a.whole && v != float64(int(v)):
 			return nil, exit.Usagef("--grid %s: %s is not a whole number", a.name, s)
 		case !(v >= a.least):
-			return nil, exit.Usagef("--grid %s: %s: %s or more is possible", a.name, s, number(a.least))
+			return nil, exit.Usagef("--grid %s: %s: %s or more is possible", a.name, s, term.Setting(a.least))
 		}
 		values = append(values, v)
 	}
@@ -229,8 +230,8 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 			return err
 		}
 	}
-	bar := e.newProgress()
-	defer bar.end()
+	bar := e.NewProgress()
+	defer bar.End()
 	q, err := o.read(c, bar)
 	if err != nil {
 		return err
@@ -246,14 +247,14 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	l.base.Method = cmp.Or(l.base.Method, model.MethodLabels)
 	if o.json {
 		l.emit = func(m *measurement) error {
-			if err := e.printJSON(m); err != nil {
+			if err := e.PrintJSON(m); err != nil {
 				return err
 			}
-			return e.stdout.Flush()
+			return e.Stdout.Flush()
 		}
 	}
 	err = x.run(ctx, l)
-	bar.end()
+	bar.End()
 	if err == nil && len(l.rows) == 0 {
 		err = l.leftOut[0].err
 	} else {
@@ -290,7 +291,7 @@ func (e *env) warnOf(list []leftOut) {
 				list = append(list, left)
 			}
 		}
-		e.warnf("%s left out: %v", rows, first.reason)
+		e.Warnf("%s left out: %v", rows, first.reason)
 	}
 }
 
@@ -298,7 +299,7 @@ func (e *env) warnOf(list []leftOut) {
 func (e *env) printMeasurements(l *lab) {
 	columns := slices.Clone(l.experiment.lead)
 	for _, p := range l.pairs {
-		columns = append(columns, right(p), right("by score"))
+		columns = append(columns, term.Right(p), term.Right("by score"))
 	}
 	var rows [][]any
 	for _, m := range l.rows {
@@ -309,13 +310,13 @@ func (e *env) printMeasurements(l *lab) {
 		}
 		rows = append(rows, row)
 	}
-	e.printTable(columns, rows)
+	e.PrintTable(columns, rows)
 }
 
 // figure spells a mean and, if there are several seeds, its standard deviation.
 func (l *lab) figure(mean, std float64) any {
 	if l.seeds == 1 {
-		return numberCell(mean, 4)
+		return term.NumberCell(mean, 4)
 	}
 	return fmt.Sprintf("%.4f +- %.4f", mean, std)
 }

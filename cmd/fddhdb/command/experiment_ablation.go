@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -16,9 +17,9 @@ func ablation() *experiment {
 	return &experiment{
 		name: "ablation",
 		run:  runAblation,
-		lead: []column{left(""), left("method"), right("constant bits"), right("seconds")},
+		lead: []term.Column{term.Left(""), term.Left("method"), term.Right("constant bits"), term.Right("seconds")},
 		cells: func(_ *lab, m *measurement) []any {
-			return []any{m.Row, m.Method.String(), number(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+			return []any{m.Row, m.Method.String(), term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
 		},
 		draw: drawAblation,
 	}

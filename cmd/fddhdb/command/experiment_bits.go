@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -14,9 +15,9 @@ func codeLengths() *experiment {
 		sets: []string{"bits", "method"},
 		axes: []axis{{name: "bits", values: []float64{16, 32, 48, 64, 96, 128}, whole: true, least: 8}},
 		run:  runBits,
-		lead: []column{right("bits"), left(""), right("constant bits"), right("seconds")},
+		lead: []term.Column{term.Right("bits"), term.Left(""), term.Right("constant bits"), term.Right("seconds")},
 		cells: func(_ *lab, m *measurement) []any {
-			return []any{m.Bits, m.Row, number(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+			return []any{m.Bits, m.Row, term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
 		},
 		draw: drawBits,
 	}

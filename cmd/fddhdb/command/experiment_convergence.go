@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -21,9 +22,9 @@ func convergence() *experiment {
 		name: "convergence",
 		sets: []string{"method"},
 		run:  runConvergence,
-		lead: []column{left("method"), right("sweeps"), right("objective"), right("constant bits"), right("distinct codes")},
+		lead: []term.Column{term.Left("method"), term.Right("sweeps"), term.Right("objective"), term.Right("constant bits"), term.Right("distinct codes")},
 		cells: func(_ *lab, m *measurement) []any {
-			return []any{m.Row, m.Sweeps, fmt.Sprintf("%.9g", m.Objective), number(m.Constant), number(m.Distinct)}
+			return []any{m.Row, m.Sweeps, fmt.Sprintf("%.9g", m.Objective), term.Setting(m.Constant), term.Setting(m.Distinct)}
 		},
 		draw: drawConvergence,
 	}

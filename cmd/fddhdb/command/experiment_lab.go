@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -21,7 +22,7 @@ type lab struct {
 	grid       map[string][]float64
 	emit       func(*measurement) error // is given each row; may be nil
 
-	bar         *progress
+	bar         *term.Progress
 	done, total int // trainings
 
 	modalities []string // that training has learned of, in their order; nil before the first
@@ -47,7 +48,7 @@ type outcome struct {
 
 // try trains once, with the i-th seed.
 func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, error) {
-	l.bar.report(l.experiment.name, int64(l.done), int64(l.total))
+	l.bar.Report(l.experiment.name, int64(l.done), int64(l.total))
 	opt.Seed = l.base.Seed + uint64(i)
 	t, found, err := l.collection.EvaluateTraining(ctx, opt, l.queries)
 	if err != nil {
@@ -229,7 +230,7 @@ func (w weight) String() string {
 	if math.IsInf(float64(w), 1) {
 		return "inf"
 	}
-	return number(float64(w))
+	return term.Setting(float64(w))
 }
 
 func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome) *measurement {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -25,10 +26,10 @@ func sensitivity() *experiment {
 			{name: "delta", values: []float64{1e-2, 1, 1e2, 1e4}, least: 1e-300},
 		},
 		run:  runSensitivity,
-		lead: []column{right("mu"), right("theta"), right("delta")},
+		lead: []term.Column{term.Right("mu"), term.Right("theta"), term.Right("delta")},
 		cells: func(l *lab, m *measurement) []any {
 			mu, theta := l.weights(m)
-			return []any{number(mu), number(theta), m.Delta.String()}
+			return []any{term.Setting(mu), term.Setting(theta), m.Delta.String()}
 		},
 		draw: drawSensitivity,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -14,9 +15,9 @@ func trainingSizes() *experiment {
 		name: "size",
 		axes: []axis{{name: "rows", whole: true, least: 1}},
 		run:  runSizes,
-		lead: []column{right("labelled items"), right("seconds"), right("distinct codes")},
+		lead: []term.Column{term.Right("labelled items"), term.Right("seconds"), term.Right("distinct codes")},
 		cells: func(_ *lab, m *measurement) []any {
-			return []any{countCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), number(m.Distinct)}
+			return []any{term.CountCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), term.Setting(m.Distinct)}
 		},
 		draw: drawSizes,
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // experimenting is a database, and the flags that name queries for it.
@@ -196,10 +197,10 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		}
 		mustJSON(t, &chosen, "train", other.db, "--seed", "7", "--anchors", "40", "--bits", "16", "--method", "paper")
 		for name, c := range chosen.Chosen {
-			settings[name] = []string{"--features", name + "=" + c.FeatureMap, "--map", name + "=" + c.Map, "--gamma", name + "=" + number(c.Gamma)}
+			settings[name] = []string{"--features", name + "=" + c.FeatureMap, "--map", name + "=" + c.Map, "--gamma", name + "=" + term.Setting(c.Gamma)}
 		}
 		check(m, append(append(settings["image"], settings["text"]...), "--bits", "16", "--method", "paper",
-			"--mu", "image=2", "--mu", "text=.5", "--delta", number(delta), "--start", fmt.Sprint(chosen.Start.Chosen))...)
+			"--mu", "image=2", "--mu", "text=.5", "--delta", term.Setting(delta), "--start", fmt.Sprint(chosen.Start.Chosen))...)
 	}
 
 	rows = run("bits", "--grid", "bits=16,24")
@@ -315,8 +316,8 @@ func TestExperimentInterrupt(t *testing.T) {
 	for _, asJSON := range []bool{true, false} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out, errs bytes.Buffer
-		e := &env{printer: newPrinter(io.Discard, &errs), stdin: strings.NewReader("")}
-		e.stdout = bufio.NewWriter(writerFunc(func(p []byte) (int, error) {
+		e := &env{Printer: term.NewPrinter(io.Discard, &errs), stdin: strings.NewReader("")}
+		e.Stdout = bufio.NewWriter(writerFunc(func(p []byte) (int, error) {
 			cancel() // after the first row
 			return out.Write(p)
 		}))

@@ -132,7 +132,7 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 	}
 	s, err := explore.New(d, explore.Options{
 		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders,
-		OpenVectors: openMatrix, Message: exit.Message, Report: func(fault string) { e.warnf("%s", fault) },
+		OpenVectors: openMatrix, Message: exit.Message, Report: func(fault string) { e.Warnf("%s", fault) },
 	})
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 	}
 	if o.open {
 		if err := openBrowser(page.String()); err != nil {
-			e.warnf("--open: %v: open %s yourself", err, page.String())
+			e.Warnf("--open: %v: open %s yourself", err, page.String())
 		}
 	}
 	return s.Serve(ctx, l)
@@ -161,18 +161,18 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 func (e *env) announce(page string, asJSON bool) error {
 	switch {
 	case asJSON:
-		if err := e.printJSON(map[string]string{"url": page}); err != nil {
+		if err := e.PrintJSON(map[string]string{"url": page}); err != nil {
 			return err
 		}
 	case e.session != nil:
-		e.notef("%s", page)
+		e.Notef("%s", page)
 	default:
-		e.printf("%s\n", page)
+		e.Printf("%s\n", page)
 	}
-	if err := e.stdout.Flush(); err != nil {
+	if err := e.Stdout.Flush(); err != nil {
 		return err
 	}
-	e.notef("Ctrl-C ends it.")
+	e.Notef("Ctrl-C ends it.")
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // startExplore runs the verb until stop is called, which returns its exit code and what
@@ -25,7 +26,7 @@ func startExplore(t *testing.T, args ...string) (page string, stop func() (int, 
 	var errs bytes.Buffer
 	ended := make(chan int)
 	go func() {
-		code := run(ctx, args, &env{printer: newPrinter(w, &errs), stdin: strings.NewReader("")})
+		code := run(ctx, args, &env{Printer: term.NewPrinter(w, &errs), stdin: strings.NewReader("")})
 		_ = w.Close()
 		ended <- code
 	}()

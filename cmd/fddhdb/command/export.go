@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -64,20 +65,20 @@ func exportCommand(e *env) *cobra.Command {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
-				bar := e.newProgress()
-				defer bar.end()
-				n, err := o.run(cmd.Context(), c, outFiles{stdout: e.stdout}, bar)
-				bar.end()
-				exported := "exported " + plural(n, "item", "items")
+				bar := e.NewProgress()
+				defer bar.End()
+				n, err := o.run(cmd.Context(), c, outFiles{stdout: e.Stdout}, bar)
+				bar.End()
+				exported := "exported " + term.Plural(n, "item", "items")
 				switch {
 				case err != nil:
 					return err
 				case o.json:
-					return e.printJSON(map[string]int{"items": n})
+					return e.PrintJSON(map[string]int{"items": n})
 				case o.toStdout():
-					e.notef("%s", exported)
+					e.Notef("%s", exported)
 				default:
-					e.printf("%s\n", exported)
+					e.Printf("%s\n", exported)
 				}
 				return nil
 			})
@@ -141,7 +142,7 @@ type sink struct {
 }
 
 // run writes all files in one pass over the items.
-func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outFiles, bar *progress) (int, error) {
+func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outFiles, bar *term.Progress) (int, error) {
 	defer files.discard()
 	total, err := c.CountWhere(ctx, o.where.expr)
 	if err != nil {
@@ -157,7 +158,7 @@ func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outFile
 			return 0, err
 		}
 		if n%256 == 0 {
-			bar.report("exporting", int64(n), int64(total))
+			bar.Report("exporting", int64(n), int64(total))
 		}
 		for _, s := range sinks {
 			if err := s.put(it); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -37,7 +38,7 @@ func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error)
 	}
 	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
 		return sink{}, exit.Failedf("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
-			m.Name, path, size(bytes), size(maxExpanded))
+			m.Name, path, term.Size(bytes), term.Size(maxExpanded))
 	}
 	write, end, err := denseWriter(f, path, ext, m, items)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -70,7 +71,7 @@ func (s *fieldSource) readCSV(b []byte) error {
 		var bad *csv.ParseError
 		switch {
 		case errors.Is(err, csv.ErrFieldCount):
-			return exit.Failedf("%s: line %d has %s, the header %d", s.file, next, plural(len(cells), "column", "columns"), len(s.declared))
+			return exit.Failedf("%s: line %d has %s, the header %d", s.file, next, term.Plural(len(cells), "column", "columns"), len(s.declared))
 		case errors.As(err, &bad):
 			return exit.Failedf("%s: line %d: %w", s.file, bad.Line, bad.Err)
 		case err != nil:

@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // checkPlot refuses what is neither .svg nor .png; "" is no plot.
@@ -211,10 +212,10 @@ func directionOf(from, to string) string { return shortName(from) + " → " + sh
 // shortName cuts a name that would run into the next panel.
 func shortName(name string) string {
 	const most = 10
-	if runes := []rune(plain(name)); len(runes) > most {
+	if runes := []rune(term.Plain(name)); len(runes) > most {
 		return string(runes[:most-1]) + "…"
 	}
-	return plain(name)
+	return term.Plain(name)
 }
 
 // ticksAt puts a tick at each value.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // flagError rewords what pflag says: always the flag first, never a Go function.
@@ -39,7 +40,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if flag := nearest(name, names); flag != "" {
+		if flag := term.Nearest(name, names); flag != "" {
 			return exit.Usagef("unknown flag --%s: did you mean --%s?", name, flag)
 		}
 		return exit.Usagef("unknown flag --%s: %s", name, helpFor(cmd))

@@ -3,6 +3,7 @@ package command
 import (
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -11,7 +12,7 @@ const followEvery = 200 * time.Millisecond
 
 // follow runs f, and shows meanwhile what the database says of how far the operation is, in
 // bytes.
-func follow(p *progress, d *db.DB, op db.Op, f func() error) error {
+func follow(p *term.Progress, d *db.DB, op db.Op, f func() error) error {
 	if p == nil {
 		return f()
 	}
@@ -32,10 +33,10 @@ func follow(p *progress, d *db.DB, op db.Op, f func() error) error {
 }
 
 // showRunning shows how far an operation is.
-func showRunning(p *progress, op db.Op, all []db.RunningOperation) {
+func showRunning(p *term.Progress, op db.Op, all []db.RunningOperation) {
 	for _, o := range all {
 		if o.Op == op {
-			p.bytes(o.Stage, o.Done, o.Total)
+			p.Bytes(o.Stage, o.Done, o.Total)
 		}
 	}
 }

@@ -6,18 +6,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // What goes on in a database is shown as it says, and what else goes on there is not.
 func TestProgressOfOperations(t *testing.T) {
 	var out bytes.Buffer
-	p := newProgress(&out)
+	p := term.NewProgress(&out)
 	showRunning(p, db.OpCompact, []db.RunningOperation{
 		{Op: db.OpBackup, Stage: "upload", Done: 1, Total: 2},
 		{Op: db.OpCompact, Stage: "rewrite", Done: 3_000_000, Total: 5_000_000},
 	})
-	p.end()
+	p.End()
 	if s := out.String(); !strings.Contains(s, "rewrite") || !strings.Contains(s, "MB") || strings.Contains(s, "upload") {
 		t.Errorf("%q", s)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -58,6 +59,6 @@ func getCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -135,10 +136,10 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 		return err
 	}
 	start := time.Now()
-	bar := e.newProgress()
-	defer bar.end()
+	bar := e.NewProgress()
+	defer bar.End()
 	l, err := e.load(cmd, o, dir, bar)
-	bar.end()
+	bar.End()
 	if l != nil {
 		l.skipped.warn(e)
 	}
@@ -150,7 +151,7 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 
 // load imports the files into the collection that the flags name. The loader may
 // be there with an error too, to say what was skipped.
-func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *progress) (*loader, error) {
+func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *term.Progress) (*loader, error) {
 	switch {
 	case o.init && o.dryRun:
 		return e.rehearse(cmd, o, dir, bar)
@@ -166,7 +167,7 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *progre
 		return nil, err
 	}
 	defer in.close()
-	l := &loader{importFiles: in, o: o, bar: bar, warnf: e.warnf, source: sourceOf(cmd, in, o)}
+	l := &loader{importFiles: in, o: o, bar: bar, warnf: e.Warnf, source: sourceOf(cmd, in, o)}
 	if o.init {
 		return l, e.withNew(dir, func(d *db.DB) error { return l.loadNew(cmd, d) })
 	}
@@ -193,7 +194,7 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 }
 
 // rehearse is a dry run with --init: the collection is created elsewhere.
-func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *progress) (*loader, error) {
+func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *term.Progress) (*loader, error) {
 	dry := *o
 	dry.dryRun = true
 	in, err := openImport(&dry)
@@ -218,7 +219,7 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *pr
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{importFiles: in, o: &dry, bar: bar, warnf: e.warnf}
+	l := &loader{importFiles: in, o: &dry, bar: bar, warnf: e.Warnf}
 	err = e.withNew(filepath.Join(tmp, "db"), func(d *db.DB) error { return l.loadNew(cmd, d) })
 	return l, errors.Join(err, os.RemoveAll(tmp))
 }

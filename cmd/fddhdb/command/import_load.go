@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -16,7 +17,7 @@ import (
 type loader struct {
 	*importFiles
 	o       *importOptions
-	bar     *progress
+	bar     *term.Progress
 	warnf   func(format string, args ...any)
 	source  string // what is imported, see db.ImportOptions; "" where that cannot be told
 	from    int    // rows that an interrupted import has staged
@@ -77,7 +78,7 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	}); err != nil {
 		return to.failed(err)
 	}
-	l.bar.report("storing", 0, 0)
+	l.bar.Report("storing", 0, 0)
 	if err := to.commit(ctx); err != nil {
 		if errors.Is(err, db.ErrInvalid) {
 			err = exit.Failedf("%w", err)
@@ -95,7 +96,7 @@ func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err er
 	row := l.from
 	return l.pipeline(ctx, l.from, func(r *readRow) error {
 		if (row-l.from)%1000 == 0 {
-			l.bar.report("reading", int64(row-l.from), int64(rows-l.from))
+			l.bar.Report("reading", int64(row-l.from), int64(rows-l.from))
 		}
 		row++
 		return f(row-1, &r.item, r.err)

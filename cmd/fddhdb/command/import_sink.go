@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -105,7 +106,7 @@ func (s *batchSink) checkSize(bytes int64) error {
 		return nil
 	}
 	return exit.Failedf("the items take %s, more than one commit can hold (%s), and an import with --merge is one commit: use --on-error skip, which commits in parts, or split the files",
-		size(bytes), size(limit))
+		term.Size(bytes), term.Size(limit))
 }
 
 func (s *batchSink) commit(ctx context.Context) error {
@@ -119,7 +120,7 @@ func (s *batchSink) commit(ctx context.Context) error {
 
 func (s *batchSink) failed(err error) error {
 	if s.l.items > 0 && !s.l.o.init { // which takes back what it has created
-		return exit.Wrap(err, "%s are stored already", plural(s.l.items, "item", "items"))
+		return exit.Wrap(err, "%s are stored already", term.Plural(s.l.items, "item", "items"))
 	}
 	return err
 }
@@ -154,7 +155,7 @@ type stagedSink struct {
 func (l *loader) newStagedSink(ctx context.Context, c *db.Collection) (importSink, error) {
 	opt := db.ImportOptions{
 		Source: l.source, Bytes: l.leastBytes(), Restart: l.o.restart, InParts: l.o.skip,
-		Skipped: l.skipped.add, Progress: func(stage string, done, total int) { l.bar.report(stage, int64(done), int64(total)) },
+		Skipped: l.skipped.add, Progress: func(stage string, done, total int) { l.bar.Report(stage, int64(done), int64(total)) },
 	}
 	if opt.Source == "" {
 		opt.Source, opt.Restart = "unknown", true
@@ -167,9 +168,9 @@ func (l *loader) newStagedSink(ctx context.Context, c *db.Collection) (importSin
 	if l.from > 0 {
 		of := ""
 		if rows := l.rows(); rows >= 0 {
-			of = " of " + thousands(rows)
+			of = " of " + term.Thousands(rows)
 		}
-		l.warnf("going on at row %s%s, where this import was interrupted (--restart begins anew)", thousands(l.from), of)
+		l.warnf("going on at row %s%s, where this import was interrupted (--restart begins anew)", term.Thousands(l.from), of)
 	}
 	return &stagedSink{l, im}, nil
 }
@@ -217,7 +218,7 @@ type stagedError struct {
 }
 
 func (e *stagedError) Error() string {
-	return fmt.Sprintf("%v: %s are staged, and the same command goes on there", e.err, plural(e.rows, "row", "rows"))
+	return fmt.Sprintf("%v: %s are staged, and the same command goes on there", e.err, term.Plural(e.rows, "row", "rows"))
 }
 
 func (e *stagedError) Unwrap() error { return e.err }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -84,8 +85,8 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 // printStaged says what interrupted imports have staged.
 func (e *env) printStaged(staged []db.StagedImport) {
 	for _, im := range staged {
-		e.printf("\nan interrupted import %shas staged %s, last on %s: the same import goes on with it, and compact removes it\n",
-			into(im), size(im.Bytes), im.Touched.Local().Format(time.DateTime))
+		e.Printf("\nan interrupted import %shas staged %s, last on %s: the same import goes on with it, and compact removes it\n",
+			into(im), term.Size(im.Bytes), im.Touched.Local().Format(time.DateTime))
 	}
 }
 

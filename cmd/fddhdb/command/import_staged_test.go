@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -39,7 +40,7 @@ func many(t *testing.T, path string, rows int, bad ...int) {
 // sourceFor returns what an import with these arguments is known by.
 func sourceFor(t *testing.T, args ...string) (source string) {
 	t.Helper()
-	e := &env{printer: newPrinter(io.Discard, io.Discard)}
+	e := &env{Printer: term.NewPrinter(io.Discard, io.Discard)}
 	cmd, _, err := rootCommand(e).Find([]string{"import"})
 	if err == nil {
 		err = cmd.ParseFlags(args)

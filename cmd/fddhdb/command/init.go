@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -64,9 +65,9 @@ func initCommand(e *env) *cobra.Command {
 				return err
 			}
 			if o.json {
-				return e.printJSON(newSchemaJSON(o.collection, stored))
+				return e.PrintJSON(newSchemaJSON(o.collection, stored))
 			}
-			e.printf("created collection %s in %s: %s\n", o.collection, args[0], describeSchema(stored))
+			e.Printf("created collection %s in %s: %s\n", o.collection, args[0], describeSchema(stored))
 			return nil
 		},
 	}
@@ -116,7 +117,7 @@ func describeSchema(s db.Schema) string {
 		if m.Sparse {
 			sparse = ", sparse"
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s%s)", m.Name, plural(m.Dim, "dimension", "dimensions"), sparse))
+		parts = append(parts, fmt.Sprintf("%s (%s%s)", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), sparse))
 	}
 	if s.Bits > 0 {
 		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))

@@ -4,12 +4,13 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // An itemTable prints items without their vectors and payloads, a row each.
 type itemTable struct {
-	table   *printedTable
+	table   *term.Table
 	fields  []string
 	targets []string // each has codes of its own
 }
@@ -25,46 +26,46 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 		return nil, err
 	}
 	t := &itemTable{}
-	columns := []column{left("key"), left("labels")}
+	columns := []term.Column{term.Left("key"), term.Left("labels")}
 	for _, f := range schema.Fields {
 		t.fields = append(t.fields, f.Name)
 		if f.Type == db.Int || f.Type == db.Float {
-			columns = append(columns, right(f.Name))
+			columns = append(columns, term.Right(f.Name))
 		} else {
-			columns = append(columns, left(f.Name))
+			columns = append(columns, term.Left(f.Name))
 		}
 	}
 	for _, v := range stats.Views {
 		t.targets = append(t.targets, v.Target)
-		columns = append(columns, left("code for "+v.Target), left("code from"))
+		columns = append(columns, term.Left("code for "+v.Target), term.Left("code from"))
 	}
 	if len(t.targets) == 0 {
-		columns = append(columns, left("code"), left("code from"))
+		columns = append(columns, term.Left("code"), term.Left("code from"))
 	}
-	t.table = e.newTable(columns)
+	t.table = e.NewTable(columns)
 	return t, nil
 }
 
 func (t *itemTable) add(it *db.Item) {
-	cells := []any{textCell(it.Key), textCell(strings.Join(it.Labels, ","))}
+	cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
 	for _, name := range t.fields {
 		switch x := it.Fields[name].(type) {
 		case nil:
-			cells = append(cells, noCell)
+			cells = append(cells, term.NoCell)
 		case string:
-			cells = append(cells, newCell(plain(x), x))
+			cells = append(cells, term.NewCell(term.Plain(x), x))
 		default:
 			cells = append(cells, x)
 		}
 	}
 	for _, to := range t.targets {
 		code := it.Codes[to]
-		cells = append(cells, textCell(hex.EncodeToString(code.Code)), textCell(code.From))
+		cells = append(cells, term.TextCell(hex.EncodeToString(code.Code)), term.TextCell(code.From))
 	}
 	if len(t.targets) == 0 {
-		cells = append(cells, textCell(hex.EncodeToString(it.Code)), textCell(it.CodeFrom))
+		cells = append(cells, term.TextCell(hex.EncodeToString(it.Code)), term.TextCell(it.CodeFrom))
 	}
-	t.table.add(cells...)
+	t.table.Add(cells...)
 }
 
 // itemPrinter returns what prints items as the user wants them: as JSON, as rows of a
@@ -73,12 +74,12 @@ func (e *env) itemPrinter(c *db.Collection, asJSON bool, people func(*db.Item)) 
 	if asJSON {
 		return e.printItemJSON, func() {}, nil
 	}
-	if !e.flat() {
+	if !e.Flat() {
 		return func(it *db.Item) error { people(it); return nil }, func() {}, nil
 	}
 	t, err := e.newItemTable(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(it *db.Item) error { t.add(it); return nil }, t.table.end, nil
+	return func(it *db.Item) error { t.add(it); return nil }, t.table.End, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -168,7 +169,7 @@ func (s *itemSource) take(item *db.Item) error {
 		dim, ok := s.dims[name]
 		switch {
 		case ok && len(x) != dim:
-			return fmt.Errorf("vectors: %q has %s, the modality has %d", name, plural(len(x), "number", "numbers"), dim)
+			return fmt.Errorf("vectors: %q has %s, the modality has %d", name, term.Plural(len(x), "number", "numbers"), dim)
 		case ok:
 			item.Vectors[name] = x
 		case !s.lenient:
@@ -179,7 +180,7 @@ func (s *itemSource) take(item *db.Item) error {
 		dim, ok := s.dims[name]
 		switch n := len(x.Index); {
 		case ok && n > 0 && int(x.Index[n-1]) >= dim:
-			return fmt.Errorf("vectors: %q has a number in column %d, the modality has %s", name, x.Index[n-1], plural(dim, "dimension", "dimensions"))
+			return fmt.Errorf("vectors: %q has a number in column %d, the modality has %s", name, x.Index[n-1], term.Plural(dim, "dimension", "dimensions"))
 		case ok:
 			item.Sparse[name] = db.Sparse{Index: x.Index, Value: x.Value}
 		case !s.lenient:

@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // ManPage writes the manual page of fddhdb, in the man macros of roff: what help says of
 // every verb, of the shell, and of the surroundings.
 func ManPage(w io.Writer) error {
-	root := rootCommand(&env{printer: newPrinter(io.Discard, io.Discard), stdin: strings.NewReader("")})
+	root := rootCommand(&env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: strings.NewReader("")})
 	addDefaultVerbs(root)
 	m := &manPage{}
 	m.line(`.TH FDDHDB 1 "" "fddhdb" "User Commands"`)

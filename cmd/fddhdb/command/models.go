@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -109,7 +110,7 @@ func modelsCommand(e *env) *cobra.Command {
 					return nil
 				}
 				for _, s := range spaces {
-					if err := e.printJSON(s); err != nil {
+					if err := e.PrintJSON(s); err != nil {
 						return err
 					}
 				}
@@ -118,7 +119,7 @@ func modelsCommand(e *env) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	space.register(cmd, "only space `N`; with --pin and --unpin the space (default: the active one)")
 	cmd.Flags().Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
 	cmd.Flags().StringVar(&plot, "plot", "", "draw trainings and drift to `FILE`.svg or .png")

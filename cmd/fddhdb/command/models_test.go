@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -15,9 +16,9 @@ import (
 func printed(f func(e *env)) string {
 	var out bytes.Buffer
 	e := newTestEnv()
-	e.stdout.Reset(&out)
+	e.Stdout.Reset(&out)
 	f(e)
-	e.stdout.Flush()
+	e.Stdout.Flush()
 	return out.String()
 }
 
@@ -72,21 +73,21 @@ revision  parent  created           teacher            taught  unlabelled  forgo
 
 func TestSpacesInStats(t *testing.T) {
 	s := &db.CollectionStats{Items: 2200, Modalities: []db.ModalityStats{{Modality: db.Modality{Name: "image"}}, {Modality: db.Modality{Name: "text"}}}}
-	want := []pair{
-		newPair("space", "1, revision 3"),
-		newPair("learned", "from 2,173 items, 12 pending"),
-		newPair("drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"),
-		newPair("other spaces", "2, standby, was active; 4, building, 47%"),
+	want := []term.Pair{
+		term.NewPair("space", "1, revision 3"),
+		term.NewPair("learned", "from 2,173 items, 12 pending"),
+		term.NewPair("drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"),
+		term.NewPair("other spaces", "2, standby, was active; 4, building, 47%"),
 	}
 	spaces := someSpaces()
 	trained, came := *spaces[0].Revisions[0].Drift, *spaces[0].Revisions[2].Drift
 	s.Drift = []db.RevisionDrift{{Revision: 1, Drift: trained}, {Revision: 3, Drift: came}}
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{}, cell{})); diff != "" {
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{}, term.Cell{})); diff != "" {
 		t.Error(diff)
 	}
 	s.Drift = s.Drift[1:]
-	want[2].value = "revision 3: nearest 9/14, residual 0.700, balance 0.300"
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{}, cell{})); diff != "" {
+	want[2].Value = "revision 3: nearest 9/14, residual 0.700, balance 0.300"
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{}, term.Cell{})); diff != "" {
 		t.Error(diff)
 	}
 }

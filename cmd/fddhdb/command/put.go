@@ -135,7 +135,7 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 
 // printItemJSON prints an item with all that it has.
 func (e *env) printItemJSON(it *db.Item) error {
-	if err := e.printJSON(jsonform.NewItem(it)); err != nil {
+	if err := e.PrintJSON(jsonform.NewItem(it)); err != nil {
 		return fmt.Errorf("item %q: %w", it.Key, err)
 	}
 	return nil

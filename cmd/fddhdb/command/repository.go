@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/s3"
 	"github.com/fddhdb/fddhdb/internal/inside"
@@ -74,24 +75,24 @@ func folderOf(name string, windows bool) (string, error) {
 	switch strings.ToLower(found[1]) {
 	case "file":
 	case "http", "https":
-		return "", exit.Usagef("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX?endpoint=%s://HOST:PORT", plain(name), found[1])
+		return "", exit.Usagef("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX?endpoint=%s://HOST:PORT", term.Plain(name), found[1])
 	default:
-		return "", exit.Usagef("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX; a path with a colon begins with ./", plain(name))
+		return "", exit.Usagef("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX; a path with a colon begins with ./", term.Plain(name))
 	}
 	u, err := url.Parse(name)
 	if err != nil {
-		return "", exit.Usagef("%s: file:///PATH is expected, with %%25 for a %%", plain(name))
+		return "", exit.Usagef("%s: file:///PATH is expected, with %%25 for a %%", term.Plain(name))
 	}
 	switch path := u.Path; {
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return "", exit.Usagef("%s: file:///PATH is expected, with %%3F for a ? and %%23 for a #", plain(name))
+		return "", exit.Usagef("%s: file:///PATH is expected, with %%3F for a ? and %%23 for a #", term.Plain(name))
 	case path == "" || strings.ContainsRune(path, 0):
-		return "", exit.Usagef("%s: file:///PATH is expected", plain(name))
+		return "", exit.Usagef("%s: file:///PATH is expected", term.Plain(name))
 	case u.Host != "" && u.Host != "localhost":
 		if windows {
 			return filepath.FromSlash("//" + u.Host + path), nil
 		}
-		return "", exit.Usagef("%s: %s would be another machine: file:///PATH is expected, with three slashes, or just a path", plain(name), u.Host)
+		return "", exit.Usagef("%s: %s would be another machine: file:///PATH is expected, with three slashes, or just a path", term.Plain(name), u.Host)
 	case windows && len(path) > 2 && path[2] == ':':
 		return filepath.FromSlash(path[1:]), nil
 	default:
@@ -103,15 +104,15 @@ func folderOf(name string, windows bool) (string, error) {
 func repositoryError(name string, err error) error {
 	switch {
 	case errors.Is(err, backup.ErrNotRepository):
-		return exit.Usagef("%w: %s: fddhdb backup DIR %s makes the first backup there", err, plain(name), plain(name))
+		return exit.Usagef("%w: %s: fddhdb backup DIR %s makes the first backup there", err, term.Plain(name), term.Plain(name))
 	case errors.Is(err, backup.ErrNotFound):
-		return exit.Usagef("%w: fddhdb backups %s lists what there is", err, plain(name))
+		return exit.Usagef("%w: fddhdb backups %s lists what there is", err, term.Plain(name))
 	case errors.Is(err, backup.ErrInvalid):
 		return exit.Usagef("%w", err)
 	case errors.Is(err, backup.ErrVersion):
 		return exit.Wrap(err, "use a newer fddhdb")
 	case errors.Is(err, backup.ErrDamaged):
-		return exit.Wrap(err, "fddhdb verify %s says what is wrong with the backups", plain(name))
+		return exit.Wrap(err, "fddhdb verify %s says what is wrong with the backups", term.Plain(name))
 	}
 	return err
 }
@@ -142,7 +143,7 @@ func twoArgs(cmd *cobra.Command, args []string) error {
 func content(m *backup.Manifest) string {
 	what := "everything"
 	if m.Collection != "" {
-		what = "collection " + plain(m.Collection)
+		what = "collection " + term.Plain(m.Collection)
 	}
 	if m.IndexOnly {
 		what += ", index only"

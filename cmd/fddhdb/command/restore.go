@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
@@ -51,30 +52,30 @@ func restoreCommand(e *env) *cobra.Command {
 				return exit.Usagef("%s is a file; a database is a folder: restore to a new one", dir)
 			}
 			start := time.Now()
-			p := e.newProgress()
-			defer p.end()
+			p := e.NewProgress()
+			defer p.End()
 			opt.Progress = func(stage string, done, total int64) {
 				if stage == db.StageVerify {
-					p.report(stage, done, total)
+					p.Report(stage, done, total)
 				} else {
-					p.bytes(stage, done, total)
+					p.Bytes(stage, done, total)
 				}
 			}
 			m, err := restore(cmd.Context(), name, dir, opt)
-			p.end()
+			p.End()
 			if err != nil {
 				return err
 			}
 			took := time.Since(start).Seconds()
 			if o.json {
-				return e.printJSON(newBackupJSON(m, took))
+				return e.PrintJSON(newBackupJSON(m, took))
 			}
 			verified := ", verified"
 			if opt.SkipVerify {
 				verified = ""
 			}
-			e.printf("restored %s to %s: %s as it was at %s\n", m.ID, dir, content(m), when(m.Time))
-			e.printf("%s%s, in %s\n", size(m.BytesTotal), verified, seconds(took))
+			e.Printf("restored %s to %s: %s as it was at %s\n", m.ID, dir, content(m), term.When(m.Time))
+			e.Printf("%s%s, in %s\n", term.Size(m.BytesTotal), verified, term.Seconds(took))
 			return nil
 		},
 	}
@@ -102,7 +103,7 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 	case errors.Is(err, db.ErrExists):
 		return nil, exit.Usagef("%w", err)
 	case errors.Is(err, backup.ErrNotFound) && opt.ID == "" && !opt.Before.IsZero():
-		return nil, exit.Usagef("no backup was made by %s: fddhdb backups %s lists what there is", when(opt.Before), plain(name))
+		return nil, exit.Usagef("no backup was made by %s: fddhdb backups %s lists what there is", term.When(opt.Before), term.Plain(name))
 	case errors.Is(err, backup.ErrInvalid) && opt.ID == "" && opt.Database == "":
 		return nil, exit.Usagef("%w: with --database, or by --id", err)
 	case errors.Is(err, db.ErrCorrupt):
@@ -110,7 +111,7 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 		err = fmt.Errorf("%w: %s", backup.ErrDamaged, exit.Reason(err.Error()))
 	}
 	if errors.Is(err, backup.ErrDamaged) {
-		return nil, exit.Wrap(err, "restore another one: fddhdb backups %s lists them", plain(name))
+		return nil, exit.Wrap(err, "restore another one: fddhdb backups %s lists them", term.Plain(name))
 	}
 	return m, repositoryError(name, err)
 }

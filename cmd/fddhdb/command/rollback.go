@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -73,9 +74,9 @@ func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 		return err
 	}
 	if json {
-		return e.printJSON(activationJSON{now, before.Space})
+		return e.PrintJSON(activationJSON{now, before.Space})
 	}
-	e.printf("space %d of collection %s is the active one again; space %d stands by\n", now, c.Name(), before.Space)
+	e.Printf("space %d of collection %s is the active one again; space %d stands by\n", now, c.Name(), before.Space)
 	return nil
 }
 
@@ -86,12 +87,12 @@ func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space, revi
 		return revisionError("--revision", revision, err)
 	}
 	if json {
-		return e.printJSON(u)
+		return e.PrintJSON(u)
 	}
-	e.printf("space %d of collection %s: the projections of revision %d are back in use, as revision %d\n", u.Space, c.Name(), revision, u.Revision)
+	e.Printf("space %d of collection %s: the projections of revision %d are back in use, as revision %d\n", u.Space, c.Name(), revision, u.Revision)
 	if n := u.Forgotten; n > 0 {
-		e.printf("%s taken out again; written again, or by training, they teach\n",
-			plural(n, "item that has taught since is", "items that have taught since are"))
+		e.Printf("%s taken out again; written again, or by training, they teach\n",
+			term.Plural(n, "item that has taught since is", "items that have taught since are"))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -103,7 +104,7 @@ func searchCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
@@ -206,11 +207,11 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 	if err := checkTarget(c, schema, stats, o.to); err != nil {
 		return err
 	}
-	var table *printedTable // of the hits of all queries, in modes that have one
+	var table *term.Table // of the hits of all queries, in modes that have one
 	var explains []*db.Explain
 	defer func() {
 		if table != nil {
-			table.end()
+			table.End()
 		}
 		for _, x := range explains {
 			e.printExplain(x)
@@ -231,31 +232,31 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 		if to != nil {
 			title := o.title(name)
 			if o.hasRows() {
-				title += " of " + plain(o.vectors+o.codes)
+				title += " of " + term.Plain(o.vectors+o.codes)
 			}
 			if err := to.add(ctx, title, q.Key, r.Hits); err != nil {
 				return err
 			}
 		}
 		if o.json {
-			return e.printJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
+			return e.PrintJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
 		}
-		if e.flat() {
+		if e.Flat() {
 			if table == nil {
-				query := left("query")
+				query := term.Left("query")
 				if o.hasRows() {
-					query = right("query")
+					query = term.Right("query")
 				}
-				table = e.newTable(append([]column{query}, hitColumns...))
+				table = e.NewTable(append([]term.Column{query}, hitColumns...))
 			}
 			for _, cells := range hitRows(r) {
-				table.add(append([]any{name}, cells...)...)
+				table.Add(append([]any{name}, cells...)...)
 			}
 			explains = append(explains, explain)
 			return nil
 		}
 		if !first {
-			e.printf("\n")
+			e.Printf("\n")
 		}
 		first = false
 		e.printHits(name, r, o)
@@ -372,7 +373,7 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 
 func (o *searchOptions) checkRow(s source) error {
 	if o.hasRow && o.row >= s.rows() {
-		return exit.Usagef("--row %d: %s has %s, counted from 0", o.row, s.path(), plural(s.rows(), "row", "rows"))
+		return exit.Usagef("--row %d: %s has %s, counted from 0", o.row, s.path(), term.Plural(s.rows(), "row", "rows"))
 	}
 	return nil
 }
@@ -381,7 +382,7 @@ func (o *searchOptions) checkRow(s source) error {
 func (o *searchOptions) title(name queryName) string {
 	switch {
 	case o.id != "":
-		return "item " + plain(o.id)
+		return "item " + term.Plain(o.id)
 	case o.code != "":
 		return fmt.Sprintf("code %s", name)
 	}
@@ -389,33 +390,33 @@ func (o *searchOptions) title(name queryName) string {
 }
 
 func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
-	e.printf("%s", o.title(name))
+	e.Printf("%s", o.title(name))
 	switch {
 	case o.hasRadius && r.Total > len(r.Hits):
-		e.printf(": the first %s of %s within %s; -k prints more", thousands(len(r.Hits)),
-			plural(r.Total, "item", "items"), plural(o.radius, "bit", "bits"))
+		e.Printf(": the first %s of %s within %s; -k prints more", term.Thousands(len(r.Hits)),
+			term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
 	case o.hasRadius:
-		e.printf(": %s within %s", plural(r.Total, "item", "items"), plural(o.radius, "bit", "bits"))
+		e.Printf(": %s within %s", term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
 	case len(r.Hits) == 0:
-		e.printf(": no items")
+		e.Printf(": no items")
 	}
-	e.printf("\n")
+	e.Printf("\n")
 	if len(r.Hits) == 0 {
 		return
 	}
-	e.printTable(hitColumns, hitRows(r))
+	e.PrintTable(hitColumns, hitRows(r))
 }
 
-var hitColumns = []column{right("rank"), left("id"), right("distance"), right("score")}
+var hitColumns = []term.Column{term.Right("rank"), term.Left("id"), term.Right("distance"), term.Right("score")}
 
 func hitRows(r *db.Result) [][]any {
 	var rows [][]any
 	for i, h := range r.Hits {
-		score := noCell
+		score := term.NoCell
 		if !math.IsNaN(h.Score) {
-			score = numberCell(h.Score, 3)
+			score = term.NumberCell(h.Score, 3)
 		}
-		rows = append(rows, []any{i + 1, textCell(h.Key), h.Distance, score})
+		rows = append(rows, []any{i + 1, term.TextCell(h.Key), h.Distance, score})
 	}
 	return rows
 }
@@ -428,29 +429,29 @@ func (e *env) printExplain(x *db.Explain) {
 	if x == nil {
 		return
 	}
-	e.printf("plan %s: %s of %s found", x.Plan, plural(x.Codes, "code", "codes"), thousands(x.Distinct))
+	e.Printf("plan %s: %s of %s found", x.Plan, term.Plural(x.Codes, "code", "codes"), term.Thousands(x.Distinct))
 	if x.Probes > 0 {
-		e.printf("; %s with %s, %s compared", plural(x.Probes, "lookup", "lookups"), plural(x.Candidates, "candidate", "candidates"), thousands(x.Compared))
+		e.Printf("; %s with %s, %s compared", term.Plural(x.Probes, "lookup", "lookups"), term.Plural(x.Candidates, "candidate", "candidates"), term.Thousands(x.Compared))
 	}
 	if x.Scanned > 0 {
-		e.printf("; %s read", plural(x.Scanned, "code", "codes"))
+		e.Printf("; %s read", term.Plural(x.Scanned, "code", "codes"))
 	}
 	if x.Abandoned {
-		e.printf("; lookups given up for a scan")
+		e.Printf("; lookups given up for a scan")
 	}
-	e.printf("\nsubstrings %v, codes not indexed yet %s\n", x.Substrings, thousands(x.Tail))
-	e.printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s\n",
-		x.EncodeUS, x.SearchUS, x.ResolveUS, plural(x.Hits, "item", "items"))
+	e.Printf("\nsubstrings %v, codes not indexed yet %s\n", x.Substrings, term.Thousands(x.Tail))
+	e.Printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s\n",
+		x.EncodeUS, x.SearchUS, x.ResolveUS, term.Plural(x.Hits, "item", "items"))
 	plans := slices.SortedFunc(maps.Keys(x.Predicted), func(a, b string) int {
 		return cmp.Compare(x.Predicted[a], x.Predicted[b])
 	})
-	e.printf("predicted")
+	e.Printf("predicted")
 	for i, plan := range plans {
 		sep := ""
 		if i > 0 {
 			sep = ","
 		}
-		e.printf("%s %s %.1f us", sep, plan, x.Predicted[plan])
+		e.Printf("%s %s %.1f us", sep, plan, x.Predicted[plan])
 	}
-	e.printf("\n")
+	e.Printf("\n")
 }

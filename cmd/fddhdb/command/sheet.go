@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -91,7 +92,7 @@ func newSheetForm(w *bufio.Writer, o *searchOptions, collection string) sheetFor
 	if o.from != "" && o.to != "" {
 		title += ": " + o.from + " → " + o.to
 	}
-	return newSheetHTML(w, plain(title))
+	return newSheetHTML(w, term.Plain(title))
 }
 
 // close leaves nothing behind of a sheet that was not committed.
@@ -115,7 +116,7 @@ func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, 
 	}
 	remark, err := s.commit()
 	if remark != "" {
-		e.warnf("warning: --sheet: %s", remark)
+		e.Warnf("warning: --sheet: %s", remark)
 	}
 	return err
 }
@@ -127,7 +128,7 @@ func (s *sheet) commit() (remark string, err error) {
 		return "", err
 	}
 	if s.unshown > 0 {
-		remark = fmt.Sprintf("%s could not be shown: %s", plural(s.unshown, "picture", "pictures"), s.problem)
+		remark = fmt.Sprintf("%s could not be shown: %s", term.Plural(s.unshown, "picture", "pictures"), s.problem)
 	}
 	return remark, s.files.commit()
 }
@@ -136,7 +137,7 @@ func (s *sheet) commit() (remark string, err error) {
 // "" for another.
 func (s *sheet) add(ctx context.Context, title, key string, hits []db.Hit) error {
 	if s.cards += len(hits) + 1; s.cards > maxSheetCards {
-		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", thousands(maxSheetCards))
+		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", term.Thousands(maxSheetCards))
 	}
 	if err := s.form.begin(title, key != "", len(hits)); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (s *sheet) add(ctx context.Context, title, key string, hits []db.Hit) error
 		}
 	}
 	for _, h := range hits {
-		distance := plural(h.Distance, "bit", "bits")
+		distance := term.Plural(h.Distance, "bit", "bits")
 		if !math.IsNaN(h.Score) {
 			distance += fmt.Sprintf(", score %.3f", h.Score)
 		}
@@ -169,7 +170,7 @@ func (s *sheet) addCard(ctx context.Context, key, distance string) error {
 
 // card looks at an item.
 func (s *sheet) card(ctx context.Context, key string) (*sheetCard, error) {
-	card := &sheetCard{key: plain(key)}
+	card := &sheetCard{key: term.Plain(key)}
 	it, err := s.c.Get(ctx, key)
 	if errors.Is(err, db.ErrNotFound) {
 		card.text = "deleted meanwhile"
@@ -178,7 +179,7 @@ func (s *sheet) card(ctx context.Context, key string) (*sheetCard, error) {
 	if err != nil {
 		return nil, err
 	}
-	card.labels = plain(strings.Join(it.Labels, ", "))
+	card.labels = term.Plain(strings.Join(it.Labels, ", "))
 	source, err := s.pictures.find(it)
 	if err == nil && source != nil {
 		card.picture, err = source.thumbnail(ctx, s.form.size())
@@ -203,11 +204,11 @@ func itemText(it *db.Item) string {
 	var lines []string
 	if len(it.Payload) > 0 && utf8.Valid(it.Payload) {
 		for line := range strings.Lines(string(it.Payload[:min(len(it.Payload), 4*most)])) {
-			lines = append(lines, plain(strings.TrimSpace(strings.ToValidUTF8(line, ""))))
+			lines = append(lines, term.Plain(strings.TrimSpace(strings.ToValidUTF8(line, ""))))
 		}
 	} else {
 		for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
-			lines = append(lines, plain(fmt.Sprintf("%s: %v", name, it.Fields[name])))
+			lines = append(lines, term.Plain(fmt.Sprintf("%s: %v", name, it.Fields[name])))
 		}
 	}
 	text := []rune(strings.Join(lines, "\n"))

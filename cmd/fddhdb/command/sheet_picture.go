@@ -20,6 +20,7 @@ import (
 	"golang.org/x/image/draw"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -139,7 +140,7 @@ func (f *pictureFinder) read(name string) (*picture, error) {
 		return nil, nil
 	}
 	if info.Size() > maxPictureBytes {
-		return nil, fmt.Errorf("%s has %s, more than %s", name, size(info.Size()), size(maxPictureBytes))
+		return nil, fmt.Errorf("%s has %s, more than %s", name, term.Size(info.Size()), term.Size(maxPictureBytes))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

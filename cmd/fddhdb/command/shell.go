@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // shellOptions are the flags of the command line without a verb; mode is one of all verbs.
@@ -20,11 +21,11 @@ type shellOptions struct {
 	lines    []string
 	readOnly bool
 	version  bool
-	mode     outputMode
+	mode     term.Mode
 }
 
 func (o *shellOptions) register(root *cobra.Command) {
-	o.mode = modeTable
+	o.mode = term.ModeTable
 	root.Flags().StringArrayVarP(&o.lines, "command", "c", nil, "run the `LINE` in the shell and leave; repeat it for more")
 	root.Flags().BoolVar(&o.readOnly, "readonly", false, "the shell only looks at the database")
 	root.Flags().BoolVar(&o.version, "version", false, "print the version, as the verb does")
@@ -41,7 +42,7 @@ type shell struct {
 	env   *env
 	lines []string // of -c
 
-	mode       outputMode
+	mode       term.Mode
 	collection string // the default of --collection
 	timer      bool
 	echo       bool
@@ -84,7 +85,7 @@ func (s *shell) start(ctx context.Context) (err error) {
 		}
 		return nil
 	}
-	if terminal(s.env.stdin) == nil {
+	if term.File(s.env.stdin) == nil {
 		return s.runScript(ctx, "", &stoppable{ctx: ctx, r: s.env.stdin})
 	}
 	return s.interact(ctx)
@@ -158,7 +159,7 @@ func (s *shell) runScript(ctx context.Context, file string, script io.Reader) er
 			line = strings.TrimPrefix(line, "\uFEFF") // editors of Windows begin files so
 		}
 		if statement.Len()+len(line) > maxStatement {
-			return &lineError{file, first, exit.Failedf("longer than %s", size(maxStatement))}
+			return &lineError{file, first, exit.Failedf("longer than %s", term.Size(maxStatement))}
 		}
 		atEnd := err == io.EOF
 		if statement.Len() == 0 {
@@ -258,8 +259,8 @@ func (s *shell) echoed(line string) error {
 		_, err := fmt.Fprintln(s.output.f, line)
 		return err
 	}
-	fmt.Fprintln(s.env.stdout, line)
-	return s.env.stdout.Flush()
+	fmt.Fprintln(s.env.Stdout, line)
+	return s.env.Stdout.Flush()
 }
 
 // runVerb runs a verb. A line that begins with fddhdb is one of the command line, with DIR.
@@ -274,7 +275,7 @@ func (s *shell) runVerb(ctx context.Context, args []string) error {
 		return s.env.execute(ctx, s.root(), args)
 	})
 	if s.timer && err == nil {
-		s.env.notef("took %s", took.Round(time.Microsecond))
+		s.env.Notef("took %s", took.Round(time.Microsecond))
 	}
 	return err
 }

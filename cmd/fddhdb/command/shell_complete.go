@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // complete implements liner.WordCompleter: pos counts runes.
@@ -69,7 +71,7 @@ func (s *shell) candidates(before []string, word string) []string {
 		}
 	}
 	words = slices.DeleteFunc(matching(words, word), func(w string) bool {
-		return plain(w) != w // it would move the cursor
+		return term.Plain(w) != w // it would move the cursor
 	})
 	slices.Sort(words)
 	return slices.Compact(words)

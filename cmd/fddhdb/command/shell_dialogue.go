@@ -15,6 +15,7 @@ import (
 	"github.com/peterh/liner"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // A dialogue asks for lines on a terminal.
@@ -50,7 +51,7 @@ func (s *shell) interact(ctx context.Context) error {
 			continue
 		case errors.As(err, &failed):
 			s.terminal.doWithoutEditor(s.env.stdin)
-			s.env.warnf("warning: %v", failed)
+			s.env.Warnf("warning: %v", failed)
 			continue
 		case err == io.EOF:
 			return nil
@@ -101,7 +102,7 @@ func (s *shell) prompt() string {
 	if s.collection != "main" {
 		name += "/" + s.collection
 	}
-	name = plain(name)
+	name = term.Plain(name)
 	if runes := []rune(name); len(runes) > 30 {
 		name = string(runes[:29]) + "…"
 	}
@@ -114,12 +115,12 @@ func (s *shell) greet() {
 	if s.env.session.readOnly {
 		only = ", only to look at"
 	}
-	fmt.Fprintf(s.terminal.out, "%s%s\n.help lists verbs and commands, .quit leaves.\n", plain(s.env.session.dir), only)
+	fmt.Fprintf(s.terminal.out, "%s%s\n.help lists verbs and commands, .quit leaves.\n", term.Plain(s.env.session.dir), only)
 }
 
 func (s *shell) newDialogue() *dialogue {
 	t := &dialogue{out: os.Stdout}
-	stdin, stdout := terminal(s.env.stdin), terminal(os.Stdout)
+	stdin, stdout := term.File(s.env.stdin), term.File(os.Stdout)
 	if stdin != os.Stdin || stdout == nil || !liner.TerminalSupported() {
 		t.plain = bufio.NewReader(s.env.stdin)
 		if stdout == nil {

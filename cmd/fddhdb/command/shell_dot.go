@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -44,8 +45,8 @@ func dotCommands() []dotCommand {
 			run: setOnOff(func(s *shell) *bool { return &s.echo }), words: oneOf(onOff...)},
 		{name: ".exit", short: "leave the shell", run: quit},
 		{name: ".help", args: "[NAME]", most: 1, short: "explain a verb or a command; list them", run: dotHelpOn, words: (*shell).names},
-		{name: ".mode", args: "[MODE]", most: 1, short: "print results as " + strings.Join(outputModes, ", "),
-			run: setMode, words: oneOf(outputModes...)},
+		{name: ".mode", args: "[MODE]", most: 1, short: "print results as " + strings.Join(term.Modes, ", "),
+			run: setMode, words: oneOf(term.Modes...)},
 		{name: ".models", args: "[COLLECTION]", most: 1, short: "list the spaces of codes and their models",
 			run: verbOf("models", true), words: (*shell).collections},
 		{name: ".once", args: "FILE", most: 1, short: "write the results of the next line to a file", run: setOnce, file: true},
@@ -79,7 +80,7 @@ func (s *shell) runDot(ctx context.Context, args []string) error {
 	all := dotCommands()
 	i := slices.IndexFunc(all, func(d dotCommand) bool { return d.name == args[0] })
 	if i < 0 {
-		if name := nearest(args[0], dotNames()); name != "" {
+		if name := term.Nearest(args[0], dotNames()); name != "" {
 			return exit.Usagef("there is no command %q: did you mean %s?", args[0], name)
 		}
 		return exit.Usagef("there is no command %q: .help lists them", args[0])
@@ -123,11 +124,11 @@ func dotHelpOn(s *shell, ctx context.Context, args []string) error {
 		for _, d := range dotCommands() {
 			if d.name == args[0] {
 				return s.print(func() {
-					fmt.Fprintf(s.env.stdout, "%s\n  %s\n", strings.TrimSpace(d.name+" "+d.args), d.short)
+					fmt.Fprintf(s.env.Stdout, "%s\n  %s\n", strings.TrimSpace(d.name+" "+d.args), d.short)
 				})
 			}
 		}
-		if name := nearest(args[0], dotNames()); name != "" {
+		if name := term.Nearest(args[0], dotNames()); name != "" {
 			return exit.Usagef("there is no command %q: did you mean %s?", args[0], name)
 		}
 		return exit.Usagef("there is no command %q: .help lists them", args[0])
@@ -169,7 +170,7 @@ func quit(s *shell, _ context.Context, _ []string) error {
 
 func setMode(s *shell, _ context.Context, args []string) error {
 	if len(args) == 0 {
-		return s.print(func() { fmt.Fprintln(s.env.stdout, s.mode) })
+		return s.print(func() { fmt.Fprintln(s.env.Stdout, s.mode) })
 	}
 	if err := s.mode.Set(args[0]); err != nil {
 		return exit.Usagef(".mode %s: %w", args[0], err)
@@ -190,7 +191,7 @@ func setPager(s *shell, _ context.Context, args []string) error {
 		if len(s.pager) > 0 {
 			name = strings.Join(s.pager, " ")
 		}
-		return s.print(func() { fmt.Fprintln(s.env.stdout, name) })
+		return s.print(func() { fmt.Fprintln(s.env.Stdout, name) })
 	case args[0] == "off":
 		s.pager = nil
 	case args[0] == "on":
@@ -257,9 +258,9 @@ func showSettings(s *shell, _ context.Context, _ []string) error {
 	return s.print(func() {
 		for _, p := range [][2]string{
 			{"database", database}, {"collection", s.collection}, {"mode", string(s.mode)}, {"output", output},
-			{"timer", name[s.timer]}, {"echo", name[s.echo]}, {"pager", pager}, {"history", orDash(s.historyPath())},
+			{"timer", name[s.timer]}, {"echo", name[s.echo]}, {"pager", pager}, {"history", term.OrDash(s.historyPath())},
 		} {
-			fmt.Fprintf(s.env.stdout, "%-10s  %s\n", p[0], p[1])
+			fmt.Fprintf(s.env.Stdout, "%-10s  %s\n", p[0], p[1])
 		}
 	})
 }
@@ -280,10 +281,10 @@ func printSchemas(s *shell, ctx context.Context, args []string) error {
 	cmd := &cobra.Command{} // so that it prints as a verb would
 	var o common
 	o.registerJSON(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	return s.withOutput(ctx, func(context.Context) error {
-		return s.env.scope(func() error {
-			if err := s.env.beginOutput(cmd, s.mode); err != nil {
+		return s.env.Scope(func() error {
+			if err := s.env.BeginOutput(cmd, s.mode); err != nil {
 				return err
 			}
 			return s.env.printSchemas(d, names, o.json)
@@ -302,12 +303,12 @@ func (e *env) printSchemas(d *db.DB, names []string, json bool) error {
 			return err
 		}
 		if json {
-			if err := e.printJSON(newSchemaJSON(name, schema)); err != nil {
+			if err := e.PrintJSON(newSchemaJSON(name, schema)); err != nil {
 				return err
 			}
 			continue
 		}
-		e.printf("%s\n", initLine(name, schema))
+		e.Printf("%s\n", initLine(name, schema))
 	}
 	return nil
 }
@@ -336,7 +337,7 @@ func initLine(name string, schema db.Schema) string {
 		words = append(words, "--field", value)
 	}
 	for i, w := range words {
-		words[i] = plain(quoteWord(w))
+		words[i] = term.Plain(quoteWord(w))
 	}
 	return strings.Join(words, " ")
 }

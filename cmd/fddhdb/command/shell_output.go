@@ -72,13 +72,13 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 		files := s.once
 		s.once = nil
 		defer files.discard()
-		defer e.redirect(files.files[0].Writer, false)()
+		defer e.Redirect(files.files[0].Writer, false)()
 		if err := f(ctx); err != nil {
 			return err
 		}
 		return files.commit()
 	case s.output != nil:
-		defer e.redirect(bufio.NewWriter(s.output.f), false)()
+		defer e.Redirect(bufio.NewWriter(s.output.f), false)()
 		return f(ctx)
 	case s.terminal == nil || len(s.pager) == 0:
 		return f(ctx)
@@ -86,7 +86,7 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	p := s.newPager(ctx, stop)
-	defer e.redirect(bufio.NewWriter(p), true)()
+	defer e.Redirect(bufio.NewWriter(p), true)()
 	err = f(ctx)
 	if ended := p.end(); err == nil && ended != nil && !p.left && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %w", s.pager[0], ended)
@@ -101,6 +101,6 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 func (s *shell) print(f func()) error {
 	return s.withOutput(context.Background(), func(context.Context) error {
 		f()
-		return s.env.stdout.Flush()
+		return s.env.Stdout.Flush()
 	})
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/peterh/liner"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // runScript runs a script in the shell on a database.
 func runScript(t *testing.T, ctx context.Context, dir, script string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(ctx, []string{dir}, &env{printer: newPrinter(&out, &errs), stdin: strings.NewReader(script)})
+	code = run(ctx, []string{dir}, &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader(script)})
 	return code, out.String(), errs.String()
 }
 
@@ -44,7 +45,7 @@ func TestScriptThatWaits(t *testing.T) {
 		cancel()
 	}()
 	var errs bytes.Buffer
-	if code := run(ctx, []string{f.db}, &env{printer: newPrinter(io.Discard, &errs), stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
+	if code := run(ctx, []string{f.db}, &env{Printer: term.NewPrinter(io.Discard, &errs), stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, &errs)
 	}
 	must(t, "put", f.db, "x") // nobody has it open
@@ -59,7 +60,7 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.closeSession()
-	s := newShell(e, &shellOptions{mode: modeTable})
+	s := newShell(e, &shellOptions{mode: term.ModeTable})
 	away := f.path("away")
 	err := e.whileClosed(f.db, func() error { return os.Rename(f.db, away) })
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 const (
@@ -138,7 +139,7 @@ func (s *signals) die(why string, code int) {
 			s.dialogue.abandon()
 		}
 		if why != "" {
-			if terminal(s.stderr) != nil {
+			if term.File(s.stderr) != nil {
 				why = "\nfddhdb: " + why // below what is shown of progress
 			} else {
 				why = "fddhdb: " + why

@@ -157,7 +157,7 @@ func testDialogue(t *testing.T) (*shell, *bytes.Buffer) {
 	f := newFixture(t, 4, false)
 	s := newTestShell(t, f.db)
 	s.terminal = &dialogue{out: os.Stdout, cooked: &testTerminal{}, raw: &testTerminal{}}
-	return s, s.env.stderr.(*bytes.Buffer)
+	return s, s.env.Stderr.(*bytes.Buffer)
 }
 
 // What ends a line does not wait for a pager that takes nothing, and what ends the process
@@ -174,15 +174,15 @@ func TestSignalsAndPager(t *testing.T) {
 	end.run(end.ctx, func(ctx context.Context) {
 		err = s.withOutput(ctx, func(ctx context.Context) error {
 			for !s.terminal.pages() {
-				s.env.stdout.WriteString("line\n")
-				s.env.stdout.Flush()
+				s.env.Stdout.WriteString("line\n")
+				s.env.Stdout.Flush()
 			}
 			end.take(os.Interrupt) // is for the pager, too, which the user leaves
 			if ctx.Err() == nil || end.asked != nil {
 				t.Errorf("after Ctrl-C: %v, asked %v", ctx.Err(), end.asked)
 			}
-			s.env.stdout.Write(make([]byte, 1<<20)) // more than a pipe holds
-			s.env.stdout.Flush()
+			s.env.Stdout.Write(make([]byte, 1<<20)) // more than a pipe holds
+			s.env.Stdout.Flush()
 			end.take(syscall.SIGTERM)
 			return ctx.Err()
 		})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -35,7 +36,7 @@ func sameRows(sources []source) error {
 	for _, s := range sources[1:] {
 		if first := sources[0]; s.rows() != first.rows() {
 			return exit.Failedf("%s has %s, %s has %s: row i of every file belongs to item i",
-				first.path(), plural(first.rows(), "row", "rows"), s.path(), plural(s.rows(), "row", "rows"))
+				first.path(), term.Plural(first.rows(), "row", "rows"), s.path(), term.Plural(s.rows(), "row", "rows"))
 		}
 	}
 	return nil
@@ -130,7 +131,7 @@ func (s *labelSource) rename(file string, names []string) error {
 	}
 	if wrong {
 		return exit.Failedf("%s has %s, %s has labels 0 to %d: a line is needed for each",
-			file, plural(len(names), "line", "lines"), s.file, len(s.labels.Names)-1)
+			file, term.Plural(len(names), "line", "lines"), s.file, len(s.labels.Names)-1)
 	}
 	s.labels.Names = names
 	return nil

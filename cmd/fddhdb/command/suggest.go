@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // verbsElsewhere are what other tools call a verb.
@@ -33,7 +34,7 @@ func meant(word string, names []string) string {
 	if verb, ok := verbsElsewhere[strings.ToLower(word)]; ok {
 		return verb
 	}
-	return nearest(strings.ToLower(word), names)
+	return term.Nearest(strings.ToLower(word), names)
 }
 
 // unknownVerbFor words the mistake of naming a verb that does not exist.

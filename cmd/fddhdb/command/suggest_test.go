@@ -3,6 +3,8 @@ package command
 import (
 	"slices"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // What is suggested can be run, and no verb is taken for another.
@@ -27,7 +29,7 @@ func TestNearest(t *testing.T) {
 		"ecnode": "encode", "colections": "collections", "evl": "eval", "gte": "get",
 		"wiki.db": "", "/tmp/photos": "", "": "", "x": "",
 	} {
-		if got := nearest(word, verbs); got != want {
+		if got := term.Nearest(word, verbs); got != want {
 			t.Errorf("nearest to %q: %q, want %q", word, got, want)
 		}
 	}

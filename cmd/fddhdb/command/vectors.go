@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -106,7 +107,7 @@ func (s *vectorSource) checkDim(m db.Modality) error {
 	}
 	if s.r.Cols() != m.Dim {
 		return exit.Failedf("%s has %s, modality %q has %s",
-			s.file, plural(s.r.Cols(), "column", "columns"), m.Name, plural(m.Dim, "dimension", "dimensions"))
+			s.file, term.Plural(s.r.Cols(), "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
 	}
 	return nil
 }
@@ -189,7 +190,7 @@ func sparseStart(x db.Sparse) string {
 func numbersStart(n int, one, many string, number func(i int) string) string {
 	const most = 6
 	var b strings.Builder
-	b.WriteString(plural(n, one, many))
+	b.WriteString(term.Plural(n, one, many))
 	for i := range min(most, n) {
 		if i == 0 {
 			b.WriteByte(':')

@@ -51,17 +51,17 @@ func versionCommand(e *env) *cobra.Command {
 func (e *env) printVersion(asJSON bool) error {
 	v := version(debug.ReadBuildInfo())
 	if asJSON {
-		return e.printJSON(v)
+		return e.PrintJSON(v)
 	}
-	e.printf("fddhdb %s\n", v.Version)
+	e.Printf("fddhdb %s\n", v.Version)
 	if v.Revision != "" {
 		changed := ""
 		if v.Modified {
 			changed = ", changed since"
 		}
-		e.printf("source %s of %s%s\n", v.Revision, v.Time, changed)
+		e.Printf("source %s of %s%s\n", v.Revision, v.Time, changed)
 	}
-	e.printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
+	e.Printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package command
+package term
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 
 func TestPrintTable(t *testing.T) {
 	var out bytes.Buffer
-	e := newPrinter(&out, io.Discard)
-	e.printTable([]column{left("name"), right("n")}, [][]any{{"ü", 5}, {"longer", "1,000"}})
-	e.stdout.Flush()
+	e := NewPrinter(&out, io.Discard)
+	e.PrintTable([]Column{Left("name"), Right("n")}, [][]any{{"ü", 5}, {"longer", "1,000"}})
+	e.Stdout.Flush()
 	if got, want := out.String(), "name        n\nü           5\nlonger  1,000\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -1,4 +1,4 @@
-package command
+package term
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal returns the terminal that f is, nil if it is none.
-func terminal(f any) *os.File {
+// File returns the terminal that f is, nil if it is none.
+func File(f any) *os.File {
 	file, ok := f.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil
@@ -22,7 +22,7 @@ func terminal(f any) *os.File {
 // inColour says whether what is written to f may be set off by colours: on terminals that
 // can do it, and nowhere if NO_COLOR is set (https://no-color.org).
 func inColour(f io.Writer) bool {
-	if terminal(f) == nil || os.Getenv("NO_COLOR") != "" {
+	if File(f) == nil || os.Getenv("NO_COLOR") != "" {
 		return false
 	}
 	switch os.Getenv("TERM") {
@@ -37,7 +37,7 @@ func inColour(f io.Writer) bool {
 // showsBlocks says whether what is written to f is seen on a terminal that has block
 // characters, for small charts.
 func showsBlocks(f io.Writer) bool {
-	if terminal(f) == nil || os.Getenv("TERM") == "dumb" {
+	if File(f) == nil || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	if runtime.GOOS == "windows" {

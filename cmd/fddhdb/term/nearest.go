@@ -1,8 +1,8 @@
-package command
+package term
 
-// nearest returns the name that a mistyped word most likely means; "" where none
+// Nearest returns the name that a mistyped word most likely means; "" where none
 // is close, more than a third of the word and at least two letters being wrong.
-func nearest(word string, names []string) string {
+func Nearest(word string, names []string) string {
 	best, least := "", max(2, len(word)/3)+1
 	for _, name := range names {
 		d := editDistance(word, name)

@@ -1,4 +1,4 @@
-package command
+package term
 
 import (
 	"bufio"
@@ -10,41 +10,45 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An outputMode is how results are printed.
-type outputMode string
+// An Mode is how results are printed.
+type Mode string
 
 const (
-	modeTable    outputMode = "table"    // for people: columns, and sentences around them
-	modeCSV      outputMode = "csv"      // RFC 4180, but lines end as everywhere on Unix
-	modeMarkdown outputMode = "markdown" // tables of GitHub
-	modeLine     outputMode = "line"     // a line a value, for wide tables
-	modeJSON     outputMode = "json"     // one JSON value: an object, or an array of them
-	modeJSONL    outputMode = "jsonl"    // as --json: an object, or one a line
+	ModeTable    Mode = "table"    // for people: columns, and sentences around them
+	ModeCSV      Mode = "csv"      // RFC 4180, but lines end as everywhere on Unix
+	ModeMarkdown Mode = "markdown" // tables of GitHub
+	ModeLine     Mode = "line"     // a line a value, for wide tables
+	ModeJSON     Mode = "json"     // one JSON value: an object, or an array of them
+	ModeJSONL    Mode = "jsonl"    // as --json: an object, or one a line
 )
 
-var outputModes = []string{"table", "csv", "json", "jsonl", "markdown", "line"}
+// Modes are the names of all modes.
+var Modes = []string{"table", "csv", "json", "jsonl", "markdown", "line"}
 
-func (m *outputMode) String() string { return string(*m) }
-func (m *outputMode) Type() string   { return "MODE" }
+// String implements pflag.Value.
+func (m *Mode) String() string { return string(*m) }
+
+// Type implements pflag.Value.
+func (m *Mode) Type() string { return "MODE" }
 
 // Set implements pflag.Value.
-func (m *outputMode) Set(s string) error {
-	if slices.Contains(outputModes, s) {
-		*m = outputMode(s)
+func (m *Mode) Set(s string) error {
+	if slices.Contains(Modes, s) {
+		*m = Mode(s)
 		return nil
 	}
-	if mode := nearest(s, outputModes); mode != "" {
+	if mode := Nearest(s, Modes); mode != "" {
 		return fmt.Errorf("unknown mode: did you mean %s?", mode)
 	}
-	return fmt.Errorf("unknown mode: there is %s", strings.Join(outputModes, ", "))
+	return fmt.Errorf("unknown mode: there is %s", strings.Join(Modes, ", "))
 }
 
 // objectsPerLine is the annotation of the verbs that print an object a line with --json,
 // where others print one object.
 const objectsPerLine = "objects-per-line"
 
-// printsObjects says so of a verb.
-func printsObjects(cmd *cobra.Command) {
+// PrintsObjects says so of a verb.
+func PrintsObjects(cmd *cobra.Command) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
 	}

@@ -1,4 +1,4 @@
-package command
+package term
 
 import (
 	"io"
@@ -8,42 +8,42 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress shows how far a long verb is, on one line of a terminal, which is gone
+// Progress shows how far a long verb is, on one line of a terminal, which is gone
 // when the verb is done. A nil *progress shows nothing.
-type progress struct {
+type Progress struct {
 	paging *atomic.Bool // it has the terminal
 	out    io.Writer
 	bar    *progressbar.ProgressBar
 	stage  string
 }
 
-// newProgress returns nil where stderr is no terminal: a log wants no bars.
-func (p *printer) newProgress() *progress {
-	f := terminal(p.stderr)
+// NewProgress returns nil where stderr is no terminal: a log wants no bars.
+func (p *Printer) NewProgress() *Progress {
+	f := File(p.Stderr)
 	if f == nil {
 		return nil
 	}
-	bar := newProgress(f)
-	bar.paging = &p.paging
+	bar := NewProgress(f)
+	bar.paging = &p.Paging
 	return bar
 }
 
-// newProgress shows progress on a writer, whatever that is.
-func newProgress(out io.Writer) *progress { return &progress{out: out} }
+// NewProgress shows progress on a writer, whatever that is.
+func NewProgress(out io.Writer) *Progress { return &Progress{out: out} }
 
-// report shows that done of total steps of a stage are done; a total of 0 means
+// Report shows that done of total steps of a stage are done; a total of 0 means
 // that nobody knows. It is cheap enough to be called for every item.
-func (p *progress) report(stage string, done, total int64) { p.show(stage, done, total, false) }
+func (p *Progress) Report(stage string, done, total int64) { p.show(stage, done, total, false) }
 
-// bytes is report for bytes.
-func (p *progress) bytes(stage string, done, total int64) { p.show(stage, done, total, true) }
+// Bytes is report for bytes.
+func (p *Progress) Bytes(stage string, done, total int64) { p.show(stage, done, total, true) }
 
-func (p *progress) show(stage string, done, total int64, bytes bool) {
+func (p *Progress) show(stage string, done, total int64, bytes bool) {
 	if p == nil || p.paging != nil && p.paging.Load() {
 		return
 	}
 	if p.bar == nil || p.stage != stage {
-		p.end()
+		p.End()
 		most := total
 		if total == 0 {
 			most = -1 // a spinner that turns by itself
@@ -69,8 +69,8 @@ func (p *progress) show(stage string, done, total int64, bytes bool) {
 	_ = p.bar.Set64(done)
 }
 
-// end takes the line off the terminal.
-func (p *progress) end() {
+// End takes the line off the terminal.
+func (p *Progress) End() {
 	if p == nil || p.bar == nil {
 		return
 	}
