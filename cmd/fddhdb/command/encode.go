@@ -100,7 +100,7 @@ func checkNPY(flag, path string) error {
 	if strings.EqualFold(filepath.Ext(path), ".npy") {
 		return nil
 	}
-	return exit.Usagef("%s %s: a .npy file is written, not %s", flag, path, kindOfFile(path))
+	return exit.Usagef("%s %s: a .npy file is written, not %s", flag, path, term.FileKind(path))
 }
 
 // encodeRows is how many rows are encoded between two looks at the file.

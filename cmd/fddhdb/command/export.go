@@ -67,7 +67,7 @@ func exportCommand(e *env) *cobra.Command {
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				bar := e.NewProgress()
 				defer bar.End()
-				n, err := o.run(cmd.Context(), c, outFiles{stdout: e.Stdout}, bar)
+				n, err := o.run(cmd.Context(), c, newOutFiles(e.Stdout), bar)
 				bar.End()
 				exported := "exported " + term.Plural(n, "item", "items")
 				switch {

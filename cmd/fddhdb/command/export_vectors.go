@@ -21,7 +21,7 @@ func checkVectorFile(path string) error {
 		if path == toStdout {
 			return exit.Usagef("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
 		}
-		return exit.Usagef("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), kindOfFile(path))
+		return exit.Usagef("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), term.FileKind(path))
 	}
 	return nil
 }

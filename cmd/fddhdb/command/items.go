@@ -48,7 +48,7 @@ func openItemFile(file string) (itemfile.Reader, error) {
 	case ".parquet":
 		return parquetfile.OpenItems(file)
 	default:
-		return nil, exit.Usagef("--items %s: .jsonl and .parquet files are read, not %s", file, kindOfFile(file))
+		return nil, exit.Usagef("--items %s: .jsonl and .parquet files are read, not %s", file, term.FileKind(file))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/internal/inside"
@@ -20,6 +19,9 @@ type outFiles struct {
 	stdout *bufio.Writer // that toStdout stands for, nil where that cannot be
 	files  []*outFile
 }
+
+// newOutFiles returns files of which one may be standard output, by the name toStdout.
+func newOutFiles(stdout *bufio.Writer) outFiles { return outFiles{stdout: stdout} }
 
 // toStdout is the name of standard output among files that are written.
 const toStdout = "-"
@@ -146,13 +148,4 @@ func writeError(path string, err error) error {
 		err = l.Err
 	}
 	return fmt.Errorf("write %s: %w", path, err)
-}
-
-// kindOfFile says of what kind a file is by its name, for a message that it should be
-// another.
-func kindOfFile(path string) string {
-	if ext := strings.ToLower(filepath.Ext(path)); ext != "" {
-		return ext
-	}
-	return "one without an extension"
 }

@@ -9,11 +9,18 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
+func writeText(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // One file has many names, and a database's own files are not to be written to.
 func TestOutFilesAreTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	writeFile(t, "a", "before")
+	writeText(t, "a", "before")
 	if err := os.Symlink("a", "link"); err != nil {
 		t.Skip(err)
 	}
@@ -48,7 +55,7 @@ func TestOutFilesAreTheirOwn(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join("d", "store"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join("d", db.MarkerName), "marker")
+	writeText(t, filepath.Join("d", db.MarkerName), "marker")
 	for _, path := range []string{"d/" + db.MarkerName, "d/new", "d/store/000001.sst"} {
 		var o outFiles
 		if _, err := o.create(path); exit.Code(err) != exit.Usage {
@@ -61,7 +68,7 @@ func TestOutFilesAreTheirOwn(t *testing.T) {
 func TestOutFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	writeFile(t, a, "before")
+	writeText(t, a, "before")
 	write := func(o *outFiles) {
 		for _, path := range []string{a, b, os.DevNull} {
 			f, err := o.create(path)

@@ -49,7 +49,7 @@ type shell struct {
 	pager      []string // the words of the command; none: no pager
 
 	output *redirection // of .output
-	once   *outFiles    // of .once: one file
+	once   *onceFile    // of .once
 	files  []string     // that .read is in
 	quit   bool
 

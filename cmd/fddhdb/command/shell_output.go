@@ -14,6 +14,12 @@ type redirection struct {
 	f    *os.File
 }
 
+// A onceFile is one that .once sends the results of one line to.
+type onceFile struct {
+	files outFiles
+	to    *outFile
+}
+
 // redirect sends the results of the lines that follow to a file, or with "" to where they
 // went at first.
 func (s *shell) redirect(path string) error {
@@ -34,18 +40,19 @@ func (s *shell) redirect(path string) error {
 // redirectOnce sends the results of the next line that has any to a file, which gets its
 // name when they are complete.
 func (s *shell) redirectOnce(path string) error {
-	var files outFiles
-	if _, err := files.create(path); err != nil {
+	var once onceFile
+	var err error
+	if once.to, err = once.files.create(path); err != nil {
 		return err
 	}
 	s.dropOnce()
-	s.once = &files
+	s.once = &once
 	return nil
 }
 
 func (s *shell) dropOnce() {
 	if s.once != nil {
-		s.once.discard()
+		s.once.files.discard()
 		s.once = nil
 	}
 }
@@ -69,14 +76,14 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 	e := s.env
 	switch {
 	case s.once != nil:
-		files := s.once
+		once := s.once
 		s.once = nil
-		defer files.discard()
-		defer e.Redirect(files.files[0].Writer, false)()
+		defer once.files.discard()
+		defer e.Redirect(once.to.Writer, false)()
 		if err := f(ctx); err != nil {
 			return err
 		}
-		return files.commit()
+		return once.files.commit()
 	case s.output != nil:
 		defer e.Redirect(bufio.NewWriter(s.output.f), false)()
 		return f(ctx)

@@ -2,6 +2,7 @@ package term
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -64,4 +65,13 @@ func OrDash(s string) string {
 		return "-"
 	}
 	return s
+}
+
+// FileKind says of what kind a file is by its name, for a message that it should be
+// another.
+func FileKind(path string) string {
+	if ext := strings.ToLower(filepath.Ext(path)); ext != "" {
+		return ext
+	}
+	return "one without an extension"
 }
