@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -222,12 +223,12 @@ func (o *benchOptions) tiers() []string {
 
 // benchAll measures databases, prints and draws.
 func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *db.Collection, string) benchTarget, o *benchOptions) error {
-	var files outFiles
-	defer files.discard()
-	var figure *outFile
+	var files outfile.Set
+	defer files.Discard()
+	var figure *outfile.File
 	if o.plot != "" {
 		var err error
-		if figure, err = files.create(o.plot); err != nil {
+		if figure, err = files.Create(o.plot); err != nil {
 			return err
 		}
 	}
@@ -254,7 +255,7 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 	if err := writeBenchPlot(figure, o.plot, runs); err != nil {
 		return err
 	}
-	return files.commit()
+	return files.Commit()
 }
 
 // bench measures and checks. What it returns is nil where it measures nothing.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -150,9 +151,9 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 		}
 	}
 	rows, bits = sources[0].rows(), stats.Bits
-	var files outFiles
-	defer files.discard()
-	f, err := files.create(out)
+	var files outfile.Set
+	defer files.Discard()
+	f, err := files.Create(out)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -171,14 +172,14 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 			return 0, 0, err
 		}
 		if err := w.Write(codes); err != nil {
-			return 0, 0, writeError(out, err)
+			return 0, 0, outfile.Error(out, err)
 		}
 		done += len(block)
 	}
 	if err := w.Close(); err != nil {
-		return 0, 0, writeError(out, err)
+		return 0, 0, outfile.Error(out, err)
 	}
-	return rows, bits, files.commit()
+	return rows, bits, files.Commit()
 }
 
 // paths names files.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -80,11 +81,11 @@ func evalCommand(e *env) *cobra.Command {
 				if err := o.checkWhere(cmd.Context(), c); err != nil {
 					return err
 				}
-				var files outFiles
-				defer files.discard()
-				var figure *outFile
+				var files outfile.Set
+				defer files.Discard()
+				var figure *outfile.File
 				if o.plot != "" {
-					if figure, err = files.create(o.plot); err != nil {
+					if figure, err = files.Create(o.plot); err != nil {
 						return err
 					}
 				}
@@ -104,7 +105,7 @@ func evalCommand(e *env) *cobra.Command {
 					if err := writePlot(figure, o.plot, found); err != nil {
 						return err
 					}
-					if err := files.commit(); err != nil {
+					if err := files.Commit(); err != nil {
 						return err
 					}
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -221,12 +222,12 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if err := o.checkWhere(ctx, c); err != nil {
 		return err
 	}
-	var files outFiles
-	defer files.discard()
-	var drawing *outFile
+	var files outfile.Set
+	defer files.Discard()
+	var drawing *outfile.File
 	if o.plot != "" {
 		var err error
-		if drawing, err = files.create(o.plot); err != nil {
+		if drawing, err = files.Create(o.plot); err != nil {
 			return err
 		}
 	}
@@ -276,7 +277,7 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if err := figure.write(drawing, o.plot); err != nil {
 		return err
 	}
-	return files.commit()
+	return files.Commit()
 }
 
 // warnOf says what was left out, once for each length of codes and reason.

@@ -7,13 +7,14 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // itemSink writes whole items.
-func itemSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink, error) {
+func itemSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) (sink, error) {
 	if strings.EqualFold(filepath.Ext(path), ".parquet") {
 		return parquetSink(f, path, c, schema)
 	}
@@ -23,7 +24,7 @@ func itemSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink
 }
 
 // parquetSink writes what an import takes: of the codes those that items bring.
-func parquetSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink, error) {
+func parquetSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) (sink, error) {
 	if schema.IndexOnly {
 		return sink{}, exit.Failedf("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
 	}

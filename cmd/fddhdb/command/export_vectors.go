@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
@@ -18,7 +19,7 @@ var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
 func checkVectorFile(path string) error {
 	ext := strings.ToLower(filepath.Ext(path))
 	if !slices.Contains(vectorFiles, ext) {
-		if path == toStdout {
+		if path == outfile.Stdout {
 			return exit.Usagef("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
 		}
 		return exit.Usagef("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), term.FileKind(path))
@@ -31,7 +32,7 @@ const maxExpanded = 4 << 30
 
 // vectorSink writes vectors. Where a format has a dense and a sparse form, the modality
 // decides; elsewhere vectors are dense.
-func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error) {
+func vectorSink(f *outfile.File, path string, m db.Modality, items int) (sink, error) {
 	ext := strings.ToLower(filepath.Ext(path))
 	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {
 		return sparseSink(f, ext, m)
@@ -66,7 +67,7 @@ func lacks(it *db.Item, m db.Modality) error {
 }
 
 // denseWriter starts a file of dense vectors.
-func denseWriter(f *outFile, path, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
+func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
 	var line []byte
 	none := func() error { return nil }
 	switch ext {
@@ -95,11 +96,11 @@ func denseWriter(f *outFile, path, ext string, m db.Modality, items int) (write 
 		}
 		return w.Write, w.Close, nil
 	case ".mat":
-		if f.tmp == "" {
+		if f.Seekable() == nil {
 			return nil, nil, exit.Failedf("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
 		}
 		// Past the buffer, which stays empty.
-		w, err := vecfile.NewMATWriter(f.f, variable(m.Name), items, m.Dim)
+		w, err := vecfile.NewMATWriter(f.Seekable(), variable(m.Name), items, m.Dim)
 		if err != nil {
 			return nil, nil, exit.Failedf("--vectors %s=%s: %w", m.Name, path, err)
 		}
@@ -128,7 +129,7 @@ func variable(name string) string {
 }
 
 // sparseSink writes vectors as the numbers that are not 0.
-func sparseSink(f *outFile, ext string, m db.Modality) (sink, error) {
+func sparseSink(f *outfile.File, ext string, m db.Modality) (sink, error) {
 	write, end, err := sparseWriter(f, ext, m)
 	if err != nil {
 		return sink{}, err
@@ -143,7 +144,7 @@ func sparseSink(f *outFile, ext string, m db.Modality) (sink, error) {
 }
 
 // sparseWriter starts a file of sparse vectors.
-func sparseWriter(f *outFile, ext string, m db.Modality) (write func([]uint32, []float32) error, end func() error, err error) {
+func sparseWriter(f *outfile.File, ext string, m db.Modality) (write func([]uint32, []float32) error, end func() error, err error) {
 	switch ext {
 	case ".jsonl":
 		var line []byte

@@ -14,21 +14,22 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // plotModels draws spaces to a file.
 func plotModels(path string, spaces []db.SpaceInfo) error {
-	var files outFiles
-	defer files.discard()
-	out, err := files.create(path)
+	var files outfile.Set
+	defer files.Discard()
+	out, err := files.Create(path)
 	if err == nil {
 		err = writeModelsPlot(out, path, spaces)
 	}
 	if err != nil {
 		return err
 	}
-	return files.commit()
+	return files.Commit()
 }
 
 // plottedSpaces is how many spaces are drawn, each of up to three rows.

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -45,7 +46,7 @@ type sheetForm interface {
 // A sheet makes a contact sheet of the answers to queries.
 type sheet struct {
 	c        *db.Collection
-	files    outFiles
+	files    outfile.Set
 	form     sheetForm
 	pictures *pictureFinder
 	cards    int
@@ -75,7 +76,7 @@ func newSheet(c *db.Collection, o *searchOptions) (*sheet, error) {
 		return nil, err
 	}
 	s := &sheet{c: c, pictures: finder}
-	out, err := s.files.create(o.sheet)
+	out, err := s.files.Create(o.sheet)
 	if err != nil {
 		s.close()
 		return nil, err
@@ -97,7 +98,7 @@ func newSheetForm(w *bufio.Writer, o *searchOptions, collection string) sheetFor
 
 // close leaves nothing behind of a sheet that was not committed.
 func (s *sheet) close() {
-	s.files.discard()
+	s.files.Discard()
 	s.pictures.close()
 }
 
@@ -130,7 +131,7 @@ func (s *sheet) commit() (remark string, err error) {
 	if s.unshown > 0 {
 		remark = fmt.Sprintf("%s could not be shown: %s", term.Plural(s.unshown, "picture", "pictures"), s.problem)
 	}
-	return remark, s.files.commit()
+	return remark, s.files.Commit()
 }
 
 // add puts a query and its hits on the sheet. key is that of the item that the query is,

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 )
 
 // A redirection is a file that .output sends results to, line by line of the shell.
@@ -16,8 +18,8 @@ type redirection struct {
 
 // A onceFile is one that .once sends the results of one line to.
 type onceFile struct {
-	files outFiles
-	to    *outFile
+	files outfile.Set
+	to    *outfile.File
 }
 
 // redirect sends the results of the lines that follow to a file, or with "" to where they
@@ -26,12 +28,12 @@ func (s *shell) redirect(path string) error {
 	if err := s.endOutput(); err != nil || path == "" {
 		return err
 	}
-	if _, err := outputPath(path); err != nil {
+	if _, err := outfile.Path(path); err != nil {
 		return err
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return writeError(path, err)
+		return outfile.Error(path, err)
 	}
 	s.output = &redirection{path, f}
 	return nil
@@ -42,7 +44,7 @@ func (s *shell) redirect(path string) error {
 func (s *shell) redirectOnce(path string) error {
 	var once onceFile
 	var err error
-	if once.to, err = once.files.create(path); err != nil {
+	if once.to, err = once.files.Create(path); err != nil {
 		return err
 	}
 	s.dropOnce()
@@ -52,7 +54,7 @@ func (s *shell) redirectOnce(path string) error {
 
 func (s *shell) dropOnce() {
 	if s.once != nil {
-		s.once.files.discard()
+		s.once.files.Discard()
 		s.once = nil
 	}
 }
@@ -66,7 +68,7 @@ func (s *shell) endOutput() error {
 	o := s.output
 	s.output = nil
 	if err := o.f.Close(); err != nil {
-		return writeError(o.path, err)
+		return outfile.Error(o.path, err)
 	}
 	return nil
 }
@@ -78,12 +80,12 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 	case s.once != nil:
 		once := s.once
 		s.once = nil
-		defer once.files.discard()
+		defer once.files.Discard()
 		defer e.Redirect(once.to.Writer, false)()
 		if err := f(ctx); err != nil {
 			return err
 		}
-		return once.files.commit()
+		return once.files.Commit()
 	case s.output != nil:
 		defer e.Redirect(bufio.NewWriter(s.output.f), false)()
 		return f(ctx)

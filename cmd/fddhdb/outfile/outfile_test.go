@@ -1,4 +1,4 @@
-package command
+package outfile
 
 import (
 	"os"
@@ -25,24 +25,24 @@ func TestOutFilesAreTheirOwn(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, other := range []string{"a", "./a", filepath.Join(dir, "a"), "link"} {
-		var o outFiles
-		if _, err := o.create("a"); err != nil {
+		var o Set
+		if _, err := o.Create("a"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.create(other); err == nil {
+		if _, err := o.Create(other); err == nil {
 			t.Errorf("a and %s were both opened", other)
 		}
-		o.discard()
+		o.Discard()
 	}
-	var o outFiles
-	f, err := o.create("link")
+	var o Set
+	f, err := o.Create("link")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.WriteString("after"); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.commit(); err != nil {
+	if err := o.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := os.ReadFile("a"); string(got) != "after" {
@@ -57,11 +57,11 @@ func TestOutFilesAreTheirOwn(t *testing.T) {
 	}
 	writeText(t, filepath.Join("d", db.MarkerName), "marker")
 	for _, path := range []string{"d/" + db.MarkerName, "d/new", "d/store/000001.sst"} {
-		var o outFiles
-		if _, err := o.create(path); exit.Code(err) != exit.Usage {
+		var o Set
+		if _, err := o.Create(path); exit.Code(err) != exit.Usage {
 			t.Errorf("%s: %v", path, err)
 		}
-		o.discard()
+		o.Discard()
 	}
 }
 
@@ -69,9 +69,9 @@ func TestOutFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	writeText(t, a, "before")
-	write := func(o *outFiles) {
+	write := func(o *Set) {
 		for _, path := range []string{a, b, os.DevNull} {
-			f, err := o.create(path)
+			f, err := o.Create(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,19 +89,19 @@ func TestOutFiles(t *testing.T) {
 			t.Errorf("%v, %v", entries, err)
 		}
 	}
-	var failed outFiles
+	var failed Set
 	write(&failed)
 	check("before", 3)
-	failed.discard()
+	failed.Discard()
 	check("before", 1)
 
-	var done outFiles
+	var done Set
 	write(&done)
-	if err := done.commit(); err != nil {
+	if err := done.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	check("after", 2)
-	done.discard()
+	done.Discard()
 	check("after", 2)
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("%s: %v, %v", os.DevNull, info, err)

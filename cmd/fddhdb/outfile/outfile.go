@@ -1,4 +1,4 @@
-package command
+package outfile
 
 import (
 	"bufio"
@@ -12,34 +12,43 @@ import (
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
-// outFiles are files that a verb makes. They get their names when all of them are
+// A Set is files that a verb makes. They get their names when all of them are
 // complete, so that a failure leaves nothing half-written and what was there
 // before as it was.
-type outFiles struct {
-	stdout *bufio.Writer // that toStdout stands for, nil where that cannot be
-	files  []*outFile
+type Set struct {
+	stdout *bufio.Writer // that Stdout stands for, nil where that cannot be
+	files  []*File
 }
 
-// newOutFiles returns files of which one may be standard output, by the name toStdout.
-func newOutFiles(stdout *bufio.Writer) outFiles { return outFiles{stdout: stdout} }
+// NewSet returns files of which one may be standard output, by the name Stdout.
+func NewSet(stdout *bufio.Writer) Set { return Set{stdout: stdout} }
 
-// toStdout is the name of standard output among files that are written.
-const toStdout = "-"
+// Stdout is the name of standard output among files that are written.
+const Stdout = "-"
 
-type outFile struct {
+// A File is written to as a bufio.Writer. Its Set completes it.
+type File struct {
 	*bufio.Writer
-	path string // as it was given
-	real string // one for each file, however it is spelt
-	f    *os.File
-	tmp  string // "" for what is no regular file, such as /dev/stdout: it is written to as it is
-	// f is nil for toStdout, which is not closed.
+	path string   // as it was given
+	real string   // one for each file, however it is spelt
+	f    *os.File // nil for Stdout, which is not closed
+	tmp  string   // "" for what is no regular file, such as /dev/stdout: it is written to as it is
 }
 
-// create starts a file. It must not be closed by who writes to it.
-func (o *outFiles) create(path string) (*outFile, error) {
+// Seekable returns the file itself, for formats whose head is written last; nil for what is
+// no regular file.
+func (f *File) Seekable() *os.File {
+	if f.tmp == "" {
+		return nil
+	}
+	return f.f
+}
+
+// Create starts a file. It must not be closed by who writes to it.
+func (o *Set) Create(path string) (*File, error) {
 	real, err := path, error(nil)
-	if path != toStdout || o.stdout == nil {
-		real, err = outputPath(path)
+	if path != Stdout || o.stdout == nil {
+		real, err = Path(path)
 	}
 	if err != nil {
 		return nil, err
@@ -49,8 +58,8 @@ func (o *outFiles) create(path string) (*outFile, error) {
 			return nil, exit.Usagef("%s is to be written twice: give each file a name of its own", path)
 		}
 	}
-	out := &outFile{path: path, real: real}
-	if path == toStdout {
+	out := &File{path: path, real: real}
+	if path == Stdout {
 		out.path, out.Writer = "standard output", o.stdout
 		o.files = append(o.files, out)
 		return out, nil
@@ -70,17 +79,17 @@ func (o *outFiles) create(path string) (*outFile, error) {
 		}
 	}
 	if err != nil {
-		return nil, writeError(path, err)
+		return nil, Error(path, err)
 	}
 	out.Writer = bufio.NewWriterSize(out.f, 64<<10)
 	o.files = append(o.files, out)
 	return out, nil
 }
 
-// outputPath returns the path, without links, of a file that is to be written, which no
+// Path returns the path, without links, of a file that is to be written, which no
 // database may hold.
-func outputPath(path string) (string, error) {
-	if path == toStdout {
+func Path(path string) (string, error) {
+	if path == Stdout {
 		return "", exit.Usagef("%s: this is not written to standard output: name a file, of that name ./%[1]s", path)
 	}
 	real, err := inside.Real(path)
@@ -88,7 +97,7 @@ func outputPath(path string) (string, error) {
 		_, err = os.Stat(filepath.Dir(real))
 	}
 	if err != nil {
-		return "", writeError(path, err)
+		return "", Error(path, err)
 	}
 	if dir := inside.Database(filepath.Dir(real)); dir != "" {
 		return "", exit.Usagef("%s is inside the database %s: write to another folder", path, dir)
@@ -96,8 +105,8 @@ func outputPath(path string) (string, error) {
 	return real, nil
 }
 
-// commit completes all files and gives them their names.
-func (o *outFiles) commit() error {
+// Commit completes all files and gives them their names.
+func (o *Set) Commit() error {
 	for _, f := range o.files {
 		err := f.Flush()
 		if err == nil && f.tmp != "" {
@@ -110,7 +119,7 @@ func (o *outFiles) commit() error {
 			f.f = nil
 		}
 		if err != nil {
-			return writeError(f.path, err)
+			return Error(f.path, err)
 		}
 	}
 	for _, f := range o.files {
@@ -118,15 +127,15 @@ func (o *outFiles) commit() error {
 			continue
 		}
 		if err := os.Rename(f.tmp, f.real); err != nil {
-			return writeError(f.path, err)
+			return Error(f.path, err)
 		}
 		f.tmp = ""
 	}
 	return nil
 }
 
-// discard removes what is not complete. After commit it does nothing.
-func (o *outFiles) discard() {
+// Discard removes what is not complete. After commit it does nothing.
+func (o *Set) Discard() {
 	for _, f := range o.files {
 		if f.f != nil {
 			_ = f.f.Close()
@@ -137,8 +146,8 @@ func (o *outFiles) discard() {
 	}
 }
 
-// writeError names the file that the user asked for rather than the temporary one.
-func writeError(path string, err error) error {
+// Error names the file that the user asked for rather than the temporary one.
+func Error(path string, err error) error {
 	var p *fs.PathError
 	var l *os.LinkError
 	switch {
