@@ -33,6 +33,7 @@ var allowed = map[string]struct{ ours, others []string }{
 	"cmd/fddhdb/exit":     {[]string{"codec", "internal/inside", "db/backup", "db/internal/where", "mih", "internal/dense", "internal/freemem", "model", "db"}, []string{roaring, gonum, pebble, compress}},
 	"cmd/fddhdb/term":     {nil, anything},
 	"cmd/fddhdb/outfile":  {[]string{"codec", "internal/inside", "db/backup", "db/internal/where", "mih", "internal/dense", "internal/freemem", "model", "db", "cmd/fddhdb/exit"}, []string{roaring, gonum, pebble, compress}},
+	"cmd/fddhdb/clitest":  {[]string{"codec", "codec/internal/jsontext", "codec/vecfile", "internal/inside", "db/backup", "db/internal/where", "mih", "internal/dense", "internal/freemem", "model", "db"}, []string{roaring, gonum, pebble, compress}},
 	"internal/arrows":     {nil, nil},
 
 	"codec/internal/jsontext": {nil, nil},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/codesets"
@@ -16,7 +17,7 @@ import (
 
 // The yardstick finds what sorting all items finds, whatever order they come in.
 func TestFullScan(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, q := range []int{8, 24, 64, 128, 200} {
 		for _, n := range []int{1, 63, 64, 65, 130, 5000, 9000} {

@@ -41,9 +41,9 @@ func benchFigure(runs []benchRun) (*figure, error) {
 	f := &figure{width: panelWidth, height: panelHeight, legendWidth: legendWidth}
 	var err error
 	if len(runs) > 1 {
-		err = f.addSizes(runs)
+		err = addSizes(f, runs)
 	} else {
-		err = f.addOps(&runs[0])
+		err = addOps(f, &runs[0])
 	}
 	f.columns = min(len(f.panels), 2)
 	for _, name := range benchTiers {
@@ -63,7 +63,7 @@ var opNames = []struct{ op, what string }{
 }
 
 // addOps adds a panel for each operation that was measured.
-func (f *figure) addOps(run *benchRun) error {
+func addOps(f *figure, run *benchRun) error {
 	for _, name := range opNames {
 		var lines []*benchLine
 		for _, l := range run.lines {
@@ -106,7 +106,7 @@ func (l *benchLine) drawn() []time.Duration {
 }
 
 // addSizes adds a panel for each measurement, in the order of the first database.
-func (f *figure) addSizes(runs []benchRun) error {
+func addSizes(f *figure, runs []benchRun) error {
 	items := map[*benchLine]float64{}
 	by := map[benchOp][]*benchLine{}
 	for _, run := range runs {

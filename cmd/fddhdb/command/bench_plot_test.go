@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
@@ -45,25 +46,16 @@ func benchDrawn(t *testing.T, runs ...benchRun) string {
 	if _, err := png.DecodeConfig(bytes.NewReader(draw("a.png"))); err != nil {
 		t.Error(err)
 	}
-	list, x, y := texts(t, svg)
-	checkApart(t, list, x, y)
+	list, x, y := clitest.Texts(t, svg)
+	clitest.CheckApart(t, list, x, y)
 	return "\n" + strings.Join(list, "\n") + "\n"
-}
-
-func checkTexts(t *testing.T, all string, wanted map[string]int) {
-	t.Helper()
-	for text, times := range wanted {
-		if got := strings.Count(all, "\n"+text+"\n"); got != times {
-			t.Errorf("%q stands there %d times, not %d, in %q", text, got, times, all)
-		}
-	}
 }
 
 // Of one database there is a panel for each operation.
 func TestBenchPlot(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	ops := []benchOp{{"knn", 1}, {"knn", 10}, {"knn", 100}, {"radius", 0}, {"hits", 0}, {"count", 0}, {"radius", 16}, {"hits", 16}, {"count", 16}}
-	checkTexts(t, benchDrawn(t, timedRun(12345, ops, "auto", fullScanTier, "disk")), map[string]int{
+	clitest.CheckTexts(t, benchDrawn(t, timedRun(12345, ops, "auto", fullScanTier, "disk")), map[string]int{
 		"the k nearest of 12,345 items": 1, "all within r bits of 12,345 items": 1, "the first 100 within r bits of 12,345 items": 1,
 		"count within r bits of 12,345 items": 1, "k (items)": 1, "radius r (bits)": 3, "µs to find the codes: median, bar to p99": 3, "µs: median, bar to p99": 1,
 		"auto": 2, "fullscan": 2, "disk": 2, "memory": 0,
@@ -77,7 +69,7 @@ func TestBenchPlotOfSizes(t *testing.T) {
 	for _, items := range []int{1_000_000, 1000, 100_000} {
 		runs = append(runs, timedRun(items, ops, "memory", "scan"))
 	}
-	checkTexts(t, benchDrawn(t, runs...), map[string]int{
+	clitest.CheckTexts(t, benchDrawn(t, runs...), map[string]int{
 		"the 10 nearest": 1, "all within 1 bit": 1, "items": 2, "1k": 4, "1M": 2, "memory": 1, "scan": 1, "auto": 0,
 	})
 }
@@ -86,8 +78,8 @@ func TestBenchPlotOfSizes(t *testing.T) {
 func TestBenchPlotOfLittle(t *testing.T) {
 	run := timedRun(1, []benchOp{{"count", 0}}, "auto")
 	run.lines[0].times, run.lines[0].parts = []time.Duration{0}, []benchParts{{}}
-	checkTexts(t, benchDrawn(t, run), map[string]int{"count within r bits of 1 item": 1, "0": 1})
-	checkTexts(t, benchDrawn(t, run, run), map[string]int{"count within 0 bits": 1})
+	clitest.CheckTexts(t, benchDrawn(t, run), map[string]int{"count within r bits of 1 item": 1, "0": 1})
+	clitest.CheckTexts(t, benchDrawn(t, run, run), map[string]int{"count within 0 bits": 1})
 }
 
 // Several databases are measured in one run, which says which is which.
@@ -105,7 +97,7 @@ func TestBenchOfSeveralDatabases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, _, _ := texts(t, svg); !strings.Contains(strings.Join(list, "\n"), "the 10 nearest") {
+	if list, _, _ := clitest.Texts(t, svg); !strings.Contains(strings.Join(list, "\n"), "the 10 nearest") {
 		t.Errorf("%q", list)
 	}
 	if _, stdout, _ = doBench(t, &fakeTarget{}, args...); !strings.HasPrefix(stdout, "database ") || strings.Count(stdout, "\n") != 3 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec"
@@ -180,8 +181,8 @@ func benchFixture(t *testing.T, q, n, count int) (dir, queries string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeNPY(t, f.path("items.npy"), codeRows(items))
-	writeNPY(t, queries, codeRows(members))
+	clitest.WriteNPY(t, f.path("items.npy"), codeRows(items))
+	clitest.WriteNPY(t, queries, codeRows(members))
 	must(t, "import", f.db, "--init", "--codes", f.path("items.npy"))
 	return f.db, queries
 }
@@ -197,7 +198,7 @@ func codeRows(codes codec.Codes) [][]uint8 {
 // A line a measurement, with the fields of the contract; every query is measured once
 // and checked once.
 func TestBench(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	dir, queries := benchFixture(t, 64, 700, 120)
 	var f fakeTarget
 	code, stdout, stderr := doBench(t, &f, dir, "--codes", queries, "-k", "1,10", "-k", "1000", "--radius", "0,64",
@@ -351,7 +352,7 @@ func TestBenchErrors(t *testing.T) {
 	empty.db = empty.path("a.db")
 	must(t, "init", empty.db, "--codes", "64")
 	untrained := newFixture(t, 10, false)
-	writeNPY(t, empty.path("short.npy"), [][]uint8{{1, 2}})
+	clitest.WriteNPY(t, empty.path("short.npy"), [][]uint8{{1, 2}})
 	for _, c := range []struct {
 		args, want string
 		code       int

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -40,7 +41,7 @@ func inTable(t *testing.T, e *env, charts bool) {
 
 // Charts stand on terminals only, and there only in tables.
 func TestCharts(t *testing.T) {
-	spaces := someSpaces()
+	spaces := clitest.Spaces()
 	last := spaces[0].Revisions[2]
 	drift := *last.Drift
 	drift.Modalities = map[string]db.ModalityDrift{"image": drift.Modalities["image"]}

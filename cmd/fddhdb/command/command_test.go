@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -56,8 +56,8 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 	f.db = f.path("a.db")
 	f.image, f.text, f.labels = f.path("image.npy"), f.path("text.npy"), f.path("labels.txt")
 	data := synth.Pairs(synth.Config{Items: items, Seed: 2, Noise: 1})
-	writeNPY(t, f.image, data.Vectors[0])
-	writeNPY(t, f.text, data.Vectors[1])
+	clitest.WriteNPY(t, f.image, data.Vectors[0])
+	clitest.WriteNPY(t, f.text, data.Vectors[1])
 	var b strings.Builder
 	for _, set := range data.Labels {
 		for _, l := range set {
@@ -65,7 +65,7 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 		}
 		b.WriteString("\n")
 	}
-	writeFile(t, f.labels, b.String())
+	clitest.WriteFile(t, f.labels, b.String())
 	must(t, "import", f.db, "--init", "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--labels", f.labels)
 	if train {
 		must(t, "train", f.db, "--bits", "16")
@@ -74,31 +74,6 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 }
 
 func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func writeNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
-	t.Helper()
-	var b bytes.Buffer
-	w, err := vecfile.NewWriter[T](&b, len(rows), len(rows[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows {
-		if err := w.Write(row); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, path, b.String())
-}
 
 func newTestEnv() *env {
 	return &env{Printer: term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), stdin: strings.NewReader("")}
@@ -297,14 +272,5 @@ func TestNoState(t *testing.T) {
 	}
 	if flag(first) != "3" || flag(second) != "0" {
 		t.Errorf("limits %s and %s", flag(first), flag(second))
-	}
-}
-
-// oneGoroutine skips in short runs, which are those with the race detector, what is slow
-// with it and runs one goroutine; make race runs it.
-func oneGoroutine(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes long with the race detector, and is one goroutine")
 	}
 }

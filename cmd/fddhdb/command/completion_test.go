@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -29,7 +30,7 @@ func TestCompletion(t *testing.T) {
 	f := newFixture(t, 40, false)
 	must(t, "init", f.db, "--collection", "hashes", "--codes", "8", "--field", "year:int:index")
 	must(t, "put", f.db, "x", "--collection", "hashes", "--code", "00", "--labels", "a b,it's")
-	writeFile(t, f.path("with blank.npy"), "")
+	clitest.WriteFile(t, f.path("with blank.npy"), "")
 	t.Chdir(f.dir)
 	s := newTestShell(t, f.db)
 	for _, c := range []struct{ line, want string }{

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
@@ -13,7 +14,7 @@ import (
 // TestEvalAgainstFiles computes the figures of eval once more, from what export
 // and encode write, as a script in another language would.
 func TestEvalAgainstFiles(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f := newFixture(t, 150, true)
 	// Items that no label speaks for, and one of a single modality.
 	must(t, "import", f.db, "--vectors", "image="+f.image, "--vectors", "text="+f.text)

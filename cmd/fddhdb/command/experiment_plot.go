@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -23,12 +22,6 @@ var rowStyles = map[string]curveStyle{
 
 // experimentLegend is the width of their legend.
 const experimentLegend = 84
-
-// A deviation is a point with the standard deviation of its height.
-type deviation struct {
-	plotter.XY
-	std float64
-}
 
 // curves returns, for the names of rows in their order, the points of each.
 func (l *lab) curves(point func(m *measurement) deviation) (names []string, curves map[string][]deviation) {
@@ -54,48 +47,6 @@ func (l *lab) linePanel(title, x, y string, point func(m *measurement) deviation
 	}
 	widen(&p.Y, leastSpan)
 	return p, nil
-}
-
-// addDeviations draws a curve and, where there are several seeds, its bars.
-func addDeviations(p *plot.Plot, s curveStyle, points []deviation) error {
-	var line plotter.XYs
-	var errors plotter.YErrors
-	bars := false
-	for _, d := range points {
-		line = append(line, d.XY)
-		errors = append(errors, struct{ Low, High float64 }{d.std, d.std})
-		bars = bars || d.std > 0
-	}
-	if bars {
-		b, err := plotter.NewYErrorBars(struct {
-			plotter.XYs
-			plotter.YErrors
-		}{line, errors})
-		if err != nil {
-			return err
-		}
-		b.LineStyle = draw.LineStyle{Color: faint(s.color), Width: 1}
-		p.Add(b)
-	}
-	return addCurve(p, s, line)
-}
-
-// faint is a colour nearer to white.
-func faint(c color.Color) color.Color {
-	r, g, b, _ := c.RGBA()
-	mix := func(x uint32) uint8 { return uint8((x>>8 + 255) / 2) }
-	return color.RGBA{mix(r), mix(g), mix(b), 255}
-}
-
-// leastSpan is the difference in mAP that an axis and the colours of a heat map span
-// at least: noise is not to look like structure.
-const leastSpan = .03
-
-// widen makes an axis span no less than that, and leaves room at its ends.
-func widen(a *plot.Axis, least float64) {
-	span := a.Max - a.Min
-	room := max(span*.06, (least-span)/2)
-	a.Min, a.Max = a.Min-room, a.Max+room
 }
 
 // lineFigure is panels of curves, with the legend of the rows.
@@ -146,25 +97,6 @@ func drawConvergence(l *lab) (*figure, error) {
 		p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), sweepTicks(last)
 	}
 	return l.lineFigure(panels), nil
-}
-
-// sweepTicks are at the first sweep and then a few more.
-func sweepTicks(last int) plot.ConstantTicks {
-	step := 1
-	for decade := 1; last/step > 5; decade *= 10 {
-		for _, m := range []int{2, 5, 10} {
-			if last/step > 5 {
-				step = m * decade
-			}
-		}
-	}
-	ticks := []float64{1}
-	for x := step; x <= last; x += step {
-		if x > 1 {
-			ticks = append(ticks, float64(x))
-		}
-	}
-	return ticksAt(ticks)
 }
 
 func drawBits(l *lab) (*figure, error) {
@@ -274,12 +206,6 @@ func drawAblation(l *lab) (*figure, error) {
 	return f, nil
 }
 
-// markOnly is the style of points without a line.
-func markOnly(s curveStyle) curveStyle {
-	s.dashes = []vg.Length{0, 1000}
-	return s
-}
-
 // drawSensitivity is a map of mu and theta for each delta.
 func drawSensitivity(l *lab) (*figure, error) {
 	mus, thetas, deltas := l.grid["mu"], l.grid["theta"], l.grid["delta"]
@@ -326,51 +252,4 @@ func namedTicks(values []float64) plot.ConstantTicks {
 // short spells a number without the zeros of its exponent.
 func short(x float64) string {
 	return strings.NewReplacer("e-0", "e-", "e+0", "e", "e+", "e").Replace(weight(x).String())
-}
-
-// heatCells is a plotter of squares with numbers in them.
-type heatCells struct {
-	cells     []heatCell
-	low, high float64
-}
-
-type heatCell struct {
-	column, row int
-	value       float64
-}
-
-// DataRange implements plot.DataRanger.
-func (h heatCells) DataRange() (xmin, xmax, ymin, ymax float64) {
-	for _, c := range h.cells {
-		xmax, ymax = max(xmax, float64(c.column)), max(ymax, float64(c.row))
-	}
-	return -.5, xmax + .5, -.5, ymax + .5
-}
-
-// Plot implements plot.Plotter.
-func (h heatCells) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	for _, cell := range h.cells {
-		at := func(dx, dy float64) vg.Point {
-			return vg.Point{X: x(float64(cell.column) + dx), Y: y(float64(cell.row) + dy)}
-		}
-		heat := (cell.value - h.low) / (h.high - h.low)
-		c.FillPolygon(heatColor(heat), []vg.Point{at(-.5, -.5), at(.5, -.5), at(.5, .5), at(-.5, .5)})
-		style := text.Style{Color: color.Black, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: plot.DefaultTextHandler}
-		sans(&style.Font, 8)
-		if heat > .5 {
-			style.Color = color.White
-		}
-		c.FillText(style, at(0, 0), strings.TrimPrefix(fmt.Sprintf("%.3f", cell.value), "0"))
-	}
-}
-
-// heatColor goes from nearly white to dark blue.
-func heatColor(heat float64) color.Color {
-	from, to := [3]float64{240, 246, 252}, [3]float64{8, 69, 130}
-	var c [3]uint8
-	for i := range c {
-		c[i] = uint8(from[i] + (to[i]-from[i])*min(max(heat, 0), 1))
-	}
-	return color.RGBA{c[0], c[1], c[2], 255}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -29,7 +30,7 @@ func measuredLab(x *experiment, rows []*measurement) *lab {
 }
 
 func TestExperimentPlots(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	figures := map[string]func() *lab{
 		"ablation": func() *lab {
 			var rows []*measurement
@@ -96,8 +97,8 @@ func TestExperimentPlots(t *testing.T) {
 		if !bytes.Equal(svg, draw("a.svg")) || !bytes.HasPrefix(draw("a.png"), []byte("\x89PNG")) {
 			t.Errorf("%s: equal measurements, other bytes, or no PNG", name)
 		}
-		list, x, y := texts(t, svg)
-		checkApart(t, list, x, y)
+		list, x, y := clitest.Texts(t, svg)
+		clitest.CheckApart(t, list, x, y)
 		all := "\n" + strings.Join(list, "\n") + "\n"
 		for _, text := range wanted[name] {
 			if !strings.Contains(all, "\n"+text+"\n") {
@@ -124,7 +125,7 @@ func TestExperimentPlotsOfLittle(t *testing.T) {
 		if err := f.write(&b, "a.svg"); err != nil {
 			t.Fatal(err)
 		}
-		if list, _, _ := texts(t, b.Bytes()); len(list) == 0 || strings.Contains(b.String(), "NaN") {
+		if list, _, _ := clitest.Texts(t, b.Bytes()); len(list) == 0 || strings.Contains(b.String(), "NaN") {
 			t.Errorf("%s: %s", x.name, b.String())
 		}
 	}

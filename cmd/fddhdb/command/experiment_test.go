@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
@@ -226,7 +227,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 
 // Rows are means over seeds with sample standard deviations.
 func TestExperimentSeeds(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f, queries := experimenting(t)
 	run := func(flags ...string) retrieval {
 		t.Helper()
@@ -246,7 +247,7 @@ func TestExperimentSeeds(t *testing.T) {
 
 // What cannot be is left out with a word why, once; where nothing can be, it is an error.
 func TestExperimentLeavesOut(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f := newFixture(t, 60, false)
 	queries := []string{"--vectors", "text=" + f.text, "--labels", f.labels, "--seeds", "1"}
 	run := func(args ...string) (int, string, string) {

@@ -3,6 +3,7 @@ package command
 import (
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -30,9 +31,9 @@ func TestFieldsPrecision(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	f.db = f.path("a.db")
 	must(t, "init", f.db, "--modality", "image:1", "--field", "n:int")
-	writeFile(t, f.path("a.csv"), "\ufeffn:int\r\n9007199254740993\r\n")
-	writeFile(t, f.path("a.jsonl"), `{"n": 9007199254740993}`)
-	writeFile(t, f.path("key"), "k\n")
+	clitest.WriteFile(t, f.path("a.csv"), "\ufeffn:int\r\n9007199254740993\r\n")
+	clitest.WriteFile(t, f.path("a.jsonl"), `{"n": 9007199254740993}`)
+	clitest.WriteFile(t, f.path("key"), "k\n")
 	for _, file := range []string{"a.csv", "a.jsonl"} {
 		must(t, "import", f.db, "--fields", f.path(file), "--ids", f.path("key"))
 		if got, want := must(t, "get", f.db, "k", "--json"), `{"key":"k","labels":[],"fields":{"n":9007199254740993}}`+"\n"; got != want {
@@ -43,7 +44,7 @@ func TestFieldsPrecision(t *testing.T) {
 		"ragged.csv": "n:int\n1,2\n", "quote.csv": "n:int\n\"1\n", "none.csv": "", "twice.csv": "n:int,n:int\n1,2\n",
 		"list.jsonl": "[1]\n", "blank.jsonl": "\n", "half.jsonl": "{\"n\":\n", "two.jsonl": "{\"n\":1} {\"n\":2}\n", "unknown.jsonl": "{\"m\":1}\n", "real.jsonl": "{\"n\":1.5}\n",
 	} {
-		writeFile(t, f.path(name), text)
+		clitest.WriteFile(t, f.path(name), text)
 		if code, _, stderr := do(t, "import", f.db, "--fields", f.path(name), "--ids", f.path("key")); code != exit.Failed {
 			t.Errorf("%s: exit code %d, %q", name, code, stderr)
 		}

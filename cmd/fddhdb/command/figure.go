@@ -5,7 +5,6 @@ import (
 	"image/color"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -17,7 +16,6 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // checkPlot refuses what is neither .svg nor .png; "" is no plot.
@@ -137,92 +135,3 @@ func newPanel(title, x, y string) *plot.Plot {
 
 // sans is the typeface of all figures.
 func sans(f *font.Font, size vg.Length) { f.Typeface, f.Variant, f.Size = "Liberation", "Sans", size }
-
-// A curveStyle keeps curves apart without colour, too.
-type curveStyle struct {
-	name   string
-	color  color.Color
-	dashes []vg.Length
-	glyph  draw.GlyphDrawer // nil for none
-}
-
-// Colours that most people can tell apart (Okabe and Ito).
-var (
-	blue       = color.RGBA{0, 114, 178, 255}
-	vermillion = color.RGBA{213, 94, 0, 255}
-	green      = color.RGBA{0, 158, 115, 255}
-	purple     = color.RGBA{204, 121, 167, 255}
-)
-
-var (
-	hammingStyle    = curveStyle{"Hamming", blue, nil, draw.CircleGlyph{}}
-	asymmetricStyle = curveStyle{"asymmetric", vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}}
-)
-
-// addCurve draws a line through points, if there are any.
-func addCurve(p *plot.Plot, s curveStyle, points plotter.XYs) error {
-	if len(points) == 0 {
-		return nil
-	}
-	l, marks, err := s.plotters(points)
-	if err != nil {
-		return err
-	}
-	p.Add(l)
-	if marks != nil {
-		p.Add(marks)
-	}
-	return nil
-}
-
-func (s curveStyle) plotters(points plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
-	l, marks, err := plotter.NewLinePoints(points)
-	if err != nil {
-		return nil, nil, err
-	}
-	l.LineStyle = draw.LineStyle{Color: s.color, Width: 1.5, Dashes: s.dashes}
-	if s.glyph == nil {
-		return l, nil, nil
-	}
-	marks.GlyphStyle = draw.GlyphStyle{Color: s.color, Radius: 2.2, Shape: s.glyph}
-	return l, marks, nil
-}
-
-func curveLegend(styles []curveStyle) (*plot.Legend, error) {
-	legend := plot.NewLegend()
-	sans(&legend.TextStyle.Font, 10)
-	legend.Top, legend.Left, legend.ThumbnailWidth, legend.Padding = true, true, 24, 3
-	for _, s := range styles {
-		l, marks, err := s.plotters(plotter.XYs{{}})
-		if err != nil {
-			return nil, err
-		}
-		if marks == nil {
-			legend.Add(s.name, l)
-		} else {
-			legend.Add(s.name, l, marks)
-		}
-	}
-	return &legend, nil
-}
-
-// directionOf names a pair of modalities.
-func directionOf(from, to string) string { return shortName(from) + " → " + shortName(to) }
-
-// shortName cuts a name that would run into the next panel.
-func shortName(name string) string {
-	const most = 10
-	if runes := []rune(term.Plain(name)); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return term.Plain(name)
-}
-
-// ticksAt puts a tick at each value.
-func ticksAt(values []float64) plot.ConstantTicks {
-	var ticks plot.ConstantTicks
-	for _, v := range values {
-		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', -1, 64)})
-	}
-	return ticks
-}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -135,4 +136,18 @@ func only(spaces []db.SpaceInfo, n uint32) []db.SpaceInfo {
 		}
 	}
 	return nil
+}
+
+// plotModels draws spaces to a file.
+func plotModels(path string, spaces []db.SpaceInfo) error {
+	var files outfile.Set
+	defer files.Discard()
+	out, err := files.Create(path)
+	if err == nil {
+		err = writeModelsPlot(out, path, spaces)
+	}
+	if err != nil {
+		return err
+	}
+	return files.Commit()
 }

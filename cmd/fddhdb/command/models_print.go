@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -44,7 +43,9 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 		e.Printf("\n")
 		e.printRevisions(s)
 		if e.ChartsShown() {
-			e.chartDrift(s)
+			for _, line := range driftCharts(s) {
+				e.Printf("%s\n", line)
+			}
 		}
 	}
 }
@@ -84,23 +85,6 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 	e.PrintTable([]term.Column{term.Right("revision"), term.Right("parent"), term.Left("created"), term.Left("teacher"),
 		term.Right("taught"), term.Right("unlabelled"), term.Right("forgotten"),
 		term.Left("modality"), term.Right("nearest p50"), term.Right("p90"), term.Right("residual"), term.Right("overall"), term.Right("balance"), term.Left("")}, rows)
-}
-
-// revisionModalities returns the modalities that anything is known of, "" for none.
-func revisionModalities(r *db.RevisionInfo) []string {
-	known := map[string]bool{}
-	for name := range r.Residual {
-		known[name] = true
-	}
-	if r.Drift != nil {
-		for name := range r.Drift.Modalities {
-			known[name] = true
-		}
-	}
-	if len(known) == 0 {
-		return []string{""}
-	}
-	return slices.Sorted(maps.Keys(known))
 }
 
 // driftCells are the figures of one modality of a revision.

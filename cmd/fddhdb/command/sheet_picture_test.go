@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -58,10 +59,10 @@ func TestPicturesStayInTheirFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := string(plainPicture(t, "a.png", 3, 3, color.Black))
-	writeFile(t, filepath.Join(dir, "out.png"), data)
-	writeFile(t, filepath.Join(inside, "a.png"), data)
-	writeFile(t, filepath.Join(inside, "text.png"), "no picture")
-	writeFile(t, filepath.Join(inside, "empty.png"), "")
+	clitest.WriteFile(t, filepath.Join(dir, "out.png"), data)
+	clitest.WriteFile(t, filepath.Join(inside, "a.png"), data)
+	clitest.WriteFile(t, filepath.Join(inside, "text.png"), "no picture")
+	clitest.WriteFile(t, filepath.Join(inside, "empty.png"), "")
 	linked := os.Symlink(filepath.Join(dir, "out.png"), filepath.Join(inside, "link.png")) == nil
 	f, err := newPictureFinder(db.Schema{Fields: []db.Field{{Name: "year", Type: db.Int}, {Name: "file", Type: db.String}}}, inside)
 	if err != nil {

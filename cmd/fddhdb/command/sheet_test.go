@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
@@ -49,7 +50,7 @@ func pictured(t *testing.T) (f fixture, pictures string) {
 	if err := os.MkdirAll(pictures+"/sub", 0o777); err != nil {
 		t.Fatal(err)
 	}
-	write := func(path string, data []byte) { writeFile(t, path, string(data)) }
+	write := func(path string, data []byte) { clitest.WriteFile(t, path, string(data)) }
 	write(pictures+"/sub/a.jpg", plainPicture(t, "a.jpg", 300, 100, color.RGBA{0, 0, 255, 255}))
 	write(pictures+"/key.gif", plainPicture(t, "key.gif", 10, 10, color.RGBA{0, 200, 0, 255}))
 	write(pictures+"/damaged.png", plainPicture(t, "a.png", 50, 50, color.Black)[:60])
@@ -81,7 +82,7 @@ func pictured(t *testing.T) (f fixture, pictures string) {
 		}
 		lines.Write(append(line, '\n'))
 	}
-	writeFile(t, f.path("items.jsonl"), lines.String())
+	clitest.WriteFile(t, f.path("items.jsonl"), lines.String())
 	must(t, "init", f.db, "--codes", "16", "--field", "file:string")
 	must(t, "import", f.db, "--items", f.path("items.jsonl"))
 	return f, pictures
@@ -179,7 +180,7 @@ func TestSheetHTML(t *testing.T) {
 }
 
 func TestSheetPNG(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f, pictures := pictured(t)
 	sheet := func(args ...string) image.Image {
 		path := f.path("a.png")
@@ -217,7 +218,7 @@ func TestSheetPNG(t *testing.T) {
 		t.Error("the query is not followed by itself")
 	}
 	// A row that finds nothing.
-	writeNPY(t, f.path("codes.npy"), [][]uint8{{0xf0, 0x0f}, {0, 0}})
+	clitest.WriteNPY(t, f.path("codes.npy"), [][]uint8{{0xf0, 0x0f}, {0, 0}})
 	img = sheet("--codes", f.path("codes.npy"), "--radius", "1", "-k", "3")
 	if got, want := img.Bounds().Size(), image.Pt(4*cardWidth+cardGap, 2*sheetTitle+cardHeight); got != want {
 		t.Errorf("%v, want %v", got, want)
@@ -227,7 +228,7 @@ func TestSheetPNG(t *testing.T) {
 func abs(x int) int { return max(x, -x) }
 
 func TestSheetErrors(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f, pictures := pictured(t)
 	search := []string{"search", f.db, "--code", "0000"}
 	for _, c := range []struct {
@@ -252,7 +253,7 @@ func TestSheetErrors(t *testing.T) {
 	for i := range rows {
 		rows[i] = []uint8{0, 0}
 	}
-	writeNPY(t, f.path("codes.npy"), rows)
+	clitest.WriteNPY(t, f.path("codes.npy"), rows)
 	code, _, stderr := do(t, "search", f.db, "--codes", f.path("codes.npy"), "-k", "5", "--sheet", f.path("x.html"))
 	if code != exit.Failed || !strings.Contains(stderr, "more than 1,000 queries and hits") {
 		t.Errorf("exit code %d, %s", code, stderr)

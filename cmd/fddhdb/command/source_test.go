@@ -7,15 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 func TestOpenLabels(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
-	writeNPY(t, f.path("matrix.npy"), [][]uint8{{0, 1, 1}, {0, 0, 0}, {1, 0, 0}})
-	writeFile(t, f.path("text.txt"), "dog,cat\n\nant\n")
-	writeFile(t, f.path("names.txt"), "ant\ncat\ndog\n")
-	writeFile(t, f.path("more.txt"), "ant\ncat\ndog\nelk\n")
+	clitest.WriteNPY(t, f.path("matrix.npy"), [][]uint8{{0, 1, 1}, {0, 0, 0}, {1, 0, 0}})
+	clitest.WriteFile(t, f.path("text.txt"), "dog,cat\n\nant\n")
+	clitest.WriteFile(t, f.path("names.txt"), "ant\ncat\ndog\n")
+	clitest.WriteFile(t, f.path("more.txt"), "ant\ncat\ndog\nelk\n")
 	for _, c := range []struct {
 		file, names string
 		labels      []string
@@ -57,7 +58,7 @@ func TestOpenLabels(t *testing.T) {
 // A bad key costs its row: what follows can be read.
 func TestKeySource(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
-	writeFile(t, f.path("keys.txt"), "a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
+	clitest.WriteFile(t, f.path("keys.txt"), "a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
 	s, err := openKeys(f.path("keys.txt"))
 	if err != nil {
 		t.Fatal(err)

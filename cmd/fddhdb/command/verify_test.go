@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -38,7 +39,7 @@ func TestVerify(t *testing.T) {
 
 // A table that is damaged is found, also where the database does not open any more.
 func TestVerifyDamage(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f := newFixture(t, 60, true)
 	must(t, "compact", f.db)
 	tables, err := filepath.Glob(filepath.Join(f.db, "store", "*.sst"))

@@ -14,23 +14,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/db"
 )
-
-// plotModels draws spaces to a file.
-func plotModels(path string, spaces []db.SpaceInfo) error {
-	var files outfile.Set
-	defer files.Discard()
-	out, err := files.Create(path)
-	if err == nil {
-		err = writeModelsPlot(out, path, spaces)
-	}
-	if err != nil {
-		return err
-	}
-	return files.Commit()
-}
 
 // plottedSpaces is how many spaces are drawn, each of up to three rows.
 const plottedSpaces = 8
@@ -161,6 +146,23 @@ func (f *figure) addDrift(s *db.SpaceInfo) error {
 	f.panels = append(f.panels, all...)
 	f.rowLegends = append(f.rowLegends, append(legend, overallStyle(curveStyle{name: "overall", color: color.Gray{110}})), legend)
 	return nil
+}
+
+// revisionModalities returns the modalities that anything is known of, "" for none.
+func revisionModalities(r *db.RevisionInfo) []string {
+	known := map[string]bool{}
+	for name := range r.Residual {
+		known[name] = true
+	}
+	if r.Drift != nil {
+		for name := range r.Drift.Modalities {
+			known[name] = true
+		}
+	}
+	if len(known) == 0 {
+		return []string{""}
+	}
+	return slices.Sorted(maps.Keys(known))
 }
 
 // driftNames returns the modalities of which there is something to draw.

@@ -2,14 +2,11 @@ package command
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
 	"image/png"
-	"io"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -51,44 +48,8 @@ func drawn(t *testing.T, path string, found []db.Retrieval) []byte {
 	return b.Bytes()
 }
 
-// texts returns what stands in an SVG and where, which has to be well-formed.
-func texts(t *testing.T, svg []byte) (list []string, x, y []float64) {
-	t.Helper()
-	d := xml.NewDecoder(bytes.NewReader(svg))
-	inside := false
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return list, x, y
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			if inside = e.Name.Local == "text"; inside {
-				for _, a := range e.Attr {
-					v, _ := strconv.ParseFloat(a.Value, 64)
-					switch a.Name.Local {
-					case "x":
-						x = append(x, v)
-					case "y":
-						y = append(y, v)
-					}
-				}
-			}
-		case xml.EndElement:
-			inside = false
-		case xml.CharData:
-			if inside {
-				list = append(list, string(e))
-			}
-		}
-	}
-}
-
 func TestPlot(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	found := retrievals()
 	for _, path := range []string{"a.svg", "a.PNG"} {
 		if !bytes.Equal(drawn(t, path, found), drawn(t, path, retrievals())) {
@@ -96,7 +57,7 @@ func TestPlot(t *testing.T) {
 		}
 	}
 	svg := drawn(t, "a.svg", found)
-	list, x, y := texts(t, svg)
+	list, x, y := clitest.Texts(t, svg)
 	if len(x) != len(list) || len(y) != len(list) {
 		t.Fatalf("%d texts at %d, %d places", len(list), len(x), len(y))
 	}
@@ -109,7 +70,7 @@ func TestPlot(t *testing.T) {
 			t.Errorf("%q stands there %d times, not %d", text, got, times)
 		}
 	}
-	checkApart(t, list, x, y)
+	clitest.CheckApart(t, list, x, y)
 	// Two rows of two panels.
 	img, err := png.DecodeConfig(bytes.NewReader(drawn(t, "a.png", found)))
 	if err != nil || img.Width != 2*(2*panelWidth+legendWidth) || img.Height != 2*2*panelHeight {
@@ -117,21 +78,9 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// checkApart: what stands in one line keeps apart. 10-point letters are about 5.5 wide.
-func checkApart(t *testing.T, list []string, x, y []float64) {
-	t.Helper()
-	for i := range list {
-		for j := range list {
-			if i != j && y[i] == y[j] && x[i] <= x[j] && x[i]+5.5*float64(len([]rune(list[i])))*.95 > x[j] {
-				t.Errorf("%q at %v runs into %q at %v", list[i], x[i], list[j], x[j])
-			}
-		}
-	}
-}
-
 // Nothing to draw is a frame, not a failure.
 func TestPlotOfNothing(t *testing.T) {
-	list, _, _ := texts(t, drawn(t, "a.svg", []db.Retrieval{{From: "a", To: "a"}}))
+	list, _, _ := clitest.Texts(t, drawn(t, "a.svg", []db.Retrieval{{From: "a", To: "a"}}))
 	if len(list) == 0 {
 		t.Error("no frame")
 	}

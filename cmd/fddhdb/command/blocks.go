@@ -34,9 +34,9 @@ func precisionChart(points []model.TopPoint) string {
 	return chart(values, 0, 1)
 }
 
-// chartDrift draws residual, nearest distances and mAP of the items that came for each
-// revision of a space, where there are several.
-func (e *env) chartDrift(s *db.SpaceInfo) {
+// driftCharts draws residual, nearest distances and mAP of the items that came for each
+// revision of a space, where there are several: a line a modality.
+func driftCharts(s *db.SpaceInfo) (lines []string) {
 	for _, name := range driftNames(s) {
 		var residuals, nearest, precision []float64
 		for i := range s.Revisions {
@@ -67,7 +67,8 @@ func (e *env) chartDrift(s *db.SpaceInfo) {
 			}
 		}
 		if len(parts) > 0 {
-			e.Printf("%s that came: %s\n", shortName(name), strings.Join(parts, ", "))
+			lines = append(lines, shortName(name)+" that came: "+strings.Join(parts, ", "))
 		}
 	}
+	return lines
 }

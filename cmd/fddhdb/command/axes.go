@@ -1,67 +1,11 @@
 package command
 
 import (
-	"image/color"
 	"math"
 	"strconv"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
-
-// seriesStyles keep series apart that have no style of their own, by colour, dashes and
-// marks. After the last the first comes again.
-var seriesStyles = []curveStyle{
-	{"", blue, nil, draw.CircleGlyph{}},
-	{"", vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}},
-	{"", green, []vg.Length{2, 2}, draw.SquareGlyph{}},
-	{"", purple, []vg.Length{8, 2, 2, 2}, draw.PyramidGlyph{}},
-	{"", color.Gray{70}, []vg.Length{4, 4}, draw.CrossGlyph{}},
-	{"", color.RGBA{86, 180, 233, 255}, []vg.Length{10, 3}, draw.RingGlyph{}},
-	{"", color.RGBA{200, 140, 0, 255}, []vg.Length{1, 2}, draw.BoxGlyph{}},
-	{"", color.Black, nil, draw.PlusGlyph{}},
-}
-
-// seriesStyle is the style of series i.
-func seriesStyle(i int, name string) curveStyle {
-	s := seriesStyles[i%len(seriesStyles)]
-	s.name = shortName(name)
-	return s
-}
-
-// A spread is a point, and how far up what is like it reaches.
-type spread struct {
-	plotter.XY
-	high float64
-}
-
-// addSpreads draws a curve with bars from its points upwards.
-func addSpreads(p *plot.Plot, s curveStyle, points []spread) error {
-	var line plotter.XYs
-	var bars struct {
-		plotter.XYs
-		plotter.YErrors
-	}
-	for _, at := range points {
-		line = append(line, at.XY)
-		if at.high > at.Y {
-			bars.XYs = append(bars.XYs, at.XY)
-			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{0, at.high - at.Y})
-		}
-	}
-	if len(bars.XYs) > 0 {
-		b, err := plotter.NewYErrorBars(bars)
-		if err != nil {
-			return err
-		}
-		b.LineStyle = draw.LineStyle{Color: faint(s.color), Width: 1}
-		b.CapWidth = 4
-		p.Add(b)
-	}
-	return addCurve(p, s, line)
-}
 
 // decadeAxis finishes an axis of decimal logarithms: at least a decade long, with ticks
 // at 1, 2 and 5 or at powers of ten as there is room. (With plot.LogScale a long label
@@ -121,4 +65,43 @@ func countTicks(low, high int) plot.ConstantTicks {
 		ticks = append(ticks, float64(x))
 	}
 	return ticksAt(ticks)
+}
+
+// ticksAt puts a tick at each value.
+func ticksAt(values []float64) plot.ConstantTicks {
+	var ticks plot.ConstantTicks
+	for _, v := range values {
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', -1, 64)})
+	}
+	return ticks
+}
+
+// sweepTicks are at the first sweep and then a few more.
+func sweepTicks(last int) plot.ConstantTicks {
+	step := 1
+	for decade := 1; last/step > 5; decade *= 10 {
+		for _, m := range []int{2, 5, 10} {
+			if last/step > 5 {
+				step = m * decade
+			}
+		}
+	}
+	ticks := []float64{1}
+	for x := step; x <= last; x += step {
+		if x > 1 {
+			ticks = append(ticks, float64(x))
+		}
+	}
+	return ticksAt(ticks)
+}
+
+// leastSpan is the difference in mAP that an axis and the colours of a heat map span
+// at least: noise is not to look like structure.
+const leastSpan = .03
+
+// widen makes an axis span no less than that, and leaves room at its ends.
+func widen(a *plot.Axis, least float64) {
+	span := a.Max - a.Min
+	room := max(span*.06, (least-span)/2)
+	a.Min, a.Max = a.Min-room, a.Max+room
 }
