@@ -47,6 +47,7 @@ const (
 	panelGap    = 10
 	panelMargin = 6
 	captionSize = 24
+	legendWidth = 88 // of styles with short names
 )
 
 // write draws the figure in the format of the ending of path. Equal figures give

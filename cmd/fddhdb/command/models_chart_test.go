@@ -1,34 +1,19 @@
 package command
 
 import (
-	"math"
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-func TestChart(t *testing.T) {
-	for _, c := range []struct {
-		values    []float64
-		low, high float64
-		want      string
-	}{
-		{[]float64{0, 1, 2, 3, 4, 5, 6, 7}, 0, 7, "▁▂▃▄▅▆▇█"},
-		{[]float64{-5, 50, math.Inf(1)}, 0, 10, "▁██"},
-		{[]float64{0, 0}, 0, 0, "▁▁"},
-		{nil, 0, 1, ""},
-	} {
-		if got := chart(c.values, c.low, c.high); got != c.want {
-			t.Errorf("%v: %s, want %s", c.values, got, c.want)
-		}
-	}
-}
 
 // inTable begins a table, on a terminal with or without charts.
 func inTable(t *testing.T, e *env, charts bool) {
@@ -87,5 +72,34 @@ func TestCharts(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}
+	}
+}
+
+// What models draws is what training has stored; drawing changes nothing of what it prints.
+func TestModelsPlotOfADatabase(t *testing.T) {
+	clitest.OneGoroutine(t)
+	f := newFixture(t, 80, true)
+	var s db.SpaceInfo
+	mustJSON(t, &s, "models", f.db, "--plot", f.path("a.svg"))
+	if s.Training == nil || len(s.Training.Objective) != 3 || len(s.Training.SweepMAP) != 3 {
+		got, _ := json.Marshal(s.Training)
+		t.Errorf("%s", got)
+	}
+	svg, err := os.ReadFile(f.path("a.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, _ := clitest.Texts(t, svg)
+	clitest.CheckTexts(t, "\n"+strings.Join(list, "\n")+"\n", map[string]int{"space 1: items held out": 1, "space 1: items that came": 4})
+	if with, without := must(t, "models", f.db, "--plot", f.path("b.png")), must(t, "models", f.db); with != without {
+		t.Errorf("%s, but %s", with, without)
+	}
+	empty := f.path("codes.db")
+	must(t, "init", empty, "--codes", "16")
+	if code, _, stderr := do(t, "models", empty, "--plot", f.path("c.svg")); code != exit.Failed || !strings.Contains(stderr, "nothing to draw") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if _, err := os.Stat(f.path("c.svg")); err == nil {
+		t.Error("a figure of nothing is there")
 	}
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// legendWidth is that of the legend of eval.
-const legendWidth = 88
-
 var chanceStyle = curveStyle{"chance", color.Gray{110}, []vg.Length{2, 3}, nil}
 
 // writePlot draws the curves of an evaluation: two panels for each pair of
