@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -207,7 +208,7 @@ func (o *benchOptions) validate() error {
 			return exit.Usagef("--tier: there is no tier %q: there are %s", name, strings.Join(benchTiers, ", "))
 		}
 	}
-	return checkPlot(o.plot)
+	return chart.CheckPath(o.plot)
 }
 
 // tiers returns the names in --tier, each once.

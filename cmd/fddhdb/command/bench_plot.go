@@ -15,17 +15,18 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // tierStyles are those of the curves of bench.
-var tierStyles = map[string]curveStyle{
-	"auto":       {"auto", blue, nil, draw.CircleGlyph{}},
-	fullScanTier: {fullScanTier, color.Gray{90}, []vg.Length{2, 3}, draw.CrossGlyph{}},
-	"scan":       {"scan", green, []vg.Length{2, 2}, draw.SquareGlyph{}},
-	"memory":     {"memory", vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}},
-	"disk":       {"disk", purple, []vg.Length{8, 2, 2, 2}, draw.PyramidGlyph{}},
-	"blockscan":  {"blockscan", color.Black, []vg.Length{10, 3}, draw.BoxGlyph{}},
+var tierStyles = map[string]chart.CurveStyle{
+	"auto":       {Name: "auto", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
+	fullScanTier: {Name: fullScanTier, Color: color.Gray{90}, Dashes: []vg.Length{2, 3}, Glyph: draw.CrossGlyph{}},
+	"scan":       {Name: "scan", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
+	"memory":     {Name: "memory", Color: chart.Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}},
+	"disk":       {Name: "disk", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2}, Glyph: draw.PyramidGlyph{}},
+	"blockscan":  {Name: "blockscan", Color: color.Black, Dashes: []vg.Length{10, 3}, Glyph: draw.BoxGlyph{}},
 }
 
 // A benchRun is what was measured of one database.
@@ -37,18 +38,18 @@ type benchRun struct {
 
 // benchFigure draws the times by tier: against k and radius, or, of several
 // databases, each k and radius against their items.
-func benchFigure(runs []benchRun) (*figure, error) {
-	f := &figure{width: panelWidth, height: panelHeight, legendWidth: legendWidth}
+func benchFigure(runs []benchRun) (*chart.Figure, error) {
+	f := &chart.Figure{Width: chart.PanelWidth, Height: chart.PanelHeight, LegendWidth: chart.LegendWidth}
 	var err error
 	if len(runs) > 1 {
 		err = addSizes(f, runs)
 	} else {
 		err = addOps(f, &runs[0])
 	}
-	f.columns = min(len(f.panels), 2)
+	f.Columns = min(len(f.Panels), 2)
 	for _, name := range benchTiers {
 		if slices.ContainsFunc(runs[0].lines, func(l *benchLine) bool { return l.tier == name }) {
-			f.legend = append(f.legend, tierStyles[name])
+			f.Legend = append(f.Legend, tierStyles[name])
 		}
 	}
 	return f, err
@@ -63,7 +64,7 @@ var opNames = []struct{ op, what string }{
 }
 
 // addOps adds a panel for each operation that was measured.
-func addOps(f *figure, run *benchRun) error {
+func addOps(f *chart.Figure, run *benchRun) error {
 	for _, name := range opNames {
 		var lines []*benchLine
 		for _, l := range run.lines {
@@ -78,12 +79,12 @@ func addOps(f *figure, run *benchRun) error {
 		if name.op == "knn" {
 			x = "k (items)"
 		}
-		p := newPanel(name.what+" of "+term.Plural(run.items, "item", "items"), x, timeLabel(name.op))
+		p := chart.NewPanel(name.what+" of "+term.Plural(run.items, "item", "items"), x, timeLabel(name.op))
 		err := addTimes(p, lines, name.op == "knn", func(l *benchLine) float64 { return float64(l.n) })
 		if err != nil {
 			return err
 		}
-		f.panels = append(f.panels, p)
+		f.Panels = append(f.Panels, p)
 	}
 	return nil
 }
@@ -106,7 +107,7 @@ func (l *benchLine) drawn() []time.Duration {
 }
 
 // addSizes adds a panel for each measurement, in the order of the first database.
-func addSizes(f *figure, runs []benchRun) error {
+func addSizes(f *chart.Figure, runs []benchRun) error {
 	items := map[*benchLine]float64{}
 	by := map[benchOp][]*benchLine{}
 	for _, run := range runs {
@@ -121,11 +122,11 @@ func addSizes(f *figure, runs []benchRun) error {
 			continue // it is there already
 		}
 		delete(by, l.benchOp)
-		p := newPanel(l.describe(), "items", timeLabel(l.op))
+		p := chart.NewPanel(l.describe(), "items", timeLabel(l.op))
 		if err := addTimes(p, lines, true, func(l *benchLine) float64 { return items[l] }); err != nil {
 			return err
 		}
-		f.panels = append(f.panels, p)
+		f.Panels = append(f.Panels, p)
 	}
 	return nil
 }
@@ -157,11 +158,11 @@ func addTimes(p *plot.Plot, lines []*benchLine, logX bool, x func(l *benchLine) 
 		}
 		return x(l)
 	}
-	curves := map[string][]spread{}
+	curves := map[string][]chart.Spread{}
 	least, most := place(lines[0]), place(lines[0])
 	for _, l := range lines {
 		times := l.drawn()
-		at := spread{plotter.XY{X: place(l), Y: math.Log10(max(quantile(times, .5), leastTime))}, math.Log10(max(quantile(times, .99), leastTime))}
+		at := chart.Spread{XY: plotter.XY{X: place(l), Y: math.Log10(max(quantile(times, .5), leastTime))}, High: math.Log10(max(quantile(times, .99), leastTime))}
 		curves[l.tier] = append(curves[l.tier], at)
 		least, most = min(least, at.X), max(most, at.X)
 	}
@@ -170,20 +171,20 @@ func addTimes(p *plot.Plot, lines []*benchLine, logX bool, x func(l *benchLine) 
 	})
 	for i, tier := range tiers {
 		points := curves[tier]
-		slices.SortStableFunc(points, func(a, b spread) int { return cmp.Compare(a.X, b.X) })
+		slices.SortStableFunc(points, func(a, b chart.Spread) int { return cmp.Compare(a.X, b.X) })
 		for at := range points { // beside each other, so that no bar hides another
 			points[at].X += (float64(i) - float64(len(tiers)-1)/2) * .012 * (most - least)
 		}
-		if err := addSpreads(p, tierStyles[tier], points); err != nil {
+		if err := chart.AddSpreads(p, tierStyles[tier], points); err != nil {
 			return err
 		}
 	}
-	decadeAxis(&p.Y)
+	chart.DecadeAxis(&p.Y)
 	if logX {
-		decadeAxis(&p.X)
+		chart.DecadeAxis(&p.X)
 		return nil
 	}
-	p.X.Tick.Marker = countTicks(int(least), int(most))
+	p.X.Tick.Marker = chart.CountTicks(int(least), int(most))
 	p.X.Min, p.X.Max = min(p.X.Min, least), max(p.X.Max, least+1)
 	return nil
 }
@@ -194,5 +195,5 @@ func writeBenchPlot(w io.Writer, path string, runs []benchRun) error {
 	if err != nil {
 		return err
 	}
-	return f.write(w, path)
+	return f.Write(w, path)
 }

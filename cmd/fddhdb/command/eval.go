@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -67,7 +68,7 @@ func evalCommand(e *env) *cobra.Command {
 			if o.curves && !o.json {
 				return exit.Usagef("--curves are numbers for --json; --plot FILE.svg draws them")
 			}
-			if err := checkPlot(o.plot); err != nil {
+			if err := chart.CheckPath(o.plot); err != nil {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
@@ -102,7 +103,7 @@ func evalCommand(e *env) *cobra.Command {
 					return o.where.wrap(err)
 				}
 				if figure != nil {
-					if err := writePlot(figure, o.plot, found); err != nil {
+					if err := chart.WriteRetrieval(figure, o.plot, found); err != nil {
 						return err
 					}
 					if err := files.Commit(); err != nil {
@@ -379,7 +380,7 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 			}
 			row = append(row, term.CountCell(r.Hamming.Queries), term.CountCell(r.Hamming.Database))
 			if e.ChartsShown() {
-				row = append(row, precisionChart(by.m.ByTop))
+				row = append(row, chart.Precision(by.m.ByTop))
 			}
 			rows = append(rows, row)
 		}

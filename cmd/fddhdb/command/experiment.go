@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -36,7 +37,7 @@ type experiment struct {
 	// lead are the first columns of the table, cells those of a row.
 	lead  []term.Column
 	cells func(l *lab, m *measurement) []any
-	draw  func(l *lab) (*figure, error)
+	draw  func(l *lab) (*chart.Figure, error)
 }
 
 // An axis is a list of numbers that an experiment goes over.
@@ -149,7 +150,7 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 	if o.seeds < 1 {
 		return nil, exit.Usagef("--seeds %d: 1 or more are possible", o.seeds)
 	}
-	if err := checkPlot(o.plot); err != nil {
+	if err := chart.CheckPath(o.plot); err != nil {
 		return nil, err
 	}
 	for _, flag := range x.sets {
@@ -274,7 +275,7 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if err != nil {
 		return err
 	}
-	if err := figure.write(drawing, o.plot); err != nil {
+	if err := figure.Write(drawing, o.plot); err != nil {
 		return err
 	}
 	return files.Commit()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -63,7 +64,7 @@ func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, er
 		}
 		for _, r := range found {
 			l.pairs = append(l.pairs, r.From+"->"+r.To)
-			l.directions = append(l.directions, directionOf(r.From, r.To))
+			l.directions = append(l.directions, chart.DirectionOf(r.From, r.To))
 		}
 	}
 	return &outcome{t, found}, nil

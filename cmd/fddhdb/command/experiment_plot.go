@@ -10,22 +10,24 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 )
 
 // rowStyles are those of the rows that are drawn as curves.
-var rowStyles = map[string]curveStyle{
-	"labels": {"labels", blue, nil, draw.CircleGlyph{}},
-	"joint":  {"joint", vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}},
-	"paper":  {"paper", green, []vg.Length{2, 2}, draw.SquareGlyph{}},
-	"FDDH":   {"FDDH", purple, []vg.Length{8, 2, 2, 2}, draw.PyramidGlyph{}},
+var rowStyles = map[string]chart.CurveStyle{
+	"labels": {Name: "labels", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
+	"joint":  {Name: "joint", Color: chart.Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}},
+	"paper":  {Name: "paper", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
+	"FDDH":   {Name: "FDDH", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2}, Glyph: draw.PyramidGlyph{}},
 }
 
 // experimentLegend is the width of their legend.
 const experimentLegend = 84
 
 // curves returns, for the names of rows in their order, the points of each.
-func (l *lab) curves(point func(m *measurement) deviation) (names []string, curves map[string][]deviation) {
-	curves = map[string][]deviation{}
+func (l *lab) curves(point func(m *measurement) chart.Deviation) (names []string, curves map[string][]chart.Deviation) {
+	curves = map[string][]chart.Deviation{}
 	for _, m := range l.rows {
 		if curves[m.Row] == nil {
 			names = append(names, m.Row)
@@ -37,29 +39,29 @@ func (l *lab) curves(point func(m *measurement) deviation) (names []string, curv
 
 // linePanel draws a curve for each row of that name, over the numbers of the
 // horizontal axis, with bars of a standard deviation.
-func (l *lab) linePanel(title, x, y string, point func(m *measurement) deviation) (*plot.Plot, error) {
-	p := newPanel(title, x, y)
+func (l *lab) linePanel(title, x, y string, point func(m *measurement) chart.Deviation) (*plot.Plot, error) {
+	p := chart.NewPanel(title, x, y)
 	names, curves := l.curves(point)
 	for _, name := range names {
-		if err := addDeviations(p, rowStyles[name], curves[name]); err != nil {
+		if err := chart.AddDeviations(p, rowStyles[name], curves[name]); err != nil {
 			return nil, err
 		}
 	}
-	widen(&p.Y, leastSpan)
+	chart.Widen(&p.Y, chart.LeastSpan)
 	return p, nil
 }
 
 // lineFigure is panels of curves, with the legend of the rows.
-func (l *lab) lineFigure(panels []*plot.Plot) *figure {
-	f := &figure{columns: min(len(panels), 3), width: panelWidth, height: panelHeight, panels: panels, legendWidth: experimentLegend}
-	names, _ := l.curves(func(*measurement) deviation { return deviation{} })
+func (l *lab) lineFigure(panels []*plot.Plot) *chart.Figure {
+	f := &chart.Figure{Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight, Panels: panels, LegendWidth: experimentLegend}
+	names, _ := l.curves(func(*measurement) chart.Deviation { return chart.Deviation{} })
 	for _, name := range names {
-		f.legend = append(f.legend, rowStyles[name])
+		f.Legend = append(f.Legend, rowStyles[name])
 	}
 	return f
 }
 
-func drawConvergence(l *lab) (*figure, error) {
+func drawConvergence(l *lab) (*chart.Figure, error) {
 	sweeps := func(m *measurement) float64 { return float64(m.Sweeps) }
 	// The objectives of the methods are not on one scale: only how they fall compares.
 	first, least := map[string]float64{}, map[string]float64{}
@@ -69,19 +71,19 @@ func drawConvergence(l *lab) (*figure, error) {
 		}
 		least[m.Row] = min(least[m.Row], m.Objective)
 	}
-	p, err := l.linePanel("objective", "sweeps", "1: after the first sweep, 0: least", func(m *measurement) deviation {
+	p, err := l.linePanel("objective", "sweeps", "1: after the first sweep, 0: least", func(m *measurement) chart.Deviation {
 		part := 0.0
 		if fall := first[m.Row] - least[m.Row]; fall > 0 {
 			part = (m.Objective - least[m.Row]) / fall
 		}
-		return deviation{XY: plotter.XY{X: sweeps(m), Y: part}}
+		return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: part}}
 	})
 	panels := []*plot.Plot{p}
 	for i, pair := range l.pairs {
 		if err == nil {
-			p, err = l.linePanel(l.directions[i], "sweeps", "mAP", func(m *measurement) deviation {
+			p, err = l.linePanel(l.directions[i], "sweeps", "mAP", func(m *measurement) chart.Deviation {
 				// Without bars, which would hide the curves: seeds differ alike in every sweep.
-				return deviation{XY: plotter.XY{X: sweeps(m), Y: m.Retrieval[pair].MAP}}
+				return chart.Deviation{XY: plotter.XY{X: sweeps(m), Y: m.Retrieval[pair].MAP}}
 			})
 			panels = append(panels, p)
 		}
@@ -94,28 +96,28 @@ func drawConvergence(l *lab) (*figure, error) {
 		last = max(last, m.Sweeps)
 	}
 	for _, p := range panels {
-		p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), sweepTicks(last)
+		p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), chart.SweepTicks(last)
 	}
 	return l.lineFigure(panels), nil
 }
 
-func drawBits(l *lab) (*figure, error) {
+func drawBits(l *lab) (*chart.Figure, error) {
 	var panels []*plot.Plot
 	for i, pair := range l.pairs {
-		p, err := l.linePanel(l.directions[i], "bits", "mAP", func(m *measurement) deviation {
+		p, err := l.linePanel(l.directions[i], "bits", "mAP", func(m *measurement) chart.Deviation {
 			r := m.Retrieval[pair]
-			return deviation{plotter.XY{X: float64(m.Bits), Y: r.MAP}, r.MAPStd}
+			return chart.Deviation{XY: plotter.XY{X: float64(m.Bits), Y: r.MAP}, Std: r.MAPStd}
 		})
 		if err != nil {
 			return nil, err
 		}
-		p.X.Tick.Marker = ticksAt(l.grid["bits"])
+		p.X.Tick.Marker = chart.TicksAt(l.grid["bits"])
 		panels = append(panels, p)
 	}
 	return l.lineFigure(panels), nil
 }
 
-func drawSizes(l *lab) (*figure, error) {
+func drawSizes(l *lab) (*chart.Figure, error) {
 	items := func(m *measurement) float64 { return float64(m.TrainItems) }
 	var ticks []float64
 	for _, m := range l.rows {
@@ -123,59 +125,59 @@ func drawSizes(l *lab) (*figure, error) {
 	}
 	var panels []*plot.Plot
 	for i, pair := range l.pairs {
-		p := newPanel(l.directions[i], "labelled items", "mAP")
-		var hamming, asymmetric []deviation
+		p := chart.NewPanel(l.directions[i], "labelled items", "mAP")
+		var hamming, asymmetric []chart.Deviation
 		for _, m := range l.rows {
 			r := m.Retrieval[pair]
-			hamming = append(hamming, deviation{plotter.XY{X: items(m), Y: r.MAP}, r.MAPStd})
-			asymmetric = append(asymmetric, deviation{plotter.XY{X: items(m), Y: r.MAPAsym}, r.MAPAsymStd})
+			hamming = append(hamming, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAP}, Std: r.MAPStd})
+			asymmetric = append(asymmetric, chart.Deviation{XY: plotter.XY{X: items(m), Y: r.MAPAsym}, Std: r.MAPAsymStd})
 		}
-		if err := addDeviations(p, hammingStyle, hamming); err != nil {
+		if err := chart.AddDeviations(p, chart.HammingStyle, hamming); err != nil {
 			return nil, err
 		}
-		if err := addDeviations(p, asymmetricStyle, asymmetric); err != nil {
+		if err := chart.AddDeviations(p, chart.AsymmetricStyle, asymmetric); err != nil {
 			return nil, err
 		}
 		panels = append(panels, p)
 	}
-	p := newPanel("training", "labelled items", "seconds")
-	var seconds []deviation
+	p := chart.NewPanel("training", "labelled items", "seconds")
+	var seconds []chart.Deviation
 	for _, m := range l.rows {
-		seconds = append(seconds, deviation{plotter.XY{X: items(m), Y: m.Seconds}, m.SecondsStd})
+		seconds = append(seconds, chart.Deviation{XY: plotter.XY{X: items(m), Y: m.Seconds}, Std: m.SecondsStd})
 	}
-	if err := addDeviations(p, curveStyle{"", color.Gray{80}, nil, draw.SquareGlyph{}}, seconds); err != nil {
+	if err := chart.AddDeviations(p, chart.CurveStyle{Name: "", Color: color.Gray{80}, Glyph: draw.SquareGlyph{}}, seconds); err != nil {
 		return nil, err
 	}
 	panels = append(panels, p)
 	for _, p := range panels {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticksAt(ticks)
-		widen(&p.Y, leastSpan)
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, chart.TicksAt(ticks)
+		chart.Widen(&p.Y, chart.LeastSpan)
 	}
-	return &figure{
-		columns: min(len(panels), 3), width: panelWidth, height: panelHeight, panels: panels,
-		legend: []curveStyle{hammingStyle, asymmetricStyle}, legendWidth: legendWidth,
+	return &chart.Figure{
+		Columns: min(len(panels), 3), Width: chart.PanelWidth, Height: chart.PanelHeight, Panels: panels,
+		Legend: []chart.CurveStyle{chart.HammingStyle, chart.AsymmetricStyle}, LegendWidth: chart.LegendWidth,
 	}, nil
 }
 
 // drawAblation marks mAP of both orders beside the name of each row.
-func drawAblation(l *lab) (*figure, error) {
-	f := &figure{
-		columns: min(len(l.pairs), 2), width: panelWidth, height: vg.Length(70 + 17*len(l.rows)),
-		legend: []curveStyle{markOnly(hammingStyle), markOnly(asymmetricStyle)}, legendWidth: legendWidth,
+func drawAblation(l *lab) (*chart.Figure, error) {
+	f := &chart.Figure{
+		Columns: min(len(l.pairs), 2), Width: chart.PanelWidth, Height: vg.Length(70 + 17*len(l.rows)),
+		Legend: []chart.CurveStyle{chart.MarkOnly(chart.HammingStyle), chart.MarkOnly(chart.AsymmetricStyle)}, LegendWidth: chart.LegendWidth,
 	}
 	var names []string
 	for i := range l.rows {
 		names = append(names, l.rows[len(l.rows)-1-i].Row)
 	}
 	for i, pair := range l.pairs {
-		p := newPanel(l.directions[i], "mAP", "")
+		p := chart.NewPanel(l.directions[i], "mAP", "")
 		for _, order := range []struct {
-			style curveStyle
+			style chart.CurveStyle
 			above float64
 			mean  func(r retrieval) (mean, std float64)
 		}{
-			{hammingStyle, .12, func(r retrieval) (float64, float64) { return r.MAP, r.MAPStd }},
-			{asymmetricStyle, -.12, func(r retrieval) (float64, float64) { return r.MAPAsym, r.MAPAsymStd }},
+			{chart.HammingStyle, .12, func(r retrieval) (float64, float64) { return r.MAP, r.MAPStd }},
+			{chart.AsymmetricStyle, -.12, func(r retrieval) (float64, float64) { return r.MAPAsym, r.MAPAsymStd }},
 		} {
 			var points plotter.XYs
 			var errors plotter.XErrors
@@ -191,27 +193,27 @@ func drawAblation(l *lab) (*figure, error) {
 			if err != nil {
 				return nil, err
 			}
-			bars.LineStyle, bars.CapWidth = draw.LineStyle{Color: faint(order.style.color), Width: 1}, 0
-			_, marks, err := order.style.plotters(points)
+			bars.LineStyle, bars.CapWidth = draw.LineStyle{Color: chart.Faint(order.style.Color), Width: 1}, 0
+			_, marks, err := order.style.Plotters(points)
 			if err != nil {
 				return nil, err
 			}
 			p.Add(bars, marks)
 		}
-		widen(&p.X, leastSpan)
+		chart.Widen(&p.X, chart.LeastSpan)
 		p.NominalY(names...)
 		p.Y.Min, p.Y.Max = -.6, float64(len(names))-.4
-		f.panels = append(f.panels, p)
+		f.Panels = append(f.Panels, p)
 	}
 	return f, nil
 }
 
 // drawSensitivity is a map of mu and theta for each delta.
-func drawSensitivity(l *lab) (*figure, error) {
+func drawSensitivity(l *lab) (*chart.Figure, error) {
 	mus, thetas, deltas := l.grid["mu"], l.grid["theta"], l.grid["delta"]
-	f := &figure{
-		columns: len(deltas),
-		width:   max(150, vg.Length(60+27*len(thetas))), height: vg.Length(66 + 27*len(mus)),
+	f := &chart.Figure{
+		Columns: len(deltas),
+		Width:   max(150, vg.Length(60+27*len(thetas))), Height: vg.Length(66 + 27*len(mus)),
 	}
 	for i, pair := range l.pairs {
 		low, high := math.Inf(1), math.Inf(-1)
@@ -220,11 +222,11 @@ func drawSensitivity(l *lab) (*figure, error) {
 		}
 		rows := l.rows
 		for _, delta := range deltas {
-			p := newPanel(fmt.Sprintf("%s, delta %s", l.directions[i], short(delta)), "", "mu")
+			p := chart.NewPanel(fmt.Sprintf("%s, delta %s", l.directions[i], short(delta)), "", "mu")
 			n := min(len(rows), len(mus)*len(thetas))
-			cells := heatCells{low: min(low, high-leastSpan), high: high}
+			cells := chart.HeatCells{Low: min(low, high-chart.LeastSpan), High: high}
 			for j, m := range rows[:n] {
-				cells.cells = append(cells.cells, heatCell{j % len(thetas), j / len(thetas), m.Retrieval[pair].MAP})
+				cells.Cells = append(cells.Cells, chart.HeatCell{Column: j % len(thetas), Row: j / len(thetas), Value: m.Retrieval[pair].MAP})
 			}
 			rows = rows[n:]
 			p.Add(cells)
@@ -234,7 +236,7 @@ func drawSensitivity(l *lab) (*figure, error) {
 			if len(l.modalities) > 1 {
 				p.X.Label.Text, p.X.Tick.Marker = "theta", namedTicks(thetas)
 			}
-			f.panels = append(f.panels, p)
+			f.Panels = append(f.Panels, p)
 		}
 	}
 	return f, nil

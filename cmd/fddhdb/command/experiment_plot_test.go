@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -17,7 +18,7 @@ func measuredLab(x *experiment, rows []*measurement) *lab {
 	}
 	for i, pair := range [][2]string{{"image", "text"}, {"text", "an exceedingly long name of a modality"}} {
 		name := pair[0] + "->" + pair[1]
-		l.pairs, l.directions = append(l.pairs, name), append(l.directions, directionOf(pair[0], pair[1]))
+		l.pairs, l.directions = append(l.pairs, name), append(l.directions, chart.DirectionOf(pair[0], pair[1]))
 		for j, m := range rows {
 			if m.Retrieval == nil {
 				m.Retrieval = map[string]retrieval{}
@@ -88,7 +89,7 @@ func TestExperimentPlots(t *testing.T) {
 				t.Fatal(err)
 			}
 			var b bytes.Buffer
-			if err := f.write(&b, path); err != nil {
+			if err := f.Write(&b, path); err != nil {
 				t.Fatal(err)
 			}
 			return b.Bytes()
@@ -116,13 +117,13 @@ func TestExperimentPlotsOfLittle(t *testing.T) {
 		for _, a := range x.axes {
 			l.grid[a.name] = []float64{1}
 		}
-		l.pairs, l.directions = []string{"a->a"}, []string{directionOf("a", "a")}
+		l.pairs, l.directions = []string{"a->a"}, []string{chart.DirectionOf("a", "a")}
 		f, err := x.draw(l)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := f.write(&b, "a.svg"); err != nil {
+		if err := f.Write(&b, "a.svg"); err != nil {
 			t.Fatal(err)
 		}
 		if list, _, _ := clitest.Texts(t, b.Bytes()); len(list) == 0 || strings.Contains(b.String(), "NaN") {

@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -68,7 +69,7 @@ func modelsCommand(e *env) *cobra.Command {
 			case flags.Changed("pin") && pin == 0, flags.Changed("unpin") && unpin == 0:
 				return exit.Usagef("--pin and --unpin: revisions are numbered from 1")
 			}
-			if err := checkPlot(plot); err != nil {
+			if err := chart.CheckPath(plot); err != nil {
 				return err
 			}
 			with := e.lookAtCollection
@@ -144,7 +145,7 @@ func plotModels(path string, spaces []db.SpaceInfo) error {
 	defer files.Discard()
 	out, err := files.Create(path)
 	if err == nil {
-		err = writeModelsPlot(out, path, spaces)
+		err = chart.WriteSpaces(out, path, spaces)
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -43,7 +44,7 @@ func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 		e.Printf("\n")
 		e.printRevisions(s)
 		if e.ChartsShown() {
-			for _, line := range driftCharts(s) {
+			for _, line := range chart.Drift(s) {
 				e.Printf("%s\n", line)
 			}
 		}
@@ -75,7 +76,7 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 		if r.Revision == s.Revision {
 			note = joined("in use", note)
 		}
-		for _, name := range revisionModalities(r) {
+		for _, name := range chart.RevisionModalities(r) {
 			rows = append(rows, slices.Concat(of, driftCells(r, name), []any{note}))
 			if note = ""; !e.Flat() {
 				of = []any{"", "", "", "", "", "", ""}

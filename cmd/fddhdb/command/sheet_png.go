@@ -12,6 +12,8 @@ import (
 	"golang.org/x/image/font/opentype"
 	fixpoint "golang.org/x/image/math/fixed"
 	plotfont "gonum.org/v1/plot/font"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 )
 
 // Sizes of a sheet in pixels.
@@ -85,7 +87,7 @@ func (s *sheetPNG) card(c *sheetCard) error {
 // sheetFace is the typeface of the figures.
 func sheetFace() (font.Face, error) {
 	var f plotfont.Font
-	sans(&f, 12)
+	chart.Sans(&f, 12)
 	face, err := opentype.NewFace(plotfont.DefaultCache.Lookup(f, 12).Face, &opentype.FaceOptions{Size: 12, DPI: 72, Hinting: font.HintingFull})
 	return evenly{face}, err
 }

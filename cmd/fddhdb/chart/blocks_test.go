@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"math"
@@ -16,7 +16,7 @@ func TestChart(t *testing.T) {
 		{[]float64{0, 0}, 0, 0, "▁▁"},
 		{nil, 0, 1, ""},
 	} {
-		if got := chart(c.values, c.low, c.high); got != c.want {
+		if got := blockLine(c.values, c.low, c.high); got != c.want {
 			t.Errorf("%v: %s, want %s", c.values, got, c.want)
 		}
 	}

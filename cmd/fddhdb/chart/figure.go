@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// checkPlot refuses what is neither .svg nor .png; "" is no plot.
-func checkPlot(path string) error {
+// CheckPath refuses what is neither .svg nor .png; "" is no plot.
+func CheckPath(path string) error {
 	switch ext := strings.ToLower(filepath.Ext(path)); {
 	case path == "", ext == ".svg", ext == ".png":
 		return nil
@@ -28,33 +28,33 @@ func checkPlot(path string) error {
 	}
 }
 
-// A figure is panels in rows, each row with a legend beside it, so that it covers no
+// A Figure is panels in rows, each row with a legend beside it, so that it covers no
 // curve. Sizes are in points.
-type figure struct {
+type Figure struct {
 	caption       string // above it; "" is none
-	columns       int
-	width, height vg.Length      // of a panel
-	panels        []*plot.Plot   // nil leaves a place free
-	legend        []curveStyle   // of every row; nil: none
-	rowLegends    [][]curveStyle // in its place, where they differ
-	legendWidth   vg.Length
+	Columns       int
+	Width, Height vg.Length      // of a panel
+	Panels        []*plot.Plot   // nil leaves a place free
+	Legend        []CurveStyle   // of every row; nil: none
+	rowLegends    [][]CurveStyle // in its place, where they differ
+	LegendWidth   vg.Length
 }
 
 // The size of a panel of curves in points, and what is left free around it.
 const (
-	panelWidth  = 285
-	panelHeight = 220
+	PanelWidth  = 285
+	PanelHeight = 220
 	panelGap    = 10
 	panelMargin = 6
 	captionSize = 24
-	legendWidth = 88 // of styles with short names
+	LegendWidth = 88 // of styles with short names
 )
 
-// write draws the figure in the format of the ending of path. Equal figures give
+// Write draws the figure in the format of the ending of path. Equal figures give
 // equal bytes.
-func (f *figure) write(w io.Writer, path string) error {
-	rows := (len(f.panels) + f.columns - 1) / f.columns
-	width, height := vg.Length(f.columns)*f.width+f.legendWidth, vg.Length(rows)*f.height
+func (f *Figure) Write(w io.Writer, path string) error {
+	rows := (len(f.Panels) + f.Columns - 1) / f.Columns
+	width, height := vg.Length(f.Columns)*f.Width+f.LegendWidth, vg.Length(rows)*f.Height
 	if f.caption != "" {
 		height += captionSize
 	}
@@ -81,27 +81,27 @@ func (f *figure) write(w io.Writer, path string) error {
 	return err
 }
 
-func (f *figure) draw(c draw.Canvas) error {
+func (f *Figure) draw(c draw.Canvas) error {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	if f.caption != "" {
 		style := draw.TextStyle{Color: color.Black, Font: plot.DefaultFont, Handler: plot.DefaultTextHandler}
-		sans(&style.Font, 10)
+		Sans(&style.Font, 10)
 		c.FillText(style, vg.Point{X: panelMargin, Y: c.Max.Y - captionSize + panelMargin}, f.caption)
 		c.Max.Y -= captionSize
 	}
-	for i, p := range f.panels {
-		column, top := i%f.columns, c.Max.Y-vg.Length(i/f.columns)*f.height
-		left := vg.Length(column) * f.width
+	for i, p := range f.Panels {
+		column, top := i%f.Columns, c.Max.Y-vg.Length(i/f.Columns)*f.Height
+		left := vg.Length(column) * f.Width
 		if p != nil {
 			p.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-				Min: vg.Point{X: left + panelMargin, Y: top - f.height + panelMargin},
-				Max: vg.Point{X: left + f.width - panelGap, Y: top - panelMargin},
+				Min: vg.Point{X: left + panelMargin, Y: top - f.Height + panelMargin},
+				Max: vg.Point{X: left + f.Width - panelGap, Y: top - panelMargin},
 			}})
 		}
-		legend := f.legend
+		legend := f.Legend
 		if f.rowLegends != nil {
-			legend = f.rowLegends[i/f.columns]
+			legend = f.rowLegends[i/f.Columns]
 		}
 		if column > 0 || legend == nil {
 			continue
@@ -111,20 +111,20 @@ func (f *figure) draw(c draw.Canvas) error {
 			return err
 		}
 		l.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-			Min: vg.Point{X: c.Max.X - f.legendWidth, Y: top - f.height},
+			Min: vg.Point{X: c.Max.X - f.LegendWidth, Y: top - f.Height},
 			Max: vg.Point{X: c.Max.X, Y: top - 28},
 		}})
 	}
 	return nil
 }
 
-// newPanel returns an empty panel; its axes take their range from what is added.
-func newPanel(title, x, y string) *plot.Plot {
+// NewPanel returns an empty panel; its axes take their range from what is added.
+func NewPanel(title, x, y string) *plot.Plot {
 	p := plot.New()
-	sans(&p.Title.TextStyle.Font, 11)
+	Sans(&p.Title.TextStyle.Font, 11)
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		sans(&a.Label.TextStyle.Font, 10)
-		sans(&a.Tick.Label.Font, 9)
+		Sans(&a.Label.TextStyle.Font, 10)
+		Sans(&a.Tick.Label.Font, 9)
 	}
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.Title.Padding = 6
@@ -134,5 +134,5 @@ func newPanel(title, x, y string) *plot.Plot {
 	return p
 }
 
-// sans is the typeface of all figures.
-func sans(f *font.Font, size vg.Length) { f.Typeface, f.Variant, f.Size = "Liberation", "Sans", size }
+// Sans is the typeface of all figures.
+func Sans(f *font.Font, size vg.Length) { f.Typeface, f.Variant, f.Size = "Liberation", "Sans", size }

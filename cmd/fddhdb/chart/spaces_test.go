@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ func modelsDrawn(t *testing.T, spaces []db.SpaceInfo) string {
 	t.Helper()
 	draw := func(path string) []byte {
 		var b bytes.Buffer
-		if err := writeModelsPlot(&b, path, spaces); err != nil {
+		if err := WriteSpaces(&b, path, spaces); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()
@@ -78,7 +78,7 @@ func TestModelsPlotOfLittle(t *testing.T) {
 	s[0].Revisions[0].Drift = nil
 	clitest.CheckTexts(t, modelsDrawn(t, s), map[string]int{"residual": 1, "1": 4})
 	for _, none := range [][]db.SpaceInfo{nil, clitest.Spaces()[1:2]} {
-		if err := writeModelsPlot(&bytes.Buffer{}, "a.svg", none); exit.Code(err) != exit.Failed {
+		if err := WriteSpaces(&bytes.Buffer{}, "a.svg", none); exit.Code(err) != exit.Failed {
 			t.Errorf("%d spaces: %v", len(none), err)
 		}
 	}

@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func retrievals() []db.Retrieval {
 func drawn(t *testing.T, path string, found []db.Retrieval) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := writePlot(&b, path, found); err != nil {
+	if err := WriteRetrieval(&b, path, found); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -73,7 +73,7 @@ func TestPlot(t *testing.T) {
 	clitest.CheckApart(t, list, x, y)
 	// Two rows of two panels.
 	img, err := png.DecodeConfig(bytes.NewReader(drawn(t, "a.png", found)))
-	if err != nil || img.Width != 2*(2*panelWidth+legendWidth) || img.Height != 2*2*panelHeight {
+	if err != nil || img.Width != 2*(2*PanelWidth+LegendWidth) || img.Height != 2*2*PanelHeight {
 		t.Errorf("%d x %d, %v", img.Width, img.Height, err)
 	}
 }

@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"errors"
@@ -20,10 +20,10 @@ import (
 // plottedSpaces is how many spaces are drawn, each of up to three rows.
 const plottedSpaces = 8
 
-// writeModelsPlot draws what is known of the training and of the revisions of the latest
+// WriteSpaces draws what is known of the training and of the revisions of the latest
 // spaces.
-func writeModelsPlot(w io.Writer, path string, spaces []db.SpaceInfo) error {
-	f := &figure{columns: 2, width: panelWidth, height: panelHeight, legendWidth: legendWidth, rowLegends: [][]curveStyle{}}
+func WriteSpaces(w io.Writer, path string, spaces []db.SpaceInfo) error {
+	f := &Figure{Columns: 2, Width: PanelWidth, Height: PanelHeight, LegendWidth: LegendWidth, rowLegends: [][]CurveStyle{}}
 	var some []*db.SpaceInfo
 	for i := range spaces {
 		if s := &spaces[i]; trainingIsKnown(s) || len(driftNames(s)) > 0 {
@@ -45,37 +45,37 @@ func writeModelsPlot(w io.Writer, path string, spaces []db.SpaceInfo) error {
 	if len(some) == 0 {
 		return exit.Failedf("--plot: no space has figures of a training, or of revisions: there is nothing to draw")
 	}
-	return f.write(w, path)
+	return f.Write(w, path)
 }
 
 // trainingStyle is that of what is one for all modalities.
-var trainingStyle = curveStyle{"", color.Gray{70}, nil, draw.SquareGlyph{}}
+var trainingStyle = CurveStyle{"", color.Gray{70}, nil, draw.SquareGlyph{}}
 
 // addTraining adds a row about the sweeps of a training: objective and mAP.
-func (f *figure) addTraining(s *db.SpaceInfo) error {
+func (f *Figure) addTraining(s *db.SpaceInfo) error {
 	t := s.Training
 	if !trainingIsKnown(s) {
 		return nil
 	}
-	objective := newPanel(fmt.Sprintf("space %d: training", s.Space), "sweep", "objective")
+	objective := NewPanel(fmt.Sprintf("space %d: training", s.Space), "sweep", "objective")
 	if err := addCurve(objective, trainingStyle, sweepLine(t.Objective)); err != nil {
 		return err
 	}
 	objective.Y.Tick.Marker = briefTicks{}
-	widen(&objective.Y, 1e-3*max(objective.Y.Max, 1))
-	f.panels = append(f.panels, objective, nil)
+	Widen(&objective.Y, 1e-3*max(objective.Y.Max, 1))
+	f.Panels = append(f.Panels, objective, nil)
 	if len(t.SweepMAP) > 0 {
-		retrieval := newPanel(fmt.Sprintf("space %d: items held out", s.Space), "sweep", "mAP")
+		retrieval := NewPanel(fmt.Sprintf("space %d: items held out", s.Space), "sweep", "mAP")
 		if err := addCurve(retrieval, trainingStyle, sweepLine(t.SweepMAP)); err != nil {
 			return err
 		}
-		widen(&retrieval.Y, leastSpan)
-		f.panels[len(f.panels)-1] = retrieval
+		Widen(&retrieval.Y, LeastSpan)
+		f.Panels[len(f.Panels)-1] = retrieval
 	}
 	last := len(t.Objective)
-	for _, p := range f.panels[len(f.panels)-2:] {
+	for _, p := range f.Panels[len(f.Panels)-2:] {
 		if p != nil {
-			p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), sweepTicks(last)
+			p.X.Min, p.X.Max, p.X.Tick.Marker = 1, float64(max(last, 2)), SweepTicks(last)
 		}
 	}
 	f.rowLegends = append(f.rowLegends, nil)
@@ -112,17 +112,17 @@ func (briefTicks) Ticks(low, high float64) []plot.Tick {
 type driftPanels struct{ residual, nearest, retrieval, balance *plot.Plot }
 
 // addDrift adds two rows about the items that came.
-func (f *figure) addDrift(s *db.SpaceInfo) error {
+func (f *Figure) addDrift(s *db.SpaceInfo) error {
 	names := driftNames(s)
 	if len(names) == 0 {
 		return nil
 	}
 	title := fmt.Sprintf("space %d: items that came", s.Space)
 	panels := driftPanels{
-		newPanel(title, "revision", "residual"), newPanel(title, "revision", "bits to the nearest: p50, bar to p90"),
-		newPanel(title, "revision", "mAP"), newPanel(title, "revision", "bit balance"),
+		NewPanel(title, "revision", "residual"), NewPanel(title, "revision", "bits to the nearest: p50, bar to p90"),
+		NewPanel(title, "revision", "mAP"), NewPanel(title, "revision", "bit balance"),
 	}
-	var legend []curveStyle
+	var legend []CurveStyle
 	for i, name := range names {
 		style := seriesStyle(i, name)
 		legend = append(legend, style)
@@ -143,13 +143,13 @@ func (f *figure) addDrift(s *db.SpaceInfo) error {
 	for _, p := range all[2:] {
 		p.Y.Max, p.Y.Tick.Marker = 1, shareTicks
 	}
-	f.panels = append(f.panels, all...)
-	f.rowLegends = append(f.rowLegends, append(legend, overallStyle(curveStyle{name: "overall", color: color.Gray{110}})), legend)
+	f.Panels = append(f.Panels, all...)
+	f.rowLegends = append(f.rowLegends, append(legend, overallStyle(CurveStyle{Name: "overall", Color: color.Gray{110}})), legend)
 	return nil
 }
 
-// revisionModalities returns the modalities that anything is known of, "" for none.
-func revisionModalities(r *db.RevisionInfo) []string {
+// RevisionModalities returns the modalities that anything is known of, "" for none.
+func RevisionModalities(r *db.RevisionInfo) []string {
 	known := map[string]bool{}
 	for name := range r.Residual {
 		known[name] = true
@@ -169,7 +169,7 @@ func revisionModalities(r *db.RevisionInfo) []string {
 func driftNames(s *db.SpaceInfo) []string {
 	known := map[string]bool{}
 	for i := range s.Revisions {
-		for _, name := range revisionModalities(&s.Revisions[i]) {
+		for _, name := range RevisionModalities(&s.Revisions[i]) {
 			known[name] = name != ""
 		}
 	}
@@ -178,18 +178,18 @@ func driftNames(s *db.SpaceInfo) []string {
 }
 
 // overallStyle is that of the residual over all that has taught, beside that of what came.
-func overallStyle(s curveStyle) curveStyle {
-	s.dashes, s.glyph, s.color = []vg.Length{1, 3}, nil, faint(s.color)
+func overallStyle(s CurveStyle) CurveStyle {
+	s.Dashes, s.Glyph, s.Color = []vg.Length{1, 3}, nil, Faint(s.Color)
 	return s
 }
 
 // add draws what is known of one modality. What a training has measured on what it was
 // trained on is a mark by itself: no item is as near that comes later.
-func (d *driftPanels) add(style curveStyle, revisions []db.RevisionInfo, modality string, beside float64) error {
+func (d *driftPanels) add(style CurveStyle, revisions []db.RevisionInfo, modality string, beside float64) error {
 	var overall plotter.XYs
 	// Of what the training was from, and of what came:
 	var residual, retrieval, balance [2]plotter.XYs
-	var nearest [2][]spread
+	var nearest [2][]Spread
 	for i := range revisions {
 		r := &revisions[i]
 		at := func(y float64) plotter.XY { return plotter.XY{X: float64(r.Revision), Y: y} }
@@ -215,7 +215,7 @@ func (d *driftPanels) add(style curveStyle, revisions []db.RevisionInfo, modalit
 		if of.Nearest != nil {
 			half := at(float64(of.Nearest.P50))
 			half.X += beside
-			nearest[came] = append(nearest[came], spread{half, float64(of.Nearest.P90)})
+			nearest[came] = append(nearest[came], Spread{half, float64(of.Nearest.P90)})
 		}
 	}
 	if err := addCurve(d.residual, overallStyle(style), overall); err != nil {
@@ -223,7 +223,7 @@ func (d *driftPanels) add(style curveStyle, revisions []db.RevisionInfo, modalit
 	}
 	for came := range 2 {
 		err := errors.Join(addCurve(d.residual, style, residual[came]), addCurve(d.retrieval, style, retrieval[came]),
-			addCurve(d.balance, style, balance[came]), addSpreads(d.nearest, style, nearest[came]))
+			addCurve(d.balance, style, balance[came]), AddSpreads(d.nearest, style, nearest[came]))
 		if err != nil {
 			return err
 		}
@@ -235,12 +235,12 @@ func (d *driftPanels) add(style curveStyle, revisions []db.RevisionInfo, modalit
 // that of a training, or of reindex.
 func revisionTicks(revisions []db.RevisionInfo) plot.ConstantTicks {
 	first, last := float64(revisions[0].Revision), float64(revisions[len(revisions)-1].Revision)
-	name := ticksAt([]float64{first})[0]
+	name := TicksAt([]float64{first})[0]
 	if d := revisions[0].Drift; d != nil && d.Trained {
 		name.Label += " (trained)"
 	}
 	// The name takes some room.
-	return append(plot.ConstantTicks{name}, slices.DeleteFunc(countTicks(int(first), int(last)), func(t plot.Tick) bool {
+	return append(plot.ConstantTicks{name}, slices.DeleteFunc(CountTicks(int(first), int(last)), func(t plot.Tick) bool {
 		return t.Value-first < max(1, (last-first)/4)
 	})...)
 }

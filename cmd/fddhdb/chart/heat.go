@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"fmt"
@@ -11,40 +11,41 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// heatCells is a plotter of squares with numbers in them.
-type heatCells struct {
-	cells     []heatCell
-	low, high float64
+// HeatCells is a plotter of squares with numbers in them.
+type HeatCells struct {
+	Cells     []HeatCell
+	Low, High float64
 }
 
-type heatCell struct {
-	column, row int
-	value       float64
+// A HeatCell is one square: its place, counted from the lower left, and its number.
+type HeatCell struct {
+	Column, Row int
+	Value       float64
 }
 
 // DataRange implements plot.DataRanger.
-func (h heatCells) DataRange() (xmin, xmax, ymin, ymax float64) {
-	for _, c := range h.cells {
-		xmax, ymax = max(xmax, float64(c.column)), max(ymax, float64(c.row))
+func (h HeatCells) DataRange() (xmin, xmax, ymin, ymax float64) {
+	for _, c := range h.Cells {
+		xmax, ymax = max(xmax, float64(c.Column)), max(ymax, float64(c.Row))
 	}
 	return -.5, xmax + .5, -.5, ymax + .5
 }
 
 // Plot implements plot.Plotter.
-func (h heatCells) Plot(c draw.Canvas, p *plot.Plot) {
+func (h HeatCells) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	for _, cell := range h.cells {
+	for _, cell := range h.Cells {
 		at := func(dx, dy float64) vg.Point {
-			return vg.Point{X: x(float64(cell.column) + dx), Y: y(float64(cell.row) + dy)}
+			return vg.Point{X: x(float64(cell.Column) + dx), Y: y(float64(cell.Row) + dy)}
 		}
-		heat := (cell.value - h.low) / (h.high - h.low)
+		heat := (cell.Value - h.Low) / (h.High - h.Low)
 		c.FillPolygon(heatColor(heat), []vg.Point{at(-.5, -.5), at(.5, -.5), at(.5, .5), at(-.5, .5)})
 		style := text.Style{Color: color.Black, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: plot.DefaultTextHandler}
-		sans(&style.Font, 8)
+		Sans(&style.Font, 8)
 		if heat > .5 {
 			style.Color = color.White
 		}
-		c.FillText(style, at(0, 0), strings.TrimPrefix(fmt.Sprintf("%.3f", cell.value), "0"))
+		c.FillText(style, at(0, 0), strings.TrimPrefix(fmt.Sprintf("%.3f", cell.Value), "0"))
 	}
 }
 

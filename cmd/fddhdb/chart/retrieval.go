@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"image/color"
@@ -13,14 +13,14 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-var chanceStyle = curveStyle{"chance", color.Gray{110}, []vg.Length{2, 3}, nil}
+var chanceStyle = CurveStyle{"chance", color.Gray{110}, []vg.Length{2, 3}, nil}
 
-// writePlot draws the curves of an evaluation: two panels for each pair of
+// WriteRetrieval draws the curves of an evaluation: two panels for each pair of
 // modalities.
-func writePlot(w io.Writer, path string, found []db.Retrieval) error {
-	f := figure{
-		columns: 2, width: panelWidth, height: panelHeight,
-		legend: []curveStyle{hammingStyle, asymmetricStyle, chanceStyle}, legendWidth: legendWidth,
+func WriteRetrieval(w io.Writer, path string, found []db.Retrieval) error {
+	f := Figure{
+		Columns: 2, Width: PanelWidth, Height: PanelHeight,
+		Legend: []CurveStyle{HammingStyle, AsymmetricStyle, chanceStyle}, LegendWidth: LegendWidth,
 	}
 	for _, r := range found {
 		for _, panel := range []func(db.Retrieval) (*plot.Plot, error){radiusPanel, topPanel} {
@@ -28,22 +28,22 @@ func writePlot(w io.Writer, path string, found []db.Retrieval) error {
 			if err != nil {
 				return err
 			}
-			f.panels = append(f.panels, p)
+			f.Panels = append(f.Panels, p)
 		}
 	}
-	return f.write(w, path)
+	return f.Write(w, path)
 }
 
 // precisionPanel has precision on its vertical axis.
 func precisionPanel(title, x string) *plot.Plot {
-	p := newPanel(title, x, "precision")
+	p := NewPanel(title, x, "precision")
 	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 0, 1, shareTicks
 	return p
 }
 
 // radiusPanel is precision against recall, a point a radius.
 func radiusPanel(r db.Retrieval) (*plot.Plot, error) {
-	p := precisionPanel(directionOf(r.From, r.To)+": within each radius", "recall")
+	p := precisionPanel(DirectionOf(r.From, r.To)+": within each radius", "recall")
 	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 1, shareTicks
 	var line plotter.XYs
 	for _, point := range r.Hamming.ByRadius {
@@ -56,12 +56,12 @@ func radiusPanel(r db.Retrieval) (*plot.Plot, error) {
 	if err := addCurve(p, chanceStyle, plotter.XYs{{X: 0, Y: chance(r)}, {X: 1, Y: chance(r)}}); err != nil {
 		return nil, err
 	}
-	return p, addCurve(p, hammingStyle, line)
+	return p, addCurve(p, HammingStyle, line)
 }
 
 // topPanel is precision of the first K.
 func topPanel(r db.Retrieval) (*plot.Plot, error) {
-	p := precisionPanel(directionOf(r.From, r.To)+": the first K", "K")
+	p := precisionPanel(DirectionOf(r.From, r.To)+": the first K", "K")
 	p.X.Scale = plot.LogScale{}
 	// Room for the K of a small database as for those of a large one: figures
 	// compare at a glance.
@@ -70,10 +70,10 @@ func topPanel(r db.Retrieval) (*plot.Plot, error) {
 	if err := addCurve(p, chanceStyle, plotter.XYs{{X: 1, Y: chance(r)}, {X: 1000, Y: chance(r)}}); err != nil {
 		return nil, err
 	}
-	if err := addCurve(p, hammingStyle, topLine(r.Hamming.ByTop)); err != nil {
+	if err := addCurve(p, HammingStyle, topLine(r.Hamming.ByTop)); err != nil {
 		return nil, err
 	}
-	return p, addCurve(p, asymmetricStyle, topLine(r.Asymmetric.ByTop))
+	return p, addCurve(p, AsymmetricStyle, topLine(r.Asymmetric.ByTop))
 }
 
 func topLine(points []model.TopPoint) plotter.XYs {

@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"math"
@@ -7,10 +7,10 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// decadeAxis finishes an axis of decimal logarithms: at least a decade long, with ticks
+// DecadeAxis finishes an axis of decimal logarithms: at least a decade long, with ticks
 // at 1, 2 and 5 or at powers of ten as there is room. (With plot.LogScale a long label
 // would take the room of the curves.)
-func decadeAxis(a *plot.Axis) {
+func DecadeAxis(a *plot.Axis) {
 	middle := (a.Min + a.Max) / 2
 	a.Min, a.Max = min(a.Min-.1, middle-.5), max(a.Max+.1, middle+.5)
 	a.Tick.Marker = decadeTicks(a.Min, a.Max)
@@ -50,8 +50,8 @@ func briefly(x float64) string {
 	return strconv.FormatFloat(x, 'g', 4, 64) + unit
 }
 
-// countTicks puts ticks at whole numbers, a few of them.
-func countTicks(low, high int) plot.ConstantTicks {
+// CountTicks puts ticks at whole numbers, a few of them.
+func CountTicks(low, high int) plot.ConstantTicks {
 	step := 1
 	for decade := 1; (high-low)/step > 8; decade *= 10 {
 		for _, m := range []int{2, 5, 10} {
@@ -64,11 +64,11 @@ func countTicks(low, high int) plot.ConstantTicks {
 	for x := (low + step - 1) / step * step; x <= high; x += step {
 		ticks = append(ticks, float64(x))
 	}
-	return ticksAt(ticks)
+	return TicksAt(ticks)
 }
 
-// ticksAt puts a tick at each value.
-func ticksAt(values []float64) plot.ConstantTicks {
+// TicksAt puts a tick at each value.
+func TicksAt(values []float64) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, v := range values {
 		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', -1, 64)})
@@ -76,8 +76,8 @@ func ticksAt(values []float64) plot.ConstantTicks {
 	return ticks
 }
 
-// sweepTicks are at the first sweep and then a few more.
-func sweepTicks(last int) plot.ConstantTicks {
+// SweepTicks are at the first sweep and then a few more.
+func SweepTicks(last int) plot.ConstantTicks {
 	step := 1
 	for decade := 1; last/step > 5; decade *= 10 {
 		for _, m := range []int{2, 5, 10} {
@@ -92,15 +92,15 @@ func sweepTicks(last int) plot.ConstantTicks {
 			ticks = append(ticks, float64(x))
 		}
 	}
-	return ticksAt(ticks)
+	return TicksAt(ticks)
 }
 
-// leastSpan is the difference in mAP that an axis and the colours of a heat map span
+// LeastSpan is the difference in mAP that an axis and the colours of a heat map span
 // at least: noise is not to look like structure.
-const leastSpan = .03
+const LeastSpan = .03
 
-// widen makes an axis span no less than that, and leaves room at its ends.
-func widen(a *plot.Axis, least float64) {
+// Widen makes an axis span no less than that, and leaves room at its ends.
+func Widen(a *plot.Axis, least float64) {
 	span := a.Max - a.Min
 	room := max(span*.06, (least-span)/2)
 	a.Min, a.Max = a.Min-room, a.Max+room

@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"image/color"
@@ -11,11 +11,11 @@ import (
 
 // seriesStyles keep series apart that have no style of their own, by colour, dashes and
 // marks. After the last the first comes again.
-var seriesStyles = []curveStyle{
-	{"", blue, nil, draw.CircleGlyph{}},
-	{"", vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}},
-	{"", green, []vg.Length{2, 2}, draw.SquareGlyph{}},
-	{"", purple, []vg.Length{8, 2, 2, 2}, draw.PyramidGlyph{}},
+var seriesStyles = []CurveStyle{
+	{"", Blue, nil, draw.CircleGlyph{}},
+	{"", Vermillion, []vg.Length{6, 3}, draw.TriangleGlyph{}},
+	{"", Green, []vg.Length{2, 2}, draw.SquareGlyph{}},
+	{"", Purple, []vg.Length{8, 2, 2, 2}, draw.PyramidGlyph{}},
 	{"", color.Gray{70}, []vg.Length{4, 4}, draw.CrossGlyph{}},
 	{"", color.RGBA{86, 180, 233, 255}, []vg.Length{10, 3}, draw.RingGlyph{}},
 	{"", color.RGBA{200, 140, 0, 255}, []vg.Length{1, 2}, draw.BoxGlyph{}},
@@ -23,20 +23,20 @@ var seriesStyles = []curveStyle{
 }
 
 // seriesStyle is the style of series i.
-func seriesStyle(i int, name string) curveStyle {
+func seriesStyle(i int, name string) CurveStyle {
 	s := seriesStyles[i%len(seriesStyles)]
-	s.name = shortName(name)
+	s.Name = shortName(name)
 	return s
 }
 
-// A spread is a point, and how far up what is like it reaches.
-type spread struct {
+// A Spread is a point, and how far up what is like it reaches.
+type Spread struct {
 	plotter.XY
-	high float64
+	High float64
 }
 
-// addSpreads draws a curve with bars from its points upwards.
-func addSpreads(p *plot.Plot, s curveStyle, points []spread) error {
+// AddSpreads draws a curve with bars from its points upwards.
+func AddSpreads(p *plot.Plot, s CurveStyle, points []Spread) error {
 	var line plotter.XYs
 	var bars struct {
 		plotter.XYs
@@ -44,9 +44,9 @@ func addSpreads(p *plot.Plot, s curveStyle, points []spread) error {
 	}
 	for _, at := range points {
 		line = append(line, at.XY)
-		if at.high > at.Y {
+		if at.High > at.Y {
 			bars.XYs = append(bars.XYs, at.XY)
-			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{0, at.high - at.Y})
+			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{0, at.High - at.Y})
 		}
 	}
 	if len(bars.XYs) > 0 {
@@ -54,28 +54,28 @@ func addSpreads(p *plot.Plot, s curveStyle, points []spread) error {
 		if err != nil {
 			return err
 		}
-		b.LineStyle = draw.LineStyle{Color: faint(s.color), Width: 1}
+		b.LineStyle = draw.LineStyle{Color: Faint(s.Color), Width: 1}
 		b.CapWidth = 4
 		p.Add(b)
 	}
 	return addCurve(p, s, line)
 }
 
-// A deviation is a point with the standard deviation of its height.
-type deviation struct {
+// A Deviation is a point with the standard deviation of its height.
+type Deviation struct {
 	plotter.XY
-	std float64
+	Std float64
 }
 
-// addDeviations draws a curve and, where there are several seeds, its bars.
-func addDeviations(p *plot.Plot, s curveStyle, points []deviation) error {
+// AddDeviations draws a curve and, where there are several seeds, its bars.
+func AddDeviations(p *plot.Plot, s CurveStyle, points []Deviation) error {
 	var line plotter.XYs
 	var errors plotter.YErrors
 	bars := false
 	for _, d := range points {
 		line = append(line, d.XY)
-		errors = append(errors, struct{ Low, High float64 }{d.std, d.std})
-		bars = bars || d.std > 0
+		errors = append(errors, struct{ Low, High float64 }{d.Std, d.Std})
+		bars = bars || d.Std > 0
 	}
 	if bars {
 		b, err := plotter.NewYErrorBars(struct {
@@ -85,7 +85,7 @@ func addDeviations(p *plot.Plot, s curveStyle, points []deviation) error {
 		if err != nil {
 			return err
 		}
-		b.LineStyle = draw.LineStyle{Color: faint(s.color), Width: 1}
+		b.LineStyle = draw.LineStyle{Color: Faint(s.Color), Width: 1}
 		p.Add(b)
 	}
 	return addCurve(p, s, line)

@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// chart draws values as a line of blocks, the lowest for low and less, the highest for
+// blockLine draws values as a line of blocks, the lowest for low and less, the highest for
 // high and more.
-func chart(values []float64, low, high float64) string {
+func blockLine(values []float64, low, high float64) string {
 	blocks := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder
 	for _, v := range values {
@@ -25,18 +25,18 @@ func chart(values []float64, low, high float64) string {
 	return b.String()
 }
 
-// precisionChart draws the precision of the first K, from 0 to 1.
-func precisionChart(points []model.TopPoint) string {
+// Precision draws the precision of the first K, from 0 to 1.
+func Precision(points []model.TopPoint) string {
 	var values []float64
 	for _, p := range points {
 		values = append(values, p.Precision)
 	}
-	return chart(values, 0, 1)
+	return blockLine(values, 0, 1)
 }
 
-// driftCharts draws residual, nearest distances and mAP of the items that came for each
+// Drift draws residual, nearest distances and mAP of the items that came for each
 // revision of a space, where there are several: a line a modality.
-func driftCharts(s *db.SpaceInfo) (lines []string) {
+func Drift(s *db.SpaceInfo) (lines []string) {
 	for _, name := range driftNames(s) {
 		var residuals, nearest, precision []float64
 		for i := range s.Revisions {
@@ -63,7 +63,7 @@ func driftCharts(s *db.SpaceInfo) (lines []string) {
 		}{{"residual", residuals, 3}, {"nearest p50", nearest, 0}, {"mAP", precision, 3}} {
 			if n := len(c.values); n > 1 {
 				top := slices.Max(c.values)
-				parts = append(parts, fmt.Sprintf("%s %s %.*f to %.*f", c.name, chart(c.values, 0, top), c.digits, c.values[0], c.digits, c.values[n-1]))
+				parts = append(parts, fmt.Sprintf("%s %s %.*f to %.*f", c.name, blockLine(c.values, 0, top), c.digits, c.values[0], c.digits, c.values[n-1]))
 			}
 		}
 		if len(parts) > 0 {

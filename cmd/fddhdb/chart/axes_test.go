@@ -1,4 +1,4 @@
-package command
+package chart
 
 import (
 	"fmt"
@@ -54,7 +54,7 @@ func TestCountTicks(t *testing.T) {
 		want      string
 	}{{0, 3, "[0 1 2 3]"}, {1, 10, "[2 4 6 8 10]"}, {0, 16, "[0 2 4 6 8 10 12 14 16]"}, {3, 128, "[20 40 60 80 100 120]"}, {5, 5, "[5]"}} {
 		var got []string
-		for _, x := range countTicks(c.low, c.high) {
+		for _, x := range CountTicks(c.low, c.high) {
 			got = append(got, x.Label)
 		}
 		if fmt.Sprint(got) != c.want {
