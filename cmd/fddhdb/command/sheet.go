@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -54,72 +53,45 @@ type sheet struct {
 	problem  string // of the first of them
 }
 
-// checkSheet refuses what search does not know how to make.
-func (o *searchOptions) checkSheet() error {
-	switch ext := strings.ToLower(filepath.Ext(o.sheet)); {
-	case o.sheet == "" && o.pictures != "":
-		return exit.Usagef("--pictures is for --sheet FILE, which is not given")
-	case o.sheet != "" && ext != ".png" && ext != ".html":
-		return exit.Usagef("--sheet %s: a .png or .html file is made", o.sheet)
+// checkPath refuses what is neither .png nor .html.
+func checkPath(path string) error {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".png", ".html":
+		return nil
 	}
-	return nil
+	return exit.Usagef("--sheet %s: a .png or .html file is made", path)
 }
 
-// newSheet begins the sheet that the flags ask for; it has to be closed.
-func newSheet(c *db.Collection, o *searchOptions) (*sheet, error) {
+// newSheet begins a sheet of items of a collection, in the format of the ending of path; it
+// has to be closed. Files of pictures are looked for in a folder, "" for none. A row has
+// about so many hits.
+func newSheet(c *db.Collection, path, folder, title string, hits int) (*sheet, error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err
 	}
-	finder, err := newPictureFinder(schema, o.pictures)
+	finder, err := newPictureFinder(schema, folder)
 	if err != nil {
 		return nil, err
 	}
 	s := &sheet{c: c, pictures: finder}
-	out, err := s.files.Create(o.sheet)
+	out, err := s.files.Create(path)
 	if err != nil {
 		s.close()
 		return nil, err
 	}
-	s.form = newSheetForm(out.Writer, o, c.Name())
+	if strings.EqualFold(filepath.Ext(path), ".png") {
+		s.form = newSheetPNG(out.Writer, hits)
+	} else {
+		s.form = newSheetHTML(out.Writer, term.Plain(title))
+	}
 	return s, nil
-}
-
-func newSheetForm(w *bufio.Writer, o *searchOptions, collection string) sheetForm {
-	if strings.EqualFold(filepath.Ext(o.sheet), ".png") {
-		return newSheetPNG(w, o.k)
-	}
-	title := "collection " + collection
-	if o.from != "" && o.to != "" {
-		title += ": " + o.from + " → " + o.to
-	}
-	return newSheetHTML(w, term.Plain(title))
 }
 
 // close leaves nothing behind of a sheet that was not committed.
 func (s *sheet) close() {
 	s.files.Discard()
 	s.pictures.close()
-}
-
-// searchTo is search, with the sheet that the flags ask for.
-func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank) error {
-	if o.sheet == "" {
-		return e.search(ctx, c, o, rerank, nil)
-	}
-	s, err := newSheet(c, o)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	if err := e.search(ctx, c, o, rerank, s); err != nil {
-		return err
-	}
-	remark, err := s.commit()
-	if remark != "" {
-		e.Warnf("warning: --sheet: %s", remark)
-	}
-	return err
 }
 
 // commit gives the sheet its name. It returns a remark about pictures that are not

@@ -58,7 +58,7 @@ func TestPicturesStayInTheirFolder(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(inside, "folder.png"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	data := string(plainPicture(t, "a.png", 3, 3, color.Black))
+	data := string(clitest.Picture(t, "a.png", 3, 3, color.Black))
 	clitest.WriteFile(t, filepath.Join(dir, "out.png"), data)
 	clitest.WriteFile(t, filepath.Join(inside, "a.png"), data)
 	clitest.WriteFile(t, filepath.Join(inside, "text.png"), "no picture")
@@ -106,7 +106,7 @@ func TestThumbnailLimits(t *testing.T) {
 		{hugePNG(10, 10), "it is damaged: "},
 		{[]byte("GIF89a"), "it is damaged: "},
 		{[]byte("\xff\xd8\xff"), "it is damaged: "},
-		{plainPicture(t, "a.jpg", 90, 80, color.Black)[:300], "it is damaged: "},
+		{clitest.Picture(t, "a.jpg", 90, 80, color.Black)[:300], "it is damaged: "},
 	} {
 		img, err := (&picture{c.data}).thumbnail(t.Context(), 10)
 		if err == nil || img != nil || !strings.Contains(err.Error(), c.want) {
@@ -115,12 +115,12 @@ func TestThumbnailLimits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (&picture{plainPicture(t, "a.png", 20, 20, color.Black)}).thumbnail(ctx, 10); err == nil {
+	if _, err := (&picture{clitest.Picture(t, "a.png", 20, 20, color.Black)}).thumbnail(ctx, 10); err == nil {
 		t.Error("an interrupt is not noticed")
 	}
 	// The largest side fits, the other keeps its share and is at least a pixel.
 	for _, c := range [][4]int{{200, 100, 10, 5}, {3, 2, 3, 2}, {1000, 1, 10, 1}, {10, 10, 10, 10}, {7, 70, 1, 10}} {
-		img, err := (&picture{plainPicture(t, "a.png", c[0], c[1], color.Black)}).thumbnail(t.Context(), 10)
+		img, err := (&picture{clitest.Picture(t, "a.png", c[0], c[1], color.Black)}).thumbnail(t.Context(), 10)
 		if err != nil || img.Bounds().Size() != image.Pt(c[2], c[3]) {
 			t.Errorf("%v: %v, %v", c, img.Bounds(), err)
 		}
@@ -175,7 +175,8 @@ func TestOrientation(t *testing.T) {
 			}
 			for i, want := range corners {
 				x, y := size.X/4+i%2*size.X/2, size.Y/4+i/2*size.Y/2
-				if r, _, _, _ := got.At(x, y).RGBA(); abs(int(r>>8)-int(shades[want])) > 6 {
+				r, _, _, _ := got.At(x, y).RGBA()
+				if off := int(r>>8) - int(shades[want]); off < -6 || off > 6 {
 					t.Errorf("way %d, corner %d: %d, want %d", way, i, r>>8, shades[want])
 				}
 			}
@@ -185,9 +186,9 @@ func TestOrientation(t *testing.T) {
 
 func FuzzThumbnail(f *testing.F) {
 	for _, name := range []string{"a.png", "a.jpg", "a.gif"} {
-		f.Add(plainPicture(f, name, 12, 9, color.Gray{77}))
+		f.Add(clitest.Picture(f, name, 12, 9, color.Gray{77}))
 	}
-	f.Add(withOrientation(plainPicture(f, "a.jpg", 12, 9, color.Gray{77}), binary.BigEndian, 6))
+	f.Add(withOrientation(clitest.Picture(f, "a.jpg", 12, 9, color.Gray{77}), binary.BigEndian, 6))
 	f.Add(hugePNG(100, 100))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if way := orientation(data); way < 1 || way > 8 {

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/gif"
-	"image/jpeg"
 	"image/png"
 	"io"
 	"os"
@@ -20,26 +18,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
-
-// plainPicture is one colour, in the format of the ending of name.
-func plainPicture(t testing.TB, name string, w, h int, c color.Color) []byte {
-	t.Helper()
-	img := image.NewPaletted(image.Rect(0, 0, w, h), color.Palette{c, color.White})
-	var b bytes.Buffer
-	var err error
-	switch {
-	case strings.HasSuffix(name, ".jpg"):
-		err = jpeg.Encode(&b, img, nil)
-	case strings.HasSuffix(name, ".gif"):
-		err = gif.Encode(&b, img, nil)
-	default:
-		err = png.Encode(&b, img)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
 
 // pictured is a database of codes whose items have pictures in all places that there are,
 // and the folder of the files. All are 0 bits away from the code 0000 but the last.
@@ -51,10 +29,10 @@ func pictured(t *testing.T) (f fixture, pictures string) {
 		t.Fatal(err)
 	}
 	write := func(path string, data []byte) { clitest.WriteFile(t, path, string(data)) }
-	write(pictures+"/sub/a.jpg", plainPicture(t, "a.jpg", 300, 100, color.RGBA{0, 0, 255, 255}))
-	write(pictures+"/key.gif", plainPicture(t, "key.gif", 10, 10, color.RGBA{0, 200, 0, 255}))
-	write(pictures+"/damaged.png", plainPicture(t, "a.png", 50, 50, color.Black)[:60])
-	write(f.path("outside.png"), plainPicture(t, "a.png", 77, 77, color.Black))
+	write(pictures+"/sub/a.jpg", clitest.Picture(t, "a.jpg", 300, 100, color.RGBA{0, 0, 255, 255}))
+	write(pictures+"/key.gif", clitest.Picture(t, "key.gif", 10, 10, color.RGBA{0, 200, 0, 255}))
+	write(pictures+"/damaged.png", clitest.Picture(t, "a.png", 50, 50, color.Black)[:60])
+	write(f.path("outside.png"), clitest.Picture(t, "a.png", 77, 77, color.Black))
 	type item struct {
 		Key     string         `json:"key"`
 		Labels  []string       `json:"labels,omitempty"`
@@ -64,7 +42,7 @@ func pictured(t *testing.T) (f fixture, pictures string) {
 	}
 	var lines bytes.Buffer
 	for _, it := range []item{
-		{Key: "payload", Labels: []string{"red", "<b>"}, Payload: plainPicture(t, "a.png", 20, 40, color.RGBA{255, 0, 0, 255})},
+		{Key: "payload", Labels: []string{"red", "<b>"}, Payload: clitest.Picture(t, "a.png", 20, 40, color.RGBA{255, 0, 0, 255})},
 		{Key: "field", Fields: map[string]any{"file": "https://example.org/x/sub/a.jpg?size=1"}},
 		{Key: "key.gif"},
 		{Key: "text", Payload: []byte("one\ntwo <script>alert(1)</script>\x1b[31m")},
@@ -180,9 +158,12 @@ func TestSheetHTML(t *testing.T) {
 }
 
 func TestSheetPNG(t *testing.T) {
+	// In pixels: a row has a title, and cards beside each other.
+	const cardGap, cardPicture, sheetTitle = 12, 160, 30
+	const cardWidth, cardHeight = 172, 224
 	clitest.OneGoroutine(t)
 	f, pictures := pictured(t)
-	sheet := func(args ...string) image.Image {
+	drawn := func(args ...string) image.Image {
 		path := f.path("a.png")
 		if code, _, stderr := do(t, append([]string{"search", f.db, "--sheet", path, "--pictures", pictures}, args...)...); code != 0 {
 			t.Fatal(stderr)
@@ -197,7 +178,7 @@ func TestSheetPNG(t *testing.T) {
 		}
 		return img
 	}
-	img := sheet("--code", "0000", "-k", "8")
+	img := drawn("--code", "0000", "-k", "8")
 	if got, want := img.Bounds().Size(), image.Pt(8*cardWidth+cardGap, sheetTitle+cardHeight); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -210,7 +191,7 @@ func TestSheetPNG(t *testing.T) {
 		}
 	}
 	// A query that is an item stands before its hits; rows break.
-	img = sheet("--id", "payload", "-k", "8")
+	img = drawn("--id", "payload", "-k", "8")
 	if got, want := img.Bounds().Size(), image.Pt(8*cardWidth+cardGap, sheetTitle+2*cardHeight); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -219,13 +200,11 @@ func TestSheetPNG(t *testing.T) {
 	}
 	// A row that finds nothing.
 	clitest.WriteNPY(t, f.path("codes.npy"), [][]uint8{{0xf0, 0x0f}, {0, 0}})
-	img = sheet("--codes", f.path("codes.npy"), "--radius", "1", "-k", "3")
+	img = drawn("--codes", f.path("codes.npy"), "--radius", "1", "-k", "3")
 	if got, want := img.Bounds().Size(), image.Pt(4*cardWidth+cardGap, 2*sheetTitle+cardHeight); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
-
-func abs(x int) int { return max(x, -x) }
 
 func TestSheetErrors(t *testing.T) {
 	clitest.OneGoroutine(t)
@@ -268,3 +247,5 @@ func TestSheetErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func abs(x int) int { return max(x, -x) }
