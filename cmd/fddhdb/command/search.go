@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -152,7 +153,7 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	case o.sheet == "" && o.pictures != "":
 		return 0, exit.Usagef("--pictures is for --sheet FILE, which is not given")
 	case o.sheet != "":
-		if err := checkPath(o.sheet); err != nil {
+		if err := sheet.CheckPath(o.sheet); err != nil {
 			return 0, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -23,15 +24,15 @@ func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, 
 	if o.from != "" && o.to != "" {
 		title += ": " + o.from + " → " + o.to
 	}
-	s, err := newSheet(c, o.sheet, o.pictures, title, o.k)
+	s, err := sheet.New(c, o.sheet, o.pictures, title, o.k)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	if err := e.search(ctx, c, o, rerank, s); err != nil {
 		return err
 	}
-	remark, err := s.commit()
+	remark, err := s.Commit()
 	if remark != "" {
 		e.Warnf("warning: --sheet: %s", remark)
 	}
@@ -43,7 +44,7 @@ func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, 
 type queryName any
 
 // search answers the queries; to, if not nil, gets the hits, too.
-func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank, to *sheet) error {
+func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank, to *sheet.Sheet) error {
 	schema, err := c.Schema()
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, re
 			if o.hasRows() {
 				title += " of " + term.Plain(o.vectors+o.codes)
 			}
-			if err := to.add(ctx, title, q.Key, r.Hits); err != nil {
+			if err := to.Add(ctx, title, q.Key, r.Hits); err != nil {
 				return err
 			}
 		}

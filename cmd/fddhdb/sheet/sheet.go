@@ -1,4 +1,4 @@
-package command
+package sheet
 
 import (
 	"context"
@@ -42,8 +42,8 @@ type sheetForm interface {
 	end() error
 }
 
-// A sheet makes a contact sheet of the answers to queries.
-type sheet struct {
+// A Sheet makes a contact sheet of the answers to queries.
+type Sheet struct {
 	c        *db.Collection
 	files    outfile.Set
 	form     sheetForm
@@ -53,8 +53,8 @@ type sheet struct {
 	problem  string // of the first of them
 }
 
-// checkPath refuses what is neither .png nor .html.
-func checkPath(path string) error {
+// CheckPath refuses what is neither .png nor .html.
+func CheckPath(path string) error {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png", ".html":
 		return nil
@@ -62,10 +62,10 @@ func checkPath(path string) error {
 	return exit.Usagef("--sheet %s: a .png or .html file is made", path)
 }
 
-// newSheet begins a sheet of items of a collection, in the format of the ending of path; it
+// New begins a sheet of items of a collection, in the format of the ending of path; it
 // has to be closed. Files of pictures are looked for in a folder, "" for none. A row has
 // about so many hits.
-func newSheet(c *db.Collection, path, folder, title string, hits int) (*sheet, error) {
+func New(c *db.Collection, path, folder, title string, hits int) (*Sheet, error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err
@@ -74,10 +74,10 @@ func newSheet(c *db.Collection, path, folder, title string, hits int) (*sheet, e
 	if err != nil {
 		return nil, err
 	}
-	s := &sheet{c: c, pictures: finder}
+	s := &Sheet{c: c, pictures: finder}
 	out, err := s.files.Create(path)
 	if err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
 	if strings.EqualFold(filepath.Ext(path), ".png") {
@@ -88,15 +88,15 @@ func newSheet(c *db.Collection, path, folder, title string, hits int) (*sheet, e
 	return s, nil
 }
 
-// close leaves nothing behind of a sheet that was not committed.
-func (s *sheet) close() {
+// Close leaves nothing behind of a sheet that was not committed.
+func (s *Sheet) Close() {
 	s.files.Discard()
 	s.pictures.close()
 }
 
-// commit gives the sheet its name. It returns a remark about pictures that are not
+// Commit gives the sheet its name. It returns a remark about pictures that are not
 // shown, "" for none.
-func (s *sheet) commit() (remark string, err error) {
+func (s *Sheet) Commit() (remark string, err error) {
 	if err := s.form.end(); err != nil {
 		return "", err
 	}
@@ -106,9 +106,9 @@ func (s *sheet) commit() (remark string, err error) {
 	return remark, s.files.Commit()
 }
 
-// add puts a query and its hits on the sheet. key is that of the item that the query is,
+// Add puts a query and its hits on the sheet. key is that of the item that the query is,
 // "" for another.
-func (s *sheet) add(ctx context.Context, title, key string, hits []db.Hit) error {
+func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error {
 	if s.cards += len(hits) + 1; s.cards > maxSheetCards {
 		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", term.Thousands(maxSheetCards))
 	}
@@ -132,7 +132,7 @@ func (s *sheet) add(ctx context.Context, title, key string, hits []db.Hit) error
 	return nil
 }
 
-func (s *sheet) addCard(ctx context.Context, key, distance string) error {
+func (s *Sheet) addCard(ctx context.Context, key, distance string) error {
 	card, err := s.card(ctx, key)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *sheet) addCard(ctx context.Context, key, distance string) error {
 }
 
 // card looks at an item.
-func (s *sheet) card(ctx context.Context, key string) (*sheetCard, error) {
+func (s *Sheet) card(ctx context.Context, key string) (*sheetCard, error) {
 	card := &sheetCard{key: term.Plain(key)}
 	it, err := s.c.Get(ctx, key)
 	if errors.Is(err, db.ErrNotFound) {
