@@ -118,13 +118,9 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 	if err != nil {
 		return 0, 0, err
 	}
-	var sources []source
+	var sources together
 	var vectors []*vectorSource
-	defer func() {
-		for _, s := range sources {
-			_ = s.close() // they have only been read
-		}
-	}()
+	defer func() { sources.close() }()
 	for _, v := range list {
 		m, err := modality(c, schema, "--vectors", v.name)
 		if err != nil {
@@ -139,7 +135,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 			return 0, 0, err
 		}
 	}
-	if err := sameRows(sources); err != nil {
+	if err := sources.sameRows(); err != nil {
 		return 0, 0, err
 	}
 	if !stats.Trained {
@@ -150,7 +146,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 			return 0, 0, err
 		}
 	}
-	rows, bits = sources[0].rows(), stats.Bits
+	rows, bits = sources.rows(), stats.Bits
 	var files outfile.Set
 	defer files.Discard()
 	f, err := files.Create(out)

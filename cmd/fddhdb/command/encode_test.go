@@ -43,7 +43,7 @@ func vectorOf(t *testing.T, f fixture, row, modality string) string {
 		t.Fatal(err)
 	}
 	defer s.close()
-	rows, err := readRows(s.r)
+	rows, err := readRows(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -183,7 +182,7 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 		return nil, err
 	}
 	q.Labels = labels.all()
-	sources := []source{labels}
+	sources := together{labels}
 	for i, v := range o.vectors.list {
 		bar.Report("reading", int64(i), int64(len(o.vectors.list)))
 		m, err := modality(c, schema, "--vectors", v.name)
@@ -198,10 +197,10 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 		err = s.checkDim(m)
 		switch {
 		case err != nil:
-		case s.sparse != nil:
+		case s.isSparse():
 			q.Sparse[v.name], err = readSparseRows(s)
 		default:
-			q.Queries[v.name], err = readRows(s.r)
+			q.Queries[v.name], err = readRows(s)
 		}
 		if closed := s.close(); err == nil {
 			err = closed
@@ -210,7 +209,7 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 			return nil, err
 		}
 	}
-	if err := sameRows(sources); err != nil {
+	if err := sources.sameRows(); err != nil {
 		return nil, err
 	}
 	known, against := []string(nil), fmt.Sprintf("collection %q", c.Name())
@@ -227,87 +226,11 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 			return nil, exit.Failedf("%s has %s, collection %q has %s: --truth is about all items, in database order",
 				o.truth, term.Plural(truth.rows(), "row", "rows"), c.Name(), term.Plural(items, "item", "items"))
 		}
-		q.Truth, known, against = truth.all(), truth.labels.Names, o.truth
+		q.Truth, known, against = truth.all(), truth.names(), o.truth
 	} else if known, err = c.Labels(); err != nil {
 		return nil, err
 	}
 	return q, labels.checkKnown(known, against, o.names == "")
-}
-
-// checkKnown refuses labels none of which is known to the database: all figures
-// would be 0 without a word why.
-func (s *labelSource) checkKnown(known []string, against string, hint bool) error {
-	have := make(map[string]bool, len(known))
-	for _, name := range known {
-		have[name] = true
-	}
-	for _, name := range s.labels.Names {
-		if have[name] {
-			return nil
-		}
-	}
-	if len(s.labels.Names) == 0 || len(known) == 0 {
-		return nil
-	}
-	advice := ""
-	if hint {
-		advice = ": labels are compared by name, is --label-names missing?"
-	}
-	return exit.Failedf("%s has the labels %s, none of which %s has (%s)%s",
-		s.file, listStart(s.labels.Names), against, listStart(known), advice)
-}
-
-// listStart spells the first entries of a list.
-func listStart(list []string) string {
-	const most = 3
-	s := ""
-	for i, x := range list {
-		if i == most {
-			return s + ", ..."
-		}
-		if i > 0 {
-			s += ", "
-		}
-		s += x
-	}
-	return s
-}
-
-// maxQueries bounds the rows that are held at once: a sparse file can claim any number of
-// empty ones.
-const maxQueries = 1 << 24
-
-// readRows reads the rest of a file as rows.
-func readRows(r vecfile.Reader) ([][]float32, error) {
-	rows, cols := r.Rows(), r.Cols()
-	if rows > maxQueries || int64(rows)*int64(cols) > vecfile.MaxValues {
-		return nil, fmt.Errorf("%d rows of %d values are too many to evaluate at once: split the file", rows, cols)
-	}
-	data := make([]float32, rows*cols)
-	out := make([][]float32, rows)
-	for i := range out {
-		out[i] = data[i*cols : (i+1)*cols : (i+1)*cols]
-		if err := r.Next(out[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// readSparseRows reads the rest of a sparse file as rows.
-func readSparseRows(s *vectorSource) ([]db.Sparse, error) {
-	if s.rows() > maxQueries {
-		return nil, fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.rows(), maxQueries)
-	}
-	out := make([]db.Sparse, s.rows())
-	for i := range out {
-		if err := s.read(); err != nil {
-			return nil, err
-		}
-		_, row := s.vector()
-		out[i] = *row
-	}
-	return out, nil
 }
 
 // evalJSON is what eval prints for a pair of modalities.

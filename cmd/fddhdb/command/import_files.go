@@ -1,15 +1,13 @@
 package command
 
 import (
-	"strings"
-
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // importFiles are the files of an import.
 type importFiles struct {
-	sources []source
+	together
 	vectors []*vectorSource
 	codes   *codeSource
 	labels  *labelSource
@@ -34,61 +32,44 @@ func (in *importFiles) open(o *importOptions) (err error) {
 		if err != nil {
 			return err
 		}
-		in.vectors, in.sources = append(in.vectors, s), append(in.sources, s)
+		in.vectors, in.together = append(in.vectors, s), append(in.together, s)
 	}
 	if o.codes != "" {
 		if in.codes, err = openCodes(o.codes); err != nil {
 			return err
 		}
-		in.sources = append(in.sources, in.codes)
+		in.together = append(in.together, in.codes)
 	}
 	if o.labels != "" {
 		if in.labels, err = openLabels(o.labels, o.names); err != nil {
 			return err
 		}
-		in.sources = append(in.sources, in.labels)
+		in.together = append(in.together, in.labels)
 	}
 	if o.field != "" {
 		if in.fields, err = openFields(o.field); err != nil {
 			return err
 		}
-		in.sources = append(in.sources, in.fields)
+		in.together = append(in.together, in.fields)
 	}
 	if o.ids != "" {
 		keys, err := openKeys(o.ids)
 		if err != nil {
 			return err
 		}
-		in.sources = append(in.sources, keys)
+		in.together = append(in.together, keys)
 	}
 	if o.items != "" {
 		if in.whole, err = openItems(o.items, o.ignore); err != nil {
 			return err
 		}
-		in.sources = append(in.sources, in.whole)
+		in.together = append(in.together, in.whole)
 	}
 	if o.init && in.fields != nil && in.fields.declared == nil {
 		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", o.field)
 	}
-	return sameRows(in.sources)
+	return in.sameRows()
 }
-
-func (in *importFiles) close() {
-	for _, s := range in.sources {
-		_ = s.close() // they have only been read
-	}
-}
-
-// names names all files, whose rows belong together.
-func (in *importFiles) names() string {
-	var names []string
-	for _, s := range in.sources {
-		names = append(names, s.path())
-	}
-	return strings.Join(names, ", ")
-}
-
-func (in *importFiles) rows() int { return in.sources[0].rows() }
 
 // schema returns that of a collection for the files.
 func (in *importFiles) schema() (db.Schema, error) {
@@ -97,10 +78,10 @@ func (in *importFiles) schema() (db.Schema, error) {
 	}
 	var s db.Schema
 	for _, v := range in.vectors {
-		s.Modalities = append(s.Modalities, db.Modality{Name: v.modality, Dim: v.r.Cols(), Sparse: v.sparse != nil})
+		s.Modalities = append(s.Modalities, db.Modality{Name: v.modality, Dim: v.cols(), Sparse: v.isSparse()})
 	}
 	if in.codes != nil {
-		s.Bits = in.codes.codes.Bits()
+		s.Bits = in.codes.bits()
 	}
 	if in.fields != nil {
 		s.Fields = in.fields.declared

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -55,8 +54,8 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 		return err
 	}
 	if l.labels != nil && l.labels.ordered {
-		if err := to.register(l.labels.labels.Names); err != nil {
-			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.labels.file), exit.Reason(err.Error())))
+		if err := to.register(l.labels.names()); err != nil {
+			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.labels.path()), exit.Reason(err.Error())))
 		}
 	}
 	if err := l.each(ctx, func(row int, item *db.Item, err error) error {
@@ -103,31 +102,11 @@ func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err er
 	})
 }
 
-// read reads the next row of all files. All are read even if one is bad, so that
-// they stay side by side.
-func (l *loader) read(item *db.Item) error {
-	clear(item.Vectors)
-	clear(item.Sparse)
-	item.Key = ""
-	var bad error
-	for _, s := range l.sources {
-		err := s.next(item)
-		var row *rowError
-		if err != nil && !errors.As(err, &row) {
-			return fmt.Errorf("%w; nothing of it was stored", err)
-		}
-		if bad == nil {
-			bad = err
-		}
-	}
-	return bad
-}
-
 // leastBytes is what the dense vectors and codes alone take.
 func (l *loader) leastBytes() int64 {
 	a := l.leastRow
 	if l.codes != nil {
-		a += int64(l.codes.codes.Bits() / 8)
+		a += int64(l.codes.bits() / 8)
 	}
 	return a * int64(max(l.rows(), 0))
 }

@@ -51,7 +51,7 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 		s.Flags = append(s.Flags, f.Name+"="+value)
 	})
 	var paths []string
-	for _, source := range in.sources {
+	for _, source := range in.together {
 		paths = append(paths, source.path())
 	}
 	if o.names != "" {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -110,28 +109,6 @@ func newSchemaJSON(collection string, s db.Schema) schemaJSON {
 	return out
 }
 
-func describeSchema(s db.Schema) string {
-	var parts []string
-	for _, m := range s.Modalities {
-		sparse := ""
-		if m.Sparse {
-			sparse = ", sparse"
-		}
-		parts = append(parts, fmt.Sprintf("%s (%s%s)", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), sparse))
-	}
-	if s.Bits > 0 {
-		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))
-	}
-	for _, f := range s.Fields {
-		index := ""
-		if f.Indexed {
-			index = ", indexed"
-		}
-		parts = append(parts, fmt.Sprintf("field %s (%s%s)", f.Name, f.Type, index))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // checkBits admits the lengths that codes may have.
 func checkBits(flag string, bits int) error {
 	if bits < 8 || bits > 4096 || bits%8 != 0 {
@@ -175,25 +152,4 @@ func (l *fieldList) Set(s string) error {
 	}
 	l.list = append(l.list, f)
 	return nil
-}
-
-// parseField reads NAME:TYPE[:index].
-func parseField(s string) (db.Field, error) {
-	parts := strings.Split(s, ":")
-	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" {
-		return db.Field{}, errors.New("NAME:TYPE is expected, such as year:int")
-	}
-	f := db.Field{Name: parts[0], Type: db.FieldType(parts[1])}
-	switch f.Type {
-	case db.String, db.Int, db.Float, db.Bool:
-	default:
-		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float and bool are possible", parts[1])
-	}
-	if len(parts) == 3 {
-		if parts[2] != "index" {
-			return db.Field{}, fmt.Errorf("%q is unknown: a third part can only be index", parts[2])
-		}
-		f.Indexed = true
-	}
-	return f, nil
 }

@@ -53,3 +53,31 @@ func codeOrigin(from string) string {
 	}
 	return "from its " + from
 }
+
+// vectorStart spells the first numbers of a vector.
+func vectorStart(x []float32) string {
+	return numbersStart(len(x), "number", "numbers", func(i int) string { return fmt.Sprintf("%.4g", x[i]) })
+}
+
+// sparseStart spells the first numbers of a sparse vector.
+func sparseStart(x db.Sparse) string {
+	return numbersStart(len(x.Index), "number not 0", "numbers not 0", func(i int) string {
+		return fmt.Sprintf("%d:%.4g", x.Index[i], x.Value[i])
+	})
+}
+
+func numbersStart(n int, one, many string, number func(i int) string) string {
+	const most = 6
+	var b strings.Builder
+	b.WriteString(term.Plural(n, one, many))
+	for i := range min(most, n) {
+		if i == 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(" " + number(i))
+	}
+	if n > most {
+		b.WriteString(" ...")
+	}
+	return b.String()
+}

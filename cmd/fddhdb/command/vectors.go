@@ -2,10 +2,8 @@ package command
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
@@ -56,6 +54,12 @@ func openMatrix(file string) (vecfile.Reader, error) {
 	}
 	return vecfile.Open(file)
 }
+
+// isSparse says that rows are sparse.
+func (s *vectorSource) isSparse() bool { return s.sparse != nil }
+
+// cols is the number of columns.
+func (s *vectorSource) cols() int { return s.r.Cols() }
 
 func (s *vectorSource) path() string { return s.file }
 func (s *vectorSource) rows() int    { return s.r.Rows() }
@@ -110,95 +114,4 @@ func (s *vectorSource) checkDim(m db.Modality) error {
 			s.file, term.Plural(s.r.Cols(), "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
 	}
 	return nil
-}
-
-// newRow returns an item for sources to add rows to.
-func newRow() db.Item {
-	return db.Item{Vectors: map[string][]float32{}, Sparse: map[string]db.Sparse{}}
-}
-
-// parseVector reads v,v,...
-func parseVector(s string) ([]float32, error) {
-	fields := strings.Split(s, ",")
-	x := make([]float32, len(fields))
-	for i, f := range fields {
-		v, err := parseNumber(f)
-		if err != nil {
-			return nil, fmt.Errorf("number %d, %w: v,v,... is expected", i, err)
-		}
-		x[i] = v
-	}
-	return x, nil
-}
-
-// isSparse tells i:v,i:v,... from v,v,...
-func isSparse(s string) bool { return strings.Contains(s, ":") }
-
-// parseSparse reads i:v,i:v,... in any order, or ":" for a vector without numbers.
-func parseSparse(s string) (db.Sparse, error) {
-	x := db.Sparse{}
-	if strings.TrimSpace(s) == ":" {
-		return x, nil
-	}
-	values := map[uint32]float32{}
-	for i, f := range strings.Split(s, ",") {
-		index, value, _ := strings.Cut(f, ":")
-		j, err := strconv.ParseUint(strings.TrimSpace(index), 10, 32)
-		if err != nil {
-			return x, fmt.Errorf("entry %d, %q: a dimension, a colon and a number are expected, such as 3:1.5,17:2", i, f)
-		}
-		v, err := parseNumber(value)
-		if err != nil {
-			return x, fmt.Errorf("entry %d, %w: i:v,i:v,... is expected", i, err)
-		}
-		if _, twice := values[uint32(j)]; twice {
-			return x, fmt.Errorf("dimension %d is given twice", j)
-		}
-		values[uint32(j)] = v
-		x.Index = append(x.Index, uint32(j))
-	}
-	slices.Sort(x.Index)
-	for _, j := range x.Index {
-		x.Value = append(x.Value, values[j])
-	}
-	return x, nil
-}
-
-func parseNumber(s string) (float32, error) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(s), 32)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("%q, is too large for float32", s)
-	case err != nil:
-		return 0, fmt.Errorf("%q, is not a number", s)
-	}
-	return float32(v), nil
-}
-
-// vectorStart spells the first numbers of a vector.
-func vectorStart(x []float32) string {
-	return numbersStart(len(x), "number", "numbers", func(i int) string { return fmt.Sprintf("%.4g", x[i]) })
-}
-
-// sparseStart spells the first numbers of a sparse vector.
-func sparseStart(x db.Sparse) string {
-	return numbersStart(len(x.Index), "number not 0", "numbers not 0", func(i int) string {
-		return fmt.Sprintf("%d:%.4g", x.Index[i], x.Value[i])
-	})
-}
-
-func numbersStart(n int, one, many string, number func(i int) string) string {
-	const most = 6
-	var b strings.Builder
-	b.WriteString(term.Plural(n, one, many))
-	for i := range min(most, n) {
-		if i == 0 {
-			b.WriteByte(':')
-		}
-		b.WriteString(" " + number(i))
-	}
-	if n > most {
-		b.WriteString(" ...")
-	}
-	return b.String()
 }

@@ -92,7 +92,7 @@ func (run *rowRun) next() *readRow {
 }
 
 // pipeline calls f with the rows from one on, in order, while the next are read.
-func (l *loader) pipeline(ctx context.Context, from int, f func(*readRow) error) error {
+func (in together) pipeline(ctx context.Context, from int, f func(*readRow) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	full, empty := make(chan *rowRun, 2), make(chan *rowRun, 3)
 	for range cap(empty) {
@@ -102,7 +102,7 @@ func (l *loader) pipeline(ctx context.Context, from int, f func(*readRow) error)
 	go func() {
 		defer close(ended)
 		defer close(full)
-		l.readRuns(ctx, from, full, empty)
+		in.readRuns(ctx, from, full, empty)
 	}()
 	defer func() { // the files are not to be closed before
 		cancel()
@@ -123,10 +123,10 @@ func (l *loader) pipeline(ctx context.Context, from int, f func(*readRow) error)
 }
 
 // readRuns reads rows until there are no more, or somebody has had enough.
-func (l *loader) readRuns(ctx context.Context, from int, full chan<- *rowRun, empty <-chan *rowRun) {
+func (in together) readRuns(ctx context.Context, from int, full chan<- *rowRun, empty <-chan *rowRun) {
 	item := newRow()
-	rows := l.rows()
-	err := l.leaveOut(ctx, from)
+	rows := in.rows()
+	err := in.leaveOut(ctx, from)
 	for row := from; ; {
 		var run *rowRun
 		select {
@@ -140,7 +140,7 @@ func (l *loader) readRuns(ctx context.Context, from int, full chan<- *rowRun, em
 				run.err = io.EOF
 				break
 			}
-			err := l.read(&item)
+			err := in.read(&item)
 			var bad *rowError
 			if err != nil && !errors.As(err, &bad) {
 				run.err = err
@@ -165,21 +165,10 @@ func (l *loader) readRuns(ctx context.Context, from int, full chan<- *rowRun, em
 	}
 }
 
-// A skipper is a source that can leave out rows faster than by reading them.
-type skipper interface {
-	skip(ctx context.Context, rows int) error
-}
-
 // leaveOut leaves out the first rows of all files.
-func (l *loader) leaveOut(ctx context.Context, rows int) error {
+func (in together) leaveOut(ctx context.Context, rows int) error {
 	item := newRow()
-	for _, s := range l.sources {
-		if s, ok := s.(skipper); ok {
-			if err := s.skip(ctx, rows); err != nil {
-				return err
-			}
-			continue
-		}
+	for _, s := range in {
 		for i := range rows {
 			if i%1000 == 0 && ctx.Err() != nil {
 				return ctx.Err()

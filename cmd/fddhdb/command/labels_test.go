@@ -1,22 +1,20 @@
 package command
 
 import (
-	"errors"
-	"strings"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
-	"github.com/fddhdb/fddhdb/db"
 )
 
 func TestOpenLabels(t *testing.T) {
-	f := fixture{dir: t.TempDir()}
-	clitest.WriteNPY(t, f.path("matrix.npy"), [][]uint8{{0, 1, 1}, {0, 0, 0}, {1, 0, 0}})
-	clitest.WriteFile(t, f.path("text.txt"), "dog,cat\n\nant\n")
-	clitest.WriteFile(t, f.path("names.txt"), "ant\ncat\ndog\n")
-	clitest.WriteFile(t, f.path("more.txt"), "ant\ncat\ndog\nelk\n")
+	dir := t.TempDir()
+	clitest.WriteNPY(t, filepath.Join(dir, "matrix.npy"), [][]uint8{{0, 1, 1}, {0, 0, 0}, {1, 0, 0}})
+	clitest.WriteFile(t, filepath.Join(dir, "text.txt"), "dog,cat\n\nant\n")
+	clitest.WriteFile(t, filepath.Join(dir, "names.txt"), "ant\ncat\ndog\n")
+	clitest.WriteFile(t, filepath.Join(dir, "more.txt"), "ant\ncat\ndog\nelk\n")
 	for _, c := range []struct {
 		file, names string
 		labels      []string
@@ -30,9 +28,9 @@ func TestOpenLabels(t *testing.T) {
 	} {
 		names := c.names
 		if names != "" {
-			names = f.path(names)
+			names = filepath.Join(dir, names)
 		}
-		s, err := openLabels(f.path(c.file), names)
+		s, err := openLabels(filepath.Join(dir, c.file), names)
 		if err != nil {
 			t.Errorf("%s, %s: %v", c.file, c.names, err)
 			continue
@@ -50,34 +48,7 @@ func TestOpenLabels(t *testing.T) {
 			t.Errorf("%s, %s: ordered %v, rows: %s", c.file, c.names, s.ordered, diff)
 		}
 	}
-	if _, err := openLabels(f.path("matrix.npy"), f.path("more.txt")); err == nil {
+	if _, err := openLabels(filepath.Join(dir, "matrix.npy"), filepath.Join(dir, "more.txt")); err == nil {
 		t.Error("a matrix of 3 columns takes 4 names")
-	}
-}
-
-// A bad key costs its row: what follows can be read.
-func TestKeySource(t *testing.T) {
-	f := fixture{dir: t.TempDir()}
-	clitest.WriteFile(t, f.path("keys.txt"), "a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
-	s, err := openKeys(f.path("keys.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var good []string
-	bad := 0
-	for range s.rows() {
-		var item db.Item
-		var row *rowError
-		switch err := s.next(&item); {
-		case err == nil:
-			good = append(good, item.Key)
-		case errors.As(err, &row):
-			bad++
-		default:
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff([]string{"a", "b"}, good); diff != "" || bad != 3 {
-		t.Errorf("%d bad keys; %s", bad, diff)
 	}
 }

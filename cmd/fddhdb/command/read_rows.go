@@ -1,0 +1,46 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// maxQueries bounds the rows that are held at once: a sparse file can claim any number of
+// empty ones.
+const maxQueries = 1 << 24
+
+// readRows reads the rest of a dense file as rows.
+func readRows(s *vectorSource) ([][]float32, error) {
+	r := s.r
+	rows, cols := r.Rows(), r.Cols()
+	if rows > maxQueries || int64(rows)*int64(cols) > vecfile.MaxValues {
+		return nil, fmt.Errorf("%d rows of %d values are too many to evaluate at once: split the file", rows, cols)
+	}
+	data := make([]float32, rows*cols)
+	out := make([][]float32, rows)
+	for i := range out {
+		out[i] = data[i*cols : (i+1)*cols : (i+1)*cols]
+		if err := r.Next(out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// readSparseRows reads the rest of a sparse file as rows.
+func readSparseRows(s *vectorSource) ([]db.Sparse, error) {
+	if s.rows() > maxQueries {
+		return nil, fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.rows(), maxQueries)
+	}
+	out := make([]db.Sparse, s.rows())
+	for i := range out {
+		if err := s.read(); err != nil {
+			return nil, err
+		}
+		_, row := s.vector()
+		out[i] = *row
+	}
+	return out, nil
+}
