@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -50,7 +51,7 @@ func alterCommand(e *env) *cobra.Command {
 				if o.json {
 					return e.PrintJSON(newSchemaJSON(c.Name(), schema))
 				}
-				e.Printf("altered collection %s in %s: %s\n", c.Name(), args[0], describeSchema(schema))
+				e.Printf("altered collection %s in %s: %s\n", c.Name(), args[0], source.DescribeSchema(schema))
 				return e.noteUnlearned(args[0], c, modalities.list)
 			})
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -310,17 +311,17 @@ type benchQuery struct {
 // read returns the queries of the file.
 func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 	var queries []benchQuery
-	var s source
+	var s source.Source
 	if o.codes != "" {
-		codes, err := openCodes(o.codes)
+		codes, err := source.OpenCodes(o.codes)
 		if err == nil {
-			err = codes.checkBits(c, bits)
+			err = codes.CheckBits(c, bits)
 		}
 		if err != nil {
 			return nil, err
 		}
-		for row := range min(codes.rows(), o.queries) {
-			queries = append(queries, benchQuery{Query: db.Query{Code: codes.at(row), To: o.target.to}})
+		for row := range min(codes.Rows(), o.queries) {
+			queries = append(queries, benchQuery{Query: db.Query{Code: codes.At(row), To: o.target.to}})
 		}
 		s = codes
 	} else {
@@ -332,16 +333,16 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 		if err != nil {
 			return nil, err
 		}
-		vectors, err := openQueries(m.Name, o.vectors)
+		vectors, err := source.OpenQueries(m.Name, o.vectors)
 		if err != nil {
 			return nil, err
 		}
-		defer vectors.close()
-		if err := vectors.checkDim(m); err != nil {
+		defer vectors.Close()
+		if err := vectors.CheckDim(m); err != nil {
 			return nil, err
 		}
 		for len(queries) < o.queries {
-			err := vectors.read()
+			err := vectors.Read()
 			if err == io.EOF {
 				break
 			}
@@ -349,13 +350,13 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 				return nil, err
 			}
 			q := db.Query{From: m.Name, To: o.target.to}
-			q.Vector, q.Sparse = vectors.vector()
+			q.Vector, q.Sparse = vectors.Copy()
 			queries = append(queries, benchQuery{Query: q})
 		}
 		s = vectors
 	}
 	if len(queries) == 0 {
-		return nil, exit.Failedf("%s has no rows to search with", s.path())
+		return nil, exit.Failedf("%s has no rows to search with", s.Path())
 	}
 	return queries, nil
 }

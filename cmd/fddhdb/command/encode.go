@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -118,24 +119,24 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 	if err != nil {
 		return 0, 0, err
 	}
-	var sources together
-	var vectors []*vectorSource
-	defer func() { sources.close() }()
+	var sources source.Together
+	var vectors []*source.Vectors
+	defer func() { sources.Close() }()
 	for _, v := range list {
 		m, err := modality(c, schema, "--vectors", v.name)
 		if err != nil {
 			return 0, 0, err
 		}
-		s, err := openVectors(v.name, v.value)
+		s, err := source.OpenVectors(v.name, v.value)
 		if err != nil {
 			return 0, 0, err
 		}
 		sources, vectors = append(sources, s), append(vectors, s)
-		if err := s.checkDim(m); err != nil {
+		if err := s.CheckDim(m); err != nil {
 			return 0, 0, err
 		}
 	}
-	if err := sources.sameRows(); err != nil {
+	if err := sources.SameRows(); err != nil {
 		return 0, 0, err
 	}
 	if !stats.Trained {
@@ -146,7 +147,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 			return 0, 0, err
 		}
 	}
-	rows, bits = sources.rows(), stats.Bits
+	rows, bits = sources.Rows(), stats.Bits
 	var files outfile.Set
 	defer files.Discard()
 	f, err := files.Create(out)
@@ -179,27 +180,27 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 }
 
 // paths names files.
-func paths(sources []source) string {
+func paths(sources []source.Source) string {
 	var list []string
 	for _, s := range sources {
-		list = append(list, s.path())
+		list = append(list, s.Path())
 	}
 	return strings.Join(list, ", ")
 }
 
 // readBlock reads the next n rows of all files.
-func readBlock(sources []*vectorSource, n int) ([]db.Item, error) {
+func readBlock(sources []*source.Vectors, n int) ([]db.Item, error) {
 	block := make([]db.Item, n)
 	for i := range block {
-		block[i] = newRow()
+		block[i] = source.NewRow()
 		for _, s := range sources {
-			if err := s.read(); err != nil {
+			if err := s.Read(); err != nil {
 				return nil, err
 			}
-			if dense, sparse := s.vector(); sparse != nil {
-				block[i].Sparse[s.modality] = *sparse
+			if dense, sparse := s.Copy(); sparse != nil {
+				block[i].Sparse[s.Modality] = *sparse
 			} else {
-				block[i].Vectors[s.modality] = dense
+				block[i].Vectors[s.Modality] = dense
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
@@ -177,44 +178,44 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 		return nil, err
 	}
 	q := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}, Where: o.where.expr, Top: o.top}
-	labels, err := openLabels(o.labels, o.names)
+	labels, err := source.OpenLabels(o.labels, o.names)
 	if err != nil {
 		return nil, err
 	}
-	q.Labels = labels.all()
-	sources := together{labels}
+	q.Labels = labels.All()
+	sources := source.Together{labels}
 	for i, v := range o.vectors.list {
 		bar.Report("reading", int64(i), int64(len(o.vectors.list)))
 		m, err := modality(c, schema, "--vectors", v.name)
 		if err != nil {
 			return nil, err
 		}
-		s, err := openVectors(v.name, v.value)
+		s, err := source.OpenVectors(v.name, v.value)
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, s)
-		err = s.checkDim(m)
+		err = s.CheckDim(m)
 		switch {
 		case err != nil:
-		case s.isSparse():
-			q.Sparse[v.name], err = readSparseRows(s)
+		case s.IsSparse():
+			q.Sparse[v.name], err = source.ReadSparseRows(s)
 		default:
-			q.Queries[v.name], err = readRows(s)
+			q.Queries[v.name], err = source.ReadRows(s)
 		}
-		if closed := s.close(); err == nil {
+		if closed := s.Close(); err == nil {
 			err = closed
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := sources.sameRows(); err != nil {
+	if err := sources.SameRows(); err != nil {
 		return nil, err
 	}
 	known, against := []string(nil), fmt.Sprintf("collection %q", c.Name())
 	if o.truth != "" {
-		truth, err := openLabels(o.truth, o.names)
+		truth, err := source.OpenLabels(o.truth, o.names)
 		if err != nil {
 			return nil, err
 		}
@@ -222,15 +223,15 @@ func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluatio
 		if err != nil {
 			return nil, err
 		}
-		if truth.rows() != items {
+		if truth.Rows() != items {
 			return nil, exit.Failedf("%s has %s, collection %q has %s: --truth is about all items, in database order",
-				o.truth, term.Plural(truth.rows(), "row", "rows"), c.Name(), term.Plural(items, "item", "items"))
+				o.truth, term.Plural(truth.Rows(), "row", "rows"), c.Name(), term.Plural(items, "item", "items"))
 		}
-		q.Truth, known, against = truth.all(), truth.names(), o.truth
+		q.Truth, known, against = truth.All(), truth.Names(), o.truth
 	} else if known, err = c.Labels(); err != nil {
 		return nil, err
 	}
-	return q, labels.checkKnown(known, against, o.names == "")
+	return q, labels.CheckKnown(known, against, o.names == "")
 }
 
 // evalJSON is what eval prints for a pair of modalities.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -132,7 +133,7 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 	}
 	s, err := explore.New(d, explore.Options{
 		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders,
-		OpenVectors: openMatrix, Message: exit.Message, Report: func(fault string) { e.Warnf("%s", fault) },
+		OpenVectors: source.OpenMatrix, Message: exit.Message, Report: func(fault string) { e.Warnf("%s", fault) },
 	})
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 )
 
 // What a user types is refused with words, or it is what the database takes.
-func FuzzModalityFlag(f *testing.F) {
+func FuzzArguments(f *testing.F) {
 	for _, s := range []string{"image:128", "image:128:sparse", "a:0", "a:99999999999999999999", "a", ":1"} {
 		f.Add(s)
 	}

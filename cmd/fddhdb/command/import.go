@@ -166,7 +166,7 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *term.P
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
+	defer in.Close()
 	l := &loader{importFiles: in, o: o, bar: bar, warnf: e.Warnf, source: sourceOf(cmd, in, o)}
 	if o.init {
 		return l, e.withNew(dir, func(d *db.DB) error { return l.loadNew(cmd, d) })
@@ -185,7 +185,7 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 		if err != nil {
 			return err
 		}
-		defer in.close()
+		defer in.Close()
 		l := &loader{importFiles: in, o: o, source: sourceOf(cmd, in, o)}
 		is = !l.isStaged(d)
 		return nil
@@ -201,7 +201,7 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *te
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
+	defer in.Close()
 	err = e.withDB(dir, func(d *db.DB) error {
 		_, err := d.Collection(o.collection)
 		if err == nil {

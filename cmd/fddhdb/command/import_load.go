@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -53,18 +54,18 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	if err != nil {
 		return err
 	}
-	if l.labels != nil && l.labels.ordered {
-		if err := to.register(l.labels.names()); err != nil {
-			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.labels.path()), exit.Reason(err.Error())))
+	if l.labels != nil && l.labels.Ordered {
+		if err := to.register(l.labels.Names()); err != nil {
+			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.labels.Path()), exit.Reason(err.Error())))
 		}
 	}
 	if err := l.each(ctx, func(row int, item *db.Item, err error) error {
 		if err == nil {
 			if err = to.put(item); errors.Is(err, db.ErrInvalid) {
-				err = &rowError{exit.Failedf("%s: row %d: %s", l.names(), row, exit.Reason(err.Error()))}
+				err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", l.Names(), row, exit.Reason(err.Error()))}
 			}
 		}
-		var bad *rowError
+		var bad *source.RowError
 		switch {
 		case !errors.As(err, &bad):
 			return err
@@ -91,14 +92,14 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 // is f's until it returns, or with what is wrong with the row. Rows are read while f
 // works.
 func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err error) error) error {
-	rows := l.rows()
+	rows := l.Rows()
 	row := l.from
-	return l.pipeline(ctx, l.from, func(r *readRow) error {
+	return l.Pipeline(ctx, l.from, func(r *source.Row) error {
 		if (row-l.from)%1000 == 0 {
 			l.bar.Report("reading", int64(row-l.from), int64(rows-l.from))
 		}
 		row++
-		return f(row-1, &r.item, r.err)
+		return f(row-1, &r.Item, r.Err)
 	})
 }
 
@@ -106,7 +107,7 @@ func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err er
 func (l *loader) leastBytes() int64 {
 	a := l.leastRow
 	if l.codes != nil {
-		a += int64(l.codes.bits() / 8)
+		a += int64(l.codes.Bits() / 8)
 	}
-	return a * int64(max(l.rows(), 0))
+	return a * int64(max(l.Rows(), 0))
 }

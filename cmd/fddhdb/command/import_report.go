@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -24,7 +25,7 @@ func (e *env) reportImport(l *loader, took float64) error {
 	}
 	if l.created != nil && l.whole != nil {
 		// What was found in the data is not what the user has written down.
-		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.items, describeSchema(*l.created))
+		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.items, source.DescribeSchema(*l.created))
 	}
 	skipped := ""
 	if l.skipped.n > 0 {

@@ -41,7 +41,7 @@ type importSink interface {
 
 // sink returns where the items go.
 func (l *loader) sink(ctx context.Context, d *db.DB, c *db.Collection) (importSink, error) {
-	rows := l.rows()
+	rows := l.Rows()
 	switch {
 	case l.o.dryRun:
 		return &checkSink{batchSink{l: l, d: d, c: c, ctx: ctx, b: d.NewBatch()}}, nil
@@ -167,7 +167,7 @@ func (l *loader) newStagedSink(ctx context.Context, c *db.Collection) (importSin
 	l.from, l.before = im.Rows(), im.Items()
 	if l.from > 0 {
 		of := ""
-		if rows := l.rows(); rows >= 0 {
+		if rows := l.Rows(); rows >= 0 {
 			of = " of " + term.Thousands(rows)
 		}
 		l.warnf("going on at row %s%s, where this import was interrupted (--restart begins anew)", term.Thousands(l.from), of)
@@ -186,7 +186,7 @@ func (s *stagedSink) put(item *db.Item) error { return s.im.Put(item) }
 func (s *stagedSink) skip(why string) error   { return s.im.Skip(why) }
 
 // done reports whether all rows are staged.
-func (s *stagedSink) done() bool { return s.l.rows() >= 0 && s.im.Rows() == s.l.rows() }
+func (s *stagedSink) done() bool { return s.l.Rows() >= 0 && s.im.Rows() == s.l.Rows() }
 
 func (s *stagedSink) commit(ctx context.Context) error {
 	n := s.im.Items()

@@ -51,8 +51,8 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 		s.Flags = append(s.Flags, f.Name+"="+value)
 	})
 	var paths []string
-	for _, source := range in.together {
-		paths = append(paths, source.path())
+	for _, source := range in.Together {
+		paths = append(paths, source.Path())
 	}
 	if o.names != "" {
 		paths = append(paths, o.names)

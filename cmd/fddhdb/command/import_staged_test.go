@@ -58,7 +58,7 @@ func sourceFor(t *testing.T, args ...string) (source string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.close()
+	defer in.Close()
 	return sourceOf(cmd, in, &o)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -66,7 +67,7 @@ func initCommand(e *env) *cobra.Command {
 			if o.json {
 				return e.PrintJSON(newSchemaJSON(o.collection, stored))
 			}
-			e.Printf("created collection %s in %s: %s\n", o.collection, args[0], describeSchema(stored))
+			e.Printf("created collection %s in %s: %s\n", o.collection, args[0], source.DescribeSchema(stored))
 			return nil
 		},
 	}
@@ -146,7 +147,7 @@ func (l *fieldList) String() string { return "" }
 func (l *fieldList) Type() string   { return "NAME:TYPE[:index]" }
 
 func (l *fieldList) Set(s string) error {
-	f, err := parseField(s)
+	f, err := source.ParseField(s)
 	if err != nil {
 		return err
 	}

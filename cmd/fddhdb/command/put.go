@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -35,7 +36,7 @@ func putCommand(e *env) *cobra.Command {
 			fddhdb put hashes.db cat.jpg --code 9f3c01d2aa55e870 --field year=2024`),
 		Args: dirAndKeys(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			item := newRow()
+			item := source.NewRow()
 			item.Key, item.Labels = args[1], splitList(labels)
 			if payload != "" {
 				item.Payload = []byte(payload)
@@ -98,10 +99,10 @@ func putCommand(e *env) *cobra.Command {
 
 // setVector adds a vector to an item.
 func setVector(item *db.Item, name, value string) (err error) {
-	if isSparse(value) {
-		item.Sparse[name], err = parseSparse(value)
+	if source.IsSparse(value) {
+		item.Sparse[name], err = source.ParseSparse(value)
 	} else {
-		item.Vectors[name], err = parseVector(value)
+		item.Vectors[name], err = source.ParseVector(value)
 	}
 	return err
 }
@@ -124,7 +125,7 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 			}
 			return nil, exit.Usagef("--field: there is no field %q: %s", g.name, hint)
 		}
-		v, err := parseValue(typ, g.value)
+		v, err := source.ParseValue(typ, g.value)
 		if err != nil {
 			return nil, exit.Usagef("--field %s: %w", g.name, err)
 		}

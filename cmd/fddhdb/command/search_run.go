@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -174,21 +175,21 @@ func untrained(c *db.Collection) error {
 }
 
 func (o *searchOptions) queryCodes(c *db.Collection, bits int, answer func(queryName, db.Query) error) error {
-	s, err := openCodes(o.codes)
+	s, err := source.OpenCodes(o.codes)
 	if err != nil {
 		return err
 	}
-	if err := s.checkBits(c, bits); err != nil {
+	if err := s.CheckBits(c, bits); err != nil {
 		return err
 	}
 	if err := o.checkRow(s); err != nil {
 		return err
 	}
-	for row := range s.rows() {
+	for row := range s.Rows() {
 		if o.hasRow && row != o.row {
 			continue
 		}
-		if err := answer(row, db.Query{Code: s.at(row)}); err != nil {
+		if err := answer(row, db.Query{Code: s.At(row)}); err != nil {
 			return err
 		}
 	}
@@ -196,19 +197,19 @@ func (o *searchOptions) queryCodes(c *db.Collection, bits int, answer func(query
 }
 
 func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Query) error) error {
-	s, err := openQueries(m.Name, o.vectors)
+	s, err := source.OpenQueries(m.Name, o.vectors)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	if err := s.checkDim(m); err != nil {
+	defer s.Close()
+	if err := s.CheckDim(m); err != nil {
 		return err
 	}
 	if err := o.checkRow(s); err != nil {
 		return err
 	}
 	for row := 0; ; row++ {
-		err := s.read()
+		err := s.Read()
 		if err == io.EOF {
 			return nil
 		}
@@ -221,8 +222,8 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 			continue
 		}
 		if err == nil {
-			if err = answer(row, s.query()); o.after == "" { // which is wrong more likely than the row
-				err = exit.AtRow(err, s.path(), row)
+			if err = answer(row, s.Query()); o.after == "" { // which is wrong more likely than the row
+				err = exit.AtRow(err, s.Path(), row)
 			}
 		}
 		if err != nil || o.hasRow {
@@ -231,9 +232,9 @@ func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Qu
 	}
 }
 
-func (o *searchOptions) checkRow(s source) error {
-	if o.hasRow && o.row >= s.rows() {
-		return exit.Usagef("--row %d: %s has %s, counted from 0", o.row, s.path(), term.Plural(s.rows(), "row", "rows"))
+func (o *searchOptions) checkRow(s source.Source) error {
+	if o.hasRow && o.row >= s.Rows() {
+		return exit.Usagef("--row %d: %s has %s, counted from 0", o.row, s.Path(), term.Plural(s.Rows(), "row", "rows"))
 	}
 	return nil
 }

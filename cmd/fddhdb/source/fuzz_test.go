@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func FuzzFieldsFile(f *testing.F) {
 	f.Add(true, []byte("{\"x\": 1e400}\n[1]\n\n{}\n{\"s\": \"\\ud800\"}"))
 	types := map[string]db.FieldType{"n": db.Int, "s": db.String, "x": db.Float, "b": db.Bool}
 	f.Fuzz(func(t *testing.T, json bool, b []byte) {
-		s := &fieldSource{file: "x", types: types}
+		s := &Fields{file: "x", types: types}
 		if json {
 			s.splitJSON(b)
 		} else if err := s.readCSV(b); err != nil {
@@ -33,17 +33,17 @@ func FuzzFieldsFile(f *testing.F) {
 			}
 			return
 		}
-		if s.rows() > len(b) {
-			t.Fatalf("%d rows in %d bytes", s.rows(), len(b))
+		if s.Rows() > len(b) {
+			t.Fatalf("%d rows in %d bytes", s.Rows(), len(b))
 		}
 		rows := 0
 		for ; ; rows++ {
-			item := newRow()
+			item := NewRow()
 			err := s.next(&item)
 			if err == io.EOF {
 				break
 			}
-			if bad := new(rowError); err != nil && !errors.As(err, &bad) {
+			if bad := new(RowError); err != nil && !errors.As(err, &bad) {
 				t.Fatalf("row %d: %v", rows, err)
 			}
 			if err != nil {
@@ -52,16 +52,16 @@ func FuzzFieldsFile(f *testing.F) {
 			for name, v := range item.Fields {
 				typ, known := types[name]
 				if !json {
-					i := slices.IndexFunc(s.declared, func(f db.Field) bool { return f.Name == name })
-					typ, known = s.declared[i].Type, true
+					i := slices.IndexFunc(s.Declared, func(f db.Field) bool { return f.Name == name })
+					typ, known = s.Declared[i].Type, true
 				}
 				if is := map[string]db.FieldType{"int64": db.Int, "string": db.String, "float64": db.Float, "bool": db.Bool}[fmt.Sprintf("%T", v)]; !known || is != typ {
 					t.Errorf("field %q of type %q is %T", name, typ, v)
 				}
 			}
 		}
-		if rows != s.rows() {
-			t.Errorf("%d rows of %d", rows, s.rows())
+		if rows != s.Rows() {
+			t.Errorf("%d rows of %d", rows, s.Rows())
 		}
 	})
 }
@@ -72,22 +72,22 @@ func FuzzArguments(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if x, err := parseVector(s); err == nil {
+		if x, err := ParseVector(s); err == nil {
 			var again []string
 			for _, v := range x {
 				again = append(again, fmt.Sprint(v))
 			}
-			y, err := parseVector(strings.Join(again, ","))
+			y, err := ParseVector(strings.Join(again, ","))
 			if err != nil || !slices.EqualFunc(x, y, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }) {
 				t.Errorf("%q: %v became %v, %v", s, x, y, err)
 			}
 		}
-		if x, err := parseSparse(s); err == nil {
+		if x, err := ParseSparse(s); err == nil {
 			if len(x.Index) != len(x.Value) || !slices.IsSorted(x.Index) || len(slices.Compact(slices.Clone(x.Index))) != len(x.Index) {
 				t.Errorf("%q: %v", s, x)
 			}
 		}
-		if field, err := parseField(s); err == nil {
+		if field, err := ParseField(s); err == nil {
 			again := field.Name + ":" + string(field.Type)
 			if field.Indexed {
 				again += ":index"
@@ -97,11 +97,11 @@ func FuzzArguments(f *testing.F) {
 			}
 		}
 		for _, typ := range []db.FieldType{db.String, db.Int, db.Float, db.Bool} {
-			v, err := parseValue(typ, s)
+			v, err := ParseValue(typ, s)
 			if err != nil {
 				continue
 			}
-			if again, err := parseValue(typ, fmt.Sprint(v)); err != nil || again != v && v == v {
+			if again, err := ParseValue(typ, fmt.Sprint(v)); err != nil || again != v && v == v {
 				t.Errorf("%s %q: %v became %v, %v", typ, s, v, again, err)
 			}
 		}

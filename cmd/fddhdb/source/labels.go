@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"io"
@@ -11,28 +11,28 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// labelSource is a file of labels.
-type labelSource struct {
-	file   string
-	labels *vecfile.Labels
-	row    int
+// Labels is a file of labels.
+type Labels struct {
+	file string
+	read *vecfile.Labels
+	row  int
 
-	// ordered says that the names have an order of their own, in which they are
+	// Ordered says that the names have an order of their own, in which they are
 	// registered whether or not they occur. Those of a text are registered as
 	// they appear on items.
-	ordered bool
+	Ordered bool
 }
 
-// openLabels reads labels; names, if not empty, is the file that names the
+// OpenLabels reads labels; names, if not empty, is the file that names the
 // columns of a matrix and the numbers of classes, or that puts the labels of a
 // text in order.
-func openLabels(file, names string) (*labelSource, error) {
+func OpenLabels(file, names string) (*Labels, error) {
 	labels, err := vecfile.ReadLabels(file)
 	if err != nil {
 		return nil, err
 	}
 	numbers := strings.ToLower(filepath.Ext(file)) == ".npy"
-	s := &labelSource{file: file, labels: labels, ordered: numbers || names != ""}
+	s := &Labels{file: file, read: labels, Ordered: numbers || names != ""}
 	if names == "" {
 		return s, nil
 	}
@@ -47,9 +47,9 @@ func openLabels(file, names string) (*labelSource, error) {
 }
 
 // rename gives names to labels that are numbers so far.
-func (s *labelSource) rename(file string, names []string) error {
-	wrong := len(names) < len(s.labels.Names)
-	if !wrong && len(names) > len(s.labels.Names) {
+func (s *Labels) rename(file string, names []string) error {
+	wrong := len(names) < len(s.read.Names)
+	if !wrong && len(names) > len(s.read.Names) {
 		// Classes may be missing at the end of a vector of classes, not columns of
 		// a matrix.
 		r, err := vecfile.Open(s.file)
@@ -63,32 +63,32 @@ func (s *labelSource) rename(file string, names []string) error {
 	}
 	if wrong {
 		return exit.Failedf("%s has %s, %s has labels 0 to %d: a line is needed for each",
-			file, term.Plural(len(names), "line", "lines"), s.file, len(s.labels.Names)-1)
+			file, term.Plural(len(names), "line", "lines"), s.file, len(s.read.Names)-1)
 	}
-	s.labels.Names = names
+	s.read.Names = names
 	return nil
 }
 
 // reorder brings labels that have names into the order of a list.
-func (s *labelSource) reorder(file string, names []string) error {
+func (s *Labels) reorder(file string, names []string) error {
 	position := make(map[string]int, len(names))
 	for i, name := range names {
 		position[name] = i
 	}
-	moved := make([]int, len(s.labels.Names))
-	for i, name := range s.labels.Names {
+	moved := make([]int, len(s.read.Names))
+	for i, name := range s.read.Names {
 		p, ok := position[name]
 		if !ok {
 			return exit.Failedf("%s has the label %q, %s does not list it", s.file, name, file)
 		}
 		moved[i] = p
 	}
-	for _, set := range s.labels.Sets {
+	for _, set := range s.read.Sets {
 		for i := range set {
 			set[i] = moved[set[i]]
 		}
 	}
-	s.labels.Names = names
+	s.read.Names = names
 	return nil
 }
 
@@ -111,54 +111,55 @@ func readNames(file string) ([]string, error) {
 	return names, nil
 }
 
-func (s *labelSource) path() string { return s.file }
-func (s *labelSource) rows() int    { return len(s.labels.Sets) }
-func (s *labelSource) close() error { return nil }
+// Path, Rows, Close and next implement Source.
+func (s *Labels) Path() string { return s.file }
+func (s *Labels) Rows() int    { return len(s.read.Sets) }
+func (s *Labels) Close() error { return nil }
 
-func (s *labelSource) next(item *db.Item) error {
-	if s.row == len(s.labels.Sets) {
+func (s *Labels) next(item *db.Item) error {
+	if s.row == len(s.read.Sets) {
 		return io.EOF
 	}
-	item.Labels = s.at(s.row)
+	item.Labels = s.At(s.row)
 	s.row++
 	return nil
 }
 
-// at returns the labels of a row, by number, so that they are registered in that
+// At returns the labels of a row, by number, so that they are registered in that
 // order.
-func (s *labelSource) at(row int) []string {
+func (s *Labels) At(row int) []string {
 	var names []string
-	for _, i := range s.labels.Sets[row] {
-		names = append(names, s.labels.Names[i])
+	for _, i := range s.read.Sets[row] {
+		names = append(names, s.read.Names[i])
 	}
 	return names
 }
 
-// all returns the labels of all rows.
-func (s *labelSource) all() [][]string {
-	rows := make([][]string, len(s.labels.Sets))
+// All returns the labels of all rows.
+func (s *Labels) All() [][]string {
+	rows := make([][]string, len(s.read.Sets))
 	for i := range rows {
-		rows[i] = s.at(i)
+		rows[i] = s.At(i)
 	}
 	return rows
 }
 
-// names are the names of the labels, by their numbers.
-func (s *labelSource) names() []string { return s.labels.Names }
+// Names are the names of the labels, by their numbers.
+func (s *Labels) Names() []string { return s.read.Names }
 
-// checkKnown refuses labels none of which is known to the database: all figures
+// CheckKnown refuses labels none of which is known to the database: all figures
 // would be 0 without a word why.
-func (s *labelSource) checkKnown(known []string, against string, hint bool) error {
+func (s *Labels) CheckKnown(known []string, against string, hint bool) error {
 	have := make(map[string]bool, len(known))
 	for _, name := range known {
 		have[name] = true
 	}
-	for _, name := range s.labels.Names {
+	for _, name := range s.read.Names {
 		if have[name] {
 			return nil
 		}
 	}
-	if len(s.labels.Names) == 0 || len(known) == 0 {
+	if len(s.read.Names) == 0 || len(known) == 0 {
 		return nil
 	}
 	advice := ""
@@ -166,7 +167,7 @@ func (s *labelSource) checkKnown(known []string, against string, hint bool) erro
 		advice = ": labels are compared by name, is --label-names missing?"
 	}
 	return exit.Failedf("%s has the labels %s, none of which %s has (%s)%s",
-		s.file, listStart(s.labels.Names), against, listStart(known), advice)
+		s.file, listStart(s.read.Names), against, listStart(known), advice)
 }
 
 // listStart spells the first entries of a list.

@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"errors"
@@ -16,15 +16,15 @@ import (
 func TestKeySource(t *testing.T) {
 	dir := t.TempDir()
 	clitest.WriteFile(t, filepath.Join(dir, "keys.txt"), "a\n\na\n"+strings.Repeat("x", db.MaxKeyBytes+1)+"\nb\n")
-	s, err := openKeys(filepath.Join(dir, "keys.txt"))
+	s, err := OpenKeys(filepath.Join(dir, "keys.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var good []string
 	bad := 0
-	for range s.rows() {
+	for range s.Rows() {
 		var item db.Item
-		var row *rowError
+		var row *RowError
 		switch err := s.next(&item); {
 		case err == nil:
 			good = append(good, item.Key)

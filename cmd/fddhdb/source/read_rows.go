@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 // empty ones.
 const maxQueries = 1 << 24
 
-// readRows reads the rest of a dense file as rows.
-func readRows(s *vectorSource) ([][]float32, error) {
+// ReadRows reads the rest of a dense file as rows.
+func ReadRows(s *Vectors) ([][]float32, error) {
 	r := s.r
 	rows, cols := r.Rows(), r.Cols()
 	if rows > maxQueries || int64(rows)*int64(cols) > vecfile.MaxValues {
@@ -29,17 +29,17 @@ func readRows(s *vectorSource) ([][]float32, error) {
 	return out, nil
 }
 
-// readSparseRows reads the rest of a sparse file as rows.
-func readSparseRows(s *vectorSource) ([]db.Sparse, error) {
-	if s.rows() > maxQueries {
-		return nil, fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.rows(), maxQueries)
+// ReadSparseRows reads the rest of a sparse file as rows.
+func ReadSparseRows(s *Vectors) ([]db.Sparse, error) {
+	if s.Rows() > maxQueries {
+		return nil, fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.Rows(), maxQueries)
 	}
-	out := make([]db.Sparse, s.rows())
+	out := make([]db.Sparse, s.Rows())
 	for i := range out {
-		if err := s.read(); err != nil {
+		if err := s.Read(); err != nil {
 			return nil, err
 		}
-		_, row := s.vector()
+		_, row := s.Copy()
 		out[i] = *row
 	}
 	return out, nil

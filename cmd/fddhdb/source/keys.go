@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"fmt"
@@ -16,14 +16,16 @@ type keySource struct {
 	line map[string]int // of the keys so far
 }
 
-func openKeys(file string) (*keySource, error) {
+// OpenKeys reads keys, one a line.
+func OpenKeys(file string) (*keySource, error) {
 	keys, err := vecfile.ReadLines(file)
 	return &keySource{file: file, keys: keys, line: make(map[string]int, len(keys))}, err
 }
 
-func (s *keySource) path() string { return s.file }
-func (s *keySource) rows() int    { return len(s.keys) }
-func (s *keySource) close() error { return nil }
+// Path, Rows, Close and next implement Source.
+func (s *keySource) Path() string { return s.file }
+func (s *keySource) Rows() int    { return len(s.keys) }
+func (s *keySource) Close() error { return nil }
 
 func (s *keySource) next(item *db.Item) error {
 	if s.row == len(s.keys) {
@@ -34,11 +36,11 @@ func (s *keySource) next(item *db.Item) error {
 	first, twice := s.line[item.Key]
 	switch {
 	case item.Key == "":
-		return &rowError{fmt.Errorf("%s: line %d is empty: an item needs a key", s.file, s.row)}
+		return &RowError{fmt.Errorf("%s: line %d is empty: an item needs a key", s.file, s.row)}
 	case len(item.Key) > db.MaxKeyBytes:
-		return &rowError{fmt.Errorf("%s: line %d: a key of %d bytes, at most %d are possible", s.file, s.row, len(item.Key), db.MaxKeyBytes)}
+		return &RowError{fmt.Errorf("%s: line %d: a key of %d bytes, at most %d are possible", s.file, s.row, len(item.Key), db.MaxKeyBytes)}
 	case twice:
-		return &rowError{fmt.Errorf("%s: the key %q stands on line %d and on line %d", s.file, item.Key, first, s.row)}
+		return &RowError{fmt.Errorf("%s: the key %q stands on line %d and on line %d", s.file, item.Key, first, s.row)}
 	}
 	s.line[item.Key] = s.row
 	return nil

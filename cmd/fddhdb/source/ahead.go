@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"context"
@@ -16,17 +16,17 @@ const (
 	runBytes = 4 << 20 // of vectors, from which on a run is complete
 )
 
-// A readRow is a row that has been read, or why it could not be.
-type readRow struct {
-	item    db.Item
-	err     error
+// A Row is a row that has been read, or why it could not be.
+type Row struct {
+	Item    db.Item
+	Err     error
 	numbers []float32 // of its vectors
 	indices []uint32
 }
 
-// set copies an item, as what reads it uses its memory again.
-func (r *readRow) set(item *db.Item, err error) {
-	own := r.item
+// Set copies an item, as what reads it uses its memory again.
+func (r *Row) Set(item *db.Item, err error) {
+	own := r.Item
 	vectors, sparse, fields := own.Vectors, own.Sparse, own.Fields
 	if vectors == nil {
 		vectors, sparse = map[string][]float32{}, map[string]db.Sparse{}
@@ -38,13 +38,13 @@ func (r *readRow) set(item *db.Item, err error) {
 	clear(sparse)
 	clear(fields)
 	maps.Copy(fields, item.Fields)
-	r.item, r.err = *item, err
+	r.Item, r.Err = *item, err
 	// What is nil stays nil: with --merge that leaves what is stored. What is empty is so in
 	// memory of the row: that of item may have room, which is used again for other rows.
-	r.item.Labels = again(own.Labels, item.Labels)
-	r.item.Code, r.item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
-	if r.item.Fields != nil {
-		r.item.Fields = fields
+	r.Item.Labels = again(own.Labels, item.Labels)
+	r.Item.Code, r.Item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
+	if r.Item.Fields != nil {
+		r.Item.Fields = fields
 	}
 	r.numbers, r.indices = r.numbers[:0], r.indices[:0]
 	for name, x := range item.Vectors {
@@ -55,7 +55,7 @@ func (r *readRow) set(item *db.Item, err error) {
 		r.indices = append(r.indices, x.Index...)
 		sparse[name] = db.Sparse{Index: r.indices[from:len(r.indices):len(r.indices)], Value: r.keep(x.Value)}
 	}
-	r.item.Vectors, r.item.Sparse = vectors, sparse
+	r.Item.Vectors, r.Item.Sparse = vectors, sparse
 }
 
 // again returns a copy of x in the memory of own.
@@ -69,7 +69,7 @@ func again[T any](own, x []T) []T {
 	return append(own[:0], x...)
 }
 
-func (r *readRow) keep(x []float32) []float32 {
+func (r *Row) keep(x []float32) []float32 {
 	from := len(r.numbers)
 	r.numbers = append(r.numbers, x...)
 	return r.numbers[from:len(r.numbers):len(r.numbers)]
@@ -77,22 +77,22 @@ func (r *readRow) keep(x []float32) []float32 {
 
 // A rowRun is some rows, and what ended the reading after them, if anything.
 type rowRun struct {
-	rows []readRow
+	rows []Row
 	n    int
 	err  error
 }
 
 // next returns the row to fill next.
-func (run *rowRun) next() *readRow {
+func (run *rowRun) next() *Row {
 	if run.n == len(run.rows) {
-		run.rows = append(run.rows, readRow{})
+		run.rows = append(run.rows, Row{})
 	}
 	run.n++
 	return &run.rows[run.n-1]
 }
 
-// pipeline calls f with the rows from one on, in order, while the next are read.
-func (in together) pipeline(ctx context.Context, from int, f func(*readRow) error) error {
+// Pipeline calls f with the rows from one on, in order, while the next are read.
+func (in Together) Pipeline(ctx context.Context, from int, f func(*Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	full, empty := make(chan *rowRun, 2), make(chan *rowRun, 3)
 	for range cap(empty) {
@@ -123,9 +123,9 @@ func (in together) pipeline(ctx context.Context, from int, f func(*readRow) erro
 }
 
 // readRuns reads rows until there are no more, or somebody has had enough.
-func (in together) readRuns(ctx context.Context, from int, full chan<- *rowRun, empty <-chan *rowRun) {
-	item := newRow()
-	rows := in.rows()
+func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, empty <-chan *rowRun) {
+	item := NewRow()
+	rows := in.Rows()
 	err := in.leaveOut(ctx, from)
 	for row := from; ; {
 		var run *rowRun
@@ -141,13 +141,13 @@ func (in together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 				break
 			}
 			err := in.read(&item)
-			var bad *rowError
+			var bad *RowError
 			if err != nil && !errors.As(err, &bad) {
 				run.err = err
 				break
 			}
 			r := run.next()
-			r.set(&item, err)
+			r.Set(&item, err)
 			bytes += 4 * len(r.numbers)
 		}
 		ends := run.err != nil
@@ -166,15 +166,15 @@ func (in together) readRuns(ctx context.Context, from int, full chan<- *rowRun, 
 }
 
 // leaveOut leaves out the first rows of all files.
-func (in together) leaveOut(ctx context.Context, rows int) error {
-	item := newRow()
+func (in Together) leaveOut(ctx context.Context, rows int) error {
+	item := NewRow()
 	for _, s := range in {
 		for i := range rows {
 			if i%1000 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			err := s.next(&item)
-			var bad *rowError
+			var bad *RowError
 			if err != nil && !errors.As(err, &bad) {
 				return err
 			}

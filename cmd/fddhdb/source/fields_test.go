@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func TestParseValue(t *testing.T) {
 		{db.Float, "1e3", 1000.0}, {db.Float, "x", nil}, {db.Float, "1e999", nil},
 		{db.Bool, "True", true}, {db.Bool, "0", false}, {db.Bool, "yes", nil}, {"date", "x", nil},
 	} {
-		got, err := parseValue(c.typ, c.s)
+		got, err := ParseValue(c.typ, c.s)
 		if (err != nil) != (c.want == nil) || err == nil && got != c.want {
 			t.Errorf("%s %q: %v, %v", c.typ, c.s, got, err)
 		}

@@ -1,4 +1,4 @@
-package command
+package source
 
 import "hash/maphash"
 

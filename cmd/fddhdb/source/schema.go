@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// parseField reads NAME:TYPE[:index].
-func parseField(s string) (db.Field, error) {
+// ParseField reads NAME:TYPE[:index].
+func ParseField(s string) (db.Field, error) {
 	parts := strings.Split(s, ":")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" {
 		return db.Field{}, errors.New("NAME:TYPE is expected, such as year:int")
@@ -30,7 +30,8 @@ func parseField(s string) (db.Field, error) {
 	return f, nil
 }
 
-func describeSchema(s db.Schema) string {
+// DescribeSchema spells a schema for people, in one line.
+func DescribeSchema(s db.Schema) string {
 	var parts []string
 	for _, m := range s.Modalities {
 		sparse := ""

@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"bytes"
@@ -17,12 +17,12 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// fieldSource is a file of fields: a CSV whose header declares them, or JSON, an
+// Fields is a file of fields: a CSV whose header declares them, or JSON, an
 // object a line. It is kept as text: values are parsed when their row is due, so
 // that a bad one costs its row only.
-type fieldSource struct {
+type Fields struct {
 	file     string
-	declared []db.Field // by the header; nil for JSON
+	Declared []db.Field // by the header; nil for JSON
 	types    map[string]db.FieldType
 	cells    [][]string        // CSV
 	objects  []json.RawMessage // JSON
@@ -30,7 +30,8 @@ type fieldSource struct {
 	row      int
 }
 
-func openFields(file string) (*fieldSource, error) {
+// OpenFields reads a .csv or .jsonl file of fields.
+func OpenFields(file string) (*Fields, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		var p *os.PathError
@@ -39,7 +40,7 @@ func openFields(file string) (*fieldSource, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	s := &fieldSource{file: file}
+	s := &Fields{file: file}
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	switch ext := strings.ToLower(filepath.Ext(file)); ext {
 	case ".jsonl":
@@ -51,7 +52,7 @@ func openFields(file string) (*fieldSource, error) {
 	return s, s.readCSV(b)
 }
 
-func (s *fieldSource) splitJSON(b []byte) {
+func (s *Fields) splitJSON(b []byte) {
 	line := 0
 	for text := range bytes.Lines(b) {
 		line++
@@ -60,7 +61,7 @@ func (s *fieldSource) splitJSON(b []byte) {
 	}
 }
 
-func (s *fieldSource) readCSV(b []byte) error {
+func (s *Fields) readCSV(b []byte) error {
 	r := csv.NewReader(bytes.NewReader(b))
 	next := 1 // the line on which a row is expected
 	for {
@@ -71,7 +72,7 @@ func (s *fieldSource) readCSV(b []byte) error {
 		var bad *csv.ParseError
 		switch {
 		case errors.Is(err, csv.ErrFieldCount):
-			return exit.Failedf("%s: line %d has %s, the header %d", s.file, next, term.Plural(len(cells), "column", "columns"), len(s.declared))
+			return exit.Failedf("%s: line %d has %s, the header %d", s.file, next, term.Plural(len(cells), "column", "columns"), len(s.Declared))
 		case errors.As(err, &bad):
 			return exit.Failedf("%s: line %d: %w", s.file, bad.Line, bad.Err)
 		case err != nil:
@@ -86,38 +87,38 @@ func (s *fieldSource) readCSV(b []byte) error {
 		for _, c := range cells {
 			next += strings.Count(c, "\n")
 		}
-		if s.declared != nil {
+		if s.Declared != nil {
 			s.cells, s.lines = append(s.cells, cells), append(s.lines, line)
 			continue
 		}
 		for i, c := range cells {
-			f, err := parseField(strings.TrimSpace(c))
+			f, err := ParseField(strings.TrimSpace(c))
 			if err != nil {
 				return exit.Failedf("%s: line 1, column %d: %q: %w: the header says NAME:TYPE", s.file, i, c, err)
 			}
-			for _, other := range s.declared {
+			for _, other := range s.Declared {
 				if other.Name == f.Name {
 					return exit.Failedf("%s: line 1, column %d: the field %q stands there twice", s.file, i, f.Name)
 				}
 			}
-			s.declared = append(s.declared, f)
+			s.Declared = append(s.Declared, f)
 		}
 	}
-	if s.declared == nil {
+	if s.Declared == nil {
 		return exit.Failedf("%s: is empty: a header NAME:TYPE,... is needed", s.file)
 	}
 	return nil
 }
 
-// check holds the fields of the file against those of the collection.
-func (s *fieldSource) check(c *db.Collection, schema db.Schema) error {
+// Check holds the fields of the file against those of the collection.
+func (s *Fields) Check(c *db.Collection, schema db.Schema) error {
 	s.types = make(map[string]db.FieldType, len(schema.Fields))
 	var names []string
 	for _, f := range schema.Fields {
 		s.types[f.Name] = f.Type
 		names = append(names, f.Name)
 	}
-	for i, f := range s.declared {
+	for i, f := range s.Declared {
 		declared, ok := s.types[f.Name]
 		switch {
 		case !ok && len(names) == 0:
@@ -131,36 +132,37 @@ func (s *fieldSource) check(c *db.Collection, schema db.Schema) error {
 	return nil
 }
 
-func (s *fieldSource) path() string { return s.file }
-func (s *fieldSource) rows() int    { return len(s.lines) }
-func (s *fieldSource) close() error { return nil }
+// Path, Rows, Close and next implement Source.
+func (s *Fields) Path() string { return s.file }
+func (s *Fields) Rows() int    { return len(s.lines) }
+func (s *Fields) Close() error { return nil }
 
-func (s *fieldSource) next(item *db.Item) error {
+func (s *Fields) next(item *db.Item) error {
 	if s.row == len(s.lines) {
 		return io.EOF
 	}
 	row := s.row
 	s.row++
 	item.Fields = map[string]any{}
-	if s.declared == nil {
+	if s.Declared == nil {
 		return s.nextJSON(item, row)
 	}
 	for i, cell := range s.cells[row] {
 		if cell == "" {
 			continue // unset
 		}
-		v, err := parseValue(s.declared[i].Type, cell)
+		v, err := ParseValue(s.Declared[i].Type, cell)
 		if err != nil {
-			return &rowError{fmt.Errorf("%s: line %d, column %d: field %q: %w", s.file, s.lines[row], i, s.declared[i].Name, err)}
+			return &RowError{fmt.Errorf("%s: line %d, column %d: field %q: %w", s.file, s.lines[row], i, s.Declared[i].Name, err)}
 		}
-		item.Fields[s.declared[i].Name] = v
+		item.Fields[s.Declared[i].Name] = v
 	}
 	return nil
 }
 
-func (s *fieldSource) nextJSON(item *db.Item, row int) error {
+func (s *Fields) nextJSON(item *db.Item, row int) error {
 	fail := func(err error) error {
-		return &rowError{fmt.Errorf("%s: line %d: %w", s.file, s.lines[row], err)}
+		return &RowError{fmt.Errorf("%s: line %d: %w", s.file, s.lines[row], err)}
 	}
 	if len(s.objects[row]) == 0 {
 		return fail(errors.New("is blank: write {} for an item without fields"))
@@ -191,8 +193,8 @@ func (s *fieldSource) nextJSON(item *db.Item, row int) error {
 	return nil
 }
 
-// parseValue reads a value of a field as it is typed.
-func parseValue(typ db.FieldType, s string) (any, error) {
+// ParseValue reads a value of a field as it is typed.
+func ParseValue(typ db.FieldType, s string) (any, error) {
 	switch typ {
 	case db.String:
 		return s, nil
@@ -231,7 +233,7 @@ func jsonValue(typ db.FieldType, v any) (any, error) {
 		}
 	case json.Number:
 		if typ == db.Int || typ == db.Float {
-			return parseValue(typ, x.String())
+			return ParseValue(typ, x.String())
 		}
 	}
 	return nil, fmt.Errorf("%v is not of type %s", v, typ)

@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// itemSource is a file of whole items.
-type itemSource struct {
+// Items is a file of whole items.
+type Items struct {
 	file    string
 	r       itemfile.Reader
 	lenient bool // what the collection has no place for is left aside
@@ -32,12 +32,14 @@ type itemSource struct {
 	fields map[string]any
 }
 
-func openItems(file string, lenient bool) (*itemSource, error) {
+// OpenItems opens a file of whole items. If it is lenient, what the collection has no place
+// for is left aside, else it is an error.
+func OpenItems(file string, lenient bool) (*Items, error) {
 	r, err := openItemFile(file)
 	if err != nil {
 		return nil, err
 	}
-	return &itemSource{file: file, r: r, lenient: lenient, fields: map[string]any{}}, nil
+	return &Items{file: file, r: r, lenient: lenient, fields: map[string]any{}}, nil
 }
 
 // openItemFile opens a file of items by its extension.
@@ -52,12 +54,13 @@ func openItemFile(file string) (itemfile.Reader, error) {
 	}
 }
 
-func (s *itemSource) path() string { return s.file }
-func (s *itemSource) rows() int    { return s.r.Rows() }
-func (s *itemSource) close() error { return s.r.Close() }
+// Path, Rows, Close and next implement Source.
+func (s *Items) Path() string { return s.file }
+func (s *Items) Rows() int    { return s.r.Rows() }
+func (s *Items) Close() error { return s.r.Close() }
 
-// schema returns that of a collection for the items.
-func (s *itemSource) schema() (db.Schema, error) {
+// Schema returns that of a collection for the items.
+func (s *Items) Schema() (db.Schema, error) {
 	var out db.Schema
 	if err := s.leaveAside(); err != nil {
 		return out, err
@@ -81,8 +84,8 @@ func (s *itemSource) schema() (db.Schema, error) {
 	return out, nil
 }
 
-// check takes what the collection has, which each item is held against.
-func (s *itemSource) check(c *db.Collection, schema db.Schema) error {
+// Check takes what the collection has, which each item is held against.
+func (s *Items) Check(c *db.Collection, schema db.Schema) error {
 	s.dims = make(map[string]int, len(schema.Modalities))
 	for _, m := range schema.Modalities {
 		s.dims[m.Name] = m.Dim
@@ -92,7 +95,7 @@ func (s *itemSource) check(c *db.Collection, schema db.Schema) error {
 		s.types[f.Name] = f.Type
 	}
 	s.bits = schema.Bits
-	s.has = fmt.Sprintf("collection %q has %s", c.Name(), describeSchema(schema))
+	s.has = fmt.Sprintf("collection %q has %s", c.Name(), DescribeSchema(schema))
 	if err := s.leaveAside(); err != nil {
 		return err
 	}
@@ -100,7 +103,7 @@ func (s *itemSource) check(c *db.Collection, schema db.Schema) error {
 }
 
 // leaveAside leaves aside the columns that no item can have, where that is allowed.
-func (s *itemSource) leaveAside() error {
+func (s *Items) leaveAside() error {
 	r, ok := s.r.(*parquetfile.Items)
 	if !ok {
 		return nil
@@ -117,7 +120,7 @@ func (s *itemSource) leaveAside() error {
 
 // checkColumns holds the columns of a file that has some against the collection, before
 // any row is read.
-func (s *itemSource) checkColumns() error {
+func (s *Items) checkColumns() error {
 	r, ok := s.r.(*parquetfile.Items)
 	if !ok {
 		return nil
@@ -143,7 +146,7 @@ func (s *itemSource) checkColumns() error {
 	return err
 }
 
-func (s *itemSource) next(item *db.Item) error {
+func (s *Items) next(item *db.Item) error {
 	err := s.r.Next(&s.row)
 	s.n++
 	if err == nil {
@@ -154,13 +157,13 @@ func (s *itemSource) next(item *db.Item) error {
 	}
 	var bad *vecfile.Error
 	if errors.As(err, &bad) && bad.Row >= 0 {
-		return &rowError{err}
+		return &RowError{err}
 	}
 	return err
 }
 
 // take brings what has been read into the terms of the collection.
-func (s *itemSource) take(item *db.Item) error {
+func (s *Items) take(item *db.Item) error {
 	item.Key, item.Labels, item.Payload = s.row.Key, s.row.Labels, s.row.Payload
 	if first := s.keys.add(item.Key, s.n-1); first >= 0 {
 		return fmt.Errorf("the key %q is that of %s, too", item.Key, s.place(first))
@@ -213,7 +216,7 @@ func (s *itemSource) take(item *db.Item) error {
 }
 
 // place names a row as errors about the file do.
-func (s *itemSource) place(row int) string {
+func (s *Items) place(row int) string {
 	if strings.EqualFold(filepath.Ext(s.file), ".jsonl") {
 		return fmt.Sprintf("line %d", row+1)
 	}
@@ -221,7 +224,7 @@ func (s *itemSource) place(row int) string {
 }
 
 // unknown says that the collection has no such thing.
-func (s *itemSource) unknown(kind, name string) error {
+func (s *Items) unknown(kind, name string) error {
 	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not", kind, name, s.has)
 }
 

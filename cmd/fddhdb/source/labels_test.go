@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"path/filepath"
@@ -30,25 +30,25 @@ func TestOpenLabels(t *testing.T) {
 		if names != "" {
 			names = filepath.Join(dir, names)
 		}
-		s, err := openLabels(filepath.Join(dir, c.file), names)
+		s, err := OpenLabels(filepath.Join(dir, c.file), names)
 		if err != nil {
 			t.Errorf("%s, %s: %v", c.file, c.names, err)
 			continue
 		}
-		rows := s.all()
+		rows := s.All()
 		for i, row := range rows {
 			if c.file == "text.txt" && c.names != "" && i == 0 && len(row) == 2 {
 				rows[i] = []string{min(row[0], row[1]), max(row[0], row[1])} // sets have no order
 			}
 		}
-		if diff := cmp.Diff(c.labels, s.labels.Names); diff != "" {
+		if diff := cmp.Diff(c.labels, s.read.Names); diff != "" {
 			t.Errorf("%s, %s: names: %s", c.file, c.names, diff)
 		}
-		if diff := cmp.Diff(c.rows, rows); diff != "" || s.ordered != c.ordered {
-			t.Errorf("%s, %s: ordered %v, rows: %s", c.file, c.names, s.ordered, diff)
+		if diff := cmp.Diff(c.rows, rows); diff != "" || s.Ordered != c.ordered {
+			t.Errorf("%s, %s: ordered %v, rows: %s", c.file, c.names, s.Ordered, diff)
 		}
 	}
-	if _, err := openLabels(filepath.Join(dir, "matrix.npy"), filepath.Join(dir, "more.txt")); err == nil {
+	if _, err := OpenLabels(filepath.Join(dir, "matrix.npy"), filepath.Join(dir, "more.txt")); err == nil {
 		t.Error("a matrix of 3 columns takes 4 names")
 	}
 }

@@ -1,4 +1,4 @@
-package command
+package source
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// parseVector reads v,v,...
-func parseVector(s string) ([]float32, error) {
+// ParseVector reads v,v,...
+func ParseVector(s string) ([]float32, error) {
 	fields := strings.Split(s, ",")
 	x := make([]float32, len(fields))
 	for i, f := range fields {
@@ -24,11 +24,11 @@ func parseVector(s string) ([]float32, error) {
 	return x, nil
 }
 
-// isSparse tells i:v,i:v,... from v,v,...
-func isSparse(s string) bool { return strings.Contains(s, ":") }
+// IsSparse tells i:v,i:v,... from v,v,...
+func IsSparse(s string) bool { return strings.Contains(s, ":") }
 
-// parseSparse reads i:v,i:v,... in any order, or ":" for a vector without numbers.
-func parseSparse(s string) (db.Sparse, error) {
+// ParseSparse reads i:v,i:v,... in any order, or ":" for a vector without numbers.
+func ParseSparse(s string) (db.Sparse, error) {
 	x := db.Sparse{}
 	if strings.TrimSpace(s) == ":" {
 		return x, nil
