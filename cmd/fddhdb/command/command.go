@@ -41,7 +41,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func run(ctx context.Context, args []string, e *env) int {
 	root := rootCommand(e)
-	registerCompletions(e, root)
+	registerCompletions(root, e.lookQuietly, isDatabase)
 	err := e.execute(ctx, root, args)
 	if err != nil {
 		e.printError(err)
@@ -171,7 +171,7 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	err := e.openSession(first, o.readOnly)
 	if err == nil {
 		if len(args) == 1 {
-			err = newShell(e, o).start(root.Context())
+			err = newShell(shellHost{e}, e.Printer, e.stdin, e.signals, o.lines, o.mode).start(root.Context())
 		} else if verbNamed(root, args[1]) {
 			err = exit.Usagef("the verb comes first: fddhdb %s %s", args[1], first)
 		} else {
@@ -189,16 +189,6 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 		return exit.Usagef("%q is neither a verb nor a database: did you mean %s?", first, verb)
 	}
 	return exit.Usagef("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
-}
-
-func verbNames(root *cobra.Command) []string {
-	var names []string
-	for _, c := range root.Commands() {
-		if !c.Hidden {
-			names = append(names, c.Name())
-		}
-	}
-	return names
 }
 
 func verbNamed(root *cobra.Command, name string) bool {

@@ -2,11 +2,13 @@ package command
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -180,4 +182,14 @@ func modality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, er
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
+}
+
+// lookQuietly runs f on the database in dir, if it can be opened; there is no place for a
+// warning.
+func (e *env) lookQuietly(dir string, f func(d *db.DB)) {
+	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: e.stdin, session: e.session}
+	_ = quiet.lookAt(dir, func(d *db.DB) error {
+		f(d)
+		return nil
+	})
 }

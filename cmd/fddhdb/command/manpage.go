@@ -43,7 +43,7 @@ func ManPage(w io.Writer) error {
 		}
 	}
 	m.section("THE SHELL")
-	m.prose(prose(shellHelp))
+	m.prose(shellHelp)
 	for _, d := range dotCommands() {
 		m.term(strings.TrimSpace(d.name+" "+d.args), d.short)
 	}

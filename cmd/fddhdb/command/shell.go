@@ -14,33 +14,42 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
 )
 
-// shellOptions are the flags of the command line without a verb; mode is one of all verbs.
-type shellOptions struct {
-	lines    []string
-	readOnly bool
-	version  bool
-	mode     term.Mode
+// A host is the command line that a shell runs lines of, and the database that it keeps open.
+type host interface {
+	// root returns the verbs of the command line anew, as flags keep their values; results are
+	// printed in a mode.
+	root(mode term.Mode) *cobra.Command
+
+	// execute runs a line by a root, and ends what it prints.
+	execute(ctx context.Context, root *cobra.Command, args []string) error
+
+	// meant returns which of the names a word that is none of them may stand for, "" for none.
+	meant(word string, names []string) string
+
+	dir() string    // of the database, as the user has named it
+	readOnly() bool // it is only looked at
+	database() (*db.DB, error)
+	collection(name string) (*db.Collection, error) // of the database
+
+	// printSchemas prints lines that create collections again, or JSON.
+	printSchemas(names []string, json bool) error
+
+	// look runs f on the database in a folder, if it can be opened, and says nothing if not.
+	look(dir string, f func(d *db.DB))
+	isDatabase(path string) bool
 }
 
-func (o *shellOptions) register(root *cobra.Command) {
-	o.mode = term.ModeTable
-	root.Flags().StringArrayVarP(&o.lines, "command", "c", nil, "run the `LINE` in the shell and leave; repeat it for more")
-	root.Flags().BoolVar(&o.readOnly, "readonly", false, "the shell only looks at the database")
-	root.Flags().BoolVar(&o.version, "version", false, "print the version, as the verb does")
-	root.PersistentFlags().Var(&o.mode, "mode", "print results as table, csv, json, jsonl, markdown or line; with any verb, where --json overrules it")
-}
-
-func (o *shellOptions) given(root *cobra.Command) bool {
-	return root.Flags().Changed("command") || o.readOnly
-}
-
-// A shell runs lines on the database of the session: verbs, which are those of the command
+// A shell runs lines on the database of its host: verbs, which are those of the command
 // line without DIR, and commands that begin with a dot.
 type shell struct {
-	env   *env
-	lines []string // of -c
+	host    host
+	out     *term.Printer
+	stdin   io.Reader
+	signals *signals
+	lines   []string // of -c
 
 	mode       term.Mode
 	collection string // the default of --collection
@@ -58,12 +67,15 @@ type shell struct {
 	commandLines  *regexp.Regexp
 }
 
-func newShell(e *env, o *shellOptions) *shell {
-	root := rootCommand(e)
+// newShell returns a shell that runs some lines, or where there are none a script or a
+// dialogue, and prints in a mode until a line changes that. signals may be nil where no
+// dialogue is possible.
+func newShell(h host, out *term.Printer, stdin io.Reader, s *signals, lines []string, mode term.Mode) *shell {
+	root := h.root(term.ModeTable)
 	addDefaultVerbs(root)
 	return &shell{
-		env: e, lines: o.lines, mode: o.mode, collection: "main",
-		commandLines: commandLines(verbNames(root), e.session.dir),
+		host: h, out: out, stdin: stdin, signals: s, lines: lines, mode: mode, collection: "main",
+		commandLines: commandLines(verbNames(root), h.dir()),
 	}
 }
 
@@ -85,8 +97,8 @@ func (s *shell) start(ctx context.Context) (err error) {
 		}
 		return nil
 	}
-	if term.File(s.env.stdin) == nil {
-		return s.runScript(ctx, "", &stoppable{ctx: ctx, r: s.env.stdin})
+	if term.File(s.stdin) == nil {
+		return s.runScript(ctx, "", &stoppable{ctx: ctx, r: s.stdin})
 	}
 	return s.interact(ctx)
 }
@@ -259,8 +271,8 @@ func (s *shell) echoed(line string) error {
 		_, err := fmt.Fprintln(s.output.f, line)
 		return err
 	}
-	fmt.Fprintln(s.env.Stdout, line)
-	return s.env.Stdout.Flush()
+	fmt.Fprintln(s.out.Stdout, line)
+	return s.out.Stdout.Flush()
 }
 
 // runVerb runs a verb. A line that begins with fddhdb is one of the command line, with DIR.
@@ -270,12 +282,12 @@ func (s *shell) runVerb(ctx context.Context, args []string) error {
 		start := time.Now()
 		defer func() { took = time.Since(start) }()
 		if args[0] == "fddhdb" {
-			return s.env.execute(ctx, rootCommand(s.env), args[1:])
+			return s.host.execute(ctx, s.host.root(term.ModeTable), args[1:])
 		}
-		return s.env.execute(ctx, s.root(), args)
+		return s.host.execute(ctx, s.root(), args)
 	})
 	if s.timer && err == nil {
-		s.env.Notef("took %s", took.Round(time.Microsecond))
+		s.out.Notef("took %s", took.Round(time.Microsecond))
 	}
 	return err
 }

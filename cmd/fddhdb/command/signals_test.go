@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -149,45 +148,4 @@ type testTerminal struct{ applied int }
 func (t *testTerminal) ApplyMode() error {
 	t.applied++
 	return nil
-}
-
-// testDialogue returns a shell at a terminal that is none.
-func testDialogue(t *testing.T) (*shell, *bytes.Buffer) {
-	t.Helper()
-	f := newFixture(t, 4, false)
-	s := newTestShell(t, f.db)
-	s.terminal = &dialogue{out: os.Stdout, cooked: &testTerminal{}, raw: &testTerminal{}}
-	return s, s.env.Stderr.(*bytes.Buffer)
-}
-
-// What ends a line does not wait for a pager that takes nothing, and what ends the process
-// ends the pager.
-func TestSignalsAndPager(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no sleep")
-	}
-	s, _ := testDialogue(t)
-	end := newTestSignals()
-	defer end.begin(s.terminal)()
-	s.pager = []string{"sleep", "1000"}
-	var err error
-	end.run(end.ctx, func(ctx context.Context) {
-		err = s.withOutput(ctx, func(ctx context.Context) error {
-			for !s.terminal.pages() {
-				s.env.Stdout.WriteString("line\n")
-				s.env.Stdout.Flush()
-			}
-			end.take(os.Interrupt) // is for the pager, too, which the user leaves
-			if ctx.Err() == nil || end.asked != nil {
-				t.Errorf("after Ctrl-C: %v, asked %v", ctx.Err(), end.asked)
-			}
-			s.env.Stdout.Write(make([]byte, 1<<20)) // more than a pipe holds
-			s.env.Stdout.Flush()
-			end.take(syscall.SIGTERM)
-			return ctx.Err()
-		})
-	})
-	if err != nil || s.terminal.pages() || end.ctx.Err() == nil || len(end.exits) > 0 {
-		t.Errorf("%v, the pager runs: %v, exits %v", err, s.terminal.pages(), end.exits)
-	}
 }

@@ -11,12 +11,12 @@ import (
 // Nothing that completes, remembers or edits lines ends the shell.
 func TestShellOutlivesItsEditor(t *testing.T) {
 	s, stderr := testDialogue(t)
-	session := s.env.session
-	s.env.session = nil // completion needs it
+	host := s.host
+	s.host = nil // completion needs it
 	if _, words, _ := s.complete("count --wh", 10); len(words) > 0 {
 		t.Error("it completed")
 	}
-	s.env.session = session
+	s.host = host
 	if !strings.Contains(stderr.String(), "warning: completion failed: ") {
 		t.Errorf("stderr: %q", stderr)
 	}

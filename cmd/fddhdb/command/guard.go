@@ -5,7 +5,7 @@ package command
 func (s *shell) guarded(what string, f func()) {
 	defer func() {
 		if mistake := recover(); mistake != nil {
-			s.env.Warnf("warning: %s failed: %v", what, mistake)
+			s.out.Warnf("warning: %s failed: %v", what, mistake)
 		}
 	}()
 	f()

@@ -12,15 +12,13 @@ import (
 
 // root returns the verbs as they are in the shell: DIR is the database of the session.
 func (s *shell) root() *cobra.Command {
-	var o shellOptions
-	root := newRoot(s.env, &o)
-	o.mode = s.mode
+	root := s.host.root(s.mode)
 	for _, name := range []string{"command", "readonly", "version"} {
 		root.Flags().Lookup(name).Hidden = true
 	}
-	root.Long = prose(shellHelp) + "\n\n" + dotHelp()
+	root.Long = shellHelp + "\n\n" + dotHelp()
 	root.Example = ""
-	root.SetUsageTemplate(strings.Replace(usageTemplate, "{{.UseLine}}",
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}",
 		"{{if .HasParent}}{{.Use}}{{else}}VERB [ARGUMENTS]{{end}} [flags]", 1))
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -28,12 +26,23 @@ func (s *shell) root() *cobra.Command {
 		c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = s.inShell(f.Usage) })
 		help(c, args)
 	})
-	root.RunE = func(_ *cobra.Command, args []string) error { return unknownVerb(root, args) }
+	root.RunE = func(_ *cobra.Command, args []string) error { return s.unknownVerb(root, args) }
 	addDefaultVerbs(root)
 	for _, c := range root.Commands() {
 		s.adapt(c)
 	}
 	return root
+}
+
+// verbNames are the names of the verbs of a root, but for hidden ones.
+func verbNames(root *cobra.Command) []string {
+	var names []string
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // addDefaultVerbs adds those that cobra adds by itself, later.
@@ -42,11 +51,11 @@ func addDefaultVerbs(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 }
 
-func unknownVerb(root *cobra.Command, args []string) error {
+func (s *shell) unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exit.Usagef("a verb is missing: .help lists them")
 	}
-	if verb := meant(args[0], append(verbNames(root), dotNames()...)); verb != "" {
+	if verb := s.host.meant(args[0], append(verbNames(root), dotNames()...)); verb != "" {
 		return exit.Usagef("there is no verb %q: did you mean %s?", args[0], verb)
 	}
 	return exit.Usagef("there is no verb %q: .help lists them", args[0])
@@ -62,7 +71,7 @@ func (s *shell) adapt(c *cobra.Command) {
 		}
 	}
 	verb, rest, _ := strings.Cut(c.Use, " ")
-	dir := s.env.session.dir
+	dir := s.host.dir()
 	var withDir func(args []string) []string
 	switch first, rest, _ := strings.Cut(rest, " "); first {
 	case "DIR":
@@ -82,7 +91,7 @@ func (s *shell) adapt(c *cobra.Command) {
 	valid, run := c.Args, c.RunE
 	c.Args = func(c *cobra.Command, args []string) error {
 		err := valid(c, withDir(args))
-		if err != nil && len(args) > 0 && isDatabase(args[0]) {
+		if err != nil && len(args) > 0 && s.host.isDatabase(args[0]) {
 			return exit.Usagef("%s works on the database that is open: leave %q out", c.Name(), args[0])
 		}
 		return err

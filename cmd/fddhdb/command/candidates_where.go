@@ -12,7 +12,7 @@ var comparisons = []string{"=", "!=", "<", "<=", ">", ">="}
 
 // whereCandidates completes the last word of an expression of --where by the words before
 // it: a name, an operator, a label, or what joins two comparisons.
-func (e *env) whereCandidates(cmd *cobra.Command, dir, expr string) []string {
+func (w completer) whereCandidates(cmd *cobra.Command, dir, expr string) []string {
 	words, typed := cutWhere(expr)
 	head := expr[:typed]
 	if operand, ok := comparedTo(words); ok {
@@ -20,7 +20,7 @@ func (e *env) whereCandidates(cmd *cobra.Command, dir, expr string) []string {
 			return nil
 		}
 		var values []string
-		for _, l := range e.labels(cmd, dir) {
+		for _, l := range w.labels(cmd, dir) {
 			values = append(values, "'"+strings.ReplaceAll(l, "'", "''")+"'")
 		}
 		return prefixed(head, values)
@@ -30,15 +30,15 @@ func (e *env) whereCandidates(cmd *cobra.Command, dir, expr string) []string {
 	case inList && isAny(fromEnd(words, 2), "(", ","):
 		return prefixed(head, []string{", ", ") "})
 	case last == "(" && strings.EqualFold(fromEnd(words, 2), "has"):
-		return prefixed(head, suffixed(e.modalities(cmd, dir), ") "))
+		return prefixed(head, suffixed(w.modalities(cmd, dir), ") "))
 	case last == "", last == "(", isAny(last, "AND", "OR", "NOT"):
-		return prefixed(head, append([]string{"label = '", "has(", "NOT "}, suffixed(e.fields(cmd, dir), " ")...))
+		return prefixed(head, append([]string{"label = '", "has(", "NOT "}, suffixed(w.fields(cmd, dir), " ")...))
 	case last == ")", last[0] == '\'', slices.Contains(comparisons, fromEnd(words, 2)): // a comparison ends here
 		if strings.HasSuffix(head, last) {
 			head += " "
 		}
 		return prefixed(head, []string{"AND ", "OR "})
-	case isAny(last, "label") || slices.Contains(e.fields(cmd, dir), strings.Trim(last, `"`)):
+	case isAny(last, "label") || slices.Contains(w.fields(cmd, dir), strings.Trim(last, `"`)):
 		return prefixed(head, append(suffixed(comparisons, " "), "IN ("))
 	}
 	return nil

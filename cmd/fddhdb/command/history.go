@@ -41,7 +41,7 @@ func (s *shell) readHistory() []string {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		s.env.Warnf("warning: the history is not read: %v", err)
+		s.out.Warnf("warning: the history is not read: %v", err)
 		return nil
 	}
 	var lines []string
@@ -86,7 +86,7 @@ func (s *shell) remember(statement string) {
 	}
 	if err := appendHistory(path, text.Bytes()); err != nil && !s.historyWarned {
 		s.historyWarned = true
-		s.env.Warnf("warning: the history is not kept: %v", err)
+		s.out.Warnf("warning: the history is not kept: %v", err)
 	}
 }
 

@@ -106,16 +106,16 @@ func (s *shell) lineCandidates(before []string, word string) candidates {
 	// What is wrong with the flags so far does not matter.
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	_ = cmd.ParseFlags(before[1:])
-	dir := s.env.session.dir
+	dir := s.host.dir()
 	if name, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(name, "--") {
-		c := s.env.valueCandidates(cmd, dir, name[2:], value)
+		c := s.completer().valueCandidates(cmd, dir, name[2:], value)
 		if c.files {
 			c.words = listFiles(value)
 		}
 		return candidates{words: prefixed(name+"=", c.words)}
 	}
 	if f := flagWanting(cmd, before[len(before)-1]); f != nil {
-		return s.env.valueCandidates(cmd, dir, f.Name, word)
+		return s.completer().valueCandidates(cmd, dir, f.Name, word)
 	}
 	if strings.HasPrefix(word, "-") {
 		var flags []string
@@ -126,7 +126,7 @@ func (s *shell) lineCandidates(before []string, word string) candidates {
 		})
 		return candidates{words: flags}
 	}
-	return s.env.argumentCandidates(cmd, cmd.Flags().Args())
+	return argumentCandidates(cmd, cmd.Flags().Args())
 }
 
 // flagWanting returns the flag whose value follows a word, nil if none does.
@@ -151,4 +151,6 @@ func repeats(f *pflag.Flag) bool { return strings.HasPrefix(f.Value.Type(), "NAM
 // names are what a line can begin with.
 func (s *shell) names() []string { return append(verbNames(s.root()), dotNames()...) }
 
-func (s *shell) collections() []string { return s.env.collections(s.env.session.dir) }
+func (s *shell) completer() completer { return completer{s.host.look} }
+
+func (s *shell) collections() []string { return s.completer().collections(s.host.dir()) }

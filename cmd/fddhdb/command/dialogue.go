@@ -37,7 +37,7 @@ func (s *shell) interact(ctx context.Context) error {
 	defer s.terminal.close()
 	// An interrupt is for the verb that runs. Other signals end the shell, which closes the
 	// database.
-	signals := s.env.signals
+	signals := s.signals
 	defer signals.begin(s.terminal)()
 	if s.terminal.editor != nil {
 		s.pager = pagerCommand()
@@ -50,8 +50,8 @@ func (s *shell) interact(ctx context.Context) error {
 		case err == errDropped:
 			continue
 		case errors.As(err, &failed):
-			s.terminal.doWithoutEditor(s.env.stdin)
-			s.env.Warnf("warning: %v", failed)
+			s.terminal.doWithoutEditor(s.stdin)
+			s.out.Warnf("warning: %v", failed)
 			continue
 		case err == io.EOF:
 			return nil
@@ -61,7 +61,7 @@ func (s *shell) interact(ctx context.Context) error {
 		s.guarded("the history", func() { s.remember(line) })
 		signals.run(ctx, func(ctx context.Context) {
 			if err := s.run(ctx, line); err != nil {
-				s.env.printError(err)
+				s.out.Errorf("%s", exit.Message(err))
 			}
 		})
 		if ctx.Err() != nil {
@@ -95,7 +95,7 @@ func (s *shell) ask(ctx context.Context, interrupts <-chan struct{}) (string, er
 
 // prompt names the database and, if it is not main, the collection that verbs work on.
 func (s *shell) prompt() string {
-	name := s.env.session.dir
+	name := s.host.dir()
 	if abs, err := filepath.Abs(name); err == nil {
 		name = filepath.Base(abs)
 	}
@@ -112,17 +112,17 @@ func (s *shell) prompt() string {
 // greet says what is open.
 func (s *shell) greet() {
 	only := ""
-	if s.env.session.readOnly {
+	if s.host.readOnly() {
 		only = ", only to look at"
 	}
-	fmt.Fprintf(s.terminal.out, "%s%s\n.help lists verbs and commands, .quit leaves.\n", term.Plain(s.env.session.dir), only)
+	fmt.Fprintf(s.terminal.out, "%s%s\n.help lists verbs and commands, .quit leaves.\n", term.Plain(s.host.dir()), only)
 }
 
 func (s *shell) newDialogue() *dialogue {
 	t := &dialogue{out: os.Stdout}
-	stdin, stdout := term.File(s.env.stdin), term.File(os.Stdout)
+	stdin, stdout := term.File(s.stdin), term.File(os.Stdout)
 	if stdin != os.Stdin || stdout == nil || !liner.TerminalSupported() {
-		t.plain = bufio.NewReader(s.env.stdin)
+		t.plain = bufio.NewReader(s.stdin)
 		if stdout == nil {
 			t.out = os.Stderr // the output is for results
 		}
@@ -130,7 +130,7 @@ func (s *shell) newDialogue() *dialogue {
 	}
 	var err error
 	if t.cooked, err = liner.TerminalMode(); err != nil {
-		t.plain = bufio.NewReader(s.env.stdin)
+		t.plain = bufio.NewReader(s.stdin)
 		return t
 	}
 	t.editor = liner.NewLiner()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
-	"github.com/fddhdb/fddhdb/db"
 )
 
 // A dotCommand is a command of the shell itself.
@@ -98,16 +97,16 @@ func (s *shell) runDot(ctx context.Context, args []string) error {
 	return d.run(s, ctx, args)
 }
 
-const shellHelp = `
-			A line is a verb with its flags, or a command that begins with a dot. Verbs work
-			on the database that is open and are those of the command line without fddhdb
-			and DIR; verify without an argument verifies it, and a line that begins with
-			fddhdb is a command line as it is.
+// shellHelp is what help says of the shell.
+const shellHelp = `A line is a verb with its flags, or a command that begins with a dot. Verbs work
+on the database that is open and are those of the command line without fddhdb
+and DIR; verify without an argument verifies it, and a line that begins with
+fddhdb is a command line as it is.
 
-			Words are quoted as in other shells: '...', "..." and \; # begins a comment. A
-			line with an open quote, or a backslash at its end, goes on. Tab completes.
-			Ctrl-C drops the line, or stops the verb that runs; Ctrl-D leaves. A verb that
-			does not stop within seconds ends with the shell, at once after another Ctrl-C.`
+Words are quoted as in other shells: '...', "..." and \; # begins a comment. A
+line with an open quote, or a backslash at its end, goes on. Tab completes.
+Ctrl-C drops the line, or stops the verb that runs; Ctrl-D leaves. A verb that
+does not stop within seconds ends with the shell, at once after another Ctrl-C.`
 
 // dotHelp lists the commands.
 func dotHelp() string {
@@ -124,7 +123,7 @@ func dotHelpOn(s *shell, ctx context.Context, args []string) error {
 		for _, d := range dotCommands() {
 			if d.name == args[0] {
 				return s.print(func() {
-					fmt.Fprintf(s.env.Stdout, "%s\n  %s\n", strings.TrimSpace(d.name+" "+d.args), d.short)
+					fmt.Fprintf(s.out.Stdout, "%s\n  %s\n", strings.TrimSpace(d.name+" "+d.args), d.short)
 				})
 			}
 		}
@@ -134,7 +133,7 @@ func dotHelpOn(s *shell, ctx context.Context, args []string) error {
 		return exit.Usagef("there is no command %q: .help lists them", args[0])
 	}
 	return s.withOutput(ctx, func(ctx context.Context) error {
-		return s.env.execute(ctx, s.root(), append([]string{"help"}, args...))
+		return s.host.execute(ctx, s.root(), append([]string{"help"}, args...))
 	})
 }
 
@@ -170,7 +169,7 @@ func quit(s *shell, _ context.Context, _ []string) error {
 
 func setMode(s *shell, _ context.Context, args []string) error {
 	if len(args) == 0 {
-		return s.print(func() { fmt.Fprintln(s.env.Stdout, s.mode) })
+		return s.print(func() { fmt.Fprintln(s.out.Stdout, s.mode) })
 	}
 	if err := s.mode.Set(args[0]); err != nil {
 		return exit.Usagef(".mode %s: %w", args[0], err)
@@ -191,7 +190,7 @@ func setPager(s *shell, _ context.Context, args []string) error {
 		if len(s.pager) > 0 {
 			name = strings.Join(s.pager, " ")
 		}
-		return s.print(func() { fmt.Fprintln(s.env.Stdout, name) })
+		return s.print(func() { fmt.Fprintln(s.out.Stdout, name) })
 	case args[0] == "off":
 		s.pager = nil
 	case args[0] == "on":
@@ -230,11 +229,7 @@ func useCollection(s *shell, _ context.Context, args []string) error {
 	name := "main"
 	if len(args) > 0 {
 		name = args[0]
-		d, err := s.env.session.database(s.env, false)
-		if err != nil {
-			return err
-		}
-		if _, err := collection(d, name); err != nil {
+		if _, err := s.host.collection(name); err != nil {
 			return err
 		}
 	}
@@ -251,8 +246,8 @@ func showSettings(s *shell, _ context.Context, _ []string) error {
 		pager = strings.Join(s.pager, " ")
 	}
 	name := map[bool]string{true: "on", false: "off"}
-	database := s.env.session.dir
-	if s.env.session.readOnly {
+	database := s.host.dir()
+	if s.host.readOnly() {
 		database += ", only to look at"
 	}
 	return s.print(func() {
@@ -260,14 +255,14 @@ func showSettings(s *shell, _ context.Context, _ []string) error {
 			{"database", database}, {"collection", s.collection}, {"mode", string(s.mode)}, {"output", output},
 			{"timer", name[s.timer]}, {"echo", name[s.echo]}, {"pager", pager}, {"history", term.OrDash(s.historyPath())},
 		} {
-			fmt.Fprintf(s.env.Stdout, "%-10s  %s\n", p[0], p[1])
+			fmt.Fprintf(s.out.Stdout, "%-10s  %s\n", p[0], p[1])
 		}
 	})
 }
 
 // printSchemas prints the lines that create the collections, or as JSON what init does.
 func printSchemas(s *shell, ctx context.Context, args []string) error {
-	d, err := s.env.session.database(s.env, false)
+	d, err := s.host.database()
 	if err != nil {
 		return err
 	}
@@ -279,65 +274,14 @@ func printSchemas(s *shell, ctx context.Context, args []string) error {
 		names = args
 	}
 	cmd := &cobra.Command{} // so that it prints as a verb would
-	var o common
-	o.registerJSON(cmd)
+	json := cmd.Flags().Bool("json", false, "")
 	term.PrintsObjects(cmd)
 	return s.withOutput(ctx, func(context.Context) error {
-		return s.env.Scope(func() error {
-			if err := s.env.BeginOutput(cmd, s.mode); err != nil {
+		return s.out.Scope(func() error {
+			if err := s.out.BeginOutput(cmd, s.mode); err != nil {
 				return err
 			}
-			return s.env.printSchemas(d, names, o.json)
+			return s.host.printSchemas(names, *json)
 		})
 	})
-}
-
-func (e *env) printSchemas(d *db.DB, names []string, json bool) error {
-	for _, name := range names {
-		c, err := collection(d, name)
-		if err != nil {
-			return err
-		}
-		schema, err := c.Schema()
-		if err != nil {
-			return err
-		}
-		if json {
-			if err := e.PrintJSON(newSchemaJSON(name, schema)); err != nil {
-				return err
-			}
-			continue
-		}
-		e.Printf("%s\n", initLine(name, schema))
-	}
-	return nil
-}
-
-// initLine is the line of the shell that makes a collection.
-func initLine(name string, schema db.Schema) string {
-	words := []string{"init"}
-	if name != "main" {
-		words = append(words, "--collection", name)
-	}
-	for _, m := range schema.Modalities {
-		value := fmt.Sprintf("%s:%d", m.Name, m.Dim)
-		if m.Sparse {
-			value += ":sparse"
-		}
-		words = append(words, "--modality", value)
-	}
-	if schema.Bits > 0 {
-		words = append(words, "--codes", fmt.Sprint(schema.Bits))
-	}
-	for _, f := range schema.Fields {
-		value := fmt.Sprintf("%s:%s", f.Name, f.Type)
-		if f.Indexed {
-			value += ":index"
-		}
-		words = append(words, "--field", value)
-	}
-	for i, w := range words {
-		words[i] = term.Plain(quoteWord(w))
-	}
-	return strings.Join(words, " ")
 }

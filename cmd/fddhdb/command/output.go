@@ -75,7 +75,7 @@ func (s *shell) endOutput() error {
 
 // withOutput runs f with the output where the user wants it.
 func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
-	e := s.env
+	e := s.out
 	switch {
 	case s.once != nil:
 		once := s.once
@@ -110,6 +110,6 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 func (s *shell) print(f func()) error {
 	return s.withOutput(context.Background(), func(context.Context) error {
 		f()
-		return s.env.Stdout.Flush()
+		return s.out.Stdout.Flush()
 	})
 }

@@ -86,7 +86,7 @@ func (p *pager) Write(b []byte) (int, error) {
 	}
 	if err := p.start(); err != nil {
 		p.through = true
-		p.shell.env.Warnf("warning: the pager does not start: %v: .pager off does without", err)
+		p.shell.out.Warnf("warning: the pager does not start: %v: .pager off does without", err)
 		_, err := p.kept.WriteTo(p.terminal)
 		return len(b), err
 	}
@@ -129,7 +129,7 @@ func (p *pager) start() error {
 		p.shell.terminal.takeBack()
 		return err
 	}
-	p.shell.env.Paging.Store(true)
+	p.shell.out.Paging.Store(true)
 	p.shell.terminal.pager.Store(command.Process)
 	p.command, p.in = command, in
 	// A pager that shows its first page takes no more: writing must not wait for the user
@@ -155,7 +155,7 @@ func (p *pager) end() error {
 	_ = p.in.Close()
 	err := p.command.Wait()
 	p.shell.terminal.pager.Store(nil)
-	p.shell.env.Paging.Store(false)
+	p.shell.out.Paging.Store(false)
 	p.shell.terminal.takeBack()
 	return err
 }
