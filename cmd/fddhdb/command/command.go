@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -25,8 +26,8 @@ import (
 type env struct {
 	*term.Printer
 	stdin   io.Reader
-	signals *signals // that end the process, nil where nobody catches them
-	session *session // of the shell that it runs in, or nil
+	signals *shell.Signals // that end the process, nil where nobody catches them
+	session *session       // of the shell that it runs in, or nil
 }
 
 // Main runs the command line without the name of the program, and returns the
@@ -34,14 +35,14 @@ type env struct {
 // SIGTERM cancels the verb, which leaves the database as it was. A verb that has not
 // stopped within seconds ends with the process. A second signal ends the process at once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, caught := catchSignals(stderr)
-	defer caught.stop()
+	ctx, caught := shell.CatchSignals(stderr)
+	defer caught.Stop()
 	return run(ctx, args, &env{Printer: term.NewPrinter(stdout, stderr), stdin: stdin, signals: caught})
 }
 
 func run(ctx context.Context, args []string, e *env) int {
 	root := rootCommand(e)
-	registerCompletions(root, e.lookQuietly, isDatabase)
+	shell.RegisterCompletions(root, e.lookQuietly, isDatabase)
 	err := e.execute(ctx, root, args)
 	if err != nil {
 		e.printError(err)
@@ -171,7 +172,7 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	err := e.openSession(first, o.readOnly)
 	if err == nil {
 		if len(args) == 1 {
-			err = newShell(shellHost{e}, e.Printer, e.stdin, e.signals, o.lines, o.mode).start(root.Context())
+			err = shell.New(shellHost{e}, e.Printer, e.stdin, e.signals, o.lines, o.mode).Start(root.Context())
 		} else if verbNamed(root, args[1]) {
 			err = exit.Usagef("the verb comes first: fddhdb %s %s", args[1], first)
 		} else {
@@ -185,14 +186,14 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	if strings.EqualFold(first, "shell") {
 		return unknownVerbFor(root, first)
 	}
-	if verb := meant(first, verbNames(root)); verb != "" {
+	if verb := meant(first, shell.VerbNames(root)); verb != "" {
 		return exit.Usagef("%q is neither a verb nor a database: did you mean %s?", first, verb)
 	}
 	return exit.Usagef("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
 }
 
 func verbNamed(root *cobra.Command, name string) bool {
-	for _, verb := range verbNames(root) {
+	for _, verb := range shell.VerbNames(root) {
 		if verb == name {
 			return true
 		}
@@ -210,7 +211,7 @@ func helpCommand() *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return verbNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
+			return shell.VerbNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

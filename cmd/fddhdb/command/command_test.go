@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
@@ -164,8 +165,8 @@ func TestHelp(t *testing.T) {
 func checkExample(t *testing.T, line string) {
 	line, _, _ = strings.Cut(line, " > ")
 	line, _, _ = strings.Cut(line, " < ")
-	words, _ := splitWords(line)
-	cmd, args, err := rootCommand(newTestEnv()).Find(unquoted(words)[1:])
+	words, _ := shell.SplitWords(line)
+	cmd, args, err := rootCommand(newTestEnv()).Find(shell.Unquoted(words)[1:])
 	if inShell := len(args) > 0 && strings.HasSuffix(args[0], ".db"); err != nil || !cmd.HasParent() && !inShell {
 		t.Errorf("%s: no verb: %v", line, err)
 		return

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // sessionShell returns a shell on a database.
-func sessionShell(t *testing.T, dir string) *shell {
+func sessionShell(t *testing.T, dir string) *shell.Shell {
 	t.Helper()
 	e := newTestEnv()
 	if err := e.openSession(dir, true); err != nil {
@@ -22,7 +23,7 @@ func sessionShell(t *testing.T, dir string) *shell {
 			t.Error(err)
 		}
 	})
-	return newShell(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	return shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
 }
 
 // TestCompletion: the shell and the scripts of bash, zsh and fish complete alike.
@@ -90,18 +91,18 @@ func TestCompletion(t *testing.T) {
 		{"count \\", ""},
 		{"", strings.Join(func() (all []string) {
 			root := rootCommand(newTestEnv())
-			addDefaultVerbs(root)
-			for _, n := range verbNames(root) {
+			shell.AddDefaultVerbs(root)
+			for _, n := range shell.VerbNames(root) {
 				all = append(all, n+" ")
 			}
-			for _, d := range dotCommands() {
-				all = append(all, d.name+" ")
+			for _, d := range shell.DotCommands() {
+				all = append(all, d.Name+" ")
 			}
 			slices.Sort(all)
 			return all
 		}(), "|")},
 	} {
-		head, words, tail := s.complete(c.line+"END", len([]rune(c.line)))
+		head, words, tail := s.Complete(c.line+"END", len([]rune(c.line)))
 		got := strings.Join(words, "|")
 		if got != c.want || tail != "END" || !strings.HasPrefix(c.line, head) {
 			t.Errorf("%s: %q behind %q, want %q", c.line, got, head, c.want)

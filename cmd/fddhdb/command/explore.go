@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -95,7 +96,7 @@ func (o *exploreOptions) check() ([]explore.Encoder, error) {
 		of    []named
 	}{{"--encoder", false, o.encoders.list}, {"--encoder-lines", true, o.lineEncoders.list}} {
 		for _, n := range list.of {
-			words, open := splitWords(n.value)
+			words, open := shell.SplitWords(n.value)
 			switch {
 			case open != 0:
 				return nil, exit.Usagef("%s %s: %q ends within %q", list.flag, n.name, n.value, open)
@@ -105,7 +106,7 @@ func (o *exploreOptions) check() ([]explore.Encoder, error) {
 				return nil, exit.Usagef("%s %s: the modality has an encoder already", list.flag, n.name)
 			}
 			taken[n.name] = true
-			command := unquoted(words)
+			command := shell.Unquoted(words)
 			if _, err := exec.LookPath(command[0]); err != nil {
 				return nil, exit.Usagef("%s %s: %w", list.flag, n.name, err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -17,7 +18,7 @@ import (
 // every verb, of the shell, and of the surroundings.
 func ManPage(w io.Writer) error {
 	root := rootCommand(&env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: strings.NewReader("")})
-	addDefaultVerbs(root)
+	shell.AddDefaultVerbs(root)
 	m := &manPage{}
 	m.line(`.TH FDDHDB 1 "" "fddhdb" "User Commands"`)
 	m.section("NAME")
@@ -43,9 +44,9 @@ func ManPage(w io.Writer) error {
 		}
 	}
 	m.section("THE SHELL")
-	m.prose(shellHelp)
-	for _, d := range dotCommands() {
-		m.term(strings.TrimSpace(d.name+" "+d.args), d.short)
+	m.prose(shell.Help)
+	for _, d := range shell.DotCommands() {
+		m.term(strings.TrimSpace(d.Name+" "+d.Args), d.Short)
 	}
 	m.section("ENVIRONMENT")
 	for _, v := range environment {

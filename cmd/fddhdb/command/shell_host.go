@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -14,39 +15,39 @@ import (
 // A shellHost gives a shell the command line and the database of the session.
 type shellHost struct{ env *env }
 
-var _ host = shellHost{}
+var _ shell.Host = shellHost{}
 
-func (h shellHost) root(mode term.Mode) *cobra.Command {
+func (h shellHost) Root(mode term.Mode) *cobra.Command {
 	var o shellOptions
 	root := newRoot(h.env, &o)
 	o.mode = mode
 	return root
 }
 
-func (h shellHost) execute(ctx context.Context, root *cobra.Command, args []string) error {
+func (h shellHost) Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	return h.env.execute(ctx, root, args)
 }
 
-func (h shellHost) meant(word string, names []string) string { return meant(word, names) }
-func (h shellHost) dir() string                              { return h.env.session.dir }
-func (h shellHost) readOnly() bool                           { return h.env.session.readOnly }
-func (h shellHost) isDatabase(path string) bool              { return isDatabase(path) }
+func (h shellHost) Meant(word string, names []string) string { return meant(word, names) }
+func (h shellHost) Dir() string                              { return h.env.session.dir }
+func (h shellHost) ReadOnly() bool                           { return h.env.session.readOnly }
+func (h shellHost) IsDatabase(path string) bool              { return isDatabase(path) }
 
-func (h shellHost) database() (*db.DB, error) { return h.env.session.database(h.env, false) }
+func (h shellHost) Database() (*db.DB, error) { return h.env.session.database(h.env, false) }
 
-func (h shellHost) collection(name string) (*db.Collection, error) {
-	d, err := h.database()
+func (h shellHost) Collection(name string) (*db.Collection, error) {
+	d, err := h.Database()
 	if err != nil {
 		return nil, err
 	}
 	return collection(d, name)
 }
 
-func (h shellHost) look(dir string, f func(d *db.DB)) { h.env.lookQuietly(dir, f) }
+func (h shellHost) Look(dir string, f func(d *db.DB)) { h.env.lookQuietly(dir, f) }
 
-func (h shellHost) printSchemas(names []string, json bool) error {
+func (h shellHost) PrintSchemas(names []string, json bool) error {
 	for _, name := range names {
-		c, err := h.collection(name)
+		c, err := h.Collection(name)
 		if err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func initLine(name string, schema db.Schema) string {
 		words = append(words, "--field", value)
 	}
 	for i, w := range words {
-		words[i] = term.Plain(quoteWord(w))
+		words[i] = term.Plain(shell.QuoteWord(w))
 	}
 	return strings.Join(words, " ")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -56,19 +57,19 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.closeSession()
-	s := newShell(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
+	s := shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
 	away := f.path("away")
 	err := e.whileClosed(f.db, func() error { return os.Rename(f.db, away) })
 	if err == nil {
 		t.Error("the database is gone, and nobody says so")
 	}
-	if err := s.run(context.Background(), "count"); exit.Code(err) != exit.Usage {
+	if err := s.Run(context.Background(), "count"); exit.Code(err) != exit.Usage {
 		t.Errorf("count without a database: %v", err)
 	}
 	if err := os.Rename(away, f.db); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.run(context.Background(), "count"); err != nil {
+	if err := s.Run(context.Background(), "count"); err != nil {
 		t.Error(err)
 	}
 }

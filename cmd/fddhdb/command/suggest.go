@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -42,7 +43,7 @@ func unknownVerbFor(root *cobra.Command, word string) error {
 	if strings.EqualFold(word, "shell") {
 		return exit.Usagef("there is no verb %q: fddhdb DIR opens the shell, and .help explains it there", word)
 	}
-	if verb := meant(word, verbNames(root)); verb != "" {
+	if verb := meant(word, shell.VerbNames(root)); verb != "" {
 		return exit.Usagef("there is no verb %q: did you mean %s?", word, verb)
 	}
 	return exit.Usagef("there is no verb %q: fddhdb help lists the verbs", word)

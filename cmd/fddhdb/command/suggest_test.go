@@ -4,12 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // What is suggested can be run, and no verb is taken for another.
 func TestVerbsElsewhere(t *testing.T) {
-	verbs := verbNames(rootCommand(newTestEnv()))
+	verbs := shell.VerbNames(rootCommand(newTestEnv()))
 	for word, verb := range verbsElsewhere {
 		if slices.Contains(verbs, word) || !slices.Contains(verbs, verb) {
 			t.Errorf("%s for %s", verb, word)
@@ -23,7 +24,7 @@ func TestVerbsElsewhere(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	verbs := verbNames(rootCommand(newTestEnv()))
+	verbs := shell.VerbNames(rootCommand(newTestEnv()))
 	for word, want := range map[string]string{
 		"serch": "search", "imprt": "import", "exprot": "export", "cuont": "count", "stat": "stats",
 		"ecnode": "encode", "colections": "collections", "evl": "eval", "gte": "get",

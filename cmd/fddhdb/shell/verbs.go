@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"regexp"
@@ -11,12 +11,12 @@ import (
 )
 
 // root returns the verbs as they are in the shell: DIR is the database of the session.
-func (s *shell) root() *cobra.Command {
-	root := s.host.root(s.mode)
+func (s *Shell) root() *cobra.Command {
+	root := s.host.Root(s.mode)
 	for _, name := range []string{"command", "readonly", "version"} {
 		root.Flags().Lookup(name).Hidden = true
 	}
-	root.Long = shellHelp + "\n\n" + dotHelp()
+	root.Long = Help + "\n\n" + dotHelp()
 	root.Example = ""
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}",
 		"{{if .HasParent}}{{.Use}}{{else}}VERB [ARGUMENTS]{{end}} [flags]", 1))
@@ -27,15 +27,15 @@ func (s *shell) root() *cobra.Command {
 		help(c, args)
 	})
 	root.RunE = func(_ *cobra.Command, args []string) error { return s.unknownVerb(root, args) }
-	addDefaultVerbs(root)
+	AddDefaultVerbs(root)
 	for _, c := range root.Commands() {
 		s.adapt(c)
 	}
 	return root
 }
 
-// verbNames are the names of the verbs of a root, but for hidden ones.
-func verbNames(root *cobra.Command) []string {
+// VerbNames are the names of the verbs of a root, but for hidden ones.
+func VerbNames(root *cobra.Command) []string {
 	var names []string
 	for _, c := range root.Commands() {
 		if !c.Hidden {
@@ -45,24 +45,24 @@ func verbNames(root *cobra.Command) []string {
 	return names
 }
 
-// addDefaultVerbs adds those that cobra adds by itself, later.
-func addDefaultVerbs(root *cobra.Command) {
+// AddDefaultVerbs adds those that cobra adds by itself, later.
+func AddDefaultVerbs(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 }
 
-func (s *shell) unknownVerb(root *cobra.Command, args []string) error {
+func (s *Shell) unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exit.Usagef("a verb is missing: .help lists them")
 	}
-	if verb := s.host.meant(args[0], append(verbNames(root), dotNames()...)); verb != "" {
+	if verb := s.host.Meant(args[0], append(VerbNames(root), dotNames()...)); verb != "" {
 		return exit.Usagef("there is no verb %q: did you mean %s?", args[0], verb)
 	}
 	return exit.Usagef("there is no verb %q: .help lists them", args[0])
 }
 
 // adapt makes a verb of the command line one of the shell.
-func (s *shell) adapt(c *cobra.Command) {
+func (s *Shell) adapt(c *cobra.Command) {
 	if f := c.Flags().Lookup("collection"); f != nil && f.Value.String() == "main" {
 		// Unchanged, as verbs want to know whether it is given.
 		_ = f.Value.Set(s.collection)
@@ -71,7 +71,7 @@ func (s *shell) adapt(c *cobra.Command) {
 		}
 	}
 	verb, rest, _ := strings.Cut(c.Use, " ")
-	dir := s.host.dir()
+	dir := s.host.Dir()
 	var withDir func(args []string) []string
 	switch first, rest, _ := strings.Cut(rest, " "); first {
 	case "DIR":
@@ -91,7 +91,7 @@ func (s *shell) adapt(c *cobra.Command) {
 	valid, run := c.Args, c.RunE
 	c.Args = func(c *cobra.Command, args []string) error {
 		err := valid(c, withDir(args))
-		if err != nil && len(args) > 0 && s.host.isDatabase(args[0]) {
+		if err != nil && len(args) > 0 && s.host.IsDatabase(args[0]) {
 			return exit.Usagef("%s works on the database that is open: leave %q out", c.Name(), args[0])
 		}
 		return err
@@ -107,4 +107,4 @@ func commandLines(verbs []string, dir string) *regexp.Regexp {
 
 // inShell spells the command lines in a text as they are in the shell: without fddhdb and
 // the folder of the database.
-func (s *shell) inShell(text string) string { return s.commandLines.ReplaceAllString(text, "$1") }
+func (s *Shell) inShell(text string) string { return s.commandLines.ReplaceAllString(text, "$1") }

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // testSignals are signals with a clock that the test turns, and without an end of the
 // process.
 type testSignals struct {
-	*signals
+	*Signals
 	ctx   context.Context
 	out   bytes.Buffer
 	at    time.Time
@@ -25,7 +25,7 @@ type testSignals struct {
 }
 
 func newTestSignals() *testSignals {
-	s := &testSignals{signals: &signals{in: make(chan os.Signal, 1), prompt: make(chan struct{}, 1)}}
+	s := &testSignals{Signals: &Signals{in: make(chan os.Signal, 1), prompt: make(chan struct{}, 1)}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.stderr = &s.out
 	s.now = func() time.Time { return s.at }

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ type testHost struct {
 	folder string
 }
 
-func (h testHost) root(term.Mode) *cobra.Command {
+func (h testHost) Root(term.Mode) *cobra.Command {
 	root := &cobra.Command{Use: "fddhdb"}
 	for _, use := range []string{"count DIR", "scan DIR", "put DIR KEY", "eval DIR", "search DIR"} {
 		c := &cobra.Command{Use: use, Args: cobra.ArbitraryArgs, RunE: func(*cobra.Command, []string) error { return nil }}
@@ -45,26 +45,26 @@ func (h testHost) root(term.Mode) *cobra.Command {
 	return root
 }
 
-func (h testHost) execute(ctx context.Context, root *cobra.Command, args []string) error {
+func (h testHost) Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)
 }
 
-func (h testHost) meant(string, []string) string                  { return "" }
-func (h testHost) dir() string                                    { return h.folder }
-func (h testHost) readOnly() bool                                 { return false }
-func (h testHost) isDatabase(string) bool                         { return false }
-func (h testHost) database() (*db.DB, error)                      { return h.d, nil }
-func (h testHost) collection(name string) (*db.Collection, error) { return h.d.Collection(name) }
-func (h testHost) printSchemas([]string, bool) error              { return nil }
-func (h testHost) look(dir string, f func(d *db.DB)) {
+func (h testHost) Meant(string, []string) string                  { return "" }
+func (h testHost) Dir() string                                    { return h.folder }
+func (h testHost) ReadOnly() bool                                 { return false }
+func (h testHost) IsDatabase(string) bool                         { return false }
+func (h testHost) Database() (*db.DB, error)                      { return h.d, nil }
+func (h testHost) Collection(name string) (*db.Collection, error) { return h.d.Collection(name) }
+func (h testHost) PrintSchemas([]string, bool) error              { return nil }
+func (h testHost) Look(dir string, f func(d *db.DB)) {
 	if dir == h.folder {
 		f(h.d)
 	}
 }
 
 // newTestShell returns a shell on a testHost.
-func newTestShell(t testing.TB) *shell {
+func newTestShell(t testing.TB) *Shell {
 	t.Helper()
 	h := testHost{folder: filepath.Join(t.TempDir(), "a.db")}
 	var err error
@@ -85,11 +85,11 @@ func newTestShell(t testing.TB) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newShell(h, term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), strings.NewReader(""), nil, nil, term.ModeTable)
+	return New(h, term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), strings.NewReader(""), nil, nil, term.ModeTable)
 }
 
 // testDialogue returns a shell at a terminal that is none.
-func testDialogue(t *testing.T) (*shell, *bytes.Buffer) {
+func testDialogue(t *testing.T) (*Shell, *bytes.Buffer) {
 	t.Helper()
 	s := newTestShell(t)
 	s.terminal = &dialogue{out: os.Stdout, cooked: &testTerminal{}, raw: &testTerminal{}}

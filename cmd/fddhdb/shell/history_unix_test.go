@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package command
+package shell
 
 import (
 	"path/filepath"

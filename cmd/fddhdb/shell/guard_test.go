@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"context"
@@ -13,7 +13,7 @@ func TestShellOutlivesItsEditor(t *testing.T) {
 	s, stderr := testDialogue(t)
 	host := s.host
 	s.host = nil // completion needs it
-	if _, words, _ := s.complete("count --wh", 10); len(words) > 0 {
+	if _, words, _ := s.Complete("count --wh", 10); len(words) > 0 {
 		t.Error("it completed")
 	}
 	s.host = host

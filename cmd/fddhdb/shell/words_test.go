@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"slices"
@@ -34,8 +34,8 @@ func TestSplitWords(t *testing.T) {
 		{"cats 🐈 ü", []string{"cats", "🐈", "ü"}, 0},
 		{"a\xffb", []string{"a\xffb"}, 0},
 	} {
-		words, open := splitWords(c.line)
-		if got := unquoted(words); !slices.Equal(got, c.want) || open != c.open {
+		words, open := SplitWords(c.line)
+		if got := Unquoted(words); !slices.Equal(got, c.want) || open != c.open {
 			t.Errorf("%q: %q, open %q, want %q, open %q", c.line, got, open, c.want, c.open)
 		}
 	}
@@ -48,14 +48,14 @@ func FuzzSplitWords(f *testing.F) {
 		f.Add(s, "b c")
 	}
 	f.Fuzz(func(t *testing.T, line, other string) {
-		words, _ := splitWords(line)
+		words, _ := SplitWords(line)
 		for i, w := range words {
 			if w.start < 0 || w.start >= len(line) || i > 0 && w.start <= words[i-1].start {
 				t.Fatalf("%q: word %d begins at %d", line, i, w.start)
 			}
 		}
-		back, open := splitWords(quoteWord(line) + " " + quoteWord(other))
-		if got := unquoted(back); open != 0 || !slices.Equal(got, []string{line, other}) {
+		back, open := SplitWords(QuoteWord(line) + " " + QuoteWord(other))
+		if got := Unquoted(back); open != 0 || !slices.Equal(got, []string{line, other}) {
 			t.Fatalf("%q, %q: %q, open %q", line, other, got, open)
 		}
 	})

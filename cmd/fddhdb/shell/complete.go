@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"slices"
@@ -10,16 +10,16 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// complete implements liner.WordCompleter: pos counts runes.
-func (s *shell) complete(line string, pos int) (head string, words []string, tail string) {
+// Complete implements liner.WordCompleter: pos counts runes.
+func (s *Shell) Complete(line string, pos int) (head string, words []string, tail string) {
 	s.guarded("completion", func() { head, words, tail = s.completeWord(line, pos) })
 	return head, words, tail
 }
 
-func (s *shell) completeWord(line string, pos int) (head string, words []string, tail string) {
+func (s *Shell) completeWord(line string, pos int) (head string, words []string, tail string) {
 	runes := []rune(line)
 	before, tail := string(runes[:pos]), string(runes[pos:])
-	list, open := splitWords(before)
+	list, open := SplitWords(before)
 	if open == '\\' {
 		return before, nil, tail
 	}
@@ -31,7 +31,7 @@ func (s *shell) completeWord(line string, pos int) (head string, words []string,
 	if open == 0 && last.quote != 0 && strings.HasSuffix(before, string(last.quote)) {
 		return before, nil, tail // the word is closed: what could be added would open it again
 	}
-	for _, w := range s.candidates(unquoted(list), last.text) {
+	for _, w := range s.candidates(Unquoted(list), last.text) {
 		words = append(words, spell(w, last.quote))
 	}
 	return before[:last.start], words, tail
@@ -44,7 +44,7 @@ func spell(w string, quote byte) string {
 	if goesOn {
 		end = ""
 	}
-	q := quoteWord(w)
+	q := QuoteWord(w)
 	if quote == 0 && q == w {
 		return w + end
 	}
@@ -61,7 +61,7 @@ func spell(w string, quote byte) string {
 }
 
 // candidates returns what the last word of a line can be completed to, sorted.
-func (s *shell) candidates(before []string, word string) []string {
+func (s *Shell) candidates(before []string, word string) []string {
 	c := s.lineCandidates(before, word)
 	words := c.words
 	if c.files || c.dirs {
@@ -77,14 +77,14 @@ func (s *shell) candidates(before []string, word string) []string {
 	return slices.Compact(words)
 }
 
-func (s *shell) lineCandidates(before []string, word string) candidates {
+func (s *Shell) lineCandidates(before []string, word string) candidates {
 	if len(before) == 0 {
 		return candidates{words: s.names()}
 	}
 	if strings.HasPrefix(before[0], ".") {
-		for _, d := range dotCommands() {
+		for _, d := range DotCommands() {
 			switch {
-			case d.name != before[0] || len(before) > d.most:
+			case d.Name != before[0] || len(before) > d.most:
 			case d.file:
 				return candidates{files: true}
 			case d.words != nil:
@@ -99,14 +99,14 @@ func (s *shell) lineCandidates(before []string, word string) candidates {
 	case err != nil || !cmd.HasParent():
 		return candidates{}
 	case cmd.Name() == "help" && len(before) == 1:
-		return candidates{words: verbNames(root)}
+		return candidates{words: VerbNames(root)}
 	case cmd.HasSubCommands() && len(before) == 1:
-		return candidates{words: verbNames(cmd)}
+		return candidates{words: VerbNames(cmd)}
 	}
 	// What is wrong with the flags so far does not matter.
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	_ = cmd.ParseFlags(before[1:])
-	dir := s.host.dir()
+	dir := s.host.Dir()
 	if name, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(name, "--") {
 		c := s.completer().valueCandidates(cmd, dir, name[2:], value)
 		if c.files {
@@ -149,8 +149,8 @@ func flagWanting(cmd *cobra.Command, word string) *pflag.Flag {
 func repeats(f *pflag.Flag) bool { return strings.HasPrefix(f.Value.Type(), "NAME") }
 
 // names are what a line can begin with.
-func (s *shell) names() []string { return append(verbNames(s.root()), dotNames()...) }
+func (s *Shell) names() []string { return append(VerbNames(s.root()), dotNames()...) }
 
-func (s *shell) completer() completer { return completer{s.host.look} }
+func (s *Shell) completer() completer { return completer{s.host.Look} }
 
-func (s *shell) collections() []string { return s.completer().collections(s.host.dir()) }
+func (s *Shell) collections() []string { return s.completer().collections(s.host.Dir()) }

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"fmt"
@@ -219,9 +219,9 @@ func unfinished(w string) bool {
 	return w != "" && strings.IndexByte("=/(' ", w[len(w)-1]) >= 0
 }
 
-// registerCompletions tells cobra what completes the words of a command line. It keeps
+// RegisterCompletions tells cobra what completes the words of a command line. It keeps
 // that forever, so this is not for the lines of a shell.
-func registerCompletions(root *cobra.Command, look func(dir string, f func(d *db.DB)), isDatabase func(path string) bool) {
+func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db.DB)), isDatabase func(path string) bool) {
 	w := completer{look}
 	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes, cobra.ShellCompDirectiveNoFileComp))
 	// The databases here, beside the verbs; where there are neither, the shell completes a path.

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bufio"
@@ -24,7 +24,7 @@ type onceFile struct {
 
 // redirect sends the results of the lines that follow to a file, or with "" to where they
 // went at first.
-func (s *shell) redirect(path string) error {
+func (s *Shell) redirect(path string) error {
 	if err := s.endOutput(); err != nil || path == "" {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *shell) redirect(path string) error {
 
 // redirectOnce sends the results of the next line that has any to a file, which gets its
 // name when they are complete.
-func (s *shell) redirectOnce(path string) error {
+func (s *Shell) redirectOnce(path string) error {
 	var once onceFile
 	var err error
 	if once.to, err = once.files.Create(path); err != nil {
@@ -52,7 +52,7 @@ func (s *shell) redirectOnce(path string) error {
 	return nil
 }
 
-func (s *shell) dropOnce() {
+func (s *Shell) dropOnce() {
 	if s.once != nil {
 		s.once.files.Discard()
 		s.once = nil
@@ -60,7 +60,7 @@ func (s *shell) dropOnce() {
 }
 
 // endOutput closes the files of .output and .once.
-func (s *shell) endOutput() error {
+func (s *Shell) endOutput() error {
 	s.dropOnce()
 	if s.output == nil {
 		return nil
@@ -74,7 +74,7 @@ func (s *shell) endOutput() error {
 }
 
 // withOutput runs f with the output where the user wants it.
-func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
+func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
 	e := s.out
 	switch {
 	case s.once != nil:
@@ -107,7 +107,7 @@ func (s *shell) withOutput(ctx context.Context, f func(context.Context) error) (
 }
 
 // print runs f, which writes to the output of the env, where results go.
-func (s *shell) print(f func()) error {
+func (s *Shell) print(f func()) error {
 	return s.withOutput(context.Background(), func(context.Context) error {
 		f()
 		return s.out.Stdout.Flush()

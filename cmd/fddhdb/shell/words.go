@@ -1,4 +1,4 @@
-package command
+package shell
 
 import "strings"
 
@@ -9,14 +9,14 @@ type word struct {
 	quote byte   // the first quote in it, 0 if there is none
 }
 
-// splitWords cuts a line into words as a POSIX shell does: blanks separate; '...' is as
+// SplitWords cuts a line into words as a POSIX shell does: blanks separate; '...' is as
 // it is; in "..." a backslash keeps its meaning before ", \, $, ` and the end of a line
 // only; elsewhere a backslash takes the meaning from the character after it; # begins a
 // comment where a word would begin. Nothing is expanded.
 //
 // open is what the line ends inside of: a quote, or the backslash that is its last
 // character; 0 if the line is complete. The last word is then as far as it goes.
-func splitWords(line string) (words []word, open byte) {
+func SplitWords(line string) (words []word, open byte) {
 	var text strings.Builder
 	var w word
 	inWord := false
@@ -81,8 +81,8 @@ func splitWords(line string) (words []word, open byte) {
 	return words, open
 }
 
-// unquoted returns the words without quotes.
-func unquoted(words []word) []string {
+// Unquoted returns the words without quotes.
+func Unquoted(words []word) []string {
 	list := make([]string, len(words))
 	for i, w := range words {
 		list[i] = w.text
@@ -90,8 +90,8 @@ func unquoted(words []word) []string {
 	return list
 }
 
-// quoteWord spells a word so that splitWords reads it again.
-func quoteWord(s string) string {
+// QuoteWord spells a word so that SplitWords reads it again.
+func QuoteWord(s string) string {
 	if s != "" && !strings.HasPrefix(s, "#") && !strings.ContainsAny(s, " \t\r\n'\"\\") {
 		return s
 	}

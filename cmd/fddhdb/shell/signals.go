@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"context"
@@ -25,14 +25,14 @@ const (
 	sameKey = time.Second
 )
 
-// signals ends what the process does when a signal asks for it. The first signal ends the
+// Signals ends what the process does when a signal asks for it. The first signal ends the
 // context of the work. If the work has not stopped after the grace period, or when a second
 // signal comes, the process ends at once: whatever the work waits for, a file, a pager or a
 // library that knows no contexts, it cannot hold the process.
 //
 // In a dialogue an interrupt is for the line that runs, or else for the prompt. The other
-// signals are always for the process.
-type signals struct {
+// Signals are always for the process.
+type Signals struct {
 	in     chan os.Signal
 	done   chan struct{}      // closed by stop
 	end    context.CancelFunc // of all work
@@ -50,10 +50,10 @@ type signals struct {
 	line     context.CancelFunc // ends the line that runs, nil at the prompt
 }
 
-// catchSignals returns a context that signals end, until stop.
-func catchSignals(stderr io.Writer) (context.Context, *signals) {
+// CatchSignals returns a context that signals end, until stop.
+func CatchSignals(stderr io.Writer) (context.Context, *Signals) {
 	ctx, end := context.WithCancel(context.Background())
-	s := &signals{
+	s := &Signals{
 		in: make(chan os.Signal, 4), done: make(chan struct{}), end: end, stderr: stderr,
 		after: time.After, now: time.Now, exit: os.Exit, prompt: make(chan struct{}, 1),
 	}
@@ -62,14 +62,14 @@ func catchSignals(stderr io.Writer) (context.Context, *signals) {
 	return ctx, s
 }
 
-// stop leaves signals to the system again.
-func (s *signals) stop() {
+// Stop leaves signals to the system again.
+func (s *Signals) Stop() {
 	signal.Stop(s.in)
 	close(s.done)
 	s.end()
 }
 
-func (s *signals) watch() {
+func (s *Signals) watch() {
 	for {
 		s.mu.Lock()
 		deadline := s.deadline
@@ -86,7 +86,7 @@ func (s *signals) watch() {
 }
 
 // take does what a signal asks for.
-func (s *signals) take(sig os.Signal) {
+func (s *Signals) take(sig os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	interrupt := s.dialogue != nil && sig == os.Interrupt
@@ -116,7 +116,7 @@ func (s *signals) take(sig os.Signal) {
 }
 
 // late ends the process if what had to be done by a deadline is not.
-func (s *signals) late(deadline <-chan time.Time) {
+func (s *Signals) late(deadline <-chan time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if deadline != s.deadline {
@@ -131,7 +131,7 @@ func (s *signals) late(deadline <-chan time.Time) {
 }
 
 // die ends the process at once.
-func (s *signals) die(why string, code int) {
+func (s *Signals) die(why string, code int) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -155,14 +155,14 @@ func (s *signals) die(why string, code int) {
 }
 
 // begin hands interrupts to a dialogue, until end is called.
-func (s *signals) begin(d *dialogue) (end func()) {
+func (s *Signals) begin(d *dialogue) (end func()) {
 	s.set(func() { s.dialogue = d })
 	signal.Notify(s.in, syscall.SIGHUP)
 	return func() { s.set(func() { s.dialogue = nil }) }
 }
 
 // run runs a line of a dialogue, with a context that an interrupt ends, too.
-func (s *signals) run(ctx context.Context, f func(context.Context)) {
+func (s *Signals) run(ctx context.Context, f func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.set(func() { s.line = cancel })
@@ -175,7 +175,7 @@ func (s *signals) run(ctx context.Context, f func(context.Context)) {
 	})
 }
 
-func (s *signals) set(f func()) {
+func (s *Signals) set(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bytes"
@@ -26,8 +26,8 @@ func pagerCommand() []string {
 }
 
 func pagerWords(line string) []string {
-	split, _ := splitWords(line)
-	words := unquoted(split)
+	split, _ := SplitWords(line)
+	words := Unquoted(split)
 	if len(words) == 1 && words[0] == "cat" {
 		return nil
 	}
@@ -37,7 +37,7 @@ func pagerWords(line string) []string {
 // A pager keeps what is written until it fills the terminal, and then starts a command
 // that shows it and what follows. What is shorter goes to the terminal.
 type pager struct {
-	shell    *shell
+	shell    *Shell
 	ctx      context.Context // of the line
 	terminal *os.File
 	stop     func() // ends the verb, whose results nobody reads any more
@@ -55,7 +55,7 @@ type pager struct {
 	left    bool        // the user has left it
 }
 
-func (s *shell) newPager(ctx context.Context, stop func()) *pager {
+func (s *Shell) newPager(ctx context.Context, stop func()) *pager {
 	p := &pager{shell: s, ctx: ctx, terminal: s.terminal.out, stop: stop, rows: 24, columns: 80}
 	if columns, rows, err := term.GetSize(int(p.terminal.Fd())); err == nil && columns > 0 && rows > 0 {
 		p.rows, p.columns = rows, columns

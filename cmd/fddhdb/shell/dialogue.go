@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bufio"
@@ -32,7 +32,7 @@ type dialogue struct {
 var errDropped = errors.New("the line is dropped")
 
 // interact asks for lines and runs them until the user leaves.
-func (s *shell) interact(ctx context.Context) error {
+func (s *Shell) interact(ctx context.Context) error {
 	s.terminal = s.newDialogue()
 	defer s.terminal.close()
 	// An interrupt is for the verb that runs. Other signals end the shell, which closes the
@@ -60,7 +60,7 @@ func (s *shell) interact(ctx context.Context) error {
 		}
 		s.guarded("the history", func() { s.remember(line) })
 		signals.run(ctx, func(ctx context.Context) {
-			if err := s.run(ctx, line); err != nil {
+			if err := s.Run(ctx, line); err != nil {
 				s.out.Errorf("%s", exit.Message(err))
 			}
 		})
@@ -72,7 +72,7 @@ func (s *shell) interact(ctx context.Context) error {
 }
 
 // ask reads a line, or several where a quote or a backslash goes on.
-func (s *shell) ask(ctx context.Context, interrupts <-chan struct{}) (string, error) {
+func (s *Shell) ask(ctx context.Context, interrupts <-chan struct{}) (string, error) {
 	prompt := s.prompt()
 	statement := ""
 	for {
@@ -85,7 +85,7 @@ func (s *shell) ask(ctx context.Context, interrupts <-chan struct{}) (string, er
 			return "", err
 		}
 		statement += line
-		if _, open := splitWords(statement); open == 0 {
+		if _, open := SplitWords(statement); open == 0 {
 			return statement, nil
 		}
 		statement += "\n"
@@ -94,8 +94,8 @@ func (s *shell) ask(ctx context.Context, interrupts <-chan struct{}) (string, er
 }
 
 // prompt names the database and, if it is not main, the collection that verbs work on.
-func (s *shell) prompt() string {
-	name := s.host.dir()
+func (s *Shell) prompt() string {
+	name := s.host.Dir()
 	if abs, err := filepath.Abs(name); err == nil {
 		name = filepath.Base(abs)
 	}
@@ -110,15 +110,15 @@ func (s *shell) prompt() string {
 }
 
 // greet says what is open.
-func (s *shell) greet() {
+func (s *Shell) greet() {
 	only := ""
-	if s.host.readOnly() {
+	if s.host.ReadOnly() {
 		only = ", only to look at"
 	}
-	fmt.Fprintf(s.terminal.out, "%s%s\n.help lists verbs and commands, .quit leaves.\n", term.Plain(s.host.dir()), only)
+	fmt.Fprintf(s.terminal.out, "%s%s\n.help lists verbs and commands, .quit leaves.\n", term.Plain(s.host.Dir()), only)
 }
 
-func (s *shell) newDialogue() *dialogue {
+func (s *Shell) newDialogue() *dialogue {
 	t := &dialogue{out: os.Stdout}
 	stdin, stdout := term.File(s.stdin), term.File(os.Stdout)
 	if stdin != os.Stdin || stdout == nil || !liner.TerminalSupported() {
@@ -141,7 +141,7 @@ func (s *shell) newDialogue() *dialogue {
 	t.editor.SetMultiLineMode(true)
 	t.editor.SetTabCompletionStyle(liner.TabPrints)
 	t.editor.SetBeep(false)
-	t.editor.SetWordCompleter(s.complete)
+	t.editor.SetWordCompleter(s.Complete)
 	s.guarded("the history", func() {
 		for _, line := range s.readHistory() {
 			t.editor.AppendHistory(line)

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bufio"
@@ -17,38 +17,38 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A host is the command line that a shell runs lines of, and the database that it keeps open.
-type host interface {
-	// root returns the verbs of the command line anew, as flags keep their values; results are
+// A Host is the command line that a shell runs lines of, and the database that it keeps open.
+type Host interface {
+	// Root returns the verbs of the command line anew, as flags keep their values; results are
 	// printed in a mode.
-	root(mode term.Mode) *cobra.Command
+	Root(mode term.Mode) *cobra.Command
 
-	// execute runs a line by a root, and ends what it prints.
-	execute(ctx context.Context, root *cobra.Command, args []string) error
+	// Execute runs a line by a root, and ends what it prints.
+	Execute(ctx context.Context, root *cobra.Command, args []string) error
 
-	// meant returns which of the names a word that is none of them may stand for, "" for none.
-	meant(word string, names []string) string
+	// Meant returns which of the names a word that is none of them may stand for, "" for none.
+	Meant(word string, names []string) string
 
-	dir() string    // of the database, as the user has named it
-	readOnly() bool // it is only looked at
-	database() (*db.DB, error)
-	collection(name string) (*db.Collection, error) // of the database
+	Dir() string    // of the database, as the user has named it
+	ReadOnly() bool // it is only looked at
+	Database() (*db.DB, error)
+	Collection(name string) (*db.Collection, error) // of the database
 
-	// printSchemas prints lines that create collections again, or JSON.
-	printSchemas(names []string, json bool) error
+	// PrintSchemas prints lines that create collections again, or JSON.
+	PrintSchemas(names []string, json bool) error
 
-	// look runs f on the database in a folder, if it can be opened, and says nothing if not.
-	look(dir string, f func(d *db.DB))
-	isDatabase(path string) bool
+	// Look runs f on the database in a folder, if it can be opened, and says nothing if not.
+	Look(dir string, f func(d *db.DB))
+	IsDatabase(path string) bool
 }
 
-// A shell runs lines on the database of its host: verbs, which are those of the command
+// A Shell runs lines on the database of its host: verbs, which are those of the command
 // line without DIR, and commands that begin with a dot.
-type shell struct {
-	host    host
+type Shell struct {
+	host    Host
 	out     *term.Printer
 	stdin   io.Reader
-	signals *signals
+	signals *Signals
 	lines   []string // of -c
 
 	mode       term.Mode
@@ -67,20 +67,20 @@ type shell struct {
 	commandLines  *regexp.Regexp
 }
 
-// newShell returns a shell that runs some lines, or where there are none a script or a
+// New returns a shell that runs some lines, or where there are none a script or a
 // dialogue, and prints in a mode until a line changes that. signals may be nil where no
 // dialogue is possible.
-func newShell(h host, out *term.Printer, stdin io.Reader, s *signals, lines []string, mode term.Mode) *shell {
-	root := h.root(term.ModeTable)
-	addDefaultVerbs(root)
-	return &shell{
+func New(h Host, out *term.Printer, stdin io.Reader, s *Signals, lines []string, mode term.Mode) *Shell {
+	root := h.Root(term.ModeTable)
+	AddDefaultVerbs(root)
+	return &Shell{
 		host: h, out: out, stdin: stdin, signals: s, lines: lines, mode: mode, collection: "main",
-		commandLines: commandLines(verbNames(root), h.dir()),
+		commandLines: commandLines(VerbNames(root), h.Dir()),
 	}
 }
 
-// start runs the lines of -c, else a script or a dialogue from standard input.
-func (s *shell) start(ctx context.Context) (err error) {
+// Start runs the lines of -c, else a script or a dialogue from standard input.
+func (s *Shell) Start(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.endOutput()) }()
 	if s.lines != nil {
 		for _, line := range s.lines {
@@ -158,7 +158,7 @@ func (e *lineError) Unwrap() error { return e.err }
 const maxStatement = 64 << 20
 
 // runScript runs lines up to the first error.
-func (s *shell) runScript(ctx context.Context, file string, script io.Reader) error {
+func (s *Shell) runScript(ctx context.Context, file string, script io.Reader) error {
 	r := bufio.NewReader(script)
 	var statement strings.Builder
 	first := 1
@@ -180,12 +180,12 @@ func (s *shell) runScript(ctx context.Context, file string, script io.Reader) er
 			statement.WriteByte('\n')
 		}
 		statement.WriteString(line)
-		if _, open := splitWords(statement.String()); open != 0 && !atEnd {
+		if _, open := SplitWords(statement.String()); open != 0 && !atEnd {
 			continue
 		}
 		err = ctx.Err()
 		if err == nil {
-			err = s.run(ctx, statement.String())
+			err = s.Run(ctx, statement.String())
 		}
 		if err != nil {
 			return &lineError{file, first, err}
@@ -217,8 +217,8 @@ func readLine(r *bufio.Reader) (string, error) {
 	}
 }
 
-// run runs a line, or several where a quote goes over their ends.
-func (s *shell) run(ctx context.Context, line string) error {
+// Run runs a line, or several where a quote goes over their ends.
+func (s *Shell) Run(ctx context.Context, line string) error {
 	if err := s.runLine(ctx, line); err != nil {
 		return &shellError{err, s.inShell(exit.Message(err))}
 	}
@@ -238,8 +238,8 @@ func (e *shellError) Worded() string { return e.text }
 
 func (e *shellError) Unwrap() error { return e.err }
 
-func (s *shell) runLine(ctx context.Context, line string) error {
-	words, open := splitWords(line)
+func (s *Shell) runLine(ctx context.Context, line string) error {
+	words, open := SplitWords(line)
 	switch open {
 	case '\\':
 		return exit.Usagef("a line follows the backslash at the end, and there is none")
@@ -254,7 +254,7 @@ func (s *shell) runLine(ctx context.Context, line string) error {
 			return err
 		}
 	}
-	args := unquoted(words)
+	args := Unquoted(words)
 	if strings.HasPrefix(args[0], ".") {
 		return s.runDot(ctx, args)
 	}
@@ -266,7 +266,7 @@ func (s *shell) runLine(ctx context.Context, line string) error {
 }
 
 // echoed prints a line before it runs. What .once writes to is for results alone.
-func (s *shell) echoed(line string) error {
+func (s *Shell) echoed(line string) error {
 	if s.output != nil {
 		_, err := fmt.Fprintln(s.output.f, line)
 		return err
@@ -276,15 +276,15 @@ func (s *shell) echoed(line string) error {
 }
 
 // runVerb runs a verb. A line that begins with fddhdb is one of the command line, with DIR.
-func (s *shell) runVerb(ctx context.Context, args []string) error {
+func (s *Shell) runVerb(ctx context.Context, args []string) error {
 	var took time.Duration // without that of whoever reads it in a pager
 	err := s.withOutput(ctx, func(ctx context.Context) error {
 		start := time.Now()
 		defer func() { took = time.Since(start) }()
 		if args[0] == "fddhdb" {
-			return s.host.execute(ctx, s.host.root(term.ModeTable), args[1:])
+			return s.host.Execute(ctx, s.host.Root(term.ModeTable), args[1:])
 		}
-		return s.host.execute(ctx, s.root(), args)
+		return s.host.Execute(ctx, s.root(), args)
 	})
 	if s.timer && err == nil {
 		s.out.Notef("took %s", took.Round(time.Microsecond))

@@ -1,19 +1,22 @@
-package command
+package shell
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/peterh/liner"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 func TestHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "history")
 	t.Setenv("FDDHDB_HISTORY", path)
-	s := &shell{out: newTestEnv().Printer}
+	s := &Shell{out: term.NewPrinter(io.Discard, io.Discard)}
 	if lines := s.readHistory(); lines != nil {
 		t.Errorf("from no file: %q", lines)
 	}

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ func FuzzComplete(f *testing.F) {
 	})
 }
 
-func checkCompletion(t *testing.T, s *shell, line string, pos int) {
+func checkCompletion(t *testing.T, s *Shell, line string, pos int) {
 	t.Helper()
 	runes := []rune(line)
 	head, words, tail := s.completeWord(line, pos)
@@ -31,7 +31,7 @@ func checkCompletion(t *testing.T, s *shell, line string, pos int) {
 	}
 	// A word that is put in is read as one word, which may go on.
 	for _, w := range words {
-		if list, _ := splitWords(w); len(list) != 1 {
+		if list, _ := SplitWords(w); len(list) != 1 {
 			t.Fatalf("%q at %d: %q is %d words", line, pos, w, len(list))
 		}
 	}
@@ -69,13 +69,13 @@ func FuzzCompleteWhere(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range s.completer().whereCandidates(cmd, s.host.dir(), expr) {
+		for _, w := range s.completer().whereCandidates(cmd, s.host.Dir(), expr) {
 			_, typed := cutWhere(expr)
 			if !strings.HasPrefix(w, expr[:typed]) || len(w) == typed {
 				t.Fatalf("%q: candidate %q", expr, w)
 			}
 		}
-		for _, line := range []string{"scan --where " + expr, "scan --where " + quoteWord(expr), `scan --where "` + expr, "scan --where='" + expr} {
+		for _, line := range []string{"scan --where " + expr, "scan --where " + QuoteWord(expr), `scan --where "` + expr, "scan --where='" + expr} {
 			checkCompletion(t, s, line, len([]rune(line)))
 		}
 	})

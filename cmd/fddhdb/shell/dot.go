@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"context"
@@ -17,18 +17,18 @@ import (
 
 // A dotCommand is a command of the shell itself.
 type dotCommand struct {
-	name  string // with the dot
-	args  string // as help shows them; those in brackets may be left out
+	Name  string // with the dot
+	Args  string // as help shows them; those in brackets may be left out
 	most  int    // arguments
-	short string
-	run   func(s *shell, ctx context.Context, args []string) error
-	words func(s *shell) []string // that complete the first argument; nil: see file
+	Short string
+	run   func(s *Shell, ctx context.Context, args []string) error
+	words func(s *Shell) []string // that complete the first argument; nil: see file
 	file  bool                    // the first argument is a file
 }
 
 // least is how many arguments have to be there.
 func (d *dotCommand) least() int {
-	if d.args == "" || strings.HasPrefix(d.args, "[") {
+	if d.Args == "" || strings.HasPrefix(d.Args, "[") {
 		return 0
 	}
 	return 1
@@ -36,48 +36,48 @@ func (d *dotCommand) least() int {
 
 var onOff = []string{"on", "off"}
 
-// dotCommands returns the commands in the order of help.
-func dotCommands() []dotCommand {
+// DotCommands returns the commands in the order of help.
+func DotCommands() []dotCommand {
 	return []dotCommand{
-		{name: ".collections", short: "list the collections, as the verb does", run: verbOf("collections", false)},
-		{name: ".echo", args: "on|off", most: 1, short: "print each line before it runs",
-			run: setOnOff(func(s *shell) *bool { return &s.echo }), words: oneOf(onOff...)},
-		{name: ".exit", short: "leave the shell", run: quit},
-		{name: ".help", args: "[NAME]", most: 1, short: "explain a verb or a command; list them", run: dotHelpOn, words: (*shell).names},
-		{name: ".mode", args: "[MODE]", most: 1, short: "print results as " + strings.Join(term.Modes, ", "),
+		{Name: ".collections", Short: "list the collections, as the verb does", run: verbOf("collections", false)},
+		{Name: ".echo", Args: "on|off", most: 1, Short: "print each line before it runs",
+			run: setOnOff(func(s *Shell) *bool { return &s.echo }), words: oneOf(onOff...)},
+		{Name: ".exit", Short: "leave the shell", run: quit},
+		{Name: ".help", Args: "[NAME]", most: 1, Short: "explain a verb or a command; list them", run: dotHelpOn, words: (*Shell).names},
+		{Name: ".mode", Args: "[MODE]", most: 1, Short: "print results as " + strings.Join(term.Modes, ", "),
 			run: setMode, words: oneOf(term.Modes...)},
-		{name: ".models", args: "[COLLECTION]", most: 1, short: "list the spaces of codes and their models",
-			run: verbOf("models", true), words: (*shell).collections},
-		{name: ".once", args: "FILE", most: 1, short: "write the results of the next line to a file", run: setOnce, file: true},
-		{name: ".output", args: "[FILE]", most: 1, short: "write the results of all lines to a file, or no longer", run: setOutput, file: true},
-		{name: ".pager", args: "[on|off|COMMAND]", most: 1, short: "show long results by a command, such as 'less -S'",
+		{Name: ".models", Args: "[COLLECTION]", most: 1, Short: "list the spaces of codes and their models",
+			run: verbOf("models", true), words: (*Shell).collections},
+		{Name: ".once", Args: "FILE", most: 1, Short: "write the results of the next line to a file", run: setOnce, file: true},
+		{Name: ".output", Args: "[FILE]", most: 1, Short: "write the results of all lines to a file, or no longer", run: setOutput, file: true},
+		{Name: ".pager", Args: "[on|off|COMMAND]", most: 1, Short: "show long results by a command, such as 'less -S'",
 			run: setPager, words: oneOf(onOff...)},
-		{name: ".quit", short: "leave the shell", run: quit},
-		{name: ".read", args: "FILE", most: 1, short: "run the lines of a file, up to the first error", run: readScript, file: true},
-		{name: ".schema", args: "[COLLECTION]", most: 1, short: "print what would create the collections again",
-			run: printSchemas, words: (*shell).collections},
-		{name: ".show", short: "print the settings", run: showSettings},
-		{name: ".stats", args: "[COLLECTION]", most: 1, short: "print figures about the database",
-			run: verbOf("stats", true), words: (*shell).collections},
-		{name: ".timer", args: "on|off", most: 1, short: "print how long each verb takes",
-			run: setOnOff(func(s *shell) *bool { return &s.timer }), words: oneOf(onOff...)},
-		{name: ".use", args: "[COLLECTION]", most: 1, short: "make a collection the default of --collection, or main again",
-			run: useCollection, words: (*shell).collections},
+		{Name: ".quit", Short: "leave the shell", run: quit},
+		{Name: ".read", Args: "FILE", most: 1, Short: "run the lines of a file, up to the first error", run: readScript, file: true},
+		{Name: ".schema", Args: "[COLLECTION]", most: 1, Short: "print what would create the collections again",
+			run: printSchemas, words: (*Shell).collections},
+		{Name: ".show", Short: "print the settings", run: showSettings},
+		{Name: ".stats", Args: "[COLLECTION]", most: 1, Short: "print figures about the database",
+			run: verbOf("stats", true), words: (*Shell).collections},
+		{Name: ".timer", Args: "on|off", most: 1, Short: "print how long each verb takes",
+			run: setOnOff(func(s *Shell) *bool { return &s.timer }), words: oneOf(onOff...)},
+		{Name: ".use", Args: "[COLLECTION]", most: 1, Short: "make a collection the default of --collection, or main again",
+			run: useCollection, words: (*Shell).collections},
 	}
 }
 
 func dotNames() []string {
 	var names []string
-	for _, d := range dotCommands() {
-		names = append(names, d.name)
+	for _, d := range DotCommands() {
+		names = append(names, d.Name)
 	}
 	return names
 }
 
 // runDot runs a line that begins with a dot.
-func (s *shell) runDot(ctx context.Context, args []string) error {
-	all := dotCommands()
-	i := slices.IndexFunc(all, func(d dotCommand) bool { return d.name == args[0] })
+func (s *Shell) runDot(ctx context.Context, args []string) error {
+	all := DotCommands()
+	i := slices.IndexFunc(all, func(d dotCommand) bool { return d.Name == args[0] })
 	if i < 0 {
 		if name := term.Nearest(args[0], dotNames()); name != "" {
 			return exit.Usagef("there is no command %q: did you mean %s?", args[0], name)
@@ -85,20 +85,20 @@ func (s *shell) runDot(ctx context.Context, args []string) error {
 		return exit.Usagef("there is no command %q: .help lists them", args[0])
 	}
 	d, args := &all[i], args[1:]
-	usage := strings.TrimSpace(d.name + " " + d.args)
+	usage := strings.TrimSpace(d.Name + " " + d.Args)
 	switch {
 	case len(args) < d.least():
-		return exit.Usagef("%s needs an argument: %s", d.name, usage)
+		return exit.Usagef("%s needs an argument: %s", d.Name, usage)
 	case len(args) > d.most:
-		return exit.Usagef("%s does not know what to do with %q: %s", d.name, args[d.most], usage)
+		return exit.Usagef("%s does not know what to do with %q: %s", d.Name, args[d.most], usage)
 	case len(args) > 0 && args[0] == "" && d.least() > 0:
-		return exit.Usagef("%s needs an argument that is not empty: %s", d.name, usage)
+		return exit.Usagef("%s needs an argument that is not empty: %s", d.Name, usage)
 	}
 	return d.run(s, ctx, args)
 }
 
-// shellHelp is what help says of the shell.
-const shellHelp = `A line is a verb with its flags, or a command that begins with a dot. Verbs work
+// Help is what help says of the shell.
+const Help = `A line is a verb with its flags, or a command that begins with a dot. Verbs work
 on the database that is open and are those of the command line without fddhdb
 and DIR; verify without an argument verifies it, and a line that begins with
 fddhdb is a command line as it is.
@@ -112,18 +112,18 @@ does not stop within seconds ends with the shell, at once after another Ctrl-C.`
 func dotHelp() string {
 	var b strings.Builder
 	b.WriteString("Commands:")
-	for _, d := range dotCommands() {
-		fmt.Fprintf(&b, "\n  %-24s %s", strings.TrimSpace(d.name+" "+d.args), d.short)
+	for _, d := range DotCommands() {
+		fmt.Fprintf(&b, "\n  %-24s %s", strings.TrimSpace(d.Name+" "+d.Args), d.Short)
 	}
 	return b.String()
 }
 
-func dotHelpOn(s *shell, ctx context.Context, args []string) error {
+func dotHelpOn(s *Shell, ctx context.Context, args []string) error {
 	if len(args) > 0 && strings.HasPrefix(args[0], ".") {
-		for _, d := range dotCommands() {
-			if d.name == args[0] {
+		for _, d := range DotCommands() {
+			if d.Name == args[0] {
 				return s.print(func() {
-					fmt.Fprintf(s.out.Stdout, "%s\n  %s\n", strings.TrimSpace(d.name+" "+d.args), d.short)
+					fmt.Fprintf(s.out.Stdout, "%s\n  %s\n", strings.TrimSpace(d.Name+" "+d.Args), d.Short)
 				})
 			}
 		}
@@ -133,13 +133,13 @@ func dotHelpOn(s *shell, ctx context.Context, args []string) error {
 		return exit.Usagef("there is no command %q: .help lists them", args[0])
 	}
 	return s.withOutput(ctx, func(ctx context.Context) error {
-		return s.host.execute(ctx, s.root(), append([]string{"help"}, args...))
+		return s.host.Execute(ctx, s.root(), append([]string{"help"}, args...))
 	})
 }
 
 // verbOf runs a verb; an argument is the collection.
-func verbOf(verb string, collection bool) func(*shell, context.Context, []string) error {
-	return func(s *shell, ctx context.Context, args []string) error {
+func verbOf(verb string, collection bool) func(*Shell, context.Context, []string) error {
+	return func(s *Shell, ctx context.Context, args []string) error {
 		line := []string{verb}
 		if collection && len(args) > 0 {
 			line = append(line, "--collection", args[0])
@@ -148,12 +148,12 @@ func verbOf(verb string, collection bool) func(*shell, context.Context, []string
 	}
 }
 
-func oneOf(words ...string) func(*shell) []string {
-	return func(*shell) []string { return words }
+func oneOf(words ...string) func(*Shell) []string {
+	return func(*Shell) []string { return words }
 }
 
-func setOnOff(of func(*shell) *bool) func(*shell, context.Context, []string) error {
-	return func(s *shell, _ context.Context, args []string) error {
+func setOnOff(of func(*Shell) *bool) func(*Shell, context.Context, []string) error {
+	return func(s *Shell, _ context.Context, args []string) error {
 		if !slices.Contains(onOff, args[0]) {
 			return exit.Usagef("%q: on or off is expected", args[0])
 		}
@@ -162,12 +162,12 @@ func setOnOff(of func(*shell) *bool) func(*shell, context.Context, []string) err
 	}
 }
 
-func quit(s *shell, _ context.Context, _ []string) error {
+func quit(s *Shell, _ context.Context, _ []string) error {
 	s.quit = true
 	return nil
 }
 
-func setMode(s *shell, _ context.Context, args []string) error {
+func setMode(s *Shell, _ context.Context, args []string) error {
 	if len(args) == 0 {
 		return s.print(func() { fmt.Fprintln(s.out.Stdout, s.mode) })
 	}
@@ -177,13 +177,13 @@ func setMode(s *shell, _ context.Context, args []string) error {
 	return nil
 }
 
-func setOnce(s *shell, _ context.Context, args []string) error { return s.redirectOnce(args[0]) }
+func setOnce(s *Shell, _ context.Context, args []string) error { return s.redirectOnce(args[0]) }
 
-func setOutput(s *shell, _ context.Context, args []string) error {
+func setOutput(s *Shell, _ context.Context, args []string) error {
 	return s.redirect(strings.Join(args, ""))
 }
 
-func setPager(s *shell, _ context.Context, args []string) error {
+func setPager(s *Shell, _ context.Context, args []string) error {
 	switch {
 	case len(args) == 0:
 		name := "off"
@@ -206,7 +206,7 @@ func setPager(s *shell, _ context.Context, args []string) error {
 // maxNested is how deep .read may go: files that read each other would never end.
 const maxNested = 20
 
-func readScript(s *shell, ctx context.Context, args []string) error {
+func readScript(s *Shell, ctx context.Context, args []string) error {
 	path := args[0]
 	if len(s.files) == maxNested {
 		return exit.Usagef("%s: .read within .read, %d deep: do the files read each other?", path, maxNested)
@@ -225,11 +225,11 @@ func readScript(s *shell, ctx context.Context, args []string) error {
 	return s.runScript(ctx, path, f)
 }
 
-func useCollection(s *shell, _ context.Context, args []string) error {
+func useCollection(s *Shell, _ context.Context, args []string) error {
 	name := "main"
 	if len(args) > 0 {
 		name = args[0]
-		if _, err := s.host.collection(name); err != nil {
+		if _, err := s.host.Collection(name); err != nil {
 			return err
 		}
 	}
@@ -237,7 +237,7 @@ func useCollection(s *shell, _ context.Context, args []string) error {
 	return nil
 }
 
-func showSettings(s *shell, _ context.Context, _ []string) error {
+func showSettings(s *Shell, _ context.Context, _ []string) error {
 	output, pager := "standard output", "off"
 	if s.output != nil {
 		output = s.output.path
@@ -246,8 +246,8 @@ func showSettings(s *shell, _ context.Context, _ []string) error {
 		pager = strings.Join(s.pager, " ")
 	}
 	name := map[bool]string{true: "on", false: "off"}
-	database := s.host.dir()
-	if s.host.readOnly() {
+	database := s.host.Dir()
+	if s.host.ReadOnly() {
 		database += ", only to look at"
 	}
 	return s.print(func() {
@@ -261,8 +261,8 @@ func showSettings(s *shell, _ context.Context, _ []string) error {
 }
 
 // printSchemas prints the lines that create the collections, or as JSON what init does.
-func printSchemas(s *shell, ctx context.Context, args []string) error {
-	d, err := s.host.database()
+func printSchemas(s *Shell, ctx context.Context, args []string) error {
+	d, err := s.host.Database()
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func printSchemas(s *shell, ctx context.Context, args []string) error {
 			if err := s.out.BeginOutput(cmd, s.mode); err != nil {
 				return err
 			}
-			return s.host.printSchemas(names, *json)
+			return s.host.PrintSchemas(names, *json)
 		})
 	})
 }

@@ -1,4 +1,4 @@
-package command
+package shell
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // historyPath returns the file of the lines of earlier dialogues, "" for none:
 // $FDDHDB_HISTORY, else fddhdb/history in $XDG_STATE_HOME or in the folder where the
 // system keeps the settings of the user.
-func (s *shell) historyPath() string {
+func (s *Shell) historyPath() string {
 	if path, set := os.LookupEnv("FDDHDB_HISTORY"); set {
 		return path
 	}
@@ -30,7 +30,7 @@ func (s *shell) historyPath() string {
 }
 
 // readHistory returns the last lines, and keeps the file from growing without end.
-func (s *shell) readHistory() []string {
+func (s *Shell) readHistory() []string {
 	path := s.historyPath()
 	if path == "" {
 		return nil
@@ -67,7 +67,7 @@ func (s *shell) readHistory() []string {
 
 // remember adds a line to the history, at once, so that it is there after a crash and in
 // the next shell. One that begins with a blank is not remembered.
-func (s *shell) remember(statement string) {
+func (s *Shell) remember(statement string) {
 	if s.terminal.editor == nil || strings.TrimSpace(statement) == "" || strings.HasPrefix(statement, " ") {
 		return
 	}
