@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -20,46 +19,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
-
-// A benchTarget is the collection that bench measures.
-type benchTarget interface {
-	// settle returns when no index is being built in the background: what is
-	// measured afterwards is not what a process that has just started shows.
-	settle(ctx context.Context) error
-
-	// each calls f with every item that has a code, rows ascending. The code has
-	// bits/8 bytes and is f's until it returns.
-	each(ctx context.Context, f func(row uint32, key string, code []byte) error) error
-
-	// code returns the code that a search encodes a query to.
-	code(ctx context.Context, q db.Query) ([]byte, error)
-
-	// tier returns the searches by one plan, under its name in --tier.
-	tier(name string) benchTier
-}
-
-// A benchTier searches by one plan.
-type benchTier interface {
-	search(ctx context.Context, q db.Query) ([]db.Hit, error) // the q.K nearest, with keys
-	radius(ctx context.Context, q db.Query, r int) (benchRuns, error)
-	count(ctx context.Context, q db.Query, r int) (int, error)
-
-	// parts does an operation once more and returns how its time is spent.
-	parts(ctx context.Context, q *benchQuery, op benchOp) (benchParts, error)
-}
-
-// benchRuns are the items within a radius, nearest first.
-type benchRuns interface {
-	Total() int
-	Hits(ctx context.Context) iter.Seq2[db.Hit, error] // all of them, whatever Query.K is
-	Close() error
-}
-
-// fullScanTier is the tier that is no plan of the database but the yardstick.
-const fullScanTier = "fullscan"
-
-// benchTiers are the names that --tier takes.
-var benchTiers = []string{"auto", fullScanTier, "scan", "memory", "disk", "blockscan"}
 
 // benchOptions are the flags of bench.
 type benchOptions struct {
@@ -223,6 +182,11 @@ func (o *benchOptions) tiers() []string {
 	return names
 }
 
+// plan returns what the flags ask to measure.
+func (o *benchOptions) plan() *benchPlan {
+	return &benchPlan{k: o.k.list, radius: o.radius.list, tiers: o.tiers(), check: o.check}
+}
+
 // benchAll measures databases, prints and draws.
 func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *db.Collection, string) benchTarget, o *benchOptions) error {
 	var files outfile.Set
@@ -248,10 +212,10 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 				err = exit.Wrap(err, "while measuring %s", dir)
 			}
 			// What was measured before an error is of use too.
-			return errors.Join(e.printBench(runs, len(dirs) > 1, o), err)
+			return errors.Join(printBench(e.Printer, runs, len(dirs) > 1, o.check, o.json), err)
 		}
 	}
-	if err := e.printBench(runs, len(dirs) > 1, o); err != nil || figure == nil {
+	if err := printBench(e.Printer, runs, len(dirs) > 1, o.check, o.json); err != nil || figure == nil {
 		return err
 	}
 	if err := writeBenchPlot(figure, o.plot, runs); err != nil {
@@ -290,22 +254,15 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o
 	}
 	bar := e.NewProgress()
 	defer bar.End()
-	b, err := newBench(ctx, target, stats.Bits, o)
+	b, err := newBench(ctx, target, stats.Bits, o.plan(), queries, bar)
 	if err != nil {
 		return nil, err
 	}
-	b.queries, b.bar = queries, bar
 	err = b.measure(ctx)
 	if err == nil && o.check {
 		err = b.checkAll(ctx)
 	}
 	return b, err
-}
-
-// A benchQuery is a query and the code that it is encoded to.
-type benchQuery struct {
-	db.Query
-	code []byte
 }
 
 // read returns the queries of the file.

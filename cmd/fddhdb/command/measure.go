@@ -25,13 +25,19 @@ func (o benchOp) String() string { return fmt.Sprintf("%s %d", o.op, o.n) }
 // firstHits is how many hits the operation hits looks at.
 const firstHits = 100
 
-// ops returns what the flags ask to measure.
-func (o *benchOptions) ops() []benchOp {
+// A benchPlan is what to measure.
+type benchPlan struct {
+	k, radius []int // 10 nearest items if there are neither
+	tiers     []string
+	check     bool // compare every answer with a linear scan
+}
+
+func (o *benchPlan) ops() []benchOp {
 	var ops []benchOp
-	for _, k := range o.k.list {
+	for _, k := range o.k {
 		ops = append(ops, benchOp{"knn", k})
 	}
-	for _, r := range o.radius.list {
+	for _, r := range o.radius {
 		ops = append(ops, benchOp{"radius", r}, benchOp{"hits", r}, benchOp{"count", r})
 	}
 	if len(ops) == 0 {
@@ -165,13 +171,13 @@ type bench struct {
 }
 
 // newBench reads the codes for what does not come from the database.
-func newBench(ctx context.Context, target benchTarget, bits int, o *benchOptions) (*bench, error) {
-	b := &bench{}
+func newBench(ctx context.Context, target benchTarget, bits int, o *benchPlan, queries []benchQuery, bar *term.Progress) (*bench, error) {
+	b := &bench{queries: queries, bar: bar}
 	full := newFullScan(bits)
 	if o.check {
 		b.oracle = newCheckScan(bits)
 	}
-	useFull := slices.Contains(o.tiers(), fullScanTier)
+	useFull := slices.Contains(o.tiers, fullScanTier)
 	err := target.each(ctx, func(row uint32, key string, code []byte) error {
 		b.items++
 		if useFull {
@@ -189,7 +195,7 @@ func newBench(ctx context.Context, target benchTarget, bits int, o *benchOptions
 		return nil, exit.Failedf("there are no items to search: import some")
 	}
 	for _, op := range o.ops() {
-		for _, name := range o.tiers() {
+		for _, name := range o.tiers {
 			l := &benchLine{benchOp: op, tier: name, searches: full}
 			switch {
 			case name != fullScanTier:

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func TestCheckScan(t *testing.T) {
 		{[]db.Hit{a, {Key: "c", Row: 10, Distance: 1}}, 2, `row 10 has key "b", not "c"`},
 		{[]db.Hit{a, {Key: "b", Row: 11, Distance: 1}}, 2, "row 11 is no item"},
 	} {
-		got, err := c.wrong(fakeRuns(x.hits).Hits(t.Context()), x.n, true)
+		got, err := c.wrong(each(x.hits), x.n, true)
 		if err != nil || (x.want == "") != (got == "") || !strings.Contains(got, x.want) {
 			t.Errorf("%v: %q, %v, want %q", x.hits, got, err, x.want)
 		}
@@ -54,7 +55,7 @@ func TestCheckScan(t *testing.T) {
 			t.Fatalf("%v: something is seen afterwards", x.hits)
 		}
 	}
-	if got, err := c.wrong(fakeRuns{{Row: 0}}.Hits(t.Context()), 1, false); got != "" || err != nil {
+	if got, err := c.wrong(each([]db.Hit{{Row: 0}}), 1, false); got != "" || err != nil {
 		t.Errorf("without keys: %q, %v", got, err)
 	}
 	broken := errors.New("broken")
@@ -65,5 +66,16 @@ func TestCheckScan(t *testing.T) {
 	c.scan([]byte{0x0f, 0x00}) // nothing is left of the query before
 	if c.count(0) != 1 || c.count(6) != 1 || c.count(7) != 2 || c.count(10) != 5 {
 		t.Errorf("within: %v", c.within)
+	}
+}
+
+// each goes over hits.
+func each(hits []db.Hit) iter.Seq2[db.Hit, error] {
+	return func(yield func(db.Hit, error) bool) {
+		for _, h := range hits {
+			if !yield(h, nil) {
+				return
+			}
+		}
 	}
 }

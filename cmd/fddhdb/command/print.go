@@ -28,14 +28,15 @@ type benchJSON struct {
 	Database   string  `json:"database,omitempty"` // of several
 }
 
-// printBench prints what was measured, of several databases with their names.
-func (e *env) printBench(runs []benchRun, several bool, o *benchOptions) error {
-	if o.json {
-		return e.printBenchJSON(runs, several, o)
+// printBench prints what was measured, of several databases with their names, and with what
+// was checked.
+func printBench(p *term.Printer, runs []benchRun, several, checked, asJSON bool) error {
+	if asJSON {
+		return printBenchJSON(p, runs, several, checked)
 	}
 	columns := []term.Column{term.Left("search"), term.Left("tier"), term.Right("queries"), term.Right("p50 us"), term.Right("p99 us"),
 		term.Right("mean us"), term.Right("encode"), term.Right("find"), term.Right("order"), term.Right("keys"), term.Right("hits"), term.Right("times " + fullScanTier)}
-	if o.check {
+	if checked {
 		columns = append(columns, term.Right("checked"), term.Right("mismatches"))
 	}
 	if several {
@@ -43,7 +44,7 @@ func (e *env) printBench(runs []benchRun, several bool, o *benchOptions) error {
 	}
 	var rows [][]any
 	for _, run := range runs {
-		for _, row := range run.rows(o) {
+		for _, row := range run.rows(checked) {
 			if several {
 				row = append([]any{term.TextCell(run.database), term.CountCell(run.items)}, row...)
 			}
@@ -51,19 +52,19 @@ func (e *env) printBench(runs []benchRun, several bool, o *benchOptions) error {
 		}
 	}
 	if len(rows) > 0 {
-		e.PrintTable(columns, rows)
+		p.PrintTable(columns, rows)
 	}
 	return nil
 }
 
-func (e *env) printBenchJSON(runs []benchRun, several bool, o *benchOptions) error {
+func printBenchJSON(p *term.Printer, runs []benchRun, several, checked bool) error {
 	for _, run := range runs {
 		for _, l := range run.lines {
-			j := l.json(o.check)
+			j := l.json(checked)
 			if j.Items = run.items; several {
 				j.Database = run.database
 			}
-			if err := e.PrintJSON(j); err != nil {
+			if err := p.PrintJSON(j); err != nil {
 				return err
 			}
 		}
@@ -72,10 +73,10 @@ func (e *env) printBenchJSON(runs []benchRun, several bool, o *benchOptions) err
 }
 
 // rows returns a row of the table for each measurement that was not interrupted.
-func (r *benchRun) rows(o *benchOptions) (rows [][]any) {
+func (r *benchRun) rows(checked bool) (rows [][]any) {
 	lines := slices.DeleteFunc(slices.Clone(r.lines), func(l *benchLine) bool { return len(l.times) == 0 })
 	for _, l := range lines {
-		j := l.json(o.check)
+		j := l.json(checked)
 		row := []any{l.benchOp.String(), j.Tier, j.Queries, microseconds(j.P50), microseconds(j.P99), microseconds(j.Mean),
 			microseconds(j.Encode), microseconds(j.Find), microseconds(j.Order), microseconds(j.Keys), term.NumberCell(j.AvgHits, 1), term.NoCell}
 		for _, yard := range lines {
@@ -83,7 +84,7 @@ func (r *benchRun) rows(o *benchOptions) (rows [][]any) {
 				row[len(row)-1] = term.NumberCell(yard.json(false).Find/j.Find, 2)
 			}
 		}
-		if o.check {
+		if checked {
 			row = append(row, *j.Checked, *j.Mismatches)
 		}
 		rows = append(rows, row)
