@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -33,7 +34,7 @@ type benchOptions struct {
 }
 
 // target makes what it measures of a collection.
-func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) benchTarget) *cobra.Command {
+func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) measure.Target) *cobra.Command {
 	o := benchOptions{k: intList{least: 1}, radius: intList{least: 0}}
 	cmd := &cobra.Command{
 		Use:     "bench DIR [DIR...] --codes FILE",
@@ -99,7 +100,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.VarP(&o.k, "k", "k", "numbers of nearest items, such as 1,10,100 (10 without --radius)")
 	f.Var(&o.radius, "radius", "radii in bits, such as 0,4,8")
-	f.StringVar(&o.tier, "tier", "auto,"+fullScanTier, "ways to search, a `LIST` of "+strings.Join(benchTiers, ", "))
+	f.StringVar(&o.tier, "tier", "auto,"+measure.FullScan, "ways to search, a `LIST` of "+strings.Join(measure.Tiers, ", "))
 	f.IntVar(&o.queries, "queries", 1000, "the first `N` rows of the file, at most")
 	f.BoolVar(&o.check, "check", false, "compare every answer with a linear scan")
 	f.StringVar(&o.plot, "plot", "", "draw the times to `FILE`.svg or .png")
@@ -161,11 +162,11 @@ func (o *benchOptions) validate() error {
 	case o.queries < 1:
 		return exit.Usagef("--queries %d: 1 or more are possible", o.queries)
 	case len(o.tiers()) == 0:
-		return exit.Usagef("--tier names no tier: there are %s", strings.Join(benchTiers, ", "))
+		return exit.Usagef("--tier names no tier: there are %s", strings.Join(measure.Tiers, ", "))
 	}
 	for _, name := range o.tiers() {
-		if !slices.Contains(benchTiers, name) {
-			return exit.Usagef("--tier: there is no tier %q: there are %s", name, strings.Join(benchTiers, ", "))
+		if !slices.Contains(measure.Tiers, name) {
+			return exit.Usagef("--tier: there is no tier %q: there are %s", name, strings.Join(measure.Tiers, ", "))
 		}
 	}
 	return chart.CheckPath(o.plot)
@@ -183,12 +184,12 @@ func (o *benchOptions) tiers() []string {
 }
 
 // plan returns what the flags ask to measure.
-func (o *benchOptions) plan() *benchPlan {
-	return &benchPlan{k: o.k.list, radius: o.radius.list, tiers: o.tiers(), check: o.check}
+func (o *benchOptions) plan() *measure.Plan {
+	return &measure.Plan{K: o.k.list, Radius: o.radius.list, Tiers: o.tiers(), Check: o.check}
 }
 
 // benchAll measures databases, prints and draws.
-func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *db.Collection, string) benchTarget, o *benchOptions) error {
+func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *db.Collection, string) measure.Target, o *benchOptions) error {
 	var files outfile.Set
 	defer files.Discard()
 	var figure *outfile.File
@@ -198,12 +199,12 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 			return err
 		}
 	}
-	var runs []benchRun
+	var runs []measure.Run
 	for _, dir := range dirs {
 		err := e.lookAtCollection(dir, &o.common, func(d *db.DB, c *db.Collection) error {
 			b, err := e.bench(ctx, c, target(d, c, o.target.to), o)
 			if b != nil {
-				runs = append(runs, benchRun{dir, b.items, b.lines})
+				runs = append(runs, b.Run(dir))
 			}
 			return err
 		})
@@ -212,20 +213,20 @@ func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *
 				err = exit.Wrap(err, "while measuring %s", dir)
 			}
 			// What was measured before an error is of use too.
-			return errors.Join(printBench(e.Printer, runs, len(dirs) > 1, o.check, o.json), err)
+			return errors.Join(measure.Print(e.Printer, runs, len(dirs) > 1, o.check, o.json), err)
 		}
 	}
-	if err := printBench(e.Printer, runs, len(dirs) > 1, o.check, o.json); err != nil || figure == nil {
+	if err := measure.Print(e.Printer, runs, len(dirs) > 1, o.check, o.json); err != nil || figure == nil {
 		return err
 	}
-	if err := writeBenchPlot(figure, o.plot, runs); err != nil {
+	if err := measure.WritePlot(figure, o.plot, runs); err != nil {
 		return err
 	}
 	return files.Commit()
 }
 
 // bench measures and checks. What it returns is nil where it measures nothing.
-func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o *benchOptions) (*bench, error) {
+func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target, o *benchOptions) (*measure.Bench, error) {
 	stats, err := c.Stats()
 	switch {
 	case err != nil:
@@ -245,29 +246,29 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o
 		return nil, err
 	}
 	for i := range queries {
-		if queries[i].code, err = target.code(ctx, queries[i].Query); err != nil {
+		if queries[i].Encoded, err = target.Code(ctx, queries[i].Query); err != nil {
 			return nil, exit.AtRow(err, o.vectors+o.codes, i)
 		}
 	}
-	if err := target.settle(ctx); err != nil {
+	if err := target.Settle(ctx); err != nil {
 		return nil, err
 	}
 	bar := e.NewProgress()
 	defer bar.End()
-	b, err := newBench(ctx, target, stats.Bits, o.plan(), queries, bar)
+	b, err := measure.New(ctx, target, stats.Bits, o.plan(), queries, bar)
 	if err != nil {
 		return nil, err
 	}
-	err = b.measure(ctx)
+	err = b.Measure(ctx)
 	if err == nil && o.check {
-		err = b.checkAll(ctx)
+		err = b.CheckAll(ctx)
 	}
 	return b, err
 }
 
 // read returns the queries of the file.
-func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
-	var queries []benchQuery
+func (o *benchOptions) read(c *db.Collection, bits int) ([]measure.Query, error) {
+	var queries []measure.Query
 	var s source.Source
 	if o.codes != "" {
 		codes, err := source.OpenCodes(o.codes)
@@ -278,7 +279,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 			return nil, err
 		}
 		for row := range min(codes.Rows(), o.queries) {
-			queries = append(queries, benchQuery{Query: db.Query{Code: codes.At(row), To: o.target.to}})
+			queries = append(queries, measure.Query{Query: db.Query{Code: codes.At(row), To: o.target.to}})
 		}
 		s = codes
 	} else {
@@ -308,7 +309,7 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 			}
 			q := db.Query{From: m.Name, To: o.target.to}
 			q.Vector, q.Sparse = vectors.Copy()
-			queries = append(queries, benchQuery{Query: q})
+			queries = append(queries, measure.Query{Query: q})
 		}
 		s = vectors
 	}

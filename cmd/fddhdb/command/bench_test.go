@@ -17,6 +17,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
@@ -40,12 +41,12 @@ type fakeItem struct {
 	code []byte
 }
 
-func (f *fakeTarget) settle(context.Context) error {
+func (f *fakeTarget) Settle(context.Context) error {
 	f.settled = true
 	return nil
 }
 
-func (f *fakeTarget) each(ctx context.Context, visit func(row uint32, key string, code []byte) error) error {
+func (f *fakeTarget) Each(ctx context.Context, visit func(row uint32, key string, code []byte) error) error {
 	row := uint32(0)
 	for it, err := range f.c.Items(ctx) {
 		if err != nil {
@@ -60,7 +61,7 @@ func (f *fakeTarget) each(ctx context.Context, visit func(row uint32, key string
 	return nil
 }
 
-func (f *fakeTarget) code(_ context.Context, q db.Query) ([]byte, error) {
+func (f *fakeTarget) Code(_ context.Context, q db.Query) ([]byte, error) {
 	if q.Vector == nil {
 		return q.Code, nil
 	}
@@ -68,7 +69,7 @@ func (f *fakeTarget) code(_ context.Context, q db.Query) ([]byte, error) {
 	return code, err
 }
 
-func (f *fakeTarget) tier(name string) benchTier { return &fakeTier{f, name} }
+func (f *fakeTarget) Tier(name string) measure.Tier { return &fakeTier{f, name} }
 
 type fakeTier struct {
 	*fakeTarget
@@ -80,7 +81,7 @@ func (f *fakeTier) all(q db.Query) ([]db.Hit, error) {
 		return nil, errors.New("asked before it has settled")
 	}
 	f.asked[f.name]++
-	code, err := f.code(context.Background(), q)
+	code, err := f.Code(context.Background(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -101,32 +102,32 @@ func (f *fakeTier) all(q db.Query) ([]db.Hit, error) {
 	return hits, f.fail
 }
 
-func (f *fakeTier) search(_ context.Context, q db.Query) ([]db.Hit, error) {
+func (f *fakeTier) Search(_ context.Context, q db.Query) ([]db.Hit, error) {
 	hits, err := f.all(q)
 	return hits[:min(q.K, len(hits))], err
 }
 
-// parts returns the times of the parts of a search that spends most of its time encoding.
-func (f *fakeTier) parts(_ context.Context, q *benchQuery, op benchOp) (benchParts, error) {
+// Parts returns the times of the parts of a search that spends most of its time encoding.
+func (f *fakeTier) Parts(_ context.Context, q *measure.Query, op measure.Op) (measure.Parts, error) {
 	f.apart[f.name]++
-	p := benchParts{find: time.Nanosecond}
+	p := measure.Parts{Find: time.Nanosecond}
 	if q.Vector != nil {
-		p.encode = time.Hour
+		p.Encode = time.Hour
 	}
-	if op.op == "knn" || op.op == "hits" {
-		p.order, p.keys = time.Second, time.Minute
+	if op.Kind == "knn" || op.Kind == "hits" {
+		p.Order, p.Keys = time.Second, time.Minute
 	}
 	return p, f.fail
 }
 
-func (f *fakeTier) radius(_ context.Context, q db.Query, r int) (benchRuns, error) {
+func (f *fakeTier) Radius(_ context.Context, q db.Query, r int) (measure.Runs, error) {
 	hits, err := f.all(q)
 	n, _ := slices.BinarySearchFunc(hits, r+1, func(h db.Hit, d int) int { return h.Distance - d })
 	return fakeRuns(hits[:n]), err
 }
 
-func (f *fakeTier) count(ctx context.Context, q db.Query, r int) (int, error) {
-	runs, err := f.radius(ctx, q, r)
+func (f *fakeTier) Count(ctx context.Context, q db.Query, r int) (int, error) {
+	runs, err := f.Radius(ctx, q, r)
 	return runs.Total(), err
 }
 
@@ -151,7 +152,7 @@ func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, std
 	var out, errs bytes.Buffer
 	e := &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader("")}
 	f.asked, f.apart = map[string]int{}, map[string]int{}
-	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection, _ string) benchTarget {
+	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection, _ string) measure.Target {
 		f.c, f.items = c, nil
 		return f
 	})
@@ -231,7 +232,7 @@ func TestBench(t *testing.T) {
 		if l.Queries != 110 || *l.Checked != 110 || *l.Mismatches != 0 || l.P50 <= 0 || l.Items != 700 || l.P99 < l.P50 || l.Mean <= 0 {
 			t.Errorf("line %s", line)
 		}
-		hasKeys := l.Tier != fullScanTier && (l.Op == "knn" || l.Op == "hits")
+		hasKeys := l.Tier != measure.FullScan && (l.Op == "knn" || l.Op == "hits")
 		if l.Encode != 0 || l.Find <= 0 || (l.Order > 0) != hasKeys || (l.Keys > 0) != hasKeys {
 			t.Errorf("the parts of %s", line)
 		}

@@ -1,4 +1,4 @@
-package command
+package measure
 
 import (
 	"cmp"
@@ -69,14 +69,14 @@ func TestFullScan(t *testing.T) {
 func testFullScan(t *testing.T, f *fullScan, query []byte, want []db.Hit) {
 	equal := func(a, b db.Hit) bool { return a.Row == b.Row && a.Distance == b.Distance }
 	for _, k := range []int{1, 2, 10, 1000, 20_000} {
-		got, err := f.search(t.Context(), db.Query{Code: query, K: k})
+		got, err := f.Search(t.Context(), db.Query{Code: query, K: k})
 		if err != nil || !slices.EqualFunc(got, want[:min(k, len(want))], equal) {
 			t.Fatalf("k = %d: %d hits, %v", k, len(got), err)
 		}
 	}
 	for _, r := range []int{0, 1, 8, 24, 500} {
 		n, _ := slices.BinarySearchFunc(want, r+1, func(h db.Hit, d int) int { return h.Distance - d })
-		runs, err := f.radius(t.Context(), db.Query{Code: query}, r)
+		runs, err := f.Radius(t.Context(), db.Query{Code: query}, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func testFullScan(t *testing.T, f *fullScan, query []byte, want []db.Hit) {
 		if !slices.EqualFunc(got, want[:n], equal) || runs.Total() != n {
 			t.Fatalf("r = %d: %d hits of %d, want %d", r, len(got), runs.Total(), n)
 		}
-		if c, err := f.count(t.Context(), db.Query{Code: query}, r); c != n || err != nil {
+		if c, err := f.Count(t.Context(), db.Query{Code: query}, r); c != n || err != nil {
 			t.Fatalf("r = %d: count %d, %v, want %d", r, c, err, n)
 		}
 	}
@@ -137,14 +137,14 @@ func BenchmarkFullScan(b *testing.B) {
 			})
 			for _, r := range []int{0, 8, 24} {
 				run(fmt.Sprintf("radius=%d", r), func(query db.Query) error {
-					_, err := f.radius(context.Background(), query, r)
+					_, err := f.Radius(context.Background(), query, r)
 					return err
 				})
 			}
 			for _, k := range []int{1, 10, 100, 1000} {
 				run(fmt.Sprintf("k=%d", k), func(query db.Query) error {
 					query.K = k
-					_, err := f.search(context.Background(), query)
+					_, err := f.Search(context.Background(), query)
 					return err
 				})
 			}

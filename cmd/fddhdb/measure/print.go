@@ -1,4 +1,4 @@
-package command
+package measure
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// benchJSON is what bench prints for a measurement.
-type benchJSON struct {
+// lineJSON is what bench prints for a measurement.
+type lineJSON struct {
 	Op         string  `json:"op"`
 	K          *int    `json:"k,omitempty"`
 	Radius     *int    `json:"radius,omitempty"`
@@ -28,14 +28,14 @@ type benchJSON struct {
 	Database   string  `json:"database,omitempty"` // of several
 }
 
-// printBench prints what was measured, of several databases with their names, and with what
+// Print prints what was measured, of several databases with their names, and with what
 // was checked.
-func printBench(p *term.Printer, runs []benchRun, several, checked, asJSON bool) error {
+func Print(p *term.Printer, runs []Run, several, checked, asJSON bool) error {
 	if asJSON {
 		return printBenchJSON(p, runs, several, checked)
 	}
 	columns := []term.Column{term.Left("search"), term.Left("tier"), term.Right("queries"), term.Right("p50 us"), term.Right("p99 us"),
-		term.Right("mean us"), term.Right("encode"), term.Right("find"), term.Right("order"), term.Right("keys"), term.Right("hits"), term.Right("times " + fullScanTier)}
+		term.Right("mean us"), term.Right("encode"), term.Right("find"), term.Right("order"), term.Right("keys"), term.Right("hits"), term.Right("times " + FullScan)}
 	if checked {
 		columns = append(columns, term.Right("checked"), term.Right("mismatches"))
 	}
@@ -57,7 +57,7 @@ func printBench(p *term.Printer, runs []benchRun, several, checked, asJSON bool)
 	return nil
 }
 
-func printBenchJSON(p *term.Printer, runs []benchRun, several, checked bool) error {
+func printBenchJSON(p *term.Printer, runs []Run, several, checked bool) error {
 	for _, run := range runs {
 		for _, l := range run.lines {
 			j := l.json(checked)
@@ -73,14 +73,14 @@ func printBenchJSON(p *term.Printer, runs []benchRun, several, checked bool) err
 }
 
 // rows returns a row of the table for each measurement that was not interrupted.
-func (r *benchRun) rows(checked bool) (rows [][]any) {
-	lines := slices.DeleteFunc(slices.Clone(r.lines), func(l *benchLine) bool { return len(l.times) == 0 })
+func (r *Run) rows(checked bool) (rows [][]any) {
+	lines := slices.DeleteFunc(slices.Clone(r.lines), func(l *line) bool { return len(l.times) == 0 })
 	for _, l := range lines {
 		j := l.json(checked)
-		row := []any{l.benchOp.String(), j.Tier, j.Queries, microseconds(j.P50), microseconds(j.P99), microseconds(j.Mean),
+		row := []any{l.Op.String(), j.Tier, j.Queries, microseconds(j.P50), microseconds(j.P99), microseconds(j.Mean),
 			microseconds(j.Encode), microseconds(j.Find), microseconds(j.Order), microseconds(j.Keys), term.NumberCell(j.AvgHits, 1), term.NoCell}
 		for _, yard := range lines {
-			if yard.tier == fullScanTier && yard.benchOp == l.benchOp && j.Find > 0 {
+			if yard.tier == FullScan && yard.Op == l.Op && j.Find > 0 {
 				row[len(row)-1] = term.NumberCell(yard.json(false).Find/j.Find, 2)
 			}
 		}

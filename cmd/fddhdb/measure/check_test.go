@@ -1,4 +1,4 @@
-package command
+package measure
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package command
+package measure
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 // The figures are those of the times: the median is the 50th of 100, the 99th hundredth
 // the 99th.
 func TestBenchFigures(t *testing.T) {
-	l := &benchLine{benchOp: benchOp{"radius", 8}, tier: "auto", hits: 250}
+	l := &line{Op: Op{"radius", 8}, tier: "auto", hits: 250}
 	for i := range 100 {
 		l.times = append(l.times, time.Duration(100-i)*time.Microsecond)
 	}
@@ -19,7 +19,7 @@ func TestBenchFigures(t *testing.T) {
 	if j := l.json(false); j.P50 != 1 || j.P99 != 1 || j.Mean != 1 {
 		t.Errorf("%+v", j)
 	}
-	if j := (&benchLine{}).json(true); j.P50 != 0 || *j.Checked != 0 {
+	if j := (&line{}).json(true); j.P50 != 0 || *j.Checked != 0 {
 		t.Errorf("%+v", j)
 	}
 }

@@ -1,4 +1,4 @@
-package command
+package measure
 
 import (
 	"context"
@@ -110,20 +110,20 @@ func (c *checkScan) wrong(hits iter.Seq2[db.Hit, error], n int, keys bool) (stri
 	return "", nil
 }
 
-// checkAll compares the answer of every line to every query with the oracle. Queries
+// CheckAll compares the answer of every line to every query with the oracle. Queries
 // are the outer loop: a scan serves all lines.
-func (b *bench) checkAll(ctx context.Context) error {
+func (b *Bench) CheckAll(ctx context.Context) error {
 	first, wrong := "", 0
 	for i := range b.queries {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		b.bar.Report("checking", int64(i), int64(len(b.queries)))
-		b.oracle.scan(b.queries[i].code)
+		b.oracle.scan(b.queries[i].Encoded)
 		for _, l := range b.lines {
 			what, err := l.check(ctx, &b.queries[i], b.oracle)
 			if err != nil {
-				return exit.Wrap(err, "while checking %s by %s", l.benchOp, l.tier)
+				return exit.Wrap(err, "while checking %s by %s", l.Op, l.tier)
 			}
 			l.checked++
 			if what == "" {
@@ -131,7 +131,7 @@ func (b *bench) checkAll(ctx context.Context) error {
 			}
 			l.mismatches++
 			if wrong++; wrong == 1 {
-				first = fmt.Sprintf("%s by %s, query %d: %s", l.benchOp, l.tier, i, what)
+				first = fmt.Sprintf("%s by %s, query %d: %s", l.Op, l.tier, i, what)
 			}
 		}
 	}
@@ -143,12 +143,12 @@ func (b *bench) checkAll(ctx context.Context) error {
 }
 
 // check does the operation once more and says what is wrong with its answer.
-func (l *benchLine) check(ctx context.Context, q *benchQuery, oracle *checkScan) (what string, err error) {
+func (l *line) check(ctx context.Context, q *Query, oracle *checkScan) (what string, err error) {
 	ask := l.ask(q)
-	keys := l.tier != fullScanTier
-	switch l.op {
+	keys := l.tier != FullScan
+	switch l.Kind {
 	case "knn":
-		hits, err := l.searches.search(ctx, ask)
+		hits, err := l.searches.Search(ctx, ask)
 		if err != nil {
 			return "", err
 		}
@@ -158,25 +158,25 @@ func (l *benchLine) check(ctx context.Context, q *benchQuery, oracle *checkScan)
 					return
 				}
 			}
-		}, min(l.n, len(oracle.rows)), keys)
+		}, min(l.N, len(oracle.rows)), keys)
 	case "count":
-		n, err := l.searches.count(ctx, ask, l.n)
-		if want := oracle.count(l.n); err == nil && n != want {
+		n, err := l.searches.Count(ctx, ask, l.N)
+		if want := oracle.count(l.N); err == nil && n != want {
 			what = fmt.Sprintf("the count is %d, want %d", n, want)
 		}
 		return what, err
 	}
-	runs, err := l.searches.radius(ctx, ask, l.n)
+	runs, err := l.searches.Radius(ctx, ask, l.N)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, runs.Close()) }()
-	n := oracle.count(l.n)
+	n := oracle.count(l.N)
 	if got := runs.Total(); got != n {
 		return fmt.Sprintf("the total is %d, want %d", got, n), nil
 	}
 	hits := runs.Hits(ctx)
-	if l.op == "hits" {
+	if l.Kind == "hits" {
 		n = min(n, firstHits)
 		hits = firstOf(hits, firstHits)
 	}

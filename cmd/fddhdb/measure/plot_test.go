@@ -1,4 +1,4 @@
-package command
+package measure
 
 import (
 	"bytes"
@@ -11,15 +11,15 @@ import (
 )
 
 // timedRun is a database of so many items, with times made up.
-func timedRun(items int, ops []benchOp, tiers ...string) benchRun {
-	run := benchRun{database: "some.db", items: items}
+func timedRun(items int, ops []Op, tiers ...string) Run {
+	run := Run{database: "some.db", items: items}
 	for i, op := range ops {
 		for j, tier := range tiers {
-			l := &benchLine{benchOp: op, tier: tier}
+			l := &line{Op: op, tier: tier}
 			for k := range 10 {
 				find := time.Duration(items*(i+1)*(j+1)+k*k*100) * time.Nanosecond
 				l.times = append(l.times, 2*find)
-				l.parts = append(l.parts, benchParts{encode: find / 2, find: find, keys: find / 2})
+				l.parts = append(l.parts, Parts{Encode: find / 2, Find: find, Keys: find / 2})
 			}
 			run.lines = append(run.lines, l)
 		}
@@ -28,11 +28,11 @@ func timedRun(items int, ops []benchOp, tiers ...string) benchRun {
 }
 
 // benchDrawn draws runs twice and returns the texts of the figure.
-func benchDrawn(t *testing.T, runs ...benchRun) string {
+func benchDrawn(t *testing.T, runs ...Run) string {
 	t.Helper()
 	draw := func(path string) []byte {
 		var b bytes.Buffer
-		if err := writeBenchPlot(&b, path, runs); err != nil {
+		if err := WritePlot(&b, path, runs); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()
@@ -52,8 +52,8 @@ func benchDrawn(t *testing.T, runs ...benchRun) string {
 // Of one database there is a panel for each operation.
 func TestBenchPlot(t *testing.T) {
 	clitest.OneGoroutine(t)
-	ops := []benchOp{{"knn", 1}, {"knn", 10}, {"knn", 100}, {"radius", 0}, {"hits", 0}, {"count", 0}, {"radius", 16}, {"hits", 16}, {"count", 16}}
-	clitest.CheckTexts(t, benchDrawn(t, timedRun(12345, ops, "auto", fullScanTier, "disk")), map[string]int{
+	ops := []Op{{"knn", 1}, {"knn", 10}, {"knn", 100}, {"radius", 0}, {"hits", 0}, {"count", 0}, {"radius", 16}, {"hits", 16}, {"count", 16}}
+	clitest.CheckTexts(t, benchDrawn(t, timedRun(12345, ops, "auto", FullScan, "disk")), map[string]int{
 		"the k nearest of 12,345 items": 1, "all within r bits of 12,345 items": 1, "the first 100 within r bits of 12,345 items": 1,
 		"count within r bits of 12,345 items": 1, "k (items)": 1, "radius r (bits)": 3, "µs to find the codes: median, bar to p99": 3, "µs: median, bar to p99": 1,
 		"auto": 2, "fullscan": 2, "disk": 2, "memory": 0,
@@ -62,8 +62,8 @@ func TestBenchPlot(t *testing.T) {
 
 // Of several there is one for each measurement, against their items.
 func TestBenchPlotOfSizes(t *testing.T) {
-	ops := []benchOp{{"knn", 10}, {"radius", 1}}
-	var runs []benchRun
+	ops := []Op{{"knn", 10}, {"radius", 1}}
+	var runs []Run
 	for _, items := range []int{1_000_000, 1000, 100_000} {
 		runs = append(runs, timedRun(items, ops, "memory", "scan"))
 	}
@@ -74,8 +74,8 @@ func TestBenchPlotOfSizes(t *testing.T) {
 
 // One measurement, of no time, is a figure, too.
 func TestBenchPlotOfLittle(t *testing.T) {
-	run := timedRun(1, []benchOp{{"count", 0}}, "auto")
-	run.lines[0].times, run.lines[0].parts = []time.Duration{0}, []benchParts{{}}
+	run := timedRun(1, []Op{{"count", 0}}, "auto")
+	run.lines[0].times, run.lines[0].parts = []time.Duration{0}, []Parts{{}}
 	clitest.CheckTexts(t, benchDrawn(t, run), map[string]int{"count within r bits of 1 item": 1, "0": 1})
 	clitest.CheckTexts(t, benchDrawn(t, run, run), map[string]int{"count within 0 bits": 1})
 }

@@ -1,4 +1,4 @@
-package command
+package measure
 
 import (
 	"cmp"
@@ -21,24 +21,24 @@ import (
 
 // tierStyles are those of the curves of bench.
 var tierStyles = map[string]chart.CurveStyle{
-	"auto":       {Name: "auto", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
-	fullScanTier: {Name: fullScanTier, Color: color.Gray{90}, Dashes: []vg.Length{2, 3}, Glyph: draw.CrossGlyph{}},
-	"scan":       {Name: "scan", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
-	"memory":     {Name: "memory", Color: chart.Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}},
-	"disk":       {Name: "disk", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2}, Glyph: draw.PyramidGlyph{}},
-	"blockscan":  {Name: "blockscan", Color: color.Black, Dashes: []vg.Length{10, 3}, Glyph: draw.BoxGlyph{}},
+	"auto":      {Name: "auto", Color: chart.Blue, Glyph: draw.CircleGlyph{}},
+	FullScan:    {Name: FullScan, Color: color.Gray{90}, Dashes: []vg.Length{2, 3}, Glyph: draw.CrossGlyph{}},
+	"scan":      {Name: "scan", Color: chart.Green, Dashes: []vg.Length{2, 2}, Glyph: draw.SquareGlyph{}},
+	"memory":    {Name: "memory", Color: chart.Vermillion, Dashes: []vg.Length{6, 3}, Glyph: draw.TriangleGlyph{}},
+	"disk":      {Name: "disk", Color: chart.Purple, Dashes: []vg.Length{8, 2, 2, 2}, Glyph: draw.PyramidGlyph{}},
+	"blockscan": {Name: "blockscan", Color: color.Black, Dashes: []vg.Length{10, 3}, Glyph: draw.BoxGlyph{}},
 }
 
-// A benchRun is what was measured of one database.
-type benchRun struct {
+// A Run is what was measured of one database.
+type Run struct {
 	database string
 	items    int
-	lines    []*benchLine
+	lines    []*line
 }
 
-// benchFigure draws the times by tier: against k and radius, or, of several
+// newFigure draws the times by tier: against k and radius, or, of several
 // databases, each k and radius against their items.
-func benchFigure(runs []benchRun) (*chart.Figure, error) {
+func newFigure(runs []Run) (*chart.Figure, error) {
 	f := &chart.Figure{Width: chart.PanelWidth, Height: chart.PanelHeight, LegendWidth: chart.LegendWidth}
 	var err error
 	if len(runs) > 1 {
@@ -47,8 +47,8 @@ func benchFigure(runs []benchRun) (*chart.Figure, error) {
 		err = addOps(f, &runs[0])
 	}
 	f.Columns = min(len(f.Panels), 2)
-	for _, name := range benchTiers {
-		if slices.ContainsFunc(runs[0].lines, func(l *benchLine) bool { return l.tier == name }) {
+	for _, name := range Tiers {
+		if slices.ContainsFunc(runs[0].lines, func(l *line) bool { return l.tier == name }) {
 			f.Legend = append(f.Legend, tierStyles[name])
 		}
 	}
@@ -64,11 +64,11 @@ var opNames = []struct{ op, what string }{
 }
 
 // addOps adds a panel for each operation that was measured.
-func addOps(f *chart.Figure, run *benchRun) error {
+func addOps(f *chart.Figure, run *Run) error {
 	for _, name := range opNames {
-		var lines []*benchLine
+		var lines []*line
 		for _, l := range run.lines {
-			if l.op == name.op {
+			if l.Kind == name.op {
 				lines = append(lines, l)
 			}
 		}
@@ -80,7 +80,7 @@ func addOps(f *chart.Figure, run *benchRun) error {
 			x = "k (items)"
 		}
 		p := chart.NewPanel(name.what+" of "+term.Plural(run.items, "item", "items"), x, timeLabel(name.op))
-		err := addTimes(p, lines, name.op == "knn", func(l *benchLine) float64 { return float64(l.n) })
+		err := addTimes(p, lines, name.op == "knn", func(l *line) float64 { return float64(l.N) })
 		if err != nil {
 			return err
 		}
@@ -99,31 +99,31 @@ func timeLabel(op string) string {
 
 // drawn returns the times that are drawn of a measurement: those in which the codes are found,
 // as tiers differ in that alone; of hits, which the yardstick does not find, the whole.
-func (l *benchLine) drawn() []time.Duration {
-	if l.op == "hits" {
+func (l *line) drawn() []time.Duration {
+	if l.Kind == "hits" {
 		return l.times
 	}
 	return l.finding()
 }
 
 // addSizes adds a panel for each measurement, in the order of the first database.
-func addSizes(f *chart.Figure, runs []benchRun) error {
-	items := map[*benchLine]float64{}
-	by := map[benchOp][]*benchLine{}
+func addSizes(f *chart.Figure, runs []Run) error {
+	items := map[*line]float64{}
+	by := map[Op][]*line{}
 	for _, run := range runs {
 		for _, l := range run.lines {
 			items[l] = float64(run.items)
-			by[l.benchOp] = append(by[l.benchOp], l)
+			by[l.Op] = append(by[l.Op], l)
 		}
 	}
 	for _, l := range runs[0].lines {
-		lines := by[l.benchOp]
+		lines := by[l.Op]
 		if lines == nil {
 			continue // it is there already
 		}
-		delete(by, l.benchOp)
-		p := chart.NewPanel(l.describe(), "items", timeLabel(l.op))
-		if err := addTimes(p, lines, true, func(l *benchLine) float64 { return items[l] }); err != nil {
+		delete(by, l.Op)
+		p := chart.NewPanel(l.describe(), "items", timeLabel(l.Kind))
+		if err := addTimes(p, lines, true, func(l *line) float64 { return items[l] }); err != nil {
 			return err
 		}
 		f.Panels = append(f.Panels, p)
@@ -132,11 +132,11 @@ func addSizes(f *chart.Figure, runs []benchRun) error {
 }
 
 // describe says in words what is measured.
-func (o benchOp) describe() string {
-	bits := term.Plural(o.n, "bit", "bits")
-	switch o.op {
+func (o Op) describe() string {
+	bits := term.Plural(o.N, "bit", "bits")
+	switch o.Kind {
 	case "knn":
-		return "the " + term.Thousands(o.n) + " nearest"
+		return "the " + term.Thousands(o.N) + " nearest"
 	case "radius":
 		return "all within " + bits
 	case "hits":
@@ -151,8 +151,8 @@ const leastTime = .001
 
 // addTimes draws the times of each tier against x, which is drawn logarithmically, too, if
 // logX says so.
-func addTimes(p *plot.Plot, lines []*benchLine, logX bool, x func(l *benchLine) float64) error {
-	place := func(l *benchLine) float64 {
+func addTimes(p *plot.Plot, lines []*line, logX bool, x func(l *line) float64) error {
+	place := func(l *line) float64 {
 		if logX {
 			return math.Log10(max(x(l), 1))
 		}
@@ -167,7 +167,7 @@ func addTimes(p *plot.Plot, lines []*benchLine, logX bool, x func(l *benchLine) 
 		least, most = min(least, at.X), max(most, at.X)
 	}
 	tiers := slices.SortedFunc(maps.Keys(curves), func(a, b string) int {
-		return cmp.Compare(slices.Index(benchTiers, b), slices.Index(benchTiers, a)) // auto on top
+		return cmp.Compare(slices.Index(Tiers, b), slices.Index(Tiers, a)) // auto on top
 	})
 	for i, tier := range tiers {
 		points := curves[tier]
@@ -189,9 +189,9 @@ func addTimes(p *plot.Plot, lines []*benchLine, logX bool, x func(l *benchLine) 
 	return nil
 }
 
-// writeBenchPlot draws what was measured.
-func writeBenchPlot(w io.Writer, path string, runs []benchRun) error {
-	f, err := benchFigure(runs)
+// WritePlot draws what was measured.
+func WritePlot(w io.Writer, path string, runs []Run) error {
+	f, err := newFigure(runs)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package command
+package measure
 
 import (
 	"context"
@@ -50,13 +50,13 @@ func (f *fullScan) within(from, to, r int) []codec.Near {
 	return f.block[:codec.Within(f.block, f.query, f.codes.Slice(from, to), r, uint32(from))]
 }
 
-func (f *fullScan) parts(ctx context.Context, q *benchQuery, op benchOp) (benchParts, error) {
+func (f *fullScan) Parts(ctx context.Context, q *Query, op Op) (Parts, error) {
 	start := time.Now()
-	_, err := (&benchLine{benchOp: op, tier: fullScanTier, searches: f}).run(ctx, q)
-	return benchParts{find: time.Since(start)}, err // it does nothing else
+	_, err := (&line{Op: op, tier: FullScan, searches: f}).run(ctx, q)
+	return Parts{Find: time.Since(start)}, err // it does nothing else
 }
 
-func (f *fullScan) count(ctx context.Context, q db.Query, r int) (int, error) {
+func (f *fullScan) Count(ctx context.Context, q db.Query, r int) (int, error) {
 	f.query.SetBytes(q.Code)
 	total := 0
 	for from := 0; from < len(f.rows); from += scanBlock {
@@ -65,7 +65,7 @@ func (f *fullScan) count(ctx context.Context, q db.Query, r int) (int, error) {
 	return total, ctx.Err()
 }
 
-func (f *fullScan) radius(ctx context.Context, q db.Query, r int) (benchRuns, error) {
+func (f *fullScan) Radius(ctx context.Context, q db.Query, r int) (Runs, error) {
 	f.query.SetBytes(q.Code)
 	f.found = f.found[:0]
 	for from := 0; from < len(f.rows); from += scanBlock {
@@ -97,13 +97,13 @@ func (f *fullScan) hit(n codec.Near) db.Hit {
 	return db.Hit{Row: f.rows[n.Position()], Distance: n.Distance(), Score: math.NaN()}
 }
 
-// search returns the q.K best by (distance, row).
+// Search returns the q.K best by (distance, row).
 //
 // It keeps what it finds within a bound that shrinks as soon as k codes are nearer:
 // later rows lose ties, so the bound goes below the distance of the k-th. Blocks
 // start small, so that few codes are found before there is a bound: reading as many
 // again finds about k more, k log(n/k) in all.
-func (f *fullScan) search(ctx context.Context, q db.Query) ([]db.Hit, error) {
+func (f *fullScan) Search(ctx context.Context, q db.Query) ([]db.Hit, error) {
 	f.query.SetBytes(q.Code)
 	f.found = f.found[:0]
 	clear(f.counts)
