@@ -1,11 +1,7 @@
 package command
 
 import (
-	"cmp"
-	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,31 +21,6 @@ type experimentOptions struct {
 	grid  namedList
 	seeds int
 	plot  string
-}
-
-// An experiment is one of the kinds, a file each.
-type experiment struct {
-	name string
-	axes []axis   // that --grid can set
-	sets []string // flags of settings that it goes over itself
-	// run measures.
-	run func(ctx context.Context, l *lab) error
-	// lead are the first columns of the table, cells those of a row.
-	lead  []term.Column
-	cells func(l *lab, m *measurement) []any
-	draw  func(l *lab) (*chart.Figure, error)
-}
-
-// An axis is a list of numbers that an experiment goes over.
-type axis struct {
-	name   string
-	values []float64 // unless --grid gives others; nil: they depend on the items
-	whole  bool
-	least  float64
-}
-
-func experiments() []*experiment {
-	return []*experiment{ablation(), convergence(), sensitivity(), codeLengths(), trainingSizes()}
 }
 
 func experimentCommand(e *env) *cobra.Command {
@@ -172,7 +143,7 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 			}
 			return nil, exit.Usagef("--grid %s: %s goes over %s", g.name, x.name, strings.Join(possible, ", "))
 		}
-		values, err := x.axes[i].parse(g.value)
+		values, err := x.axes[i].parse(splitList(g.value))
 		if err != nil {
 			return nil, err
 		}
@@ -193,28 +164,6 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 		return nil, exit.Usagef("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
 	}
 	return grid, nil
-}
-
-// parse reads numbers, and returns them ascending, each once.
-func (a axis) parse(list string) ([]float64, error) {
-	var values []float64
-	for _, s := range splitList(list) {
-		v, err := strconv.ParseFloat(s, 64)
-		switch {
-		case err != nil:
-			return nil, exit.Usagef("--grid %s: %q is not a number", a.name, s)
-		case a.whole && v != float64(int(v)):
-			return nil, exit.Usagef("--grid %s: %s is not a whole number", a.name, s)
-		case !(v >= a.least):
-			return nil, exit.Usagef("--grid %s: %s: %s or more is possible", a.name, s, term.Setting(a.least))
-		}
-		values = append(values, v)
-	}
-	if len(values) == 0 {
-		return nil, exit.Usagef("--grid %s: numbers with commas between them are expected", a.name)
-	}
-	slices.Sort(values)
-	return slices.Compact(values), nil
 }
 
 // experiment runs one and prints what it measures.
@@ -242,11 +191,7 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if err != nil {
 		return err
 	}
-	l := &lab{
-		experiment: x, collection: c, schema: schema, queries: *q, base: o.TrainOptions,
-		seeds: o.seeds, grid: grid, bar: bar,
-	}
-	l.base.Method = cmp.Or(l.base.Method, model.MethodLabels)
+	l := newLab(x, c, schema, *q, o.TrainOptions, o.seeds, grid, bar)
 	if o.json {
 		l.emit = func(m *measurement) error {
 			if err := e.PrintJSON(m); err != nil {
@@ -255,15 +200,13 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 			return e.Stdout.Flush()
 		}
 	}
-	err = x.run(ctx, l)
+	err = l.run(ctx)
 	bar.End()
-	if err == nil && len(l.rows) == 0 {
-		err = l.leftOut[0].err
-	} else {
-		e.warnOf(l.leftOut)
+	for _, text := range l.warnings() {
+		e.Warnf("%s", text)
 	}
-	if !o.json && len(l.rows) > 0 { // also those before an interrupt
-		e.printMeasurements(l)
+	if !o.json && l.measured() { // also those before an interrupt
+		l.print(e.Printer)
 	}
 	if err != nil {
 		return trainError(o.where.wrap(err))
@@ -271,54 +214,8 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if drawing == nil {
 		return nil
 	}
-	figure, err := x.draw(l)
-	if err != nil {
-		return err
-	}
-	if err := figure.Write(drawing, o.plot); err != nil {
+	if err := l.draw(drawing, o.plot); err != nil {
 		return err
 	}
 	return files.Commit()
-}
-
-// warnOf says what was left out, once for each length of codes and reason.
-func (e *env) warnOf(list []leftOut) {
-	for len(list) > 0 {
-		rows, first, more := list[0].row, list[0], list[1:]
-		list = nil
-		for _, left := range more {
-			if left.bits == first.bits && left.reason.Error() == first.reason.Error() {
-				rows += ", " + left.row
-			} else {
-				list = append(list, left)
-			}
-		}
-		e.Warnf("%s left out: %v", rows, first.reason)
-	}
-}
-
-// printMeasurements prints the rows as a table.
-func (e *env) printMeasurements(l *lab) {
-	columns := slices.Clone(l.experiment.lead)
-	for _, p := range l.pairs {
-		columns = append(columns, term.Right(p), term.Right("by score"))
-	}
-	var rows [][]any
-	for _, m := range l.rows {
-		row := l.experiment.cells(l, m)
-		for _, p := range l.pairs {
-			r := m.Retrieval[p]
-			row = append(row, l.figure(r.MAP, r.MAPStd), l.figure(r.MAPAsym, r.MAPAsymStd))
-		}
-		rows = append(rows, row)
-	}
-	e.PrintTable(columns, rows)
-}
-
-// figure spells a mean and, if there are several seeds, its standard deviation.
-func (l *lab) figure(mean, std float64) any {
-	if l.seeds == 1 {
-		return term.NumberCell(mean, 4)
-	}
-	return fmt.Sprintf("%.4f +- %.4f", mean, std)
 }
