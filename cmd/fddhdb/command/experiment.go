@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/experiment"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
@@ -26,8 +27,8 @@ type experimentOptions struct {
 func experimentCommand(e *env) *cobra.Command {
 	o := experimentOptions{grid: namedList{kind: "NAME=X,X,..."}}
 	var names []string
-	for _, x := range experiments() {
-		names = append(names, x.name)
+	for _, x := range experiment.Kinds() {
+		names = append(names, x.Name)
 	}
 	cmd := &cobra.Command{
 		Use:     "experiment DIR KIND --vectors NAME=FILE... --labels FILE",
@@ -92,7 +93,7 @@ func experimentCommand(e *env) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x := experiments()[slices.Index(names, args[1])]
+			x := experiment.Kinds()[slices.Index(names, args[1])]
 			grid, err := o.complete(cmd, x)
 			if err != nil {
 				return err
@@ -114,7 +115,7 @@ func experimentCommand(e *env) *cobra.Command {
 }
 
 // complete checks the flags and returns the numbers to go over.
-func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[string][]float64, error) {
+func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (map[string][]float64, error) {
 	if err := o.check(cmd); err != nil {
 		return nil, err
 	}
@@ -124,26 +125,26 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 	if err := chart.CheckPath(o.plot); err != nil {
 		return nil, err
 	}
-	for _, flag := range x.sets {
+	for _, flag := range x.Sets {
 		if cmd.Flags().Changed(flag) {
-			return nil, exit.Usagef("--%s: %s goes over several by itself: leave it out", flag, x.name)
+			return nil, exit.Usagef("--%s: %s goes over several by itself: leave it out", flag, x.Name)
 		}
 	}
 	grid := map[string][]float64{}
 	var possible []string
-	for _, a := range x.axes {
-		grid[a.name] = a.values
-		possible = append(possible, a.name)
+	for _, a := range x.Axes {
+		grid[a.Name] = a.Values
+		possible = append(possible, a.Name)
 	}
 	for _, g := range o.grid.list {
 		i := slices.Index(possible, g.name)
 		if i < 0 {
 			if len(possible) == 0 {
-				return nil, exit.Usagef("--grid %s: %s goes over nothing that can be set", g.name, x.name)
+				return nil, exit.Usagef("--grid %s: %s goes over nothing that can be set", g.name, x.Name)
 			}
-			return nil, exit.Usagef("--grid %s: %s goes over %s", g.name, x.name, strings.Join(possible, ", "))
+			return nil, exit.Usagef("--grid %s: %s goes over %s", g.name, x.Name, strings.Join(possible, ", "))
 		}
-		values, err := x.axes[i].parse(splitList(g.value))
+		values, err := x.Axes[i].Parse(splitList(g.value))
 		if err != nil {
 			return nil, err
 		}
@@ -154,20 +155,20 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 			return nil, err
 		}
 	}
-	if !cmd.Flags().Changed("sweeps") && x.name == "convergence" {
-		o.Sweeps = convergenceSweeps
+	if !cmd.Flags().Changed("sweeps") && x.Name == "convergence" {
+		o.Sweeps = experiment.ConvergenceSweeps
 	}
 	if err := o.trainOptions.complete(cmd); err != nil {
 		return nil, err
 	}
-	if x.name == "sensitivity" && o.Method == model.MethodLabels {
+	if x.Name == "sensitivity" && o.Method == model.MethodLabels {
 		return nil, exit.Usagef("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
 	}
 	return grid, nil
 }
 
 // experiment runs one and prints what it measures.
-func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o *experimentOptions, grid map[string][]float64) error {
+func (e *env) experiment(cmd *cobra.Command, x *experiment.Kind, c *db.Collection, o *experimentOptions, grid map[string][]float64) error {
 	ctx := cmd.Context()
 	if err := o.checkWhere(ctx, c); err != nil {
 		return err
@@ -191,22 +192,22 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if err != nil {
 		return err
 	}
-	l := newLab(x, c, schema, *q, o.TrainOptions, o.seeds, grid, bar)
+	l := experiment.New(x, c, schema, *q, o.TrainOptions, o.seeds, grid, bar)
 	if o.json {
-		l.emit = func(m *measurement) error {
+		l.Emit = func(m *experiment.Measurement) error {
 			if err := e.PrintJSON(m); err != nil {
 				return err
 			}
 			return e.Stdout.Flush()
 		}
 	}
-	err = l.run(ctx)
+	err = l.Run(ctx)
 	bar.End()
-	for _, text := range l.warnings() {
+	for _, text := range l.Warnings() {
 		e.Warnf("%s", text)
 	}
-	if !o.json && l.measured() { // also those before an interrupt
-		l.print(e.Printer)
+	if !o.json && l.Measured() { // also those before an interrupt
+		l.Print(e.Printer)
 	}
 	if err != nil {
 		return trainError(o.where.wrap(err))
@@ -214,7 +215,7 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if drawing == nil {
 		return nil
 	}
-	if err := l.draw(drawing, o.plot); err != nil {
+	if err := l.Draw(drawing, o.plot); err != nil {
 		return err
 	}
 	return files.Commit()

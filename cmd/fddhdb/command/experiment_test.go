@@ -16,6 +16,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/experiment"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
@@ -29,16 +30,16 @@ func experimenting(t *testing.T) (f fixture, queries []string) {
 }
 
 // measured runs an experiment and returns its rows.
-func measured(t *testing.T, args ...string) []measurement {
+func measured(t *testing.T, args ...string) []experiment.Measurement {
 	t.Helper()
 	code, out, errs := do(t, append([]string{"experiment"}, append(args, "--json")...)...)
 	if code != 0 {
 		t.Fatalf("exit code %d, %s", code, errs)
 	}
-	var rows []measurement
+	var rows []experiment.Measurement
 	d := json.NewDecoder(strings.NewReader(out))
 	for d.More() {
-		var m measurement
+		var m experiment.Measurement
 		if err := d.Decode(&m); err != nil {
 			t.Fatal(err)
 		}
@@ -48,9 +49,9 @@ func measured(t *testing.T, args ...string) []measurement {
 }
 
 // find returns the only row that a condition is true of.
-func find(t *testing.T, rows []measurement, what string, is func(m measurement) bool) measurement {
+func find(t *testing.T, rows []experiment.Measurement, what string, is func(m experiment.Measurement) bool) experiment.Measurement {
 	t.Helper()
-	var found []measurement
+	var found []experiment.Measurement
 	for _, m := range rows {
 		if is(m) {
 			found = append(found, m)
@@ -64,7 +65,7 @@ func find(t *testing.T, rows []measurement, what string, is func(m measurement) 
 
 // sameAsTrain checks a row against a training with these flags in another database
 // with the same items, and an eval after it.
-func sameAsTrain(t *testing.T, m measurement, db string, queries []string, flags ...string) {
+func sameAsTrain(t *testing.T, m experiment.Measurement, db string, queries []string, flags ...string) {
 	t.Helper()
 	var trained struct {
 		Objective []float64
@@ -117,7 +118,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		return stats + string(b)
 	}
 	before := state()
-	run := func(kind string, flags ...string) []measurement {
+	run := func(kind string, flags ...string) []experiment.Measurement {
 		t.Helper()
 		if kind != "bits" {
 			flags = append(flags, "--bits", "16")
@@ -130,11 +131,13 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		}
 		return rows
 	}
-	check := func(m measurement, flags ...string) {
+	check := func(m experiment.Measurement, flags ...string) {
 		t.Helper()
 		sameAsTrain(t, m, other.db, queries, append([]string{"--seed", "7", "--anchors", "40"}, flags...)...)
 	}
-	named := func(name string) func(measurement) bool { return func(m measurement) bool { return m.Row == name } }
+	named := func(name string) func(experiment.Measurement) bool {
+		return func(m experiment.Measurement) bool { return m.Row == name }
+	}
 	given := func(features, kind, gamma string) []string {
 		var flags []string
 		for _, m := range []string{"image", "text"} {
@@ -175,7 +178,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		t.Errorf("%d rows", len(rows))
 	}
 	for _, method := range []string{"labels", "joint", "paper"} {
-		m := find(t, rows, "three sweeps of "+method, func(m measurement) bool { return m.Row == method && m.Sweeps == 3 })
+		m := find(t, rows, "three sweeps of "+method, func(m experiment.Measurement) bool { return m.Row == method && m.Sweeps == 3 })
 		check(m, "--bits", "16", "--sweeps", "3", "--method", method)
 	}
 
@@ -184,7 +187,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		t.Errorf("%d rows", len(rows))
 	}
 	for _, delta := range []float64{.25, 10} {
-		m := find(t, rows, "a cell", func(m measurement) bool {
+		m := find(t, rows, "a cell", func(m experiment.Measurement) bool {
 			return m.Mu["image"] == 2 && m.Mu["text"] == .5 && float64(m.Delta) == delta
 		})
 		settings := map[string][]string{}
@@ -208,7 +211,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 	if len(rows) != 8 {
 		t.Errorf("%d rows", len(rows))
 	}
-	check(find(t, rows, "24 bits", func(m measurement) bool { return m.Row == "labels" && m.Bits == 24 }), "--bits", "24")
+	check(find(t, rows, "24 bits", func(m experiment.Measurement) bool { return m.Row == "labels" && m.Bits == 24 }), "--bits", "24")
 
 	rows = run("size", "--grid", "rows=60,90")
 	if len(rows) != 2 || rows[1].TrainItems != 90 {
@@ -229,7 +232,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 func TestExperimentSeeds(t *testing.T) {
 	clitest.OneGoroutine(t)
 	f, queries := experimenting(t)
-	run := func(flags ...string) retrieval {
+	run := func(flags ...string) experiment.Retrieval {
 		t.Helper()
 		rows := measured(t, append(append([]string{f.db, "size", "--grid", "rows=100", "--bits", "16", "--gamma", "text=.1"}, queries...), flags...)...)
 		return rows[0].Retrieval["text->image"]

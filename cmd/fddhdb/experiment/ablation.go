@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"context"
@@ -13,19 +13,19 @@ import (
 
 // ablation takes the parts of the method away one by one: those of this program from
 // what train does, those of the paper from what it published.
-func ablation() *experiment {
-	return &experiment{
-		name: "ablation",
+func ablation() *Kind {
+	return &Kind{
+		Name: "ablation",
 		run:  runAblation,
 		lead: []term.Column{term.Left(""), term.Left("method"), term.Right("constant bits"), term.Right("seconds")},
-		cells: func(_ *lab, m *measurement) []any {
+		cells: func(_ *Lab, m *Measurement) []any {
 			return []any{m.Row, m.Method.String(), term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
 		},
 		draw: drawAblation,
 	}
 }
 
-func runAblation(ctx context.Context, l *lab) error {
+func runAblation(ctx context.Context, l *Lab) error {
 	rows := []struct {
 		name string
 		opt  func() db.TrainOptions // asked for when the modalities are known
@@ -83,7 +83,7 @@ func runAblation(ctx context.Context, l *lab) error {
 }
 
 // by returns the options of the flags with another method.
-func (l *lab) by(m model.Method) db.TrainOptions {
+func (l *Lab) by(m model.Method) db.TrainOptions {
 	opt := l.base
 	opt.Method = m
 	return opt
@@ -91,7 +91,7 @@ func (l *lab) by(m model.Method) db.TrainOptions {
 
 // rotates reports whether the linear maps have as many features as codes have bits,
 // without which there is no R_t'R_t = I.
-func (l *lab) rotates(bits int) bool {
+func (l *Lab) rotates(bits int) bool {
 	for _, m := range l.schema.Modalities {
 		if slices.Contains(l.modalities, m.Name) && m.Dim+1 < bits {
 			return false

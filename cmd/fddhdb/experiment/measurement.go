@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"encoding/json"
@@ -9,9 +9,9 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A measurement is a row of an experiment: means over the seeds, and the standard
+// A Measurement is a row of an experiment: means over the seeds, and the standard
 // deviations of some.
-type measurement struct {
+type Measurement struct {
 	Experiment string               `json:"experiment"`
 	Row        string               `json:"row"`
 	Method     model.Method         `json:"method"`
@@ -27,11 +27,11 @@ type measurement struct {
 	Distinct   float64              `json:"distinct_codes"`
 	Seconds    float64              `json:"seconds"` // of training
 	SecondsStd float64              `json:"seconds_std"`
-	Retrieval  map[string]retrieval `json:"retrieval"` // by FROM->TO
+	Retrieval  map[string]Retrieval `json:"retrieval"` // by FROM->TO
 }
 
-// retrieval are the figures of a pair of modalities, named as those of eval.
-type retrieval struct {
+// Retrieval are the figures of a pair of modalities, named as those of eval.
+type Retrieval struct {
 	MAP             float64 `json:"map"`
 	MAPStd          float64 `json:"map_std"`
 	MAPTie          float64 `json:"map_tie"`
@@ -47,6 +47,7 @@ type retrieval struct {
 // A weight is a number of an objective: JSON has no infinite ones, "inf" is it.
 type weight float64
 
+// MarshalJSON implements json.Marshaler.
 func (w weight) MarshalJSON() ([]byte, error) {
 	if math.IsInf(float64(w), 1) {
 		return []byte(`"inf"`), nil
@@ -54,6 +55,7 @@ func (w weight) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(w))
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (w *weight) UnmarshalJSON(b []byte) error {
 	if string(b) == `"inf"` {
 		*w = weight(math.Inf(1))
@@ -70,7 +72,7 @@ func (w weight) String() string {
 	return term.Setting(float64(w))
 }
 
-func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome) *measurement {
+func newMeasurement(l *Lab, row string, opt db.TrainOptions, outcomes []*outcome) *Measurement {
 	over := func(f func(o *outcome) float64) (mean, std float64) {
 		for _, o := range outcomes {
 			mean += f(o) / float64(len(outcomes))
@@ -81,9 +83,9 @@ func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome
 		return mean, math.Sqrt(std / float64(max(len(outcomes)-1, 1)))
 	}
 	t := outcomes[0].training
-	m := &measurement{
-		Experiment: l.experiment.name, Row: row, Method: t.Method, Bits: t.Bits, Sweeps: t.Sweeps, TrainItems: t.TrainItems,
-		Mu: map[string]float64{}, Delta: weight(opt.Delta), Seeds: len(outcomes), Retrieval: map[string]retrieval{},
+	m := &Measurement{
+		Experiment: l.experiment.Name, Row: row, Method: t.Method, Bits: t.Bits, Sweeps: t.Sweeps, TrainItems: t.TrainItems,
+		Mu: map[string]float64{}, Delta: weight(opt.Delta), Seeds: len(outcomes), Retrieval: map[string]Retrieval{},
 	}
 	if opt.Delta == 0 {
 		m.Delta = model.DefaultDelta
@@ -97,7 +99,7 @@ func newMeasurement(l *lab, row string, opt db.TrainOptions, outcomes []*outcome
 	m.Distinct, _ = over(func(o *outcome) float64 { return float64(o.training.DistinctCodes) })
 	m.Seconds, m.SecondsStd = over(func(o *outcome) float64 { return o.training.Seconds["total"] })
 	for i, pair := range l.pairs {
-		var r retrieval
+		var r Retrieval
 		r.MAP, r.MAPStd = over(func(o *outcome) float64 { return o.found[i].Hamming.MAP })
 		r.MAPTie, r.MAPTieStd = over(func(o *outcome) float64 { return o.found[i].Hamming.MAPTie })
 		r.MAPAsym, r.MAPAsymStd = over(func(o *outcome) float64 { return o.found[i].Asymmetric.MAP })

@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"context"
@@ -16,18 +16,18 @@ import (
 //
 // Here mu is the weight of the first modality that is learned of and theta that of
 // all others.
-func sensitivity() *experiment {
-	return &experiment{
-		name: "sensitivity",
-		sets: []string{"mu", "delta"},
-		axes: []axis{
-			{name: "mu", values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
-			{name: "theta", values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
-			{name: "delta", values: []float64{1e-2, 1, 1e2, 1e4}, least: 1e-300},
+func sensitivity() *Kind {
+	return &Kind{
+		Name: "sensitivity",
+		Sets: []string{"mu", "delta"},
+		Axes: []Axis{
+			{Name: "mu", Values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
+			{Name: "theta", Values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
+			{Name: "delta", Values: []float64{1e-2, 1, 1e2, 1e4}, least: 1e-300},
 		},
 		run:  runSensitivity,
 		lead: []term.Column{term.Right("mu"), term.Right("theta"), term.Right("delta")},
-		cells: func(l *lab, m *measurement) []any {
+		cells: func(l *Lab, m *Measurement) []any {
 			mu, theta := l.weights(m)
 			return []any{term.Setting(mu), term.Setting(theta), m.Delta.String()}
 		},
@@ -35,7 +35,7 @@ func sensitivity() *experiment {
 	}
 }
 
-func runSensitivity(ctx context.Context, l *lab) error {
+func runSensitivity(ctx context.Context, l *Lab) error {
 	opt := l.base
 	if opt.Method != model.MethodJoint {
 		opt.Method = model.MethodPaper // labels has no such weights
@@ -68,7 +68,7 @@ func runSensitivity(ctx context.Context, l *lab) error {
 }
 
 // weights returns mu and theta of a row; 0 for theta where there is none.
-func (l *lab) weights(m *measurement) (mu, theta float64) {
+func (l *Lab) weights(m *Measurement) (mu, theta float64) {
 	mu = m.Mu[l.modalities[0]]
 	if len(l.modalities) > 1 {
 		theta = m.Mu[l.modalities[1]]

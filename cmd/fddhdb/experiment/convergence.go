@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"context"
@@ -9,28 +9,28 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// convergenceSweeps is how far convergence goes by default.
-const convergenceSweeps = 20
+// ConvergenceSweeps is how far convergence goes by default.
+const ConvergenceSweeps = 20
 
 // methods are those that differ.
 var methods = []model.Method{model.MethodLabels, model.MethodJoint, model.MethodPaper}
 
 // convergence follows the objective and mAP from sweep to sweep. A training of fewer
 // sweeps is the beginning of one of more, with the same seed and settings.
-func convergence() *experiment {
-	return &experiment{
-		name: "convergence",
-		sets: []string{"method"},
+func convergence() *Kind {
+	return &Kind{
+		Name: "convergence",
+		Sets: []string{"method"},
 		run:  runConvergence,
 		lead: []term.Column{term.Left("method"), term.Right("sweeps"), term.Right("objective"), term.Right("constant bits"), term.Right("distinct codes")},
-		cells: func(_ *lab, m *measurement) []any {
+		cells: func(_ *Lab, m *Measurement) []any {
 			return []any{m.Row, m.Sweeps, fmt.Sprintf("%.9g", m.Objective), term.Setting(m.Constant), term.Setting(m.Distinct)}
 		},
 		draw: drawConvergence,
 	}
 }
 
-func runConvergence(ctx context.Context, l *lab) error {
+func runConvergence(ctx context.Context, l *Lab) error {
 	l.total = len(methods) * l.seeds * (l.base.Sweeps + 1)
 	for _, m := range methods {
 		opt := l.by(m)

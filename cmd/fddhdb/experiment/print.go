@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// print prints the rows as a table.
-func (l *lab) print(p *term.Printer) {
+// Print prints the rows as a table.
+func (l *Lab) Print(p *term.Printer) {
 	columns := slices.Clone(l.experiment.lead)
 	for _, pair := range l.pairs {
 		columns = append(columns, term.Right(pair), term.Right("by score"))
@@ -26,15 +26,15 @@ func (l *lab) print(p *term.Printer) {
 }
 
 // figure spells a mean and, if there are several seeds, its standard deviation.
-func (l *lab) figure(mean, std float64) any {
+func (l *Lab) figure(mean, std float64) any {
 	if l.seeds == 1 {
 		return term.NumberCell(mean, 4)
 	}
 	return fmt.Sprintf("%.4f +- %.4f", mean, std)
 }
 
-// warnings say what was left out, once for each length of codes and reason.
-func (l *lab) warnings() (texts []string) {
+// Warnings say what was left out, once for each length of codes and reason.
+func (l *Lab) Warnings() (texts []string) {
 	list := l.leftOut
 	for len(list) > 0 {
 		rows, first, more := list[0].row, list[0], list[1:]

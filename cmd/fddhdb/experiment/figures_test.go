@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"bytes"
@@ -11,20 +11,20 @@ import (
 )
 
 // measuredLab is a lab after an experiment whose rows are made up.
-func measuredLab(x *experiment, rows []*measurement) *lab {
-	l := &lab{experiment: x, seeds: 2, modalities: []string{"image", "text"}, grid: map[string][]float64{}, rows: rows}
-	for _, a := range x.axes {
-		l.grid[a.name] = a.values
+func measuredLab(x *Kind, rows []*Measurement) *Lab {
+	l := &Lab{experiment: x, seeds: 2, modalities: []string{"image", "text"}, grid: map[string][]float64{}, rows: rows}
+	for _, a := range x.Axes {
+		l.grid[a.Name] = a.Values
 	}
 	for i, pair := range [][2]string{{"image", "text"}, {"text", "an exceedingly long name of a modality"}} {
 		name := pair[0] + "->" + pair[1]
 		l.pairs, l.directions = append(l.pairs, name), append(l.directions, chart.DirectionOf(pair[0], pair[1]))
 		for j, m := range rows {
 			if m.Retrieval == nil {
-				m.Retrieval = map[string]retrieval{}
+				m.Retrieval = map[string]Retrieval{}
 			}
 			f := .3 + .4*float64(i) + .01*float64(j%7)
-			m.Retrieval[name] = retrieval{MAP: f, MAPStd: .004, MAPAsym: f + .02, MAPAsymStd: .003}
+			m.Retrieval[name] = Retrieval{MAP: f, MAPStd: .004, MAPAsym: f + .02, MAPAsymStd: .003}
 		}
 	}
 	return l
@@ -32,44 +32,44 @@ func measuredLab(x *experiment, rows []*measurement) *lab {
 
 func TestExperimentPlots(t *testing.T) {
 	clitest.OneGoroutine(t)
-	figures := map[string]func() *lab{
-		"ablation": func() *lab {
-			var rows []*measurement
+	figures := map[string]func() *Lab{
+		"ablation": func() *Lab {
+			var rows []*Measurement
 			for _, name := range []string{"full", "joint", "FDDH", "FDDH_NR"} {
-				rows = append(rows, &measurement{Row: name})
+				rows = append(rows, &Measurement{Row: name})
 			}
 			return measuredLab(ablation(), rows)
 		},
-		"convergence": func() *lab {
-			var rows []*measurement
+		"convergence": func() *Lab {
+			var rows []*Measurement
 			for _, m := range methods {
 				for s := 1; s <= 20; s++ {
-					rows = append(rows, &measurement{Row: m.String(), Sweeps: s, Objective: 1e6 + 100/float64(s)})
+					rows = append(rows, &Measurement{Row: m.String(), Sweeps: s, Objective: 1e6 + 100/float64(s)})
 				}
 			}
 			return measuredLab(convergence(), rows)
 		},
-		"sensitivity": func() *lab {
-			var rows []*measurement
+		"sensitivity": func() *Lab {
+			var rows []*Measurement
 			l := measuredLab(sensitivity(), nil)
 			for range len(l.grid["mu"]) * len(l.grid["theta"]) * len(l.grid["delta"]) {
-				rows = append(rows, &measurement{Row: "paper"})
+				rows = append(rows, &Measurement{Row: "paper"})
 			}
 			return measuredLab(sensitivity(), rows)
 		},
-		"bits": func() *lab {
-			var rows []*measurement
+		"bits": func() *Lab {
+			var rows []*Measurement
 			for _, bits := range []int{16, 32, 48, 64, 96, 128} {
 				for _, name := range []string{"labels", "joint", "paper", "FDDH"} {
-					rows = append(rows, &measurement{Row: name, Bits: bits})
+					rows = append(rows, &Measurement{Row: name, Bits: bits})
 				}
 			}
 			return measuredLab(codeLengths(), rows)
 		},
-		"size": func() *lab {
-			var rows []*measurement
+		"size": func() *Lab {
+			var rows []*Measurement
 			for _, n := range []int{67, 135, 271, 543, 1086, 2173} {
-				rows = append(rows, &measurement{Row: "labels", TrainItems: n, Seconds: float64(n) / 1000, SecondsStd: .1})
+				rows = append(rows, &Measurement{Row: "labels", TrainItems: n, Seconds: float64(n) / 1000, SecondsStd: .1})
 			}
 			return measuredLab(trainingSizes(), rows)
 		},
@@ -111,11 +111,11 @@ func TestExperimentPlots(t *testing.T) {
 
 // One row, one modality and one seed are figures, too.
 func TestExperimentPlotsOfLittle(t *testing.T) {
-	for _, x := range experiments() {
-		m := &measurement{Row: "labels", Method: model.MethodLabels, Bits: 16, Sweeps: 1, TrainItems: 10, Retrieval: map[string]retrieval{"a->a": {}}}
-		l := &lab{experiment: x, seeds: 1, modalities: []string{"a"}, grid: map[string][]float64{}, rows: []*measurement{m}}
-		for _, a := range x.axes {
-			l.grid[a.name] = []float64{1}
+	for _, x := range Kinds() {
+		m := &Measurement{Row: "labels", Method: model.MethodLabels, Bits: 16, Sweeps: 1, TrainItems: 10, Retrieval: map[string]Retrieval{"a->a": {}}}
+		l := &Lab{experiment: x, seeds: 1, modalities: []string{"a"}, grid: map[string][]float64{}, rows: []*Measurement{m}}
+		for _, a := range x.Axes {
+			l.grid[a.Name] = []float64{1}
 		}
 		l.pairs, l.directions = []string{"a->a"}, []string{chart.DirectionOf("a", "a")}
 		f, err := x.draw(l)
@@ -127,7 +127,7 @@ func TestExperimentPlotsOfLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		if list, _, _ := clitest.Texts(t, b.Bytes()); len(list) == 0 || strings.Contains(b.String(), "NaN") {
-			t.Errorf("%s: %s", x.name, b.String())
+			t.Errorf("%s: %s", x.Name, b.String())
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"cmp"
@@ -12,16 +12,16 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A lab is where an experiment measures.
-type lab struct {
-	experiment *experiment
+// A Lab is where an experiment measures.
+type Lab struct {
+	experiment *Kind
 	collection *db.Collection
 	schema     db.Schema
 	queries    db.Evaluation
 	base       db.TrainOptions // of the flags
 	seeds      int
 	grid       map[string][]float64
-	emit       func(*measurement) error // is given each row; may be nil
+	Emit       func(*Measurement) error // is given each row; may be nil
 
 	bar         *term.Progress
 	done, total int // trainings
@@ -29,32 +29,32 @@ type lab struct {
 	modalities []string // that training has learned of, in their order; nil before the first
 	pairs      []string // FROM->TO, as eval has them
 	directions []string // the same, for figures
-	rows       []*measurement
+	rows       []*Measurement
 	leftOut    []leftOut
 }
 
-// newLab returns a lab for an experiment on a collection: queries are what it measures, base
+// New returns a lab for an experiment on a collection: queries are what it measures, base
 // the settings besides, grid the numbers that it goes over, by their names.
-func newLab(x *experiment, c *db.Collection, schema db.Schema, queries db.Evaluation, base db.TrainOptions, seeds int, grid map[string][]float64, bar *term.Progress) *lab {
+func New(x *Kind, c *db.Collection, schema db.Schema, queries db.Evaluation, base db.TrainOptions, seeds int, grid map[string][]float64, bar *term.Progress) *Lab {
 	base.Method = cmp.Or(base.Method, model.MethodLabels)
-	return &lab{experiment: x, collection: c, schema: schema, queries: queries, base: base, seeds: seeds, grid: grid, bar: bar}
+	return &Lab{experiment: x, collection: c, schema: schema, queries: queries, base: base, seeds: seeds, grid: grid, bar: bar}
 }
 
-// run measures all rows. It is an error if none of them can be.
-func (l *lab) run(ctx context.Context) error {
+// Run measures all rows. It is an error if none of them can be.
+func (l *Lab) Run(ctx context.Context) error {
 	err := l.experiment.run(ctx, l)
-	if err == nil && !l.measured() {
+	if err == nil && !l.Measured() {
 		err = l.leftOut[0].err
 		l.leftOut = nil // the error says it
 	}
 	return err
 }
 
-// measured says whether there is any row.
-func (l *lab) measured() bool { return len(l.rows) > 0 }
+// Measured says whether there is any row.
+func (l *Lab) Measured() bool { return len(l.rows) > 0 }
 
-// draw writes the figure of the rows in the format of the ending of path.
-func (l *lab) draw(w io.Writer, path string) error {
+// Draw writes the figure of the rows in the format of the ending of path.
+func (l *Lab) Draw(w io.Writer, path string) error {
 	f, err := l.experiment.draw(l)
 	if err != nil {
 		return err
@@ -77,8 +77,8 @@ type outcome struct {
 }
 
 // try trains once, with the i-th seed.
-func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, error) {
-	l.bar.Report(l.experiment.name, int64(l.done), int64(l.total))
+func (l *Lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, error) {
+	l.bar.Report(l.experiment.Name, int64(l.done), int64(l.total))
 	opt.Seed = l.base.Seed + uint64(i)
 	t, found, err := l.collection.EvaluateTraining(ctx, opt, l.queries)
 	if err != nil {
@@ -101,7 +101,7 @@ func (l *lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, er
 
 // outcomes trains with every seed; opt gives the options of the i-th. Where that cannot
 // work, it remembers why and returns none.
-func (l *lab) outcomes(ctx context.Context, row string, opt func(i int) db.TrainOptions) ([]*outcome, error) {
+func (l *Lab) outcomes(ctx context.Context, row string, opt func(i int) db.TrainOptions) ([]*outcome, error) {
 	var outcomes []*outcome
 	for i := range l.seeds {
 		o, err := l.try(ctx, opt(i), i)
@@ -138,7 +138,7 @@ func impossible(err error) error {
 }
 
 // measure adds the row of that name, if there is one.
-func (l *lab) measure(ctx context.Context, row string, opt func(i int) db.TrainOptions) error {
+func (l *Lab) measure(ctx context.Context, row string, opt func(i int) db.TrainOptions) error {
 	outcomes, err := l.outcomes(ctx, row, opt)
 	if outcomes == nil {
 		return err
@@ -148,7 +148,7 @@ func (l *lab) measure(ctx context.Context, row string, opt func(i int) db.TrainO
 
 // settle returns, for each seed, the options with what a training chooses for
 // features, map and gamma; nil where there can be none.
-func (l *lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db.TrainOptions, error) {
+func (l *Lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db.TrainOptions, error) {
 	outcomes, err := l.outcomes(ctx, row, func(int) db.TrainOptions { return opt })
 	var settled []db.TrainOptions
 	for _, o := range outcomes {
@@ -158,21 +158,21 @@ func (l *lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db
 }
 
 // same is measure with the same options for all seeds.
-func (l *lab) same(ctx context.Context, row string, opt db.TrainOptions) error {
+func (l *Lab) same(ctx context.Context, row string, opt db.TrainOptions) error {
 	return l.measure(ctx, row, func(int) db.TrainOptions { return opt })
 }
 
 // add adds a row that was measured.
-func (l *lab) add(m *measurement) error {
+func (l *Lab) add(m *Measurement) error {
 	l.rows = append(l.rows, m)
-	if l.emit == nil {
+	if l.Emit == nil {
 		return nil
 	}
-	return l.emit(m)
+	return l.Emit(m)
 }
 
 // all returns a setting for every modality that training has learned of.
-func all[T any](l *lab, value T) map[string]T {
+func all[T any](l *Lab, value T) map[string]T {
 	m := map[string]T{}
 	for _, name := range l.modalities {
 		m[name] = value
@@ -182,7 +182,7 @@ func all[T any](l *lab, value T) map[string]T {
 
 // published are the settings of the authors' experiments with FDDH. Items without
 // labels get, in each modality, the code of its projection alone.
-func (l *lab) published(bits int) db.TrainOptions {
+func (l *Lab) published(bits int) db.TrainOptions {
 	opt := db.TrainOptions{Rows: l.base.Rows}
 	opt.Bits, opt.Anchors, opt.Method = bits, l.base.Anchors, model.MethodPaper
 	opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, 1e-4)

@@ -1,4 +1,4 @@
-package command
+package experiment
 
 import (
 	"context"
@@ -10,20 +10,20 @@ import (
 
 // trainingSizes measures by the number of items that are learned from: by default a
 // 32nd of those that are labelled, a 16th, and so on, and all of them.
-func trainingSizes() *experiment {
-	return &experiment{
-		name: "size",
-		axes: []axis{{name: "rows", whole: true, least: 1}},
+func trainingSizes() *Kind {
+	return &Kind{
+		Name: "size",
+		Axes: []Axis{{Name: "rows", whole: true, least: 1}},
 		run:  runSizes,
 		lead: []term.Column{term.Right("labelled items"), term.Right("seconds"), term.Right("distinct codes")},
-		cells: func(_ *lab, m *measurement) []any {
+		cells: func(_ *Lab, m *Measurement) []any {
 			return []any{term.CountCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), term.Setting(m.Distinct)}
 		},
 		draw: drawSizes,
 	}
 }
 
-func runSizes(ctx context.Context, l *lab) error {
+func runSizes(ctx context.Context, l *Lab) error {
 	outcomes := func(rows int) ([]*outcome, error) {
 		opt := l.base
 		name := "training on all items"
