@@ -1,11 +1,3 @@
-// Package command is the command line of fddhdb: a file a verb.
-//
-// A verb is a function that makes a cobra.Command over an env, which is all that
-// the verb may touch of the world besides files: tests run verbs in process and
-// look at what they print.
-//
-// What a verb prints with --json, its flags and the exit codes are a contract
-// that scripts rely on; text output is for people and may change.
 package command
 
 import (
@@ -22,14 +14,6 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
-
-// An env is the surroundings of a verb.
-type env struct {
-	*term.Printer
-	stdin   io.Reader
-	signals *shell.Signals // that end the process, nil where nobody catches them
-	session *session       // of the shell that it runs in, or nil
-}
 
 // Main runs the command line without the name of the program, and returns the
 // exit code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt or
@@ -56,18 +40,6 @@ func (e *env) execute(ctx context.Context, root *cobra.Command, args []string) e
 	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
 	return e.Scope(func() error { return root.ExecuteContext(ctx) })
 }
-
-func (e *env) printError(err error) { e.Errorf("%s", exit.Message(err)) }
-
-// The groups in which help lists the verbs.
-const (
-	groupItems  = "items"
-	groupLearn  = "learn"
-	groupSpaces = "spaces"
-	groupLook   = "look"
-	groupBackup = "backup"
-	groupOther  = "other"
-)
 
 // rootCommand returns the command line; every run takes a new one, as flags keep their
 // values.
@@ -258,21 +230,3 @@ Flags:
 {{.LocalFlags.FlagUsagesWrapped 85 | trimTrailingWhitespaces}}
 {{- end}}
 `
-
-// prose takes the indentation of the source out of a help text.
-func prose(s string) string {
-	lines := strings.Split(strings.Trim(s, "\n"), "\n")
-	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], "\t"))
-	for i, line := range lines {
-		for n := 0; n < indent && strings.HasPrefix(line, "\t"); n++ {
-			line = line[1:]
-		}
-		lines[i] = strings.TrimRight(line, " \t")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// example is prose, indented.
-func example(s string) string {
-	return "  " + strings.ReplaceAll(strings.ReplaceAll(prose(s), "\n", "\n  "), "\n  \n", "\n\n")
-}

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
@@ -210,15 +209,3 @@ func (s *stagedSink) failed(err error) error {
 	}
 	return &stagedError{err, rows}
 }
-
-// A stagedError ends an import that the same command goes on with.
-type stagedError struct {
-	err  error
-	rows int
-}
-
-func (e *stagedError) Error() string {
-	return fmt.Sprintf("%v: %s are staged, and the same command goes on there", e.err, term.Plural(e.rows, "row", "rows"))
-}
-
-func (e *stagedError) Unwrap() error { return e.err }
