@@ -46,7 +46,7 @@ func Texts(t *testing.T, svg []byte) (list []string, x, y []float64) {
 	}
 }
 
-// CheckApart: what stands in one line keeps apart. 10-point letters are about 5.5 wide.
+// CheckApart holds that what stands in one line keeps apart. 10-point letters are about 5.5 wide.
 func CheckApart(t *testing.T, list []string, x, y []float64) {
 	t.Helper()
 	for i := range list {

@@ -22,7 +22,7 @@ func OpenCodes(file string) (*Codes, error) {
 	return &Codes{file: file, packed: codes}, err
 }
 
-// Path, Rows, Close and next implement Source.
+// Path implements Source, as do Rows, Close and next.
 func (s *Codes) Path() string { return s.file }
 func (s *Codes) Rows() int    { return s.packed.Len() }
 func (s *Codes) Close() error { return nil }

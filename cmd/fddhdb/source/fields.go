@@ -132,7 +132,7 @@ func (s *Fields) Check(c *db.Collection, schema db.Schema) error {
 	return nil
 }
 
-// Path, Rows, Close and next implement Source.
+// Path implements Source, as do Rows, Close and next.
 func (s *Fields) Path() string { return s.file }
 func (s *Fields) Rows() int    { return len(s.lines) }
 func (s *Fields) Close() error { return nil }

@@ -54,7 +54,7 @@ func openItemFile(file string) (itemfile.Reader, error) {
 	}
 }
 
-// Path, Rows, Close and next implement Source.
+// Path implements Source, as do Rows, Close and next.
 func (s *Items) Path() string { return s.file }
 func (s *Items) Rows() int    { return s.r.Rows() }
 func (s *Items) Close() error { return s.r.Close() }

@@ -22,7 +22,7 @@ func OpenKeys(file string) (*keySource, error) {
 	return &keySource{file: file, keys: keys, line: make(map[string]int, len(keys))}, err
 }
 
-// Path, Rows, Close and next implement Source.
+// Path implements Source, as do Rows, Close and next.
 func (s *keySource) Path() string { return s.file }
 func (s *keySource) Rows() int    { return len(s.keys) }
 func (s *keySource) Close() error { return nil }

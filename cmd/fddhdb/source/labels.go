@@ -111,7 +111,7 @@ func readNames(file string) ([]string, error) {
 	return names, nil
 }
 
-// Path, Rows, Close and next implement Source.
+// Path implements Source, as do Rows, Close and next.
 func (s *Labels) Path() string { return s.file }
 func (s *Labels) Rows() int    { return len(s.read.Sets) }
 func (s *Labels) Close() error { return nil }

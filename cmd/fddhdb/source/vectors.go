@@ -62,7 +62,7 @@ func (s *Vectors) IsSparse() bool { return s.sparse != nil }
 // Cols is the number of columns.
 func (s *Vectors) Cols() int { return s.r.Cols() }
 
-// Path, Rows, Close and next implement Source.
+// Path implements Source, as do Rows, Close and next.
 func (s *Vectors) Path() string { return s.file }
 func (s *Vectors) Rows() int    { return s.r.Rows() }
 func (s *Vectors) Close() error { return s.r.Close() }
