@@ -33,14 +33,17 @@ var house = plan{
 			"examples/service", "examples/stream", "examples/three"}, names{plot}},
 		{names{"db/dbtest", "internal/field", "internal/manpage", "internal/metamorphic",
 			"internal/synth/makeset"}, names{pebble}},
-		{names{"db/backup/storetest", "internal/oracle", "internal/seed", "internal/synth",
+		{names{"cmd/fddhdb/clitest", "db/backup/storetest", "internal/oracle", "internal/seed", "internal/synth",
 			"internal/versity"}, names{minio, rapid}},
 
 		// The command line.
 		{names{"cmd/fddhdb"}, nil},
-		{names{"cmd/fddhdb/command"}, names{cobra, pflag, liner, pretty, progressbar, plot, image, term}},
-		{names{"cmd/fddhdb/explore"}, nil},
-		{names{"cmd/fddhdb/jsonform"}, nil},
+		{names{"cmd/fddhdb/command"}, names{cobra, pflag, plot, term}},
+		{names{"cmd/fddhdb/experiment", "cmd/fddhdb/measure", "cmd/fddhdb/shell"}, names{cobra, pflag, liner, plot, term}},
+		{names{"cmd/fddhdb/sheet"}, names{plot, image}},
+		{names{"cmd/fddhdb/chart", "cmd/fddhdb/explore", "cmd/fddhdb/outfile", "cmd/fddhdb/source"}, names{plot}},
+		{names{"cmd/fddhdb/jsonform", "cmd/fddhdb/term"}, names{cobra, pretty, progressbar, term}},
+		{names{"cmd/fddhdb/exit"}, names{cobra}},
 
 		// What a program may import beside the database, and need not.
 		{names{"db/s3"}, names{minio}},
@@ -76,7 +79,7 @@ var house = plan{
 			why: "these are functions of their arguments"},
 		{of: names{"codec/...", "mih", "model/...", "db/..."}, never: names{"os.Exit", "os.Stdin", "os.Stdout", "os.Stderr"},
 			why: "the program decides what is printed and when it ends"},
-		{of: names{"..."}, but: names{"codec/parquetfile", "cmd/fddhdb", "cmd/fddhdb/command", "internal/manpage"},
+		{of: names{"..."}, but: names{"codec/parquetfile", "cmd/fddhdb", "cmd/fddhdb/command", "cmd/fddhdb/source", "internal/manpage"},
 			never: names{parquet}, why: "a program without Parquet files does not link their library"},
 		{of: names{"..."}, but: names{"db/s3", "cmd/fddhdb", "cmd/fddhdb/command", "internal/manpage", "internal/versity", "examples/backup"},
 			never: names{minio}, why: "a program without buckets does not link their library"},

@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -24,7 +25,7 @@ func activateCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !space.given() {
-				return usageErrorf("--space N is missing: which space to activate; fddhdb models %s lists them", args[0])
+				return exit.Usagef("--space N is missing: which space to activate; fddhdb models %s lists them", args[0])
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {
@@ -38,13 +39,13 @@ func activateCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					return e.printJSON(activationJSON{space.n, before.Space})
+					return e.PrintJSON(activationJSON{space.n, before.Space})
 				}
 				if before.Space == space.n {
-					e.printf("space %d of collection %s is the active one already\n", space.n, c.Name())
+					e.Printf("space %d of collection %s is the active one already\n", space.n, c.Name())
 					return nil
 				}
-				e.printf("space %d of collection %s is the active one now; space %d stands by, and rollback goes back to it\n",
+				e.Printf("space %d of collection %s is the active one now; space %d stands by, and rollback goes back to it\n",
 					space.n, c.Name(), before.Space)
 				return nil
 			})

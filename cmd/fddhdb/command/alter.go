@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -35,7 +37,7 @@ func alterCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(modalities.list)+len(fields.list) == 0 {
-				return usageErrorf("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added")
+				return exit.Usagef("alter needs --add-modality NAME:DIM or --add-field NAME:TYPE for what is to be added")
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				err := c.Alter(cmd.Context(), db.Alteration{AddModalities: modalities.list, AddFields: fields.list})
@@ -47,9 +49,9 @@ func alterCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					return e.printJSON(newSchemaJSON(c.Name(), schema))
+					return e.PrintJSON(newSchemaJSON(c.Name(), schema))
 				}
-				e.printf("altered collection %s in %s: %s\n", c.Name(), args[0], describeSchema(schema))
+				e.Printf("altered collection %s in %s: %s\n", c.Name(), args[0], source.DescribeSchema(schema))
 				return e.noteUnlearned(args[0], c, modalities.list)
 			})
 		},
@@ -71,6 +73,6 @@ func (e *env) noteUnlearned(dir string, c *db.Collection, added []db.Modality) e
 	for _, m := range added {
 		names = append(names, m.Name)
 	}
-	e.printf("the model does not know %s: when labelled items have it, fddhdb train %s learns it\n", strings.Join(names, ", "), dir)
+	e.Printf("the model does not know %s: when labelled items have it, fddhdb train %s learns it\n", strings.Join(names, ", "), dir)
 	return nil
 }

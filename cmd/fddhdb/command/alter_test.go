@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -21,10 +22,10 @@ func TestAlter(t *testing.T) {
 	if n := len(s.Modalities); s.Collection != "main" || s.Modalities[n-1] != (db.Modality{Name: "audio", Dim: 3}) || len(s.Fields) != 3 || s.Bits != nil {
 		t.Errorf("%+v", s)
 	}
-	if code, _, stderr := do(t, "alter", f.db, "--add-field", "year:int"); code != exitFailed || !strings.Contains(stderr, `exists already: field "year"`) {
+	if code, _, stderr := do(t, "alter", f.db, "--add-field", "year:int"); code != exit.Failed || !strings.Contains(stderr, `exists already: field "year"`) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
-	if code, _, stderr := do(t, "alter", f.db); code != exitUsage || !strings.Contains(stderr, "alter needs --add-modality") {
+	if code, _, stderr := do(t, "alter", f.db); code != exit.Usage || !strings.Contains(stderr, "alter needs --add-modality") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
@@ -42,27 +44,27 @@ func backupCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, name := args[0], args[1]
 			if cmd.Flags().Changed("collection") && opt.Collection == "" {
-				return usageErrorf("--collection needs the name of a collection; without it all are backed up")
+				return exit.Usagef("--collection needs the name of a collection; without it all are backed up")
 			}
 			start := time.Now()
-			p := e.newProgress()
-			defer p.end()
+			p := e.NewProgress()
+			defer p.End()
 			begun := false
 			opt.Progress = func(stage string, done, total int64) {
 				begun = true
-				p.bytes(stage, done, total)
+				p.Bytes(stage, done, total)
 			}
 			m, err := e.backUp(cmd.Context(), dir, name, opt)
-			p.end()
+			p.End()
 			switch {
 			case begun && errors.Is(err, context.Canceled):
-				return wrap(err, "there is no backup; the next one uses what has been copied")
+				return exit.Wrap(err, "there is no backup; the next one uses what has been copied")
 			case err != nil:
 				return err
 			}
 			seconds := time.Since(start).Seconds()
 			if o.json {
-				return e.printJSON(newBackupJSON(m, seconds))
+				return e.PrintJSON(newBackupJSON(m, seconds))
 			}
 			e.printBackup(dir, m, seconds)
 			return nil
@@ -79,7 +81,7 @@ func backupCommand(e *env) *cobra.Command {
 // backUp opens the store first: a mistake in it is told before the database is opened.
 func (e *env) backUp(ctx context.Context, dir, name string, opt db.BackupOptions) (m *backup.Manifest, err error) {
 	if isFile(dir) {
-		return nil, usageErrorf("not a database: %s is a file; a database is a folder", dir)
+		return nil, exit.Usagef("not a database: %s is a file; a database is a folder", dir)
 	}
 	store, err := openRepository(ctx, name)
 	if err != nil {
@@ -87,7 +89,7 @@ func (e *env) backUp(ctx context.Context, dir, name string, opt db.BackupOptions
 	}
 	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
 	if errors.Is(err, db.ErrLocked) {
-		return nil, wrap(err, "end the process that has it open, or back it up from there, by DB.Backup")
+		return nil, exit.Wrap(err, "end the process that has it open, or back it up from there, by DB.Backup")
 	}
 	if err != nil {
 		return nil, openError(dir, err)
@@ -107,8 +109,8 @@ func (e *env) printBackup(dir string, m *backup.Manifest, took float64) {
 	if m.Collection != "" || m.IndexOnly {
 		what += " (" + content(m) + ")"
 	}
-	e.printf("backed up %s as %s\n", what, m.ID)
-	e.printf("%s, of which %s had to be stored, in %s\n", size(m.BytesTotal), size(m.BytesNew), seconds(took))
+	e.Printf("backed up %s as %s\n", what, m.ID)
+	e.Printf("%s, of which %s had to be stored, in %s\n", term.Size(m.BytesTotal), term.Size(m.BytesNew), term.Seconds(took))
 }
 
 // backupJSON is what is printed of a backup.

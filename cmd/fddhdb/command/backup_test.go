@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/versity"
 )
@@ -25,7 +26,7 @@ func TestBackupToS3(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", versity.Secret)
 	testBackups(t, newFixture(t, 60, true), "s3://"+versity.Bucket+"/a/b?endpoint="+endpoint)
 	code, _, stderr := do(t, "backups", "s3://another-bucket?endpoint="+endpoint)
-	if code != exitFailed || !strings.Contains(stderr, "create the bucket at "+endpoint) {
+	if code != exit.Failed || !strings.Contains(stderr, "create the bucket at "+endpoint) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
@@ -99,7 +100,7 @@ func testBackups(t *testing.T, f fixture, url string) {
 		t.Errorf("prune: %q", got)
 	}
 	code, _, stderr := do(t, "restore", url, f.path("gone.db"), "--id", first.ID)
-	if code != exitUsage || !strings.Contains(stderr, "no such backup") {
+	if code != exit.Usage || !strings.Contains(stderr, "no such backup") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if got := must(t, "restore", url, f.path("left.db")); !strings.HasPrefix(got, "restored "+second.ID+" to ") {
@@ -132,7 +133,7 @@ func TestDamagedBackup(t *testing.T) {
 		t.Fatal(damaged, err)
 	}
 	code, stdout, stderr := do(t, "verify", url)
-	if code != exitCorrupt || !strings.Contains(stdout, damaged) || !strings.Contains(stderr, "damaged backup: 1 finding") {
+	if code != exit.Corrupt || !strings.Contains(stdout, damaged) || !strings.Contains(stderr, "damaged backup: 1 finding") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 	code, stdout, _ = do(t, "verify", url, "--json")
@@ -141,11 +142,11 @@ func TestDamagedBackup(t *testing.T) {
 		Findings []struct{ Backup, Object, Problem string }
 		Backups  int
 	}
-	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != exitCorrupt || v.OK || len(v.Findings) != 1 || v.Backups != 1 {
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != exit.Corrupt || v.OK || len(v.Findings) != 1 || v.Backups != 1 {
 		t.Errorf("exit code %d, %v, %+v of %q", code, err, v, stdout)
 	}
 	code, _, stderr = do(t, "restore", url, f.path("b.db"))
-	if code != exitCorrupt || !strings.Contains(stderr, "restore another one: fddhdb backups ") || strings.Contains(stderr, "copy of the folder") {
+	if code != exit.Corrupt || !strings.Contains(stderr, "restore another one: fddhdb backups ") || strings.Contains(stderr, "copy of the folder") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if _, err := os.Stat(f.path("b.db")); err == nil {
@@ -162,7 +163,7 @@ func TestBackupOfAnOpenDatabase(t *testing.T) {
 	}
 	defer d.Close()
 	code, _, stderr := do(t, "backup", f.db, f.path("backups"))
-	if code != exitFailed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "DB.Backup") {
+	if code != exit.Failed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "DB.Backup") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }

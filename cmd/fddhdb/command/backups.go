@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
@@ -37,7 +38,7 @@ func backupsCommand(e *env) *cobra.Command {
 				return nil
 			}
 			for _, m := range list {
-				if err := e.printJSON(newBackupJSON(m, 0)); err != nil {
+				if err := e.PrintJSON(newBackupJSON(m, 0)); err != nil {
 					return err
 				}
 			}
@@ -45,18 +46,18 @@ func backupsCommand(e *env) *cobra.Command {
 		},
 	}
 	o.registerJSON(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	return cmd
 }
 
 func (e *env) printBackups(list []*backup.Manifest) {
 	if len(list) == 0 {
-		e.printf("there are no backups\n")
+		e.Printf("there are no backups\n")
 		return
 	}
 	var rows [][]any
 	for _, m := range list {
-		rows = append(rows, []any{m.ID, timeCell(m.Time), shortUUID(m), content(m), bytesCell(m.BytesTotal), bytesCell(m.BytesNew)})
+		rows = append(rows, []any{m.ID, term.TimeCell(m.Time), shortUUID(m), content(m), term.BytesCell(m.BytesTotal), term.BytesCell(m.BytesNew)})
 	}
-	e.printTable([]column{{"id", false}, {"made", false}, {"database", false}, {"of", false}, {"size", true}, {"new", true}}, rows)
+	e.PrintTable([]term.Column{term.Left("id"), term.Left("made"), term.Left("database"), term.Left("of"), term.Right("size"), term.Right("new")}, rows)
 }

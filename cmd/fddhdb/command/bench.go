@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -13,48 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
-
-// A benchTarget is the collection that bench measures.
-type benchTarget interface {
-	// settle returns when no index is being built in the background: what is
-	// measured afterwards is not what a process that has just started shows.
-	settle(ctx context.Context) error
-
-	// each calls f with every item that has a code, rows ascending. The code has
-	// bits/8 bytes and is f's until it returns.
-	each(ctx context.Context, f func(row uint32, key string, code []byte) error) error
-
-	// code returns the code that a search encodes a query to.
-	code(ctx context.Context, q db.Query) ([]byte, error)
-
-	// tier returns the searches by one plan, under its name in --tier.
-	tier(name string) benchTier
-}
-
-// A benchTier searches by one plan.
-type benchTier interface {
-	search(ctx context.Context, q db.Query) ([]db.Hit, error) // the q.K nearest, with keys
-	radius(ctx context.Context, q db.Query, r int) (benchRuns, error)
-	count(ctx context.Context, q db.Query, r int) (int, error)
-
-	// parts does an operation once more and returns how its time is spent.
-	parts(ctx context.Context, q *benchQuery, op benchOp) (benchParts, error)
-}
-
-// benchRuns are the items within a radius, nearest first.
-type benchRuns interface {
-	Total() int
-	Hits(ctx context.Context) iter.Seq2[db.Hit, error] // all of them, whatever Query.K is
-	Close() error
-}
-
-// fullScanTier is the tier that is no plan of the database but the yardstick.
-const fullScanTier = "fullscan"
-
-// benchTiers are the names that --tier takes.
-var benchTiers = []string{"auto", fullScanTier, "scan", "memory", "disk", "blockscan"}
 
 // benchOptions are the flags of bench.
 type benchOptions struct {
@@ -69,7 +34,7 @@ type benchOptions struct {
 }
 
 // target makes what it measures of a collection.
-func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) benchTarget) *cobra.Command {
+func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) measure.Target) *cobra.Command {
 	o := benchOptions{k: intList{least: 1}, radius: intList{least: 0}}
 	cmd := &cobra.Command{
 		Use:     "bench DIR [DIR...] --codes FILE",
@@ -127,7 +92,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	o.target.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.vectors, "vectors", "", "query by the vectors in `FILE`, which are of the modality --from")
@@ -135,7 +100,7 @@ func benchCommand(e *env, target func(d *db.DB, c *db.Collection, to string) ben
 	f.StringVar(&o.codes, "codes", "", "query by the codes in `FILE`.npy")
 	f.VarP(&o.k, "k", "k", "numbers of nearest items, such as 1,10,100 (10 without --radius)")
 	f.Var(&o.radius, "radius", "radii in bits, such as 0,4,8")
-	f.StringVar(&o.tier, "tier", "auto,"+fullScanTier, "ways to search, a `LIST` of "+strings.Join(benchTiers, ", "))
+	f.StringVar(&o.tier, "tier", "auto,"+measure.FullScan, "ways to search, a `LIST` of "+strings.Join(measure.Tiers, ", "))
 	f.IntVar(&o.queries, "queries", 1000, "the first `N` rows of the file, at most")
 	f.BoolVar(&o.check, "check", false, "compare every answer with a linear scan")
 	f.StringVar(&o.plot, "plot", "", "draw the times to `FILE`.svg or .png")
@@ -151,7 +116,7 @@ func benchArgs(cmd *cobra.Command, args []string) error {
 		info, err := os.Stat(dir)
 		for _, other := range args[:i] {
 			if again, otherErr := os.Stat(other); err == nil && otherErr == nil && os.SameFile(info, again) {
-				return usageErrorf("bench measures %s once: give other databases, or leave it out", dir)
+				return exit.Usagef("bench measures %s once: give other databases, or leave it out", dir)
 			}
 		}
 	}
@@ -187,24 +152,24 @@ func (l *intList) Set(s string) error {
 func (o *benchOptions) validate() error {
 	switch {
 	case o.vectors == "" && o.codes == "":
-		return usageErrorf("bench needs queries: --vectors FILE with --from NAME, or --codes FILE")
+		return exit.Usagef("bench needs queries: --vectors FILE with --from NAME, or --codes FILE")
 	case o.vectors != "" && o.codes != "":
-		return usageErrorf("bench takes one of --vectors and --codes, not both")
+		return exit.Usagef("bench takes one of --vectors and --codes, not both")
 	case o.vectors != "" && o.from == "":
-		return usageErrorf("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
+		return exit.Usagef("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
 	case o.from != "" && o.codes != "":
-		return usageErrorf("--from: a query by code is of no modality: leave it out")
+		return exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.queries < 1:
-		return usageErrorf("--queries %d: 1 or more are possible", o.queries)
+		return exit.Usagef("--queries %d: 1 or more are possible", o.queries)
 	case len(o.tiers()) == 0:
-		return usageErrorf("--tier names no tier: there are %s", strings.Join(benchTiers, ", "))
+		return exit.Usagef("--tier names no tier: there are %s", strings.Join(measure.Tiers, ", "))
 	}
 	for _, name := range o.tiers() {
-		if !slices.Contains(benchTiers, name) {
-			return usageErrorf("--tier: there is no tier %q: there are %s", name, strings.Join(benchTiers, ", "))
+		if !slices.Contains(measure.Tiers, name) {
+			return exit.Usagef("--tier: there is no tier %q: there are %s", name, strings.Join(measure.Tiers, ", "))
 		}
 	}
-	return checkPlot(o.plot)
+	return chart.CheckPath(o.plot)
 }
 
 // tiers returns the names in --tier, each once.
@@ -218,45 +183,50 @@ func (o *benchOptions) tiers() []string {
 	return names
 }
 
+// plan returns what the flags ask to measure.
+func (o *benchOptions) plan() *measure.Plan {
+	return &measure.Plan{K: o.k.list, Radius: o.radius.list, Tiers: o.tiers(), Check: o.check}
+}
+
 // benchAll measures databases, prints and draws.
-func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *db.Collection, string) benchTarget, o *benchOptions) error {
-	var files outFiles
-	defer files.discard()
-	var figure *outFile
+func (e *env) benchAll(ctx context.Context, dirs []string, target func(*db.DB, *db.Collection, string) measure.Target, o *benchOptions) error {
+	var files outfile.Set
+	defer files.Discard()
+	var figure *outfile.File
 	if o.plot != "" {
 		var err error
-		if figure, err = files.create(o.plot); err != nil {
+		if figure, err = files.Create(o.plot); err != nil {
 			return err
 		}
 	}
-	var runs []benchRun
+	var runs []measure.Run
 	for _, dir := range dirs {
 		err := e.lookAtCollection(dir, &o.common, func(d *db.DB, c *db.Collection) error {
 			b, err := e.bench(ctx, c, target(d, c, o.target.to), o)
 			if b != nil {
-				runs = append(runs, benchRun{dir, b.items, b.lines})
+				runs = append(runs, b.Run(dir))
 			}
 			return err
 		})
 		if err != nil {
 			if len(dirs) > 1 {
-				err = wrap(err, "while measuring %s", dir)
+				err = exit.Wrap(err, "while measuring %s", dir)
 			}
 			// What was measured before an error is of use too.
-			return errors.Join(e.printBench(runs, len(dirs) > 1, o), err)
+			return errors.Join(measure.Print(e.Printer, runs, len(dirs) > 1, o.check, o.json), err)
 		}
 	}
-	if err := e.printBench(runs, len(dirs) > 1, o); err != nil || figure == nil {
+	if err := measure.Print(e.Printer, runs, len(dirs) > 1, o.check, o.json); err != nil || figure == nil {
 		return err
 	}
-	if err := writeBenchPlot(figure, o.plot, runs); err != nil {
+	if err := measure.WritePlot(figure, o.plot, runs); err != nil {
 		return err
 	}
-	return files.commit()
+	return files.Commit()
 }
 
 // bench measures and checks. What it returns is nil where it measures nothing.
-func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o *benchOptions) (*bench, error) {
+func (e *env) bench(ctx context.Context, c *db.Collection, target measure.Target, o *benchOptions) (*measure.Bench, error) {
 	stats, err := c.Stats()
 	switch {
 	case err != nil:
@@ -276,47 +246,40 @@ func (e *env) bench(ctx context.Context, c *db.Collection, target benchTarget, o
 		return nil, err
 	}
 	for i := range queries {
-		if queries[i].code, err = target.code(ctx, queries[i].Query); err != nil {
-			return nil, atRow(err, o.vectors+o.codes, i)
+		if queries[i].Encoded, err = target.Code(ctx, queries[i].Query); err != nil {
+			return nil, exit.AtRow(err, o.vectors+o.codes, i)
 		}
 	}
-	if err := target.settle(ctx); err != nil {
+	if err := target.Settle(ctx); err != nil {
 		return nil, err
 	}
-	bar := e.newProgress()
-	defer bar.end()
-	b, err := newBench(ctx, target, stats.Bits, o)
+	bar := e.NewProgress()
+	defer bar.End()
+	b, err := measure.New(ctx, target, stats.Bits, o.plan(), queries, bar)
 	if err != nil {
 		return nil, err
 	}
-	b.queries, b.bar = queries, bar
-	err = b.measure(ctx)
+	err = b.Measure(ctx)
 	if err == nil && o.check {
-		err = b.checkAll(ctx)
+		err = b.CheckAll(ctx)
 	}
 	return b, err
 }
 
-// A benchQuery is a query and the code that it is encoded to.
-type benchQuery struct {
-	db.Query
-	code []byte
-}
-
 // read returns the queries of the file.
-func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
-	var queries []benchQuery
-	var s source
+func (o *benchOptions) read(c *db.Collection, bits int) ([]measure.Query, error) {
+	var queries []measure.Query
+	var s source.Source
 	if o.codes != "" {
-		codes, err := openCodes(o.codes)
+		codes, err := source.OpenCodes(o.codes)
 		if err == nil {
-			err = codes.checkBits(c, bits)
+			err = codes.CheckBits(c, bits)
 		}
 		if err != nil {
 			return nil, err
 		}
-		for row := range min(codes.rows(), o.queries) {
-			queries = append(queries, benchQuery{Query: db.Query{Code: codes.at(row), To: o.target.to}})
+		for row := range min(codes.Rows(), o.queries) {
+			queries = append(queries, measure.Query{Query: db.Query{Code: codes.At(row), To: o.target.to}})
 		}
 		s = codes
 	} else {
@@ -328,16 +291,16 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 		if err != nil {
 			return nil, err
 		}
-		vectors, err := openQueries(m.Name, o.vectors)
+		vectors, err := source.OpenQueries(m.Name, o.vectors)
 		if err != nil {
 			return nil, err
 		}
-		defer vectors.close()
-		if err := vectors.checkDim(m); err != nil {
+		defer vectors.Close()
+		if err := vectors.CheckDim(m); err != nil {
 			return nil, err
 		}
 		for len(queries) < o.queries {
-			err := vectors.read()
+			err := vectors.Read()
 			if err == io.EOF {
 				break
 			}
@@ -345,13 +308,13 @@ func (o *benchOptions) read(c *db.Collection, bits int) ([]benchQuery, error) {
 				return nil, err
 			}
 			q := db.Query{From: m.Name, To: o.target.to}
-			q.Vector, q.Sparse = vectors.vector()
-			queries = append(queries, benchQuery{Query: q})
+			q.Vector, q.Sparse = vectors.Copy()
+			queries = append(queries, measure.Query{Query: q})
 		}
 		s = vectors
 	}
 	if len(queries) == 0 {
-		return nil, failuref("%s has no rows to search with", s.path())
+		return nil, exit.Failedf("%s has no rows to search with", s.Path())
 	}
 	return queries, nil
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -16,6 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -38,12 +41,12 @@ type fakeItem struct {
 	code []byte
 }
 
-func (f *fakeTarget) settle(context.Context) error {
+func (f *fakeTarget) Settle(context.Context) error {
 	f.settled = true
 	return nil
 }
 
-func (f *fakeTarget) each(ctx context.Context, visit func(row uint32, key string, code []byte) error) error {
+func (f *fakeTarget) Each(ctx context.Context, visit func(row uint32, key string, code []byte) error) error {
 	row := uint32(0)
 	for it, err := range f.c.Items(ctx) {
 		if err != nil {
@@ -58,7 +61,7 @@ func (f *fakeTarget) each(ctx context.Context, visit func(row uint32, key string
 	return nil
 }
 
-func (f *fakeTarget) code(_ context.Context, q db.Query) ([]byte, error) {
+func (f *fakeTarget) Code(_ context.Context, q db.Query) ([]byte, error) {
 	if q.Vector == nil {
 		return q.Code, nil
 	}
@@ -66,7 +69,7 @@ func (f *fakeTarget) code(_ context.Context, q db.Query) ([]byte, error) {
 	return code, err
 }
 
-func (f *fakeTarget) tier(name string) benchTier { return &fakeTier{f, name} }
+func (f *fakeTarget) Tier(name string) measure.Tier { return &fakeTier{f, name} }
 
 type fakeTier struct {
 	*fakeTarget
@@ -78,7 +81,7 @@ func (f *fakeTier) all(q db.Query) ([]db.Hit, error) {
 		return nil, errors.New("asked before it has settled")
 	}
 	f.asked[f.name]++
-	code, err := f.code(context.Background(), q)
+	code, err := f.Code(context.Background(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -99,32 +102,32 @@ func (f *fakeTier) all(q db.Query) ([]db.Hit, error) {
 	return hits, f.fail
 }
 
-func (f *fakeTier) search(_ context.Context, q db.Query) ([]db.Hit, error) {
+func (f *fakeTier) Search(_ context.Context, q db.Query) ([]db.Hit, error) {
 	hits, err := f.all(q)
 	return hits[:min(q.K, len(hits))], err
 }
 
-// parts returns the times of the parts of a search that spends most of its time encoding.
-func (f *fakeTier) parts(_ context.Context, q *benchQuery, op benchOp) (benchParts, error) {
+// Parts returns the times of the parts of a search that spends most of its time encoding.
+func (f *fakeTier) Parts(_ context.Context, q *measure.Query, op measure.Op) (measure.Parts, error) {
 	f.apart[f.name]++
-	p := benchParts{find: time.Nanosecond}
+	p := measure.Parts{Find: time.Nanosecond}
 	if q.Vector != nil {
-		p.encode = time.Hour
+		p.Encode = time.Hour
 	}
-	if op.op == "knn" || op.op == "hits" {
-		p.order, p.keys = time.Second, time.Minute
+	if op.Kind == "knn" || op.Kind == "hits" {
+		p.Order, p.Keys = time.Second, time.Minute
 	}
 	return p, f.fail
 }
 
-func (f *fakeTier) radius(_ context.Context, q db.Query, r int) (benchRuns, error) {
+func (f *fakeTier) Radius(_ context.Context, q db.Query, r int) (measure.Runs, error) {
 	hits, err := f.all(q)
 	n, _ := slices.BinarySearchFunc(hits, r+1, func(h db.Hit, d int) int { return h.Distance - d })
 	return fakeRuns(hits[:n]), err
 }
 
-func (f *fakeTier) count(ctx context.Context, q db.Query, r int) (int, error) {
-	runs, err := f.radius(ctx, q, r)
+func (f *fakeTier) Count(ctx context.Context, q db.Query, r int) (int, error) {
+	runs, err := f.Radius(ctx, q, r)
 	return runs.Total(), err
 }
 
@@ -147,9 +150,9 @@ func (r fakeRuns) Hits(context.Context) iter.Seq2[db.Hit, error] {
 func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
+	e := &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader("")}
 	f.asked, f.apart = map[string]int{}, map[string]int{}
-	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection, _ string) benchTarget {
+	cmd := benchCommand(e, func(_ *db.DB, c *db.Collection, _ string) measure.Target {
 		f.c, f.items = c, nil
 		return f
 	})
@@ -157,11 +160,11 @@ func doBench(t *testing.T, f *fakeTarget, args ...string) (code int, stdout, std
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err := cmd.ExecuteContext(t.Context())
-	if err := e.stdout.Flush(); err != nil {
+	if err := e.Stdout.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if err != nil {
-		return exitCode(err), out.String(), message(err)
+		return exit.Code(err), out.String(), exit.Message(err)
 	}
 	return 0, out.String(), errs.String()
 }
@@ -179,8 +182,8 @@ func benchFixture(t *testing.T, q, n, count int) (dir, queries string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeNPY(t, f.path("items.npy"), codeRows(items))
-	writeNPY(t, queries, codeRows(members))
+	clitest.WriteNPY(t, f.path("items.npy"), codeRows(items))
+	clitest.WriteNPY(t, queries, codeRows(members))
 	must(t, "import", f.db, "--init", "--codes", f.path("items.npy"))
 	return f.db, queries
 }
@@ -196,7 +199,7 @@ func codeRows(codes codec.Codes) [][]uint8 {
 // A line a measurement, with the fields of the contract; every query is measured once
 // and checked once.
 func TestBench(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	dir, queries := benchFixture(t, 64, 700, 120)
 	var f fakeTarget
 	code, stdout, stderr := doBench(t, &f, dir, "--codes", queries, "-k", "1,10", "-k", "1000", "--radius", "0,64",
@@ -229,7 +232,7 @@ func TestBench(t *testing.T) {
 		if l.Queries != 110 || *l.Checked != 110 || *l.Mismatches != 0 || l.P50 <= 0 || l.Items != 700 || l.P99 < l.P50 || l.Mean <= 0 {
 			t.Errorf("line %s", line)
 		}
-		hasKeys := l.Tier != fullScanTier && (l.Op == "knn" || l.Op == "hits")
+		hasKeys := l.Tier != measure.FullScan && (l.Op == "knn" || l.Op == "hits")
 		if l.Encode != 0 || l.Find <= 0 || (l.Order > 0) != hasKeys || (l.Keys > 0) != hasKeys {
 			t.Errorf("the parts of %s", line)
 		}
@@ -336,7 +339,7 @@ func TestBenchMismatch(t *testing.T) {
 		return hits
 	}}
 	code, stdout, stderr := doBench(t, f, dir, "--codes", queries, "-k", "5", "--tier", "memory,disk", "--check", "--json")
-	if code != exitFailed || !strings.HasPrefix(stderr, "4 of 8 answers differ from those of a linear scan, the first being knn 5 by disk, query 0: ") {
+	if code != exit.Failed || !strings.HasPrefix(stderr, "4 of 8 answers differ from those of a linear scan, the first being knn 5 by disk, query 0: ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if strings.Count(stdout, `"checked":4,"mismatches":0`) != 1 || strings.Count(stdout, `"checked":4,"mismatches":4`) != 1 {
@@ -350,28 +353,28 @@ func TestBenchErrors(t *testing.T) {
 	empty.db = empty.path("a.db")
 	must(t, "init", empty.db, "--codes", "64")
 	untrained := newFixture(t, 10, false)
-	writeNPY(t, empty.path("short.npy"), [][]uint8{{1, 2}})
+	clitest.WriteNPY(t, empty.path("short.npy"), [][]uint8{{1, 2}})
 	for _, c := range []struct {
 		args, want string
 		code       int
 	}{
-		{dir, "bench needs queries: ", exitUsage},
-		{"--codes q", "bench needs the folder of a database: ", exitUsage},
-		{dir + " " + empty.db + " " + dir + "/. --codes q", "bench measures " + dir + "/. once: ", exitUsage},
-		{dir + " --codes q --vectors v", "bench takes one of --vectors and --codes", exitUsage},
-		{dir + " --vectors v", "--from NAME is missing", exitUsage},
-		{dir + " --codes q --from image", "--from: a query by code", exitUsage},
-		{dir + " --codes q --queries 0", "--queries 0: ", exitUsage},
-		{dir + " --codes q --tier auto,fast", `--tier: there is no tier "fast": there are auto, fullscan, scan, memory, disk, blockscan`, exitUsage},
-		{dir + " --codes q --tier ,", "--tier names no tier", exitUsage},
-		{dir + " --codes q -k 0", `-k "0": 1 or more are possible`, exitUsage},
-		{dir + " --codes q -k ten", `-k "ten": whole numbers are expected`, exitUsage},
-		{dir + " --codes q --radius 3,-1", `--radius "3,-1": 0 or more`, exitUsage},
-		{dir + " --vectors v --from image", `--from: there is no modality "image"`, exitUsage},
-		{dir + " --codes " + empty.path("short.npy"), "", exitFailed},
-		{dir + " --codes " + empty.path("none.npy"), "", exitFailed},
-		{empty.db + " --codes " + queries, "there are no items to search", exitFailed},
-		{untrained.db + " --vectors " + untrained.text + " --from text", "collection is not trained: ", exitFailed},
+		{dir, "bench needs queries: ", exit.Usage},
+		{"--codes q", "bench needs the folder of a database: ", exit.Usage},
+		{dir + " " + empty.db + " " + dir + "/. --codes q", "bench measures " + dir + "/. once: ", exit.Usage},
+		{dir + " --codes q --vectors v", "bench takes one of --vectors and --codes", exit.Usage},
+		{dir + " --vectors v", "--from NAME is missing", exit.Usage},
+		{dir + " --codes q --from image", "--from: a query by code", exit.Usage},
+		{dir + " --codes q --queries 0", "--queries 0: ", exit.Usage},
+		{dir + " --codes q --tier auto,fast", `--tier: there is no tier "fast": there are auto, fullscan, scan, memory, disk, blockscan`, exit.Usage},
+		{dir + " --codes q --tier ,", "--tier names no tier", exit.Usage},
+		{dir + " --codes q -k 0", `-k "0": 1 or more are possible`, exit.Usage},
+		{dir + " --codes q -k ten", `-k "ten": whole numbers are expected`, exit.Usage},
+		{dir + " --codes q --radius 3,-1", `--radius "3,-1": 0 or more`, exit.Usage},
+		{dir + " --vectors v --from image", `--from: there is no modality "image"`, exit.Usage},
+		{dir + " --codes " + empty.path("short.npy"), "", exit.Failed},
+		{dir + " --codes " + empty.path("none.npy"), "", exit.Failed},
+		{empty.db + " --codes " + queries, "there are no items to search", exit.Failed},
+		{untrained.db + " --vectors " + untrained.text + " --from text", "collection is not trained: ", exit.Failed},
 	} {
 		code, stdout, stderr := doBench(t, &fakeTarget{}, strings.Fields(c.args)...)
 		if code != c.code || !strings.HasPrefix(stderr, c.want) || stdout != "" {
@@ -379,27 +382,8 @@ func TestBenchErrors(t *testing.T) {
 		}
 	}
 	f := &fakeTarget{fail: errors.New("out of order")}
-	if code, _, stderr := doBench(t, f, dir, "--codes", queries, "--tier", "scan"); code != exitFailed ||
+	if code, _, stderr := doBench(t, f, dir, "--codes", queries, "--tier", "scan"); code != exit.Failed ||
 		stderr != "out of order: while measuring knn 10 by scan" {
 		t.Errorf("exit code %d, %q", code, stderr)
-	}
-}
-
-// The figures are those of the times: the median is the 50th of 100, the 99th hundredth
-// the 99th.
-func TestBenchFigures(t *testing.T) {
-	l := &benchLine{benchOp: benchOp{"radius", 8}, tier: "auto", hits: 250}
-	for i := range 100 {
-		l.times = append(l.times, time.Duration(100-i)*time.Microsecond)
-	}
-	if j := l.json(false); j.P50 != 50 || j.P99 != 99 || j.Mean != 50.5 || j.AvgHits != 2.5 || j.K != nil || *j.Radius != 8 || j.Checked != nil {
-		t.Errorf("%+v", j)
-	}
-	l.times = l.times[99:]
-	if j := l.json(false); j.P50 != 1 || j.P99 != 1 || j.Mean != 1 {
-		t.Errorf("%+v", j)
-	}
-	if j := (&benchLine{}).json(true); j.P50 != 0 || *j.Checked != 0 {
-		t.Errorf("%+v", j)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -34,7 +35,7 @@ func collectionsCommand(e *env) *cobra.Command {
 						return err
 					}
 					for _, c := range form.Collections {
-						if err := e.printJSON(c); err != nil {
+						if err := e.PrintJSON(c); err != nil {
 							return err
 						}
 					}
@@ -46,24 +47,24 @@ func collectionsCommand(e *env) *cobra.Command {
 					for _, m := range c.Modalities {
 						names = append(names, m.Name)
 					}
-					var bits any = noCell
+					var bits any = term.NoCell
 					if c.Trained {
 						bits = c.Bits
 					}
-					modalities := textCell(strings.Join(names, ", "))
+					modalities := term.TextCell(strings.Join(names, ", "))
 					if c.IndexOnly {
-						modalities.text += " (index-only)"
+						modalities = modalities.Remark(" (index-only)")
 					}
-					rows = append(rows, []any{textCell(c.Name), countCell(c.Items), countCell(c.Labels), bits,
-						countCell(c.DistinctCodes), modalities})
+					rows = append(rows, []any{term.TextCell(c.Name), term.CountCell(c.Items), term.CountCell(c.Labels), bits,
+						term.CountCell(c.DistinctCodes), modalities})
 				}
-				e.printTable([]column{{"collection", false}, {"items", true}, {"labels", true},
-					{"bits", true}, {"distinct codes", true}, {"modalities", false}}, rows)
+				e.PrintTable([]term.Column{term.Left("collection"), term.Right("items"), term.Right("labels"),
+					term.Right("bits"), term.Right("distinct codes"), term.Left("modalities")}, rows)
 				return nil
 			})
 		},
 	}
 	o.registerJSON(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	return cmd
 }

@@ -1,95 +1,45 @@
-// Package command is the command line of fddhdb: a file a verb.
-//
-// A verb is a function that makes a cobra.Command over an env, which is all that
-// the verb may touch of the world besides files: tests run verbs in process and
-// look at what they print.
-//
-// What a verb prints with --json, its flags and the exit codes are a contract
-// that scripts rely on; text output is for people and may change.
 package command
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/measure"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
-
-// An env is the surroundings of a verb.
-type env struct {
-	stdin  io.Reader
-	stdout *bufio.Writer // flushed at the end, and before stderr is written to
-	stderr io.Writer
-	colour bool // stdout is a terminal that shows colours
-	charts bool // it is one that shows block characters
-
-	signals *signals    // that end the process, nil where nobody catches them
-	layout  layout      // of the verb that runs
-	session *session    // of the shell that it runs in, or nil
-	paging  atomic.Bool // a pager has the terminal
-}
 
 // Main runs the command line without the name of the program, and returns the
 // exit code: 0 done, 1 failed, 2 wrong usage, 3 corruption found. An interrupt or
 // SIGTERM cancels the verb, which leaves the database as it was. A verb that has not
 // stopped within seconds ends with the process. A second signal ends the process at once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, caught := catchSignals(stderr)
-	defer caught.stop()
-	return run(ctx, args, &env{
-		stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr, signals: caught,
-		colour: inColour(stdout), charts: showsBlocks(stdout),
-	})
+	ctx, caught := shell.CatchSignals(stderr)
+	defer caught.Stop()
+	return run(ctx, args, &env{Printer: term.NewPrinter(stdout, stderr), stdin: stdin, signals: caught})
 }
 
 func run(ctx context.Context, args []string, e *env) int {
 	root := rootCommand(e)
-	registerCompletions(e, root)
+	shell.RegisterCompletions(root, e.lookQuietly, isDatabase)
 	err := e.execute(ctx, root, args)
 	if err != nil {
 		e.printError(err)
 	}
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 // execute runs one command line, and ends what it prints.
 func (e *env) execute(ctx context.Context, root *cobra.Command, args []string) error {
-	outer := e.layout
-	defer func() { e.layout = outer }()
-	e.layout = layout{}
 	root.SetArgs(append([]string{}, args...)) // nil would be those of the process
-	err := root.ExecuteContext(ctx)
-	// What was found before an error is of use too.
-	if ended := e.endOutput(err == nil); err == nil && ended != nil {
-		err = fmt.Errorf("write the output: %w", ended)
-	}
-	return err
+	return e.Scope(func() error { return root.ExecuteContext(ctx) })
 }
-
-func (e *env) printError(err error) {
-	prefix := "fddhdb:"
-	if inColour(e.stderr) {
-		prefix = red(prefix)
-	}
-	fmt.Fprintln(e.stderr, prefix, message(err))
-}
-
-// The groups in which help lists the verbs.
-const (
-	groupItems  = "items"
-	groupLearn  = "learn"
-	groupSpaces = "spaces"
-	groupLook   = "look"
-	groupBackup = "backup"
-	groupOther  = "other"
-)
 
 // rootCommand returns the command line; every run takes a new one, as flags keep their
 // values.
@@ -136,7 +86,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs, // the first is a folder or a mistyped verb
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return e.beginOutput(cmd, o.mode)
+			return e.BeginOutput(cmd, o.mode)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return e.noVerb(cmd, args, o)
@@ -144,8 +94,8 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 	}
 	o.register(root)
 	root.SetIn(e.stdin)
-	root.SetOut(e.stdout)
-	root.SetErr(e.stderr)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate("{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}\n{{end}}{{.UsageString}}")
@@ -161,7 +111,7 @@ func newRoot(e *env, o *shellOptions) *cobra.Command {
 		initCommand(e), alterCommand(e), importCommand(e), putCommand(e), getCommand(e), deleteCommand(e), exportCommand(e),
 		trainCommand(e), searchCommand(e), evalCommand(e), experimentCommand(e), encodeCommand(e),
 		updateCommand(e), reindexCommand(e), modelsCommand(e), activateCommand(e), rollbackCommand(e), dropCommand(e),
-		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, newBenchTarget), compactCommand(e),
+		scanCommand(e), countCommand(e), statsCommand(e), collectionsCommand(e), benchCommand(e, measure.OfCollection), compactCommand(e),
 		verifyCommand(e), repairCommand(e), upgradeCommand(e), exploreCommand(e),
 		backupCommand(e), backupsCommand(e), restoreCommand(e), pruneCommand(e),
 		versionCommand(e),
@@ -180,26 +130,26 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	}
 	if len(args) == 0 {
 		if o.given(root) {
-			return usageErrorf("the folder of a database is missing: fddhdb DIR")
+			return exit.Usagef("the folder of a database is missing: fddhdb DIR")
 		}
-		root.SetOut(e.stderr)
+		root.SetOut(e.Stderr)
 		if err := root.Help(); err != nil {
 			return err
 		}
-		return usageErrorf("a verb is missing")
+		return exit.Usagef("a verb is missing")
 	}
 	first := args[0]
 	if e.session != nil {
-		return usageErrorf("%q is no verb, and this is a shell already: .quit leaves it", first)
+		return exit.Usagef("%q is no verb, and this is a shell already: .quit leaves it", first)
 	}
 	err := e.openSession(first, o.readOnly)
 	if err == nil {
 		if len(args) == 1 {
-			err = newShell(e, o).start(root.Context())
+			err = shell.New(shellHost{e}, e.Printer, e.stdin, e.signals, o.lines, o.mode).Start(root.Context())
 		} else if verbNamed(root, args[1]) {
-			err = usageErrorf("the verb comes first: fddhdb %s %s", args[1], first)
+			err = exit.Usagef("the verb comes first: fddhdb %s %s", args[1], first)
 		} else {
-			err = usageErrorf("fddhdb DIR opens the shell, which does not know what to do with %q: -c 'LINE' runs a line of it", args[1])
+			err = exit.Usagef("fddhdb DIR opens the shell, which does not know what to do with %q: -c 'LINE' runs a line of it", args[1])
 		}
 		return errors.Join(err, e.closeSession())
 	}
@@ -209,24 +159,14 @@ func (e *env) noVerb(root *cobra.Command, args []string, o *shellOptions) error 
 	if strings.EqualFold(first, "shell") {
 		return unknownVerbFor(root, first)
 	}
-	if verb := meant(first, verbNames(root)); verb != "" {
-		return usageErrorf("%q is neither a verb nor a database: did you mean %s?", first, verb)
+	if verb := meant(first, shell.VerbNames(root)); verb != "" {
+		return exit.Usagef("%q is neither a verb nor a database: did you mean %s?", first, verb)
 	}
-	return usageErrorf("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
-}
-
-func verbNames(root *cobra.Command) []string {
-	var names []string
-	for _, c := range root.Commands() {
-		if !c.Hidden {
-			names = append(names, c.Name())
-		}
-	}
-	return names
+	return exit.Usagef("%q is neither a verb nor a database: fddhdb help lists the verbs, of which init creates a database", first)
 }
 
 func verbNamed(root *cobra.Command, name string) bool {
-	for _, verb := range verbNames(root) {
+	for _, verb := range shell.VerbNames(root) {
 		if verb == name {
 			return true
 		}
@@ -244,7 +184,7 @@ func helpCommand() *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return verbNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
+			return shell.VerbNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
@@ -254,7 +194,7 @@ func helpCommand() *cobra.Command {
 				found.InitDefaultHelpFlag()
 				return found.Help()
 			case err == nil && found != root:
-				return usageErrorf("help explains one verb at a time: fddhdb help %s", args[0])
+				return exit.Usagef("help explains one verb at a time: fddhdb help %s", args[0])
 			}
 			return unknownVerbFor(root, args[0])
 		},
@@ -290,21 +230,3 @@ Flags:
 {{.LocalFlags.FlagUsagesWrapped 85 | trimTrailingWhitespaces}}
 {{- end}}
 `
-
-// prose takes the indentation of the source out of a help text.
-func prose(s string) string {
-	lines := strings.Split(strings.Trim(s, "\n"), "\n")
-	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], "\t"))
-	for i, line := range lines {
-		for n := 0; n < indent && strings.HasPrefix(line, "\t"); n++ {
-			line = line[1:]
-		}
-		lines[i] = strings.TrimRight(line, " \t")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// example is prose, indented.
-func example(s string) string {
-	return "  " + strings.ReplaceAll(strings.ReplaceAll(prose(s), "\n", "\n  "), "\n  \n", "\n\n")
-}

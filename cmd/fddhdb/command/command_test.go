@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -14,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -55,8 +57,8 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 	f.db = f.path("a.db")
 	f.image, f.text, f.labels = f.path("image.npy"), f.path("text.npy"), f.path("labels.txt")
 	data := synth.Pairs(synth.Config{Items: items, Seed: 2, Noise: 1})
-	writeNPY(t, f.image, data.Vectors[0])
-	writeNPY(t, f.text, data.Vectors[1])
+	clitest.WriteNPY(t, f.image, data.Vectors[0])
+	clitest.WriteNPY(t, f.text, data.Vectors[1])
 	var b strings.Builder
 	for _, set := range data.Labels {
 		for _, l := range set {
@@ -64,7 +66,7 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 		}
 		b.WriteString("\n")
 	}
-	writeFile(t, f.labels, b.String())
+	clitest.WriteFile(t, f.labels, b.String())
 	must(t, "import", f.db, "--init", "--vectors", "image="+f.image, "--vectors", "text="+f.text, "--labels", f.labels)
 	if train {
 		must(t, "train", f.db, "--bits", "16")
@@ -74,33 +76,8 @@ func newFixture(t *testing.T, items int, train bool) fixture {
 
 func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
 
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func writeNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
-	t.Helper()
-	var b bytes.Buffer
-	w, err := vecfile.NewWriter[T](&b, len(rows), len(rows[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows {
-		if err := w.Write(row); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, path, b.String())
-}
-
 func newTestEnv() *env {
-	return &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&bytes.Buffer{}), stderr: &bytes.Buffer{}}
+	return &env{Printer: term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), stdin: strings.NewReader("")}
 }
 
 // TestContract holds verbs and flags against the table of the contract.
@@ -188,8 +165,8 @@ func TestHelp(t *testing.T) {
 func checkExample(t *testing.T, line string) {
 	line, _, _ = strings.Cut(line, " > ")
 	line, _, _ = strings.Cut(line, " < ")
-	words, _ := splitWords(line)
-	cmd, args, err := rootCommand(newTestEnv()).Find(unquoted(words)[1:])
+	words, _ := shell.SplitWords(line)
+	cmd, args, err := rootCommand(newTestEnv()).Find(shell.Unquoted(words)[1:])
 	if inShell := len(args) > 0 && strings.HasSuffix(args[0], ".db"); err != nil || !cmd.HasParent() && !inShell {
 		t.Errorf("%s: no verb: %v", line, err)
 		return
@@ -246,8 +223,8 @@ func TestInterrupt(t *testing.T) {
 		{"prune", f.path("others"), "--keep", "1"},
 	} {
 		var out, errs bytes.Buffer
-		e := &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(&out), stderr: &errs}
-		if code := run(ctx, args, e); code != exitFailed || !strings.HasSuffix(errs.String(), "interrupted\n") {
+		e := &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader("")}
+		if code := run(ctx, args, e); code != exit.Failed || !strings.HasSuffix(errs.String(), "interrupted\n") {
 			t.Errorf("%s: exit code %d, %q", args[0], code, errs.String())
 		}
 	}
@@ -268,7 +245,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full
 // Output that is lost is a failure.
 func TestBrokenOutput(t *testing.T) {
 	var errs bytes.Buffer
-	if code := Main([]string{"version"}, strings.NewReader(""), brokenWriter{}, &errs); code != exitFailed {
+	if code := Main([]string{"version"}, strings.NewReader(""), brokenWriter{}, &errs); code != exit.Failed {
 		t.Errorf("exit code %d", code)
 	}
 	if got, want := errs.String(), "fddhdb: write the output: disk full\n"; got != want {
@@ -296,14 +273,5 @@ func TestNoState(t *testing.T) {
 	}
 	if flag(first) != "3" || flag(second) != "0" {
 		t.Errorf("limits %s and %s", flag(first), flag(second))
-	}
-}
-
-// oneGoroutine skips in short runs, which are those with the race detector, what is slow
-// with it and runs one goroutine; make race runs it.
-func oneGoroutine(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes long with the race detector, and is one goroutine")
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/event"
 )
@@ -35,14 +36,14 @@ func compactCommand(e *env) *cobra.Command {
 					return err
 				}
 				for _, im := range staged {
-					e.warnf("removed %s that an interrupted import %shad staged", size(im.Bytes), into(im))
+					e.Warnf("removed %s that an interrupted import %shad staged", term.Size(im.Bytes), into(im))
 				}
-				bar := e.newProgress()
-				defer bar.end()
-				if err := bar.follow(d, event.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {
+				bar := e.NewProgress()
+				defer bar.End()
+				if err := follow(bar, d, event.OpCompact, func() error { return d.Compact(cmd.Context()) }); err != nil {
 					return err
 				}
-				bar.end()
+				bar.End()
 				after, err := d.Stats()
 				if err != nil {
 					return err
@@ -50,9 +51,9 @@ func compactCommand(e *env) *cobra.Command {
 				// Not what awaits deletion: it goes before anybody looks.
 				was, is := before.Activity.Store.LiveBytes, after.Activity.Store.LiveBytes
 				if o.json {
-					return e.printJSON(compactJSON{was, is, time.Since(start).Seconds()})
+					return e.PrintJSON(compactJSON{was, is, time.Since(start).Seconds()})
 				}
-				e.printf("%s before, %s now\n", size(was), size(is))
+				e.Printf("%s before, %s now\n", term.Size(was), term.Size(is))
 				return nil
 			})
 		},

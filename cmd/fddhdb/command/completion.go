@@ -1,275 +1,88 @@
 package command
 
 import (
-	"bufio"
-	"fmt"
-	"io"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// What completes words is the same in the shell and in the scripts for bash, zsh and fish:
-// candidates by the name of the flag, or by the place of the argument.
+// completionTexts are the shells that a script of completion is for: how to use it.
+var completionTexts = map[string]struct{ long, example string }{
+	"bash": {`
+		Bash prints a script that makes bash complete verbs, flags, files, and the names
+		of collections, modalities and labels. It needs the package bash-completion.`, `
+		In this session:
 
-// candidates are the words that one can be completed to.
-type candidates struct {
-	words []string
-	files bool // any file does
-	dirs  bool // any folder does
+		source <(fddhdb completion bash)
+
+		In all that begin later:
+
+		mkdir -p ~/.local/share/bash-completion/completions
+		fddhdb completion bash > ~/.local/share/bash-completion/completions/fddhdb`},
+	"zsh": {`
+		Zsh prints a script that makes zsh complete verbs, flags, files, and the names of
+		collections, modalities and labels. It needs compinit: "autoload -U compinit;
+		compinit" in ~/.zshrc.`, `
+		In this session:
+
+		source <(fddhdb completion zsh)
+
+		In all that begin later, where ~/.zfunc is in fpath:
+
+		fddhdb completion zsh > ~/.zfunc/_fddhdb`},
+	"fish": {`
+		Fish prints a script that makes fish complete verbs, flags, files, and the names
+		of collections, modalities and labels.`, `
+		In this session:
+
+		fddhdb completion fish | source
+
+		In all that begin later:
+
+		fddhdb completion fish > ~/.config/fish/completions/fddhdb.fish`},
+	"powershell": {`
+		Powershell prints a script that makes PowerShell complete verbs, flags, files,
+		and the names of collections, modalities and labels.`, `
+		In this session; in all that begin later if it stands in your profile:
+
+		fddhdb completion powershell | Out-String | Invoke-Expression`},
 }
 
-// valueCandidates completes the value of a flag of a verb on a database.
-func (e *env) valueCandidates(cmd *cobra.Command, dir, flag, word string) candidates {
-	f := cmd.Flags().Lookup(flag)
-	if f == nil {
-		return candidates{}
+// addCompletion adds cobra's verb, in the words of the others.
+func addCompletion(root *cobra.Command) {
+	root.SetCompletionCommandGroupID(groupOther)
+	root.InitDefaultCompletionCmd()
+	verb, _, err := root.Find([]string{"completion"})
+	if err != nil || verb == root {
+		return
 	}
-	switch flag {
-	case "from", "to":
-		return candidates{words: e.modalities(cmd, dir)}
-	case "collection":
-		return candidates{words: e.collections(dir)}
-	case "space":
-		return candidates{words: e.spaces(cmd, dir)}
-	case "where":
-		return candidates{words: e.whereCandidates(cmd, dir, word)}
-	case "mode":
-		return candidates{words: outputModes}
-	}
-	// The rest goes by what the flag says that it takes.
-	takes, _ := pflag.UnquoteUsage(f)
-	switch words := enumerations[flag]; {
-	case flag == "labels" && cmd.Name() == "put":
-		return candidates{words: nextInList(word, e.labels(cmd, dir))}
-	case flag == "field" && takes == "NAME=VALUE":
-		return candidates{words: suffixed(e.fields(cmd, dir), "=")}
-	case strings.HasPrefix(takes, "NAME=") && flag != "field":
-		return e.namedCandidates(cmd, dir, word, words)
-	case words != nil:
-		return candidates{words: words}
-	}
-	return candidates{files: strings.Contains(takes, "FILE"), dirs: takes == "DIR"}
-}
-
-// enumerations are the values of flags that have a few.
-var enumerations = map[string][]string{
-	"rerank":   {"projection", "none", "asymmetric", "features"},
-	"method":   {"auto", "labels", "joint", "paper"},
-	"teacher":  {"auto", "labels", "modality", "self"},
-	"on-error": {"stop", "skip"},
-	"views":    {"shared", "target"},
-	"tier":     {"auto", "fullscan", "scan", "memory", "disk"},
-	"features": {"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"},
-	"map":      {"rbf", "linear", "rbf+linear"},
-}
-
-// namedCandidates completes NAME=, and behind it one of the words, or a file where the
-// flag takes one.
-func (e *env) namedCandidates(cmd *cobra.Command, dir, word string, words []string) candidates {
-	name, value, behind := strings.Cut(word, "=")
-	switch {
-	case !behind:
-		return candidates{words: suffixed(e.modalities(cmd, dir), "=")}
-	case words != nil:
-		return candidates{words: prefixed(name+"=", words)}
-	}
-	return candidates{words: prefixed(name+"=", listFiles(value))}
-}
-
-// argumentCandidates completes an argument of a verb; args are those before it, the folder
-// of the database first where the verb takes one.
-func (e *env) argumentCandidates(cmd *cobra.Command, args []string) candidates {
-	places := strings.Fields(cmd.Use)[1:]
-	if len(args) >= len(places) {
-		return candidates{}
-	}
-	switch places[len(args)] {
-	case "DIR", "DIR|URL", "URL", "[URL]", "[DIR...]":
-		return candidates{dirs: true}
-	case "KIND":
-		return candidates{words: []string{"ablation", "convergence", "sensitivity", "bits", "size"}}
-	}
-	return candidates{}
-}
-
-// lookQuietly runs f on the database in dir, if it can be opened; there is no place for a
-// warning.
-func (e *env) lookQuietly(dir string, f func(d *db.DB)) {
-	quiet := &env{stdin: e.stdin, stdout: bufio.NewWriter(io.Discard), stderr: io.Discard, session: e.session}
-	_ = quiet.lookAt(dir, func(d *db.DB) error {
-		f(d)
-		return nil
-	})
-}
-
-func (e *env) lookQuietlyAt(cmd *cobra.Command, dir string, f func(c *db.Collection)) {
-	name := "main"
-	if flag := cmd.Flags().Lookup("collection"); flag != nil && flag.Value.String() != "" {
-		name = flag.Value.String()
-	}
-	e.lookQuietly(dir, func(d *db.DB) {
-		if c, err := d.Collection(name); err == nil {
-			f(c)
-		}
-	})
-}
-
-func (e *env) collections(dir string) (names []string) {
-	e.lookQuietly(dir, func(d *db.DB) { names, _ = d.Collections() })
-	return names
-}
-
-func (e *env) modalities(cmd *cobra.Command, dir string) (names []string) {
-	e.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
-		schema, _ := c.Schema()
-		for _, m := range schema.Modalities {
-			names = append(names, m.Name)
-		}
-	})
-	return names
-}
-
-func (e *env) fields(cmd *cobra.Command, dir string) (names []string) {
-	e.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
-		schema, _ := c.Schema()
-		for _, f := range schema.Fields {
-			names = append(names, f.Name)
-		}
-	})
-	return names
-}
-
-func (e *env) labels(cmd *cobra.Command, dir string) (names []string) {
-	e.lookQuietlyAt(cmd, dir, func(c *db.Collection) { names, _ = c.Labels() })
-	return names
-}
-
-func (e *env) spaces(cmd *cobra.Command, dir string) (numbers []string) {
-	e.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
-		spaces, _ := c.Spaces(cmd.Context())
-		for _, s := range spaces {
-			numbers = append(numbers, fmt.Sprint(s.Space))
-		}
-	})
-	return numbers
-}
-
-// listFiles returns the files whose paths begin with word, folders with a / behind them.
-func listFiles(word string) []string {
-	dir := word[:strings.LastIndexAny(word, "/"+string(os.PathSeparator))+1]
-	read := dir
-	if read == "" {
-		read = "."
-	}
-	entries, err := os.ReadDir(read)
-	if err != nil {
-		return nil
-	}
-	var paths []string
-	for _, entry := range entries {
-		path := dir + entry.Name()
-		if !strings.HasPrefix(path, word) || strings.HasPrefix(entry.Name(), ".") && word == dir {
+	verb.Use = "completion SHELL"
+	verb.DisableFlagsInUseLine = true
+	verb.Short = "Print what makes a shell complete"
+	verb.Long = prose(`
+		Completion prints a script for your shell, bash, zsh, fish or powershell, which
+		then completes verbs, flags, files, and the names of collections, modalities and
+		labels. The help of each says what to do with it: fddhdb help completion bash.`)
+	verb.Example = example(`
+		source <(fddhdb completion bash)`)
+	var shells []string
+	for _, c := range verb.Commands() {
+		texts, ok := completionTexts[c.Name()]
+		if !ok {
 			continue
 		}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			path += "/"
+		c.Short = "Print the script for " + c.Name()
+		c.Long, c.Example = prose(texts.long), example(texts.example)
+		shells = append(shells, c.Name())
+	}
+	verb.Args = cobra.ArbitraryArgs
+	verb.RunE = func(_ *cobra.Command, args []string) error {
+		there := strings.Join(shells, ", ")
+		if len(args) == 0 {
+			return exit.Usagef("completion needs the name of a shell: %s", there)
 		}
-		paths = append(paths, path)
+		return exit.Usagef("there is no completion for %q: there is %s", args[0], there)
 	}
-	return paths
-}
-
-// nextInList completes the last part of a list to one of the words that are not in it yet.
-func nextInList(list string, words []string) []string {
-	before := list[:strings.LastIndexByte(list, ',')+1]
-	there := strings.Split(before, ",")
-	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(there, w) })
-	return prefixed(before, words)
-}
-
-func prefixed(prefix string, words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = prefix + w
-	}
-	return out
-}
-
-func suffixed(words []string, suffix string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = w + suffix
-	}
-	return out
-}
-
-// matching returns the words that begin with a prefix.
-func matching(words []string, prefix string) []string {
-	var out []string
-	for _, w := range words {
-		if w != "" && strings.HasPrefix(w, prefix) {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// unfinished says whether a completed word goes on: a path, a value behind =, an expression.
-func unfinished(w string) bool {
-	return w != "" && strings.IndexByte("=/(' ", w[len(w)-1]) >= 0
-}
-
-// registerCompletions tells cobra what completes the words of a command line. It keeps
-// that forever, so this is not for the lines of a shell.
-func registerCompletions(e *env, root *cobra.Command) {
-	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(outputModes, cobra.ShellCompDirectiveNoFileComp))
-	// The databases here, beside the verbs; where there are neither, the shell completes a path.
-	// With ShellCompDirectiveFilterDirs it would leave the verbs out.
-	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var databases []string
-		for _, path := range listFiles(word) {
-			if isDatabase(path) {
-				databases = append(databases, strings.TrimSuffix(path, "/"))
-			}
-		}
-		return databases, cobra.ShellCompDirectiveDefault
-	}
-	for _, c := range root.Commands() {
-		if c.ValidArgsFunction == nil {
-			c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-				return e.argumentCandidates(c, args).forCobra(word)
-			}
-		}
-		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			_ = c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-				dir := ""
-				if len(args) > 0 {
-					dir = args[0]
-				}
-				return e.valueCandidates(c, dir, f.Name, word).forCobra(word)
-			})
-		})
-	}
-}
-
-func (c candidates) forCobra(word string) ([]string, cobra.ShellCompDirective) {
-	words := matching(c.words, word)
-	switch {
-	case c.files:
-		return nil, cobra.ShellCompDirectiveDefault
-	case c.dirs:
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	case slices.ContainsFunc(words, unfinished):
-		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
-	return words, cobra.ShellCompDirectiveNoFileComp
 }

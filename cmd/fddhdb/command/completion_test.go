@@ -5,10 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
-// newTestShell returns a shell on a database.
-func newTestShell(t *testing.T, dir string) *shell {
+// sessionShell returns a shell on a database.
+func sessionShell(t *testing.T, dir string) *shell.Shell {
 	t.Helper()
 	e := newTestEnv()
 	if err := e.openSession(dir, true); err != nil {
@@ -19,7 +23,7 @@ func newTestShell(t *testing.T, dir string) *shell {
 			t.Error(err)
 		}
 	})
-	return newShell(e, &shellOptions{mode: modeTable})
+	return shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
 }
 
 // TestCompletion: the shell and the scripts of bash, zsh and fish complete alike.
@@ -27,9 +31,9 @@ func TestCompletion(t *testing.T) {
 	f := newFixture(t, 40, false)
 	must(t, "init", f.db, "--collection", "hashes", "--codes", "8", "--field", "year:int:index")
 	must(t, "put", f.db, "x", "--collection", "hashes", "--code", "00", "--labels", "a b,it's")
-	writeFile(t, f.path("with blank.npy"), "")
+	clitest.WriteFile(t, f.path("with blank.npy"), "")
 	t.Chdir(f.dir)
-	s := newTestShell(t, f.db)
+	s := sessionShell(t, f.db)
 	for _, c := range []struct{ line, want string }{
 		{"cou", "count "},
 		{".co", ".collections "},
@@ -86,14 +90,19 @@ func TestCompletion(t *testing.T) {
 		{".read l", "labels.txt "},
 		{"count \\", ""},
 		{"", strings.Join(func() (all []string) {
-			for _, n := range s.names() {
+			root := rootCommand(newTestEnv())
+			shell.AddDefaultVerbs(root)
+			for _, n := range shell.VerbNames(root) {
 				all = append(all, n+" ")
+			}
+			for _, d := range shell.DotCommands() {
+				all = append(all, d.Name+" ")
 			}
 			slices.Sort(all)
 			return all
 		}(), "|")},
 	} {
-		head, words, tail := s.complete(c.line+"END", len([]rune(c.line)))
+		head, words, tail := s.Complete(c.line+"END", len([]rune(c.line)))
 		got := strings.Join(words, "|")
 		if got != c.want || tail != "END" || !strings.HasPrefix(c.line, head) {
 			t.Errorf("%s: %q behind %q, want %q", c.line, got, head, c.want)
@@ -150,98 +159,4 @@ func TestFirstWord(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.args, got, c.want)
 		}
 	}
-}
-
-// completionShell returns a shell on a database that has labels and fields for completion.
-func completionShell(f *testing.F) *shell {
-	dir := f.TempDir() + "/a.db"
-	for _, args := range [][]string{
-		{"init", dir, "--modality", "image:2", "--field", "year:int:index"},
-		{"put", dir, "x", "--labels", "a,it's,x = y"},
-	} {
-		if code := Main(args, strings.NewReader(""), &strings.Builder{}, os.Stderr); code != 0 {
-			f.Fatal("no database")
-		}
-	}
-	e := newTestEnv()
-	if err := e.openSession(dir, true); err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _ = e.closeSession() })
-	return newShell(e, &shellOptions{mode: modeTable})
-}
-
-// FuzzComplete: no line is too odd, and what is put in stands where the word began.
-func FuzzComplete(f *testing.F) {
-	s := completionShell(f)
-	for _, line := range []string{"", "scan --where \"label = 'x", "put k --field ", "--", "-c", "help help", "eval --vectors=image=", "search -k", ".read '",
-		`count --where "label = 'a, b'"`, `count --where "label = 'x = y'"`, `scan --where='year IN (1, 2) AND NOT has('`, `put k --labels 'a,b`, `count --where "\"year\" >= "`} {
-		f.Add(line, len([]rune(line)))
-	}
-	f.Fuzz(func(t *testing.T, line string, pos int) {
-		runes := []rune(line)
-		if pos %= len(runes) + 1; pos < 0 {
-			pos += len(runes) + 1
-		}
-		checkCompletion(t, s, line, pos)
-	})
-}
-
-func checkCompletion(t *testing.T, s *shell, line string, pos int) {
-	t.Helper()
-	runes := []rune(line)
-	head, words, tail := s.completeWord(line, pos)
-	if !strings.HasPrefix(string(runes[:pos]), head) || string(runes[pos:]) != tail {
-		t.Fatalf("%q at %d: head %q, tail %q", line, pos, head, tail)
-	}
-	// A word that is put in is read as one word, which may go on.
-	for _, w := range words {
-		if list, _ := splitWords(w); len(list) != 1 {
-			t.Fatalf("%q at %d: %q is %d words", line, pos, w, len(list))
-		}
-	}
-}
-
-// wherePieces are what FuzzCompleteWhere puts lines together from.
-var wherePieces = []string{" ", "label", "year", "caption", "has", "AND", "OR", "NOT", "IN", "=", "!=", "<", ">=", "(", ")", ",", "'", "''", `"`, "a, b", "x = y",
-	"it's", "image", "17", "-1.5", "label = '", " IN (", "') AND ", "\\", "\n", "é", "#", "--where ", "scan "}
-
-// FuzzCompleteWhere completes expressions of quotes, commas, operators and words: each byte
-// is a piece of one. In the shell and elsewhere, a candidate begins with the expression.
-func FuzzCompleteWhere(f *testing.F) {
-	s := completionShell(f)
-	seed := func(pieces ...string) {
-		var picks []byte
-		for _, p := range pieces {
-			picks = append(picks, byte(slices.Index(wherePieces, p)))
-		}
-		f.Add(picks)
-	}
-	seed("label", " ", "=", " ", "'", "a, b", "'")
-	seed("caption", "=", "'", "x = y", "'", " ")
-	seed("label", " IN (", "'", "a, b", "'", ",", "'", "it's")
-	seed("NOT", " ", "has", "(", "image", ")", " ", "OR", " ", "year", ">=", "17", " ")
-	f.Fuzz(func(t *testing.T, picks []byte) {
-		if len(picks) > 200 {
-			return
-		}
-		var b strings.Builder
-		for _, p := range picks {
-			b.WriteString(wherePieces[int(p)%len(wherePieces)])
-		}
-		expr := b.String()
-		cmd, _, err := s.root().Find([]string{"scan"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range s.env.whereCandidates(cmd, s.env.session.dir, expr) {
-			_, typed := cutWhere(expr)
-			if !strings.HasPrefix(w, expr[:typed]) || len(w) == typed {
-				t.Fatalf("%q: candidate %q", expr, w)
-			}
-		}
-		for _, line := range []string{"scan --where " + expr, "scan --where " + quoteWord(expr), `scan --where "` + expr, "scan --where='" + expr} {
-			checkCompletion(t, s, line, len([]rune(line)))
-		}
-	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -30,7 +31,7 @@ func countCommand(e *env) *cobra.Command {
 			most := math.MaxInt
 			if cmd.Flags().Changed("limit") {
 				if most = limit; limit < 1 {
-					return usageErrorf("--limit %d: 1 or more items are possible", limit)
+					return exit.Usagef("--limit %d: 1 or more items are possible", limit)
 				}
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
@@ -39,9 +40,9 @@ func countCommand(e *env) *cobra.Command {
 					return where.wrap(err)
 				}
 				if o.json {
-					return e.printJSON(map[string]int{"count": n})
+					return e.PrintJSON(map[string]int{"count": n})
 				}
-				e.printf("%d\n", n)
+				e.Printf("%d\n", n)
 				return nil
 			})
 		},

@@ -1,6 +1,10 @@
 package command
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+)
 
 func TestCount(t *testing.T) {
 	f := newFixture(t, 10, false)
@@ -16,10 +20,10 @@ func TestCount(t *testing.T) {
 	if got := must(t, "count", f.db, "--limit", "40", "--where", "has(image)"); got != "10\n" {
 		t.Errorf("%q", got)
 	}
-	if code, _, _ := do(t, "count", f.db, "--limit", "-1"); code != exitUsage {
+	if code, _, _ := do(t, "count", f.db, "--limit", "-1"); code != exit.Usage {
 		t.Errorf("exit code %d", code)
 	}
-	if code, _, stderr := do(t, "count", f.db, "--collection", "nosuch"); code != exitUsage ||
+	if code, _, stderr := do(t, "count", f.db, "--collection", "nosuch"); code != exit.Usage ||
 		stderr != "fddhdb: there is no collection \"nosuch\": there is main\n" {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}

@@ -2,10 +2,13 @@ package command
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -22,7 +25,7 @@ func (e *env) lookAt(dir string, f func(d *db.DB) error) error {
 
 func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) error {
 	if isFile(dir) {
-		return usageErrorf("not a database: %s is a file; a database is a folder", dir)
+		return exit.Usagef("not a database: %s is a file; a database is a folder", dir)
 	}
 	d, closeDB, err := e.open(dir, options)
 	if err != nil {
@@ -38,11 +41,11 @@ func (e *env) openAnd(dir string, options *db.Options, f func(d *db.DB) error) e
 func openError(dir string, err error) error {
 	switch {
 	case errors.Is(err, db.ErrNotDatabase) && isEmpty(dir):
-		return wrap(err, "fddhdb init %s --modality NAME:DIM creates one, import --init one of files", dir)
+		return exit.Wrap(err, "fddhdb init %s --modality NAME:DIM creates one, import --init one of files", dir)
 	case errors.Is(err, db.ErrNotDatabase):
-		return wrap(err, "give the folder of a database, or a new one to init")
+		return exit.Wrap(err, "give the folder of a database, or a new one to init")
 	case errors.Is(err, db.ErrLocked):
-		return wrap(err, "end the process that has it open, or wait for it")
+		return exit.Wrap(err, "end the process that has it open, or wait for it")
 	}
 	return err
 }
@@ -94,16 +97,16 @@ func collection(d *db.DB, name string) (*db.Collection, error) {
 	case listErr != nil:
 		return nil, listErr
 	case len(names) == 0:
-		return nil, usageErrorf("there is no collection %q, nor any other: init creates one", name)
+		return nil, exit.Usagef("there is no collection %q, nor any other: init creates one", name)
 	}
-	return nil, usageErrorf("there is no collection %q: there is %s", name, strings.Join(names, ", "))
+	return nil, exit.Usagef("there is no collection %q: there is %s", name, strings.Join(names, ", "))
 }
 
 // withNew runs f on the database in dir, creating it where there is none. If f
 // fails, a database that was created for it is removed again.
 func (e *env) withNew(dir string, f func(d *db.DB) error) (err error) {
 	if isFile(dir) {
-		return usageErrorf("%s is a file; a database is a folder", dir)
+		return exit.Usagef("%s is a file; a database is a folder", dir)
 	}
 	d, closeDB, err := e.open(dir, &db.Options{MustExist: true})
 	if err == nil {
@@ -170,7 +173,23 @@ func modality(c *db.Collection, s db.Schema, flag, name string) (db.Modality, er
 		names = append(names, m.Name)
 	}
 	if s.Bits > 0 {
-		return db.Modality{}, usageErrorf("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, c.Name())
+		return db.Modality{}, exit.Usagef("%s: there is no modality %q: the items of collection %q bring their codes and have none", flag, name, c.Name())
 	}
-	return db.Modality{}, usageErrorf("%s: there is no modality %q: collection %q has %s", flag, name, c.Name(), strings.Join(names, ", "))
+	return db.Modality{}, exit.Usagef("%s: there is no modality %q: collection %q has %s", flag, name, c.Name(), strings.Join(names, ", "))
+}
+
+// isFile says whether path is there and no folder.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// lookQuietly runs f on the database in dir, if it can be opened; there is no place for a
+// warning.
+func (e *env) lookQuietly(dir string, f func(d *db.DB)) {
+	quiet := &env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: e.stdin, session: e.session}
+	_ = quiet.lookAt(dir, func(d *db.DB) error {
+		f(d)
+		return nil
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -18,7 +19,7 @@ func TestLocked(t *testing.T) {
 	}
 	defer d.Close()
 	code, _, stderr := do(t, "count", dir)
-	if code != exitFailed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "end the process") {
+	if code != exit.Failed || !strings.Contains(stderr, "database is in use") || !strings.Contains(stderr, "end the process") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }

@@ -3,6 +3,8 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -23,12 +25,12 @@ func deleteCommand(e *env) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !where.given() {
 				if len(args) == 1 {
-					return usageErrorf("delete needs the key of an item, or --where EXPR: fddhdb %s", cmd.Use)
+					return exit.Usagef("delete needs the key of an item, or --where EXPR: fddhdb %s", cmd.Use)
 				}
 				return dirAndKeys(1, 0)(cmd, args)
 			}
 			if len(args) > 1 {
-				return usageErrorf("delete takes keys or --where, not both: %q", args[1])
+				return exit.Usagef("delete takes keys or --where, not both: %q", args[1])
 			}
 			return dirArg(cmd, args)
 		},
@@ -45,9 +47,9 @@ func deleteCommand(e *env) *cobra.Command {
 					return where.wrap(err)
 				}
 				if o.json {
-					return e.printJSON(map[string]int{"deleted": n})
+					return e.PrintJSON(map[string]int{"deleted": n})
 				}
-				e.printf("deleted %s\n", plural(n, "item", "items"))
+				e.Printf("deleted %s\n", term.Plural(n, "item", "items"))
 				return nil
 			})
 		},

@@ -1,6 +1,10 @@
 package command
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+)
 
 func TestDelete(t *testing.T) {
 	f := newFixture(t, 20, true)
@@ -14,7 +18,7 @@ func TestDelete(t *testing.T) {
 	}
 	// A number that was used is not used again.
 	must(t, "import", f.db, "--labels", f.labels)
-	if code, _, _ := do(t, "get", f.db, "3"); code != exitFailed {
+	if code, _, _ := do(t, "get", f.db, "3"); code != exit.Failed {
 		t.Error("a deleted item is back")
 	}
 }

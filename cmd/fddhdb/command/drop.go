@@ -3,6 +3,8 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -28,7 +30,7 @@ func dropCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !space.given() && !cmd.Flags().Changed("collection") {
-				return usageErrorf("drop needs to know what: --space N, or --collection NAME for all of a collection")
+				return exit.Usagef("drop needs to know what: --space N, or --collection NAME for all of a collection")
 			}
 			return e.withCollection(args[0], &o, func(d *db.DB, c *db.Collection) error {
 				if !space.given() {
@@ -40,9 +42,9 @@ func dropCommand(e *env) *cobra.Command {
 						return err
 					}
 					if o.json {
-						return e.printJSON(droppedJSON{Collection: c.Name(), Items: &n})
+						return e.PrintJSON(droppedJSON{Collection: c.Name(), Items: &n})
 					}
-					e.printf("dropped collection %s with %s\n", c.Name(), plural(n, "item", "items"))
+					e.Printf("dropped collection %s with %s\n", c.Name(), term.Plural(n, "item", "items"))
 					return nil
 				}
 				if err := space.check(c); err != nil {
@@ -52,9 +54,9 @@ func dropCommand(e *env) *cobra.Command {
 					return err
 				}
 				if o.json {
-					return e.printJSON(droppedJSON{Collection: c.Name(), Space: space.n})
+					return e.PrintJSON(droppedJSON{Collection: c.Name(), Space: space.n})
 				}
-				e.printf("dropped space %d of collection %s\n", space.n, c.Name())
+				e.Printf("dropped space %d of collection %s\n", space.n, c.Name())
 				return nil
 			})
 		},

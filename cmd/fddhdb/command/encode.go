@@ -10,6 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -42,23 +46,23 @@ func encodeCommand(e *env) *cobra.Command {
 			case err != nil:
 				return err
 			case out == "":
-				return usageErrorf("--out FILE.npy is missing: where to write the codes")
+				return exit.Usagef("--out FILE.npy is missing: where to write the codes")
 			}
 			if err := checkNPY("--out", out); err != nil {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
-				bar := e.newProgress()
-				defer bar.end()
+				bar := e.NewProgress()
+				defer bar.End()
 				codes, bits, err := encodeFiles(cmd.Context(), c, from, target.to, list, out, bar)
-				bar.end()
+				bar.End()
 				if err != nil {
 					return err
 				}
 				if o.json {
-					return e.printJSON(map[string]int{"codes": codes, "bits": bits})
+					return e.PrintJSON(map[string]int{"codes": codes, "bits": bits})
 				}
-				e.printf("wrote %s of %d bits to %s\n", plural(codes, "code", "codes"), bits, out)
+				e.Printf("wrote %s of %d bits to %s\n", term.Plural(codes, "code", "codes"), bits, out)
 				return nil
 			})
 		},
@@ -76,18 +80,18 @@ func encodeCommand(e *env) *cobra.Command {
 // queryFiles returns the files by modality.
 func queryFiles(from string, vectors []string) ([]named, error) {
 	if len(vectors) == 0 {
-		return nil, usageErrorf("encode needs vectors: --from NAME --vectors FILE, or --vectors NAME=FILE")
+		return nil, exit.Usagef("encode needs vectors: --from NAME --vectors FILE, or --vectors NAME=FILE")
 	}
 	if from != "" {
 		if len(vectors) > 1 {
-			return nil, usageErrorf("--from goes with one --vectors FILE; for several write --vectors NAME=FILE each")
+			return nil, exit.Usagef("--from goes with one --vectors FILE; for several write --vectors NAME=FILE each")
 		}
 		return []named{{from, vectors[0]}}, nil
 	}
 	list := namedList{kind: "NAME=FILE"}
 	for _, v := range vectors {
 		if err := list.Set(v); err != nil {
-			return nil, usageErrorf("--vectors %q: %w, or --from NAME for one file", v, err)
+			return nil, exit.Usagef("--vectors %q: %w, or --from NAME for one file", v, err)
 		}
 	}
 	return list.list, nil
@@ -98,7 +102,7 @@ func checkNPY(flag, path string) error {
 	if strings.EqualFold(filepath.Ext(path), ".npy") {
 		return nil
 	}
-	return usageErrorf("%s %s: a .npy file is written, not %s", flag, path, kindOfFile(path))
+	return exit.Usagef("%s %s: a .npy file is written, not %s", flag, path, term.FileKind(path))
 }
 
 // encodeRows is how many rows are encoded between two looks at the file.
@@ -106,7 +110,7 @@ const encodeRows = 1024
 
 // encodeFiles encodes row i of all files together for a target, or of the only one as
 // a query by modality from, if that is given, and writes the codes.
-func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []named, out string, bar *progress) (rows, bits int, err error) {
+func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []named, out string, bar *term.Progress) (rows, bits int, err error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return 0, 0, err
@@ -115,28 +119,24 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 	if err != nil {
 		return 0, 0, err
 	}
-	var sources []source
-	var vectors []*vectorSource
-	defer func() {
-		for _, s := range sources {
-			_ = s.close() // they have only been read
-		}
-	}()
+	var sources source.Together
+	var vectors []*source.Vectors
+	defer func() { sources.Close() }()
 	for _, v := range list {
 		m, err := modality(c, schema, "--vectors", v.name)
 		if err != nil {
 			return 0, 0, err
 		}
-		s, err := openVectors(v.name, v.value)
+		s, err := source.OpenVectors(v.name, v.value)
 		if err != nil {
 			return 0, 0, err
 		}
 		sources, vectors = append(sources, s), append(vectors, s)
-		if err := s.checkDim(m); err != nil {
+		if err := s.CheckDim(m); err != nil {
 			return 0, 0, err
 		}
 	}
-	if err := sameRows(sources); err != nil {
+	if err := sources.SameRows(); err != nil {
 		return 0, 0, err
 	}
 	if !stats.Trained {
@@ -147,10 +147,10 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 			return 0, 0, err
 		}
 	}
-	rows, bits = sources[0].rows(), stats.Bits
-	var files outFiles
-	defer files.discard()
-	f, err := files.create(out)
+	rows, bits = sources.Rows(), stats.Bits
+	var files outfile.Set
+	defer files.Discard()
+	f, err := files.Create(out)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -159,7 +159,7 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 		return 0, 0, err
 	}
 	for done := 0; done < rows; {
-		bar.report("encoding", done, rows)
+		bar.Report("encoding", int64(done), int64(rows))
 		block, err := readBlock(vectors, min(encodeRows, rows-done))
 		if err != nil {
 			return 0, 0, err
@@ -169,38 +169,38 @@ func encodeFiles(ctx context.Context, c *db.Collection, from, to string, list []
 			return 0, 0, err
 		}
 		if err := w.Write(codes); err != nil {
-			return 0, 0, writeError(out, err)
+			return 0, 0, outfile.Error(out, err)
 		}
 		done += len(block)
 	}
 	if err := w.Close(); err != nil {
-		return 0, 0, writeError(out, err)
+		return 0, 0, outfile.Error(out, err)
 	}
-	return rows, bits, files.commit()
+	return rows, bits, files.Commit()
 }
 
 // paths names files.
-func paths(sources []source) string {
+func paths(sources []source.Source) string {
 	var list []string
 	for _, s := range sources {
-		list = append(list, s.path())
+		list = append(list, s.Path())
 	}
 	return strings.Join(list, ", ")
 }
 
 // readBlock reads the next n rows of all files.
-func readBlock(sources []*vectorSource, n int) ([]db.Item, error) {
+func readBlock(sources []*source.Vectors, n int) ([]db.Item, error) {
 	block := make([]db.Item, n)
 	for i := range block {
-		block[i] = newRow()
+		block[i] = source.NewRow()
 		for _, s := range sources {
-			if err := s.read(); err != nil {
+			if err := s.Read(); err != nil {
 				return nil, err
 			}
-			if dense, sparse := s.vector(); sparse != nil {
-				block[i].Sparse[s.modality] = *sparse
+			if dense, sparse := s.Copy(); sparse != nil {
+				block[i].Sparse[s.Modality] = *sparse
 			} else {
-				block[i].Vectors[s.modality] = dense
+				block[i].Vectors[s.Modality] = dense
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func encodeBlock(ctx context.Context, c *db.Collection, from, to, files string, 
 	var out []byte
 	for i, err := range errs {
 		if err != nil {
-			return nil, atRow(err, files, first+i)
+			return nil, exit.AtRow(err, files, first+i)
 		}
 		out = append(out, codes[i]...)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 )
 
 // The fused code is that which an unlabelled item gets.
@@ -38,12 +39,12 @@ func TestEncodeIsTheStoredCode(t *testing.T) {
 func vectorOf(t *testing.T, f fixture, row, modality string) string {
 	t.Helper()
 	file := map[string]string{"image": f.image, "text": f.text}[modality]
-	s, err := openVectors(modality, file)
+	s, err := source.OpenVectors(modality, file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	rows, err := readRows(s.r)
+	defer s.Close()
+	rows, err := source.ReadRows(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -62,9 +66,9 @@ func evalCommand(e *env) *cobra.Command {
 				return err
 			}
 			if o.curves && !o.json {
-				return usageErrorf("--curves are numbers for --json; --plot FILE.svg draws them")
+				return exit.Usagef("--curves are numbers for --json; --plot FILE.svg draws them")
 			}
-			if err := checkPlot(o.plot); err != nil {
+			if err := chart.CheckPath(o.plot); err != nil {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
@@ -78,36 +82,36 @@ func evalCommand(e *env) *cobra.Command {
 				if err := o.checkWhere(cmd.Context(), c); err != nil {
 					return err
 				}
-				var files outFiles
-				defer files.discard()
-				var figure *outFile
+				var files outfile.Set
+				defer files.Discard()
+				var figure *outfile.File
 				if o.plot != "" {
-					if figure, err = files.create(o.plot); err != nil {
+					if figure, err = files.Create(o.plot); err != nil {
 						return err
 					}
 				}
-				bar := e.newProgress()
-				defer bar.end()
+				bar := e.NewProgress()
+				defer bar.End()
 				q, err := o.read(c, bar)
 				if err != nil {
 					return err
 				}
-				bar.report("evaluating", 0, 0)
+				bar.Report("evaluating", 0, 0)
 				found, err := c.Evaluate(cmd.Context(), *q)
-				bar.end()
+				bar.End()
 				if err != nil {
 					return o.where.wrap(err)
 				}
 				if figure != nil {
-					if err := writePlot(figure, o.plot, found); err != nil {
+					if err := chart.WriteRetrieval(figure, o.plot, found); err != nil {
 						return err
 					}
-					if err := files.commit(); err != nil {
+					if err := files.Commit(); err != nil {
 						return err
 					}
 				}
 				if o.json {
-					return e.printJSON(newEvalJSON(found, o.curves || figure != nil))
+					return e.PrintJSON(newEvalJSON(found, o.curves || figure != nil))
 				}
 				e.printEvaluation(found, o.top)
 				return nil
@@ -146,11 +150,11 @@ func (o *queryOptions) register(cmd *cobra.Command) {
 func (o *queryOptions) check(cmd *cobra.Command) error {
 	switch {
 	case len(o.vectors.list) == 0:
-		return usageErrorf("%s needs queries: --vectors NAME=FILE", cmd.Name())
+		return exit.Usagef("%s needs queries: --vectors NAME=FILE", cmd.Name())
 	case o.labels == "":
-		return usageErrorf("%s needs the labels of the queries: --labels FILE", cmd.Name())
+		return exit.Usagef("%s needs the labels of the queries: --labels FILE", cmd.Name())
 	case o.top < 1:
-		return usageErrorf("--top %d: 1 or more are possible", o.top)
+		return exit.Usagef("--top %d: 1 or more are possible", o.top)
 	}
 	return nil
 }
@@ -162,56 +166,56 @@ func (o *queryOptions) checkWhere(ctx context.Context, c *db.Collection) error {
 		return o.where.wrap(err)
 	}
 	if matching == 0 && o.where.given() {
-		return failuref("--where: no item matches")
+		return exit.Failedf("--where: no item matches")
 	}
 	return nil
 }
 
 // read reads the queries, and checks what files can be wrong about.
-func (o *queryOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, error) {
+func (o *queryOptions) read(c *db.Collection, bar *term.Progress) (*db.Evaluation, error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err
 	}
 	q := &db.Evaluation{Queries: map[string][][]float32{}, Sparse: map[string][]db.Sparse{}, Where: o.where.expr, Top: o.top}
-	labels, err := openLabels(o.labels, o.names)
+	labels, err := source.OpenLabels(o.labels, o.names)
 	if err != nil {
 		return nil, err
 	}
-	q.Labels = labels.all()
-	sources := []source{labels}
+	q.Labels = labels.All()
+	sources := source.Together{labels}
 	for i, v := range o.vectors.list {
-		bar.report("reading", i, len(o.vectors.list))
+		bar.Report("reading", int64(i), int64(len(o.vectors.list)))
 		m, err := modality(c, schema, "--vectors", v.name)
 		if err != nil {
 			return nil, err
 		}
-		s, err := openVectors(v.name, v.value)
+		s, err := source.OpenVectors(v.name, v.value)
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, s)
-		err = s.checkDim(m)
+		err = s.CheckDim(m)
 		switch {
 		case err != nil:
-		case s.sparse != nil:
-			q.Sparse[v.name], err = readSparseRows(s)
+		case s.IsSparse():
+			q.Sparse[v.name], err = source.ReadSparseRows(s)
 		default:
-			q.Queries[v.name], err = readRows(s.r)
+			q.Queries[v.name], err = source.ReadRows(s)
 		}
-		if closed := s.close(); err == nil {
+		if closed := s.Close(); err == nil {
 			err = closed
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := sameRows(sources); err != nil {
+	if err := sources.SameRows(); err != nil {
 		return nil, err
 	}
 	known, against := []string(nil), fmt.Sprintf("collection %q", c.Name())
 	if o.truth != "" {
-		truth, err := openLabels(o.truth, o.names)
+		truth, err := source.OpenLabels(o.truth, o.names)
 		if err != nil {
 			return nil, err
 		}
@@ -219,91 +223,15 @@ func (o *queryOptions) read(c *db.Collection, bar *progress) (*db.Evaluation, er
 		if err != nil {
 			return nil, err
 		}
-		if truth.rows() != items {
-			return nil, failuref("%s has %s, collection %q has %s: --truth is about all items, in database order",
-				o.truth, plural(truth.rows(), "row", "rows"), c.Name(), plural(items, "item", "items"))
+		if truth.Rows() != items {
+			return nil, exit.Failedf("%s has %s, collection %q has %s: --truth is about all items, in database order",
+				o.truth, term.Plural(truth.Rows(), "row", "rows"), c.Name(), term.Plural(items, "item", "items"))
 		}
-		q.Truth, known, against = truth.all(), truth.labels.Names, o.truth
+		q.Truth, known, against = truth.All(), truth.Names(), o.truth
 	} else if known, err = c.Labels(); err != nil {
 		return nil, err
 	}
-	return q, labels.checkKnown(known, against, o.names == "")
-}
-
-// checkKnown refuses labels none of which is known to the database: all figures
-// would be 0 without a word why.
-func (s *labelSource) checkKnown(known []string, against string, hint bool) error {
-	have := make(map[string]bool, len(known))
-	for _, name := range known {
-		have[name] = true
-	}
-	for _, name := range s.labels.Names {
-		if have[name] {
-			return nil
-		}
-	}
-	if len(s.labels.Names) == 0 || len(known) == 0 {
-		return nil
-	}
-	advice := ""
-	if hint {
-		advice = ": labels are compared by name, is --label-names missing?"
-	}
-	return failuref("%s has the labels %s, none of which %s has (%s)%s",
-		s.file, listStart(s.labels.Names), against, listStart(known), advice)
-}
-
-// listStart spells the first entries of a list.
-func listStart(list []string) string {
-	const most = 3
-	s := ""
-	for i, x := range list {
-		if i == most {
-			return s + ", ..."
-		}
-		if i > 0 {
-			s += ", "
-		}
-		s += x
-	}
-	return s
-}
-
-// maxQueries bounds the rows that are held at once: a sparse file can claim any number of
-// empty ones.
-const maxQueries = 1 << 24
-
-// readRows reads the rest of a file as rows.
-func readRows(r vecfile.Reader) ([][]float32, error) {
-	rows, cols := r.Rows(), r.Cols()
-	if rows > maxQueries || int64(rows)*int64(cols) > vecfile.MaxValues {
-		return nil, fmt.Errorf("%d rows of %d values are too many to evaluate at once: split the file", rows, cols)
-	}
-	data := make([]float32, rows*cols)
-	out := make([][]float32, rows)
-	for i := range out {
-		out[i] = data[i*cols : (i+1)*cols : (i+1)*cols]
-		if err := r.Next(out[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// readSparseRows reads the rest of a sparse file as rows.
-func readSparseRows(s *vectorSource) ([]db.Sparse, error) {
-	if s.rows() > maxQueries {
-		return nil, fmt.Errorf("%s: %d rows are too many to evaluate at once, at most %d are: split the file", s.file, s.rows(), maxQueries)
-	}
-	out := make([]db.Sparse, s.rows())
-	for i := range out {
-		if err := s.read(); err != nil {
-			return nil, err
-		}
-		_, row := s.vector()
-		out[i] = *row
-	}
-	return out, nil
+	return q, labels.CheckKnown(known, against, o.names == "")
 }
 
 // evalJSON is what eval prints for a pair of modalities.
@@ -372,26 +300,26 @@ func (e *env) printEvaluation(found []db.Retrieval, top int) {
 		}{{"distance", &r.Hamming}, {"asymmetric", &r.Asymmetric}} {
 			row := []any{r.From + "->" + r.To, by.order}
 			for _, x := range []float64{by.m.MAP, by.m.MAPTie, by.m.MAPAt, by.m.PrecisionAt, by.m.RecallAt} {
-				row = append(row, numberCell(x, 4))
+				row = append(row, term.NumberCell(x, 4))
 			}
-			row = append(row, countCell(r.Hamming.Queries), countCell(r.Hamming.Database))
-			if e.layout.charts {
-				row = append(row, precisionChart(by.m.ByTop))
+			row = append(row, term.CountCell(r.Hamming.Queries), term.CountCell(r.Hamming.Database))
+			if e.ChartsShown() {
+				row = append(row, chart.Precision(by.m.ByTop))
 			}
 			rows = append(rows, row)
 		}
 	}
 	at := func(s string) string { return fmt.Sprintf("%s@%d", s, top) }
-	columns := []column{
-		{"direction", false}, {"ranked by", false}, {"map", true}, {"map tie", true}, {at("map"), true},
-		{at("precision"), true}, {at("recall"), true}, {"queries", true}, {"items", true},
+	columns := []term.Column{
+		term.Left("direction"), term.Left("ranked by"), term.Right("map"), term.Right("map tie"), term.Right(at("map")),
+		term.Right(at("precision")), term.Right(at("recall")), term.Right("queries"), term.Right("items"),
 	}
-	if e.layout.charts {
+	if e.ChartsShown() {
 		last := 1
 		for _, p := range found[0].Hamming.ByTop {
 			last = p.K
 		}
-		columns = append(columns, column{fmt.Sprintf("precision@1..%d", last), false})
+		columns = append(columns, term.Left(fmt.Sprintf("precision@1..%d", last)))
 	}
-	e.printTable(columns, rows)
+	e.PrintTable(columns, rows)
 }

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 )
@@ -13,7 +15,7 @@ import (
 // TestEvalAgainstFiles computes the figures of eval once more, from what export
 // and encode write, as a script in another language would.
 func TestEvalAgainstFiles(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f := newFixture(t, 150, true)
 	// Items that no label speaks for, and one of a single modality.
 	must(t, "import", f.db, "--vectors", "image="+f.image, "--vectors", "text="+f.text)
@@ -29,11 +31,11 @@ func TestEvalAgainstFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	itemLabels, err := openLabels(labels, names)
+	itemLabels, err := source.OpenLabels(labels, names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	queryLabels, err := openLabels(q.labels, "")
+	queryLabels, err := source.OpenLabels(q.labels, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,10 +56,10 @@ func TestEvalAgainstFiles(t *testing.T) {
 		var curves curveCounts
 		for i := range queries.Len() {
 			curves.add(items, queries.At(i), rows, func(row int) bool {
-				return share(itemLabels.at(row), queryLabels.at(i))
+				return share(itemLabels.At(row), queryLabels.At(i))
 			})
 			ap, at, precision := judge(items, queries.At(i), rows, top, func(row int) bool {
-				return share(itemLabels.at(row), queryLabels.at(i))
+				return share(itemLabels.At(row), queryLabels.At(i))
 			})
 			wantMAP += ap / float64(queries.Len())
 			wantAt += at / float64(queries.Len())

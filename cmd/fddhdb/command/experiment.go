@@ -1,15 +1,16 @@
 package command
 
 import (
-	"cmp"
-	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/experiment"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -23,36 +24,11 @@ type experimentOptions struct {
 	plot  string
 }
 
-// An experiment is one of the kinds, a file each.
-type experiment struct {
-	name string
-	axes []axis   // that --grid can set
-	sets []string // flags of settings that it goes over itself
-	// run measures.
-	run func(ctx context.Context, l *lab) error
-	// lead are the first columns of the table, cells those of a row.
-	lead  []column
-	cells func(l *lab, m *measurement) []any
-	draw  func(l *lab) (*figure, error)
-}
-
-// An axis is a list of numbers that an experiment goes over.
-type axis struct {
-	name   string
-	values []float64 // unless --grid gives others; nil: they depend on the items
-	whole  bool
-	least  float64
-}
-
-func experiments() []*experiment {
-	return []*experiment{ablation(), convergence(), sensitivity(), codeLengths(), trainingSizes()}
-}
-
 func experimentCommand(e *env) *cobra.Command {
 	o := experimentOptions{grid: namedList{kind: "NAME=X,X,..."}}
 	var names []string
-	for _, x := range experiments() {
-		names = append(names, x.name)
+	for _, x := range experiment.Kinds() {
+		names = append(names, x.Name)
 	}
 	cmd := &cobra.Command{
 		Use:     "experiment DIR KIND --vectors NAME=FILE... --labels FILE",
@@ -103,21 +79,21 @@ func experimentCommand(e *env) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || args[0] == "":
-				return usageErrorf("experiment needs the folder of a database: fddhdb %s", cmd.Use)
+				return exit.Usagef("experiment needs the folder of a database: fddhdb %s", cmd.Use)
 			case len(args) == 1:
-				return usageErrorf("which experiment? %s are possible", strings.Join(names, ", "))
+				return exit.Usagef("which experiment? %s are possible", strings.Join(names, ", "))
 			case len(args) > 2:
-				return usageErrorf("experiment does not know what to do with %q: fddhdb %s", args[2], cmd.Use)
+				return exit.Usagef("experiment does not know what to do with %q: fddhdb %s", args[2], cmd.Use)
 			case !slices.Contains(names, args[1]):
-				if near := nearest(args[1], names); near != "" {
-					return usageErrorf("there is no experiment %q: did you mean %s?", args[1], near)
+				if near := term.Nearest(args[1], names); near != "" {
+					return exit.Usagef("there is no experiment %q: did you mean %s?", args[1], near)
 				}
-				return usageErrorf("there is no experiment %q: %s are possible", args[1], strings.Join(names, ", "))
+				return exit.Usagef("there is no experiment %q: %s are possible", args[1], strings.Join(names, ", "))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x := experiments()[slices.Index(names, args[1])]
+			x := experiment.Kinds()[slices.Index(names, args[1])]
 			grid, err := o.complete(cmd, x)
 			if err != nil {
 				return err
@@ -128,7 +104,7 @@ func experimentCommand(e *env) *cobra.Command {
 		},
 	}
 	o.common.register(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	o.queryOptions.register(cmd)
 	o.registerSettings(cmd)
 	f := cmd.Flags()
@@ -139,36 +115,36 @@ func experimentCommand(e *env) *cobra.Command {
 }
 
 // complete checks the flags and returns the numbers to go over.
-func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[string][]float64, error) {
+func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment.Kind) (map[string][]float64, error) {
 	if err := o.check(cmd); err != nil {
 		return nil, err
 	}
 	if o.seeds < 1 {
-		return nil, usageErrorf("--seeds %d: 1 or more are possible", o.seeds)
+		return nil, exit.Usagef("--seeds %d: 1 or more are possible", o.seeds)
 	}
-	if err := checkPlot(o.plot); err != nil {
+	if err := chart.CheckPath(o.plot); err != nil {
 		return nil, err
 	}
-	for _, flag := range x.sets {
+	for _, flag := range x.Sets {
 		if cmd.Flags().Changed(flag) {
-			return nil, usageErrorf("--%s: %s goes over several by itself: leave it out", flag, x.name)
+			return nil, exit.Usagef("--%s: %s goes over several by itself: leave it out", flag, x.Name)
 		}
 	}
 	grid := map[string][]float64{}
 	var possible []string
-	for _, a := range x.axes {
-		grid[a.name] = a.values
-		possible = append(possible, a.name)
+	for _, a := range x.Axes {
+		grid[a.Name] = a.Values
+		possible = append(possible, a.Name)
 	}
 	for _, g := range o.grid.list {
 		i := slices.Index(possible, g.name)
 		if i < 0 {
 			if len(possible) == 0 {
-				return nil, usageErrorf("--grid %s: %s goes over nothing that can be set", g.name, x.name)
+				return nil, exit.Usagef("--grid %s: %s goes over nothing that can be set", g.name, x.Name)
 			}
-			return nil, usageErrorf("--grid %s: %s goes over %s", g.name, x.name, strings.Join(possible, ", "))
+			return nil, exit.Usagef("--grid %s: %s goes over %s", g.name, x.Name, strings.Join(possible, ", "))
 		}
-		values, err := x.axes[i].parse(g.value)
+		values, err := x.Axes[i].Parse(splitList(g.value))
 		if err != nil {
 			return nil, err
 		}
@@ -179,57 +155,35 @@ func (o *experimentOptions) complete(cmd *cobra.Command, x *experiment) (map[str
 			return nil, err
 		}
 	}
-	if !cmd.Flags().Changed("sweeps") && x.name == "convergence" {
-		o.Sweeps = convergenceSweeps
+	if !cmd.Flags().Changed("sweeps") && x.Name == "convergence" {
+		o.Sweeps = experiment.ConvergenceSweeps
 	}
 	if err := o.trainOptions.complete(cmd); err != nil {
 		return nil, err
 	}
-	if x.name == "sensitivity" && o.Method == model.MethodLabels {
-		return nil, usageErrorf("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
+	if x.Name == "sensitivity" && o.Method == model.MethodLabels {
+		return nil, exit.Usagef("--method labels: sensitivity is that of the methods paper and joint, labels has no mu, theta and delta")
 	}
 	return grid, nil
 }
 
-// parse reads numbers, and returns them ascending, each once.
-func (a axis) parse(list string) ([]float64, error) {
-	var values []float64
-	for _, s := range splitList(list) {
-		v, err := strconv.ParseFloat(s, 64)
-		switch {
-		case err != nil:
-			return nil, usageErrorf("--grid %s: %q is not a number", a.name, s)
-		case a.whole && v != float64(int(v)):
-			return nil, usageErrorf("--grid %s: %s is not a whole number", a.name, s)
-		case !(v >= a.least):
-			return nil, usageErrorf("--grid %s: %s: %s or more is possible", a.name, s, number(a.least))
-		}
-		values = append(values, v)
-	}
-	if len(values) == 0 {
-		return nil, usageErrorf("--grid %s: numbers with commas between them are expected", a.name)
-	}
-	slices.Sort(values)
-	return slices.Compact(values), nil
-}
-
 // experiment runs one and prints what it measures.
-func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o *experimentOptions, grid map[string][]float64) error {
+func (e *env) experiment(cmd *cobra.Command, x *experiment.Kind, c *db.Collection, o *experimentOptions, grid map[string][]float64) error {
 	ctx := cmd.Context()
 	if err := o.checkWhere(ctx, c); err != nil {
 		return err
 	}
-	var files outFiles
-	defer files.discard()
-	var drawing *outFile
+	var files outfile.Set
+	defer files.Discard()
+	var drawing *outfile.File
 	if o.plot != "" {
 		var err error
-		if drawing, err = files.create(o.plot); err != nil {
+		if drawing, err = files.Create(o.plot); err != nil {
 			return err
 		}
 	}
-	bar := e.newProgress()
-	defer bar.end()
+	bar := e.NewProgress()
+	defer bar.End()
 	q, err := o.read(c, bar)
 	if err != nil {
 		return err
@@ -238,28 +192,22 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if err != nil {
 		return err
 	}
-	l := &lab{
-		experiment: x, collection: c, schema: schema, queries: *q, base: o.TrainOptions,
-		seeds: o.seeds, grid: grid, bar: bar,
-	}
-	l.base.Method = cmp.Or(l.base.Method, model.MethodLabels)
+	l := experiment.New(x, c, schema, *q, o.TrainOptions, o.seeds, grid, bar)
 	if o.json {
-		l.emit = func(m *measurement) error {
-			if err := e.printJSON(m); err != nil {
+		l.Emit = func(m *experiment.Measurement) error {
+			if err := e.PrintJSON(m); err != nil {
 				return err
 			}
-			return e.stdout.Flush()
+			return e.Stdout.Flush()
 		}
 	}
-	err = x.run(ctx, l)
-	bar.end()
-	if err == nil && len(l.rows) == 0 {
-		err = l.leftOut[0].err
-	} else {
-		e.warnOf(l.leftOut)
+	err = l.Run(ctx)
+	bar.End()
+	for _, text := range l.Warnings() {
+		e.Warnf("%s", text)
 	}
-	if !o.json && len(l.rows) > 0 { // also those before an interrupt
-		e.printMeasurements(l)
+	if !o.json && l.Measured() { // also those before an interrupt
+		l.Print(e.Printer)
 	}
 	if err != nil {
 		return trainError(o.where.wrap(err))
@@ -267,54 +215,8 @@ func (e *env) experiment(cmd *cobra.Command, x *experiment, c *db.Collection, o 
 	if drawing == nil {
 		return nil
 	}
-	figure, err := x.draw(l)
-	if err != nil {
+	if err := l.Draw(drawing, o.plot); err != nil {
 		return err
 	}
-	if err := figure.write(drawing, o.plot); err != nil {
-		return err
-	}
-	return files.commit()
-}
-
-// warnOf says what was left out, once for each length of codes and reason.
-func (e *env) warnOf(list []leftOut) {
-	for len(list) > 0 {
-		rows, first, more := list[0].row, list[0], list[1:]
-		list = nil
-		for _, left := range more {
-			if left.bits == first.bits && left.reason.Error() == first.reason.Error() {
-				rows += ", " + left.row
-			} else {
-				list = append(list, left)
-			}
-		}
-		e.warnf("%s left out: %v", rows, first.reason)
-	}
-}
-
-// printMeasurements prints the rows as a table.
-func (e *env) printMeasurements(l *lab) {
-	columns := slices.Clone(l.experiment.lead)
-	for _, p := range l.pairs {
-		columns = append(columns, column{p, true}, column{"by score", true})
-	}
-	var rows [][]any
-	for _, m := range l.rows {
-		row := l.experiment.cells(l, m)
-		for _, p := range l.pairs {
-			r := m.Retrieval[p]
-			row = append(row, l.figure(r.MAP, r.MAPStd), l.figure(r.MAPAsym, r.MAPAsymStd))
-		}
-		rows = append(rows, row)
-	}
-	e.printTable(columns, rows)
-}
-
-// figure spells a mean and, if there are several seeds, its standard deviation.
-func (l *lab) figure(mean, std float64) any {
-	if l.seeds == 1 {
-		return numberCell(mean, 4)
-	}
-	return fmt.Sprintf("%.4f +- %.4f", mean, std)
+	return files.Commit()
 }

@@ -7,11 +7,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/experiment"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // experimenting is a database, and the flags that name queries for it.
@@ -24,16 +30,16 @@ func experimenting(t *testing.T) (f fixture, queries []string) {
 }
 
 // measured runs an experiment and returns its rows.
-func measured(t *testing.T, args ...string) []measurement {
+func measured(t *testing.T, args ...string) []experiment.Measurement {
 	t.Helper()
 	code, out, errs := do(t, append([]string{"experiment"}, append(args, "--json")...)...)
 	if code != 0 {
 		t.Fatalf("exit code %d, %s", code, errs)
 	}
-	var rows []measurement
+	var rows []experiment.Measurement
 	d := json.NewDecoder(strings.NewReader(out))
 	for d.More() {
-		var m measurement
+		var m experiment.Measurement
 		if err := d.Decode(&m); err != nil {
 			t.Fatal(err)
 		}
@@ -43,9 +49,9 @@ func measured(t *testing.T, args ...string) []measurement {
 }
 
 // find returns the only row that a condition is true of.
-func find(t *testing.T, rows []measurement, what string, is func(m measurement) bool) measurement {
+func find(t *testing.T, rows []experiment.Measurement, what string, is func(m experiment.Measurement) bool) experiment.Measurement {
 	t.Helper()
-	var found []measurement
+	var found []experiment.Measurement
 	for _, m := range rows {
 		if is(m) {
 			found = append(found, m)
@@ -59,7 +65,7 @@ func find(t *testing.T, rows []measurement, what string, is func(m measurement) 
 
 // sameAsTrain checks a row against a training with these flags in another database
 // with the same items, and an eval after it.
-func sameAsTrain(t *testing.T, m measurement, db string, queries []string, flags ...string) {
+func sameAsTrain(t *testing.T, m experiment.Measurement, db string, queries []string, flags ...string) {
 	t.Helper()
 	var trained struct {
 		Objective []float64
@@ -112,7 +118,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		return stats + string(b)
 	}
 	before := state()
-	run := func(kind string, flags ...string) []measurement {
+	run := func(kind string, flags ...string) []experiment.Measurement {
 		t.Helper()
 		if kind != "bits" {
 			flags = append(flags, "--bits", "16")
@@ -125,11 +131,13 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		}
 		return rows
 	}
-	check := func(m measurement, flags ...string) {
+	check := func(m experiment.Measurement, flags ...string) {
 		t.Helper()
 		sameAsTrain(t, m, other.db, queries, append([]string{"--seed", "7", "--anchors", "40"}, flags...)...)
 	}
-	named := func(name string) func(measurement) bool { return func(m measurement) bool { return m.Row == name } }
+	named := func(name string) func(experiment.Measurement) bool {
+		return func(m experiment.Measurement) bool { return m.Row == name }
+	}
 	given := func(features, kind, gamma string) []string {
 		var flags []string
 		for _, m := range []string{"image", "text"} {
@@ -170,7 +178,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		t.Errorf("%d rows", len(rows))
 	}
 	for _, method := range []string{"labels", "joint", "paper"} {
-		m := find(t, rows, "three sweeps of "+method, func(m measurement) bool { return m.Row == method && m.Sweeps == 3 })
+		m := find(t, rows, "three sweeps of "+method, func(m experiment.Measurement) bool { return m.Row == method && m.Sweeps == 3 })
 		check(m, "--bits", "16", "--sweeps", "3", "--method", method)
 	}
 
@@ -179,7 +187,7 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		t.Errorf("%d rows", len(rows))
 	}
 	for _, delta := range []float64{.25, 10} {
-		m := find(t, rows, "a cell", func(m measurement) bool {
+		m := find(t, rows, "a cell", func(m experiment.Measurement) bool {
 			return m.Mu["image"] == 2 && m.Mu["text"] == .5 && float64(m.Delta) == delta
 		})
 		settings := map[string][]string{}
@@ -193,17 +201,17 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 		}
 		mustJSON(t, &chosen, "train", other.db, "--seed", "7", "--anchors", "40", "--bits", "16", "--method", "paper")
 		for name, c := range chosen.Chosen {
-			settings[name] = []string{"--features", name + "=" + c.FeatureMap, "--map", name + "=" + c.Map, "--gamma", name + "=" + number(c.Gamma)}
+			settings[name] = []string{"--features", name + "=" + c.FeatureMap, "--map", name + "=" + c.Map, "--gamma", name + "=" + term.Setting(c.Gamma)}
 		}
 		check(m, append(append(settings["image"], settings["text"]...), "--bits", "16", "--method", "paper",
-			"--mu", "image=2", "--mu", "text=.5", "--delta", number(delta), "--start", fmt.Sprint(chosen.Start.Chosen))...)
+			"--mu", "image=2", "--mu", "text=.5", "--delta", term.Setting(delta), "--start", fmt.Sprint(chosen.Start.Chosen))...)
 	}
 
 	rows = run("bits", "--grid", "bits=16,24")
 	if len(rows) != 8 {
 		t.Errorf("%d rows", len(rows))
 	}
-	check(find(t, rows, "24 bits", func(m measurement) bool { return m.Row == "labels" && m.Bits == 24 }), "--bits", "24")
+	check(find(t, rows, "24 bits", func(m experiment.Measurement) bool { return m.Row == "labels" && m.Bits == 24 }), "--bits", "24")
 
 	rows = run("size", "--grid", "rows=60,90")
 	if len(rows) != 2 || rows[1].TrainItems != 90 {
@@ -222,9 +230,9 @@ func TestExperimentsAgainstTrain(t *testing.T) {
 
 // Rows are means over seeds with sample standard deviations.
 func TestExperimentSeeds(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f, queries := experimenting(t)
-	run := func(flags ...string) retrieval {
+	run := func(flags ...string) experiment.Retrieval {
 		t.Helper()
 		rows := measured(t, append(append([]string{f.db, "size", "--grid", "rows=100", "--bits", "16", "--gamma", "text=.1"}, queries...), flags...)...)
 		return rows[0].Retrieval["text->image"]
@@ -242,7 +250,7 @@ func TestExperimentSeeds(t *testing.T) {
 
 // What cannot be is left out with a word why, once; where nothing can be, it is an error.
 func TestExperimentLeavesOut(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f := newFixture(t, 60, false)
 	queries := []string{"--vectors", "text=" + f.text, "--labels", f.labels, "--seeds", "1"}
 	run := func(args ...string) (int, string, string) {
@@ -260,7 +268,7 @@ func TestExperimentLeavesOut(t *testing.T) {
 		t.Errorf("exit code %d, %s, %s", code, out, errs)
 	}
 	must(t, "put", f.db, "many", "--labels", "a,b,c,d,e,f,g,h", "--vector", "text=1,2,3,4,5")
-	if code, out, errs = run("bits", "--grid", "bits=8", "--plot", f.path("none.svg")); code != exitUsage || out != "" || !strings.Contains(errs, "12 labels do not fit in codes of 8 bits") {
+	if code, out, errs = run("bits", "--grid", "bits=8", "--plot", f.path("none.svg")); code != exit.Usage || out != "" || !strings.Contains(errs, "12 labels do not fit in codes of 8 bits") {
 		t.Errorf("exit code %d, %s, %s", code, out, errs)
 	}
 	if _, err := os.Stat(f.path("none.svg")); err == nil {
@@ -297,11 +305,11 @@ func TestExperimentErrors(t *testing.T) {
 		{[]string{f.db, "bits", "--where", "colour = 'red'"}, "--where: column 1"},
 	} {
 		code, out, errs := do(t, append(append([]string{"experiment"}, tc.args...), queries...)...)
-		if code != exitUsage || out != "" || !strings.Contains(errs, tc.says) {
+		if code != exit.Usage || out != "" || !strings.Contains(errs, tc.says) {
 			t.Errorf("%v: exit code %d, %q, %q", tc.args, code, out, errs)
 		}
 	}
-	if code, _, errs := do(t, "experiment", f.db, "bits"); code != exitUsage || !strings.Contains(errs, "experiment needs queries") {
+	if code, _, errs := do(t, "experiment", f.db, "bits"); code != exit.Usage || !strings.Contains(errs, "experiment needs queries") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
@@ -312,8 +320,8 @@ func TestExperimentInterrupt(t *testing.T) {
 	for _, asJSON := range []bool{true, false} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out, errs bytes.Buffer
-		e := &env{stdin: strings.NewReader(""), stderr: &errs}
-		e.stdout = bufio.NewWriter(writerFunc(func(p []byte) (int, error) {
+		e := &env{Printer: term.NewPrinter(io.Discard, &errs), stdin: strings.NewReader("")}
+		e.Stdout = bufio.NewWriter(writerFunc(func(p []byte) (int, error) {
 			cancel() // after the first row
 			return out.Write(p)
 		}))
@@ -323,7 +331,7 @@ func TestExperimentInterrupt(t *testing.T) {
 		} else {
 			cancel()
 		}
-		if code := run(ctx, args, e); code != exitFailed || errs.String() != "fddhdb: interrupted\n" {
+		if code := run(ctx, args, e); code != exit.Failed || errs.String() != "fddhdb: interrupted\n" {
 			t.Errorf("exit code %d, %q", code, errs.String())
 		}
 		if rows := strings.Count(out.String(), "\n"); asJSON && rows != 1 || !asJSON && rows != 0 {

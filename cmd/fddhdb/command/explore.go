@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/explore"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -80,10 +83,10 @@ func exploreCommand(e *env) *cobra.Command {
 // check finds flags that are wrong whatever the database is.
 func (o *exploreOptions) check() ([]explore.Encoder, error) {
 	if err := explore.CheckAddress(o.address); err != nil {
-		return nil, usageErrorf("--address %q: %w", o.address, err)
+		return nil, exit.Usagef("--address %q: %w", o.address, err)
 	}
 	if o.encodeTimeout <= 0 {
-		return nil, usageErrorf("--encoder-timeout %v: more than nothing is expected, such as 30s", o.encodeTimeout)
+		return nil, exit.Usagef("--encoder-timeout %v: more than nothing is expected, such as 30s", o.encodeTimeout)
 	}
 	var encoders []explore.Encoder
 	taken := map[string]bool{}
@@ -93,19 +96,19 @@ func (o *exploreOptions) check() ([]explore.Encoder, error) {
 		of    []named
 	}{{"--encoder", false, o.encoders.list}, {"--encoder-lines", true, o.lineEncoders.list}} {
 		for _, n := range list.of {
-			words, open := splitWords(n.value)
+			words, open := shell.SplitWords(n.value)
 			switch {
 			case open != 0:
-				return nil, usageErrorf("%s %s: %q ends within %q", list.flag, n.name, n.value, open)
+				return nil, exit.Usagef("%s %s: %q ends within %q", list.flag, n.name, n.value, open)
 			case len(words) == 0:
-				return nil, usageErrorf("%s %s: the program is missing", list.flag, n.name)
+				return nil, exit.Usagef("%s %s: the program is missing", list.flag, n.name)
 			case taken[n.name]:
-				return nil, usageErrorf("%s %s: the modality has an encoder already", list.flag, n.name)
+				return nil, exit.Usagef("%s %s: the modality has an encoder already", list.flag, n.name)
 			}
 			taken[n.name] = true
-			command := unquoted(words)
+			command := shell.Unquoted(words)
 			if _, err := exec.LookPath(command[0]); err != nil {
-				return nil, usageErrorf("%s %s: %w", list.flag, n.name, err)
+				return nil, exit.Usagef("%s %s: %w", list.flag, n.name, err)
 			}
 			encoders = append(encoders, explore.Encoder{
 				Modality: n.name, Command: command, Lines: list.lines, Timeout: o.encodeTimeout,
@@ -131,7 +134,7 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 	}
 	s, err := explore.New(d, explore.Options{
 		Name: name, Version: version(debug.ReadBuildInfo()).Version, Encoders: encoders,
-		OpenVectors: openMatrix, Message: message, Report: func(fault string) { e.warnf("%s", fault) },
+		OpenVectors: source.OpenMatrix, Message: exit.Message, Report: func(fault string) { e.Warnf("%s", fault) },
 	})
 	if err != nil {
 		return err
@@ -139,7 +142,7 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 	defer func() { err = errors.Join(err, s.Close()) }()
 	l, err := net.Listen("tcp", o.address)
 	if err != nil {
-		return failuref("--address %s: %w: give another port, or 0 for a free one", o.address, err)
+		return exit.Failedf("--address %s: %w: give another port, or 0 for a free one", o.address, err)
 	}
 	page := url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/"}
 	if o.collection != "main" {
@@ -150,7 +153,7 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 	}
 	if o.open {
 		if err := openBrowser(page.String()); err != nil {
-			e.warnf("--open: %v: open %s yourself", err, page.String())
+			e.Warnf("--open: %v: open %s yourself", err, page.String())
 		}
 	}
 	return s.Serve(ctx, l)
@@ -160,18 +163,18 @@ func (e *env) explore(ctx context.Context, dir string, d *db.DB, o *exploreOptio
 func (e *env) announce(page string, asJSON bool) error {
 	switch {
 	case asJSON:
-		if err := e.printJSON(map[string]string{"url": page}); err != nil {
+		if err := e.PrintJSON(map[string]string{"url": page}); err != nil {
 			return err
 		}
 	case e.session != nil:
-		e.notef("%s", page)
+		e.Notef("%s", page)
 	default:
-		e.printf("%s\n", page)
+		e.Printf("%s\n", page)
 	}
-	if err := e.stdout.Flush(); err != nil {
+	if err := e.Stdout.Flush(); err != nil {
 		return err
 	}
-	e.notef("Ctrl-C ends it.")
+	e.Notef("Ctrl-C ends it.")
 	return nil
 }
 
@@ -201,7 +204,7 @@ func checkEncoders(d *db.DB, encoders []explore.Encoder) error {
 			if encoder.Lines {
 				flag = "--encoder-lines"
 			}
-			return usageErrorf("%s %s: no collection has a modality %q", flag, encoder.Modality, encoder.Modality)
+			return exit.Usagef("%s %s: no collection has a modality %q", flag, encoder.Modality, encoder.Modality)
 		}
 	}
 	return nil

@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // startExplore runs the verb until stop is called, which returns its exit code and what
@@ -24,7 +26,7 @@ func startExplore(t *testing.T, args ...string) (page string, stop func() (int, 
 	var errs bytes.Buffer
 	ended := make(chan int)
 	go func() {
-		code := run(ctx, args, &env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(w), stderr: &errs})
+		code := run(ctx, args, &env{Printer: term.NewPrinter(w, &errs), stdin: strings.NewReader("")})
 		_ = w.Close()
 		ended <- code
 	}()
@@ -60,7 +62,7 @@ func TestExplore(t *testing.T) {
 		t.Error(diff)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	if code, errs := stop(); code != exitDone || errs != "Ctrl-C ends it.\n" {
+	if code, errs := stop(); code != exit.Done || errs != "Ctrl-C ends it.\n" {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
 
@@ -79,7 +81,7 @@ func TestExplore(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		http.DefaultClient.CloseIdleConnections()
-		if code, errs := stop(); code != exitDone {
+		if code, errs := stop(); code != exit.Done {
 			t.Errorf("%q: exit code %d, %s", args, code, errs)
 		}
 	}
@@ -100,7 +102,7 @@ func TestExploreMistakes(t *testing.T) {
 		{"--collection nope", "there is main"},
 	} {
 		code, _, errs := do(t, append([]string{"explore", f.db}, strings.Fields(c.args)...)...)
-		if code != exitUsage || !strings.Contains(errs, c.want) {
+		if code != exit.Usage || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit code %d, %q", c.args, code, errs)
 		}
 	}

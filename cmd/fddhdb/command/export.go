@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -63,20 +66,20 @@ func exportCommand(e *env) *cobra.Command {
 				return err
 			}
 			return e.lookAtCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
-				bar := e.newProgress()
-				defer bar.end()
-				n, err := o.run(cmd.Context(), c, outFiles{stdout: e.stdout}, bar)
-				bar.end()
-				exported := "exported " + plural(n, "item", "items")
+				bar := e.NewProgress()
+				defer bar.End()
+				n, err := o.run(cmd.Context(), c, outfile.NewSet(e.Stdout), bar)
+				bar.End()
+				exported := "exported " + term.Plural(n, "item", "items")
 				switch {
 				case err != nil:
 					return err
 				case o.json:
-					return e.printJSON(map[string]int{"items": n})
+					return e.PrintJSON(map[string]int{"items": n})
 				case o.toStdout():
-					e.notef("%s", exported)
+					e.Notef("%s", exported)
 				default:
-					e.printf("%s\n", exported)
+					e.Printf("%s\n", exported)
 				}
 				return nil
 			})
@@ -98,7 +101,7 @@ func exportCommand(e *env) *cobra.Command {
 
 func (o *exportOptions) check() error {
 	if o.codes == "" && o.ids == "" && o.labels == "" && o.names == "" && o.items == "" && len(o.vectors.list) == 0 {
-		return usageErrorf("export needs a file to write: --codes FILE.npy, --items FILE.jsonl, ...")
+		return exit.Usagef("export needs a file to write: --codes FILE.npy, --items FILE.jsonl, ...")
 	}
 	matrices := []named{{"--codes", o.codes}, {"--labels", o.labels}}
 	for _, v := range o.vectors.list {
@@ -107,7 +110,7 @@ func (o *exportOptions) check() error {
 		}
 	}
 	for _, m := range matrices {
-		if m.value == "" || m.value == toStdout {
+		if m.value == "" || m.value == outfile.Stdout {
 			continue
 		}
 		if err := checkNPY(m.name, m.value); err != nil {
@@ -115,22 +118,22 @@ func (o *exportOptions) check() error {
 		}
 	}
 	if o.target.to != "" && o.codes == "" {
-		return usageErrorf("--to names the target of --codes, which is not given")
+		return exit.Usagef("--to names the target of --codes, which is not given")
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.items)); ext {
 	case ".jsonl", ".parquet", "": // without an extension, standard output too
 	default:
-		return usageErrorf("--items %s: a .jsonl or .parquet file is written, not %s", o.items, ext)
+		return exit.Usagef("--items %s: a .jsonl or .parquet file is written, not %s", o.items, ext)
 	}
 	if o.json && o.toStdout() {
-		return usageErrorf("%s: standard output cannot be the file and have the JSON of --json or --mode, too: leave one of them out", toStdout)
+		return exit.Usagef("%s: standard output cannot be the file and have the JSON of --json or --mode, too: leave one of them out", outfile.Stdout)
 	}
 	return nil
 }
 
-// toStdout says whether a file is standard output.
+// Stdout says whether a file is standard output.
 func (o *exportOptions) toStdout() bool {
-	return slices.Contains([]string{o.codes, o.ids, o.labels, o.names, o.items}, toStdout)
+	return slices.Contains([]string{o.codes, o.ids, o.labels, o.names, o.items}, outfile.Stdout)
 }
 
 // A sink takes what it wants of each item.
@@ -140,8 +143,8 @@ type sink struct {
 }
 
 // run writes all files in one pass over the items.
-func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outFiles, bar *progress) (int, error) {
-	defer files.discard()
+func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outfile.Set, bar *term.Progress) (int, error) {
+	defer files.Discard()
 	total, err := c.CountWhere(ctx, o.where.expr)
 	if err != nil {
 		return 0, o.where.wrap(err)
@@ -156,7 +159,7 @@ func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outFile
 			return 0, err
 		}
 		if n%256 == 0 {
-			bar.report("exporting", n, total)
+			bar.Report("exporting", int64(n), int64(total))
 		}
 		for _, s := range sinks {
 			if err := s.put(it); err != nil {
@@ -173,21 +176,21 @@ func (o *exportOptions) run(ctx context.Context, c *db.Collection, files outFile
 			return 0, err
 		}
 	}
-	return n, files.commit()
+	return n, files.Commit()
 }
 
 // sinks opens the files for so many items.
-func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]sink, error) {
+func (o *exportOptions) sinks(files *outfile.Set, c *db.Collection, items int) ([]sink, error) {
 	schema, err := c.Schema()
 	if err != nil {
 		return nil, err
 	}
 	var sinks []sink
-	add := func(path string, open func(f *outFile) (sink, error)) error {
+	add := func(path string, open func(f *outfile.File) (sink, error)) error {
 		if path == "" {
 			return nil
 		}
-		f, err := files.create(path)
+		f, err := files.Create(path)
 		if err != nil {
 			return err
 		}
@@ -202,30 +205,30 @@ func (o *exportOptions) sinks(files *outFiles, c *db.Collection, items int) ([]s
 			return nil, err
 		}
 		if schema.IndexOnly {
-			return nil, failuref("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.name, c.Name())
+			return nil, exit.Failedf("--vectors %s: collection %q is index-only: its items have no vectors here; export from the database that it is a copy of", v.name, c.Name())
 		}
 	}
-	if err := add(o.codes, func(f *outFile) (sink, error) { return codeSink(f, c, schema, o.target.to, items) }); err != nil {
+	if err := add(o.codes, func(f *outfile.File) (sink, error) { return codeSink(f, c, schema, o.target.to, items) }); err != nil {
 		return nil, err
 	}
-	if err := add(o.ids, func(f *outFile) (sink, error) { return keySink(f), nil }); err != nil {
+	if err := add(o.ids, func(f *outfile.File) (sink, error) { return keySink(f), nil }); err != nil {
 		return nil, err
 	}
-	if err := add(o.labels, func(f *outFile) (sink, error) { return labelSink(f, c, items) }); err != nil {
+	if err := add(o.labels, func(f *outfile.File) (sink, error) { return labelSink(f, c, items) }); err != nil {
 		return nil, err
 	}
-	if err := add(o.names, func(f *outFile) (sink, error) { return nameSink(f, c) }); err != nil {
+	if err := add(o.names, func(f *outfile.File) (sink, error) { return nameSink(f, c) }); err != nil {
 		return nil, err
 	}
 	for i, v := range o.vectors.list {
-		if err := add(v.value, func(f *outFile) (sink, error) { return vectorSink(f, v.value, modalities[i], items) }); err != nil {
+		if err := add(v.value, func(f *outfile.File) (sink, error) { return vectorSink(f, v.value, modalities[i], items) }); err != nil {
 			return nil, err
 		}
 	}
-	return sinks, add(o.items, func(f *outFile) (sink, error) { return itemSink(f, o.items, c, schema) })
+	return sinks, add(o.items, func(f *outfile.File) (sink, error) { return itemSink(f, o.items, c, schema) })
 }
 
-func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items int) (sink, error) {
+func codeSink(f *outfile.File, c *db.Collection, schema db.Schema, to string, items int) (sink, error) {
 	stats, err := c.Stats()
 	if err != nil {
 		return sink{}, err
@@ -244,14 +247,14 @@ func codeSink(f *outFile, c *db.Collection, schema db.Schema, to string, items i
 		code := it.Code
 		if to != "" {
 			if !hasModality(it, to) {
-				return failuref("--codes: item %q is not found by searches for %s, which it lacks: leave it out with --where 'has(%s)'", it.Key, to, to)
+				return exit.Failedf("--codes: item %q is not found by searches for %s, which it lacks: leave it out with --where 'has(%s)'", it.Key, to, to)
 			}
 			if len(stats.Views) > 0 {
 				code = it.Codes[to].Code
 			}
 		}
 		if code == nil {
-			return failuref("--codes: item %q has no code: it has neither vectors nor a label that the model knows", it.Key)
+			return exit.Failedf("--codes: item %q has no code: it has neither vectors nor a label that the model knows", it.Key)
 		}
 		return w.Write(code)
 	}, w.Close}, nil
@@ -264,13 +267,13 @@ func hasModality(it *db.Item, name string) bool {
 	return sparse || it.Vectors[name] != nil || slices.Contains(it.Modalities, name)
 }
 
-func labelSink(f *outFile, c *db.Collection, items int) (sink, error) {
+func labelSink(f *outfile.File, c *db.Collection, items int) (sink, error) {
 	names, err := c.Labels()
 	if err != nil {
 		return sink{}, err
 	}
 	if len(names) == 0 {
-		return sink{}, failuref("--labels: collection %q knows no labels: there is no column to write", c.Name())
+		return sink{}, exit.Failedf("--labels: collection %q knows no labels: there is no column to write", c.Name())
 	}
 	column := make(map[string]int, len(names))
 	for i, name := range names {
@@ -290,7 +293,7 @@ func labelSink(f *outFile, c *db.Collection, items int) (sink, error) {
 	}, w.Close}, nil
 }
 
-func nameSink(f *outFile, c *db.Collection) (sink, error) {
+func nameSink(f *outfile.File, c *db.Collection) (sink, error) {
 	names, err := c.Labels()
 	if err != nil {
 		return sink{}, err
@@ -303,15 +306,15 @@ func nameSink(f *outFile, c *db.Collection) (sink, error) {
 	return sink{put: func(*db.Item) error { return nil }}, nil
 }
 
-func keySink(f *outFile) sink {
+func keySink(f *outfile.File) sink {
 	return sink{put: func(it *db.Item) error { return writeLine(f, "--ids: the key", it.Key) }}
 }
 
 // writeLine writes a string to a file of one a line, where it must come back as
 // it is.
-func writeLine(f *outFile, what, s string) error {
+func writeLine(f *outfile.File, what, s string) error {
 	if slices.Contains([]byte(s), '\n') || strings.HasSuffix(s, "\r") || strings.HasPrefix(s, "\ufeff") {
-		return failuref("%s %q does not fit on a line: use --items", what, s)
+		return exit.Failedf("%s %q does not fit on a line: use --items", what, s)
 	}
 	_, err := fmt.Fprintln(f, s)
 	return err

@@ -5,14 +5,16 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
 	"github.com/fddhdb/fddhdb/codec/itemfile"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // itemSink writes whole items.
-func itemSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink, error) {
+func itemSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) (sink, error) {
 	if strings.EqualFold(filepath.Ext(path), ".parquet") {
 		return parquetSink(f, path, c, schema)
 	}
@@ -22,9 +24,9 @@ func itemSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink
 }
 
 // parquetSink writes what an import takes: of the codes those that items bring.
-func parquetSink(f *outFile, path string, c *db.Collection, schema db.Schema) (sink, error) {
+func parquetSink(f *outfile.File, path string, c *db.Collection, schema db.Schema) (sink, error) {
 	if schema.IndexOnly {
-		return sink{}, failuref("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
+		return sink{}, exit.Failedf("--items %s: collection %q is index-only: its items have no vectors here; write a .jsonl, or export from the database that it is a copy of", path, c.Name())
 	}
 	shape := &itemfile.Shape{Code: schema.Bits / 8}
 	for _, m := range schema.Modalities {
@@ -35,7 +37,7 @@ func parquetSink(f *outFile, path string, c *db.Collection, schema db.Schema) (s
 	}
 	w, err := parquetfile.NewItemWriter(f, shape)
 	if err != nil {
-		return sink{}, failuref("--items %s: %w; a .jsonl takes any names", path, err)
+		return sink{}, exit.Failedf("--items %s: %w; a .jsonl takes any names", path, err)
 	}
 	var out itemfile.Item
 	return sink{func(it *db.Item) error {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 // A key that does not fit on a line is not written as two.
@@ -11,7 +13,7 @@ func TestExportKeys(t *testing.T) {
 	f := newFixture(t, 10, false)
 	must(t, "put", f.db, "two\nlines")
 	code, _, stderr := do(t, "export", f.db, "--ids", f.path("ids.txt"))
-	if code != exitFailed || !strings.Contains(stderr, `--ids: the key "two\nlines" does not fit on a line: use --items`) {
+	if code != exit.Failed || !strings.Contains(stderr, `--ids: the key "two\nlines" does not fit on a line: use --items`) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if _, err := os.Stat(f.path("ids.txt")); !os.IsNotExist(err) {

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/codec/parquetfile"
 	"github.com/fddhdb/fddhdb/codec/vecfile"
 	"github.com/fddhdb/fddhdb/db"
@@ -16,10 +19,10 @@ var vectorFiles = []string{".npy", ".npz", ".csv", ".jsonl", ".parquet", ".mat"}
 func checkVectorFile(path string) error {
 	ext := strings.ToLower(filepath.Ext(path))
 	if !slices.Contains(vectorFiles, ext) {
-		if path == toStdout {
-			return usageErrorf("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
+		if path == outfile.Stdout {
+			return exit.Usagef("--vectors %s: the extension of a file says in which format, and standard output has none: write to a file; --items %[1]s writes whole items as .jsonl", path)
 		}
-		return usageErrorf("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), kindOfFile(path))
+		return exit.Usagef("--vectors %s: %s files are written, not %s", path, strings.Join(vectorFiles, ", "), term.FileKind(path))
 	}
 	return nil
 }
@@ -29,14 +32,14 @@ const maxExpanded = 4 << 30
 
 // vectorSink writes vectors. Where a format has a dense and a sparse form, the modality
 // decides; elsewhere vectors are dense.
-func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error) {
+func vectorSink(f *outfile.File, path string, m db.Modality, items int) (sink, error) {
 	ext := strings.ToLower(filepath.Ext(path))
 	if m.Sparse && (ext == ".npz" || ext == ".jsonl" || ext == ".parquet" || ext == ".mat") {
 		return sparseSink(f, ext, m)
 	}
 	if bytes := 4 * int64(items) * int64(m.Dim); m.Sparse && bytes > maxExpanded {
-		return sink{}, failuref("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
-			m.Name, path, size(bytes), size(maxExpanded))
+		return sink{}, exit.Failedf("--vectors %s=%s: with its zeros the sparse modality takes %s, more than %s: write a .npz",
+			m.Name, path, term.Size(bytes), term.Size(maxExpanded))
 	}
 	write, end, err := denseWriter(f, path, ext, m, items)
 	if err != nil {
@@ -60,11 +63,11 @@ func vectorSink(f *outFile, path string, m db.Modality, items int) (sink, error)
 }
 
 func lacks(it *db.Item, m db.Modality) error {
-	return failuref("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
+	return exit.Failedf("--vectors: item %q has no vector of modality %q", it.Key, m.Name)
 }
 
 // denseWriter starts a file of dense vectors.
-func denseWriter(f *outFile, path, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
+func denseWriter(f *outfile.File, path, ext string, m db.Modality, items int) (write func([]float32) error, end func() error, err error) {
 	var line []byte
 	none := func() error { return nil }
 	switch ext {
@@ -93,13 +96,13 @@ func denseWriter(f *outFile, path, ext string, m db.Modality, items int) (write 
 		}
 		return w.Write, w.Close, nil
 	case ".mat":
-		if f.tmp == "" {
-			return nil, nil, failuref("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
+		if f.Seekable() == nil {
+			return nil, nil, exit.Failedf("--vectors %s=%s: a .mat file is not written from its start to its end: write to a regular file", m.Name, path)
 		}
 		// Past the buffer, which stays empty.
-		w, err := vecfile.NewMATWriter(f.f, variable(m.Name), items, m.Dim)
+		w, err := vecfile.NewMATWriter(f.Seekable(), variable(m.Name), items, m.Dim)
 		if err != nil {
-			return nil, nil, failuref("--vectors %s=%s: %w", m.Name, path, err)
+			return nil, nil, exit.Failedf("--vectors %s=%s: %w", m.Name, path, err)
 		}
 		return w.Write, w.Close, nil
 	}
@@ -126,7 +129,7 @@ func variable(name string) string {
 }
 
 // sparseSink writes vectors as the numbers that are not 0.
-func sparseSink(f *outFile, ext string, m db.Modality) (sink, error) {
+func sparseSink(f *outfile.File, ext string, m db.Modality) (sink, error) {
 	write, end, err := sparseWriter(f, ext, m)
 	if err != nil {
 		return sink{}, err
@@ -141,7 +144,7 @@ func sparseSink(f *outFile, ext string, m db.Modality) (sink, error) {
 }
 
 // sparseWriter starts a file of sparse vectors.
-func sparseWriter(f *outFile, ext string, m db.Modality) (write func([]uint32, []float32) error, end func() error, err error) {
+func sparseWriter(f *outfile.File, ext string, m db.Modality) (write func([]uint32, []float32) error, end func() error, err error) {
 	switch ext {
 	case ".jsonl":
 		var line []byte

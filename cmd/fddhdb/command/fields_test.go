@@ -3,35 +3,18 @@ package command
 import (
 	"testing"
 
-	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
-
-func TestParseValue(t *testing.T) {
-	for _, c := range []struct {
-		typ  db.FieldType
-		s    string
-		want any // nil: an error
-	}{
-		{db.String, " a ", " a "}, {db.Int, " -7 ", int64(-7)}, {db.Int, "9007199254740993", int64(9007199254740993)},
-		{db.Int, "1.5", nil}, {db.Int, "", nil}, {db.Int, "9223372036854775808", nil},
-		{db.Float, "1e3", 1000.0}, {db.Float, "x", nil}, {db.Float, "1e999", nil},
-		{db.Bool, "True", true}, {db.Bool, "0", false}, {db.Bool, "yes", nil}, {"date", "x", nil},
-	} {
-		got, err := parseValue(c.typ, c.s)
-		if (err != nil) != (c.want == nil) || err == nil && got != c.want {
-			t.Errorf("%s %q: %v, %v", c.typ, c.s, got, err)
-		}
-	}
-}
 
 // Integers do not go through float64, in either kind of file.
 func TestFieldsPrecision(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	f.db = f.path("a.db")
 	must(t, "init", f.db, "--modality", "image:1", "--field", "n:int")
-	writeFile(t, f.path("a.csv"), "\ufeffn:int\r\n9007199254740993\r\n")
-	writeFile(t, f.path("a.jsonl"), `{"n": 9007199254740993}`)
-	writeFile(t, f.path("key"), "k\n")
+	clitest.WriteFile(t, f.path("a.csv"), "\ufeffn:int\r\n9007199254740993\r\n")
+	clitest.WriteFile(t, f.path("a.jsonl"), `{"n": 9007199254740993}`)
+	clitest.WriteFile(t, f.path("key"), "k\n")
 	for _, file := range []string{"a.csv", "a.jsonl"} {
 		must(t, "import", f.db, "--fields", f.path(file), "--ids", f.path("key"))
 		if got, want := must(t, "get", f.db, "k", "--json"), `{"key":"k","labels":[],"fields":{"n":9007199254740993}}`+"\n"; got != want {
@@ -42,8 +25,8 @@ func TestFieldsPrecision(t *testing.T) {
 		"ragged.csv": "n:int\n1,2\n", "quote.csv": "n:int\n\"1\n", "none.csv": "", "twice.csv": "n:int,n:int\n1,2\n",
 		"list.jsonl": "[1]\n", "blank.jsonl": "\n", "half.jsonl": "{\"n\":\n", "two.jsonl": "{\"n\":1} {\"n\":2}\n", "unknown.jsonl": "{\"m\":1}\n", "real.jsonl": "{\"n\":1.5}\n",
 	} {
-		writeFile(t, f.path(name), text)
-		if code, _, stderr := do(t, "import", f.db, "--fields", f.path(name), "--ids", f.path("key")); code != exitFailed {
+		clitest.WriteFile(t, f.path(name), text)
+		if code, _, stderr := do(t, "import", f.db, "--fields", f.path(name), "--ids", f.path("key")); code != exit.Failed {
 			t.Errorf("%s: exit code %d, %q", name, code, stderr)
 		}
 	}

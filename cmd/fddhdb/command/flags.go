@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -64,7 +65,7 @@ func (l *namedList) floats(flag string) (map[string]float64, error) {
 	for _, n := range l.list {
 		x, err := strconv.ParseFloat(n.value, 64)
 		if err != nil {
-			return nil, usageErrorf("%s %s=%s: %q is not a number", flag, n.name, n.value, n.value)
+			return nil, exit.Usagef("%s %s=%s: %q is not a number", flag, n.name, n.value, n.value)
 		}
 		if m == nil {
 			m = map[string]float64{}
@@ -90,9 +91,9 @@ func splitList(s string) []string {
 func dirArg(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 || args[0] == "":
-		return usageErrorf("%s needs the folder of a database: fddhdb %s", cmd.Name(), cmd.Use)
+		return exit.Usagef("%s needs the folder of a database: fddhdb %s", cmd.Name(), cmd.Use)
 	case len(args) > 1:
-		return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[1], cmd.Use)
+		return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[1], cmd.Use)
 	}
 	return nil
 }
@@ -102,15 +103,15 @@ func dirAndKeys(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 || args[0] == "":
-			return usageErrorf("%s needs the folder of a database: fddhdb %s", cmd.Name(), cmd.Use)
+			return exit.Usagef("%s needs the folder of a database: fddhdb %s", cmd.Name(), cmd.Use)
 		case len(args)-1 < least:
-			return usageErrorf("%s needs the key of an item: fddhdb %s", cmd.Name(), cmd.Use)
+			return exit.Usagef("%s needs the key of an item: fddhdb %s", cmd.Name(), cmd.Use)
 		case most > 0 && len(args)-1 > most:
-			return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[most+1], cmd.Use)
+			return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[most+1], cmd.Use)
 		}
 		for _, key := range args[1:] {
 			if key == "" || len(key) > db.MaxKeyBytes {
-				return usageErrorf("the key %.40q: keys have 1 to %d bytes", key, db.MaxKeyBytes)
+				return exit.Usagef("the key %.40q: keys have 1 to %d bytes", key, db.MaxKeyBytes)
 			}
 		}
 		return nil

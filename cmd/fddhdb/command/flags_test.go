@@ -24,18 +24,6 @@ func TestNamedList(t *testing.T) {
 	}
 }
 
-func TestParseVector(t *testing.T) {
-	x, err := parseVector("1, -2.5,.5,1e-3")
-	if diff := cmp.Diff([]float32{1, -2.5, .5, 1e-3}, x); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
-	for _, bad := range []string{"", "1,", "1;2", "1e99", "one"} {
-		if _, err := parseVector(bad); err == nil {
-			t.Errorf("%q is taken", bad)
-		}
-	}
-}
-
 func TestSplitList(t *testing.T) {
 	for s, want := range map[string][]string{"": nil, " , ": nil, "a": {"a"}, " a b,,c ": {"a b", "c"}} {
 		if diff := cmp.Diff(want, splitList(s)); diff != "" {

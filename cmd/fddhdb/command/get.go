@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -49,7 +51,7 @@ func getCommand(e *env) *cobra.Command {
 					}
 				}
 				if len(missing) > 0 {
-					return failuref("not found in collection %q: %s", c.Name(), strings.Join(missing, ", "))
+					return exit.Failedf("not found in collection %q: %s", c.Name(), strings.Join(missing, ", "))
 				}
 				return nil
 			})
@@ -57,6 +59,6 @@ func getCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	return cmd
 }

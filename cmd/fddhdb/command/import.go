@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -134,10 +136,10 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 		return err
 	}
 	start := time.Now()
-	bar := e.newProgress()
-	defer bar.end()
+	bar := e.NewProgress()
+	defer bar.End()
 	l, err := e.load(cmd, o, dir, bar)
-	bar.end()
+	bar.End()
 	if l != nil {
 		l.skipped.warn(e)
 	}
@@ -149,7 +151,7 @@ func (e *env) runImport(cmd *cobra.Command, o *importOptions, dir string) error 
 
 // load imports the files into the collection that the flags name. The loader may
 // be there with an error too, to say what was skipped.
-func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *progress) (*loader, error) {
+func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *term.Progress) (*loader, error) {
 	switch {
 	case o.init && o.dryRun:
 		return e.rehearse(cmd, o, dir, bar)
@@ -164,8 +166,8 @@ func (e *env) load(cmd *cobra.Command, o *importOptions, dir string, bar *progre
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
-	l := &loader{importFiles: in, o: o, bar: bar, warnf: e.warnf, source: sourceOf(cmd, in, o)}
+	defer in.Close()
+	l := &loader{importFiles: in, o: o, bar: bar, warnf: e.Warnf, source: sourceOf(cmd, in, o)}
 	if o.init {
 		return l, e.withNew(dir, func(d *db.DB) error { return l.loadNew(cmd, d) })
 	}
@@ -183,7 +185,7 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 		if err != nil {
 			return err
 		}
-		defer in.close()
+		defer in.Close()
 		l := &loader{importFiles: in, o: o, source: sourceOf(cmd, in, o)}
 		is = !l.isStaged(d)
 		return nil
@@ -192,14 +194,14 @@ func (e *env) isNew(cmd *cobra.Command, o *importOptions, dir string) bool {
 }
 
 // rehearse is a dry run with --init: the collection is created elsewhere.
-func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *progress) (*loader, error) {
+func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *term.Progress) (*loader, error) {
 	dry := *o
 	dry.dryRun = true
 	in, err := openImport(&dry)
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
+	defer in.Close()
 	err = e.withDB(dir, func(d *db.DB) error {
 		_, err := d.Collection(o.collection)
 		if err == nil {
@@ -217,7 +219,7 @@ func (e *env) rehearse(cmd *cobra.Command, o *importOptions, dir string, bar *pr
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{importFiles: in, o: &dry, bar: bar, warnf: e.warnf}
+	l := &loader{importFiles: in, o: &dry, bar: bar, warnf: e.Warnf}
 	err = e.withNew(filepath.Join(tmp, "db"), func(d *db.DB) error { return l.loadNew(cmd, d) })
 	return l, errors.Join(err, os.RemoveAll(tmp))
 }
@@ -227,25 +229,25 @@ func (o *importOptions) check() error {
 	parts := len(o.vectors.list) > 0 || o.codes != "" || o.labels != "" || o.field != ""
 	switch {
 	case o.items != "" && (parts || o.ids != "" || o.names != ""):
-		return usageErrorf("--items has whole items: the other files do not go with it; --merge adds to items that are there")
+		return exit.Usagef("--items has whole items: the other files do not go with it; --merge adds to items that are there")
 	case o.ignore && o.items == "":
-		return usageErrorf("--ignore-unknown is about --items, which is missing")
+		return exit.Usagef("--ignore-unknown is about --items, which is missing")
 	case o.items != "" && o.merge && o.init:
-		return usageErrorf("--merge and --init: a new collection has no items to merge with")
+		return exit.Usagef("--merge and --init: a new collection has no items to merge with")
 	case o.items != "":
 		return nil
 	case !parts:
-		return usageErrorf("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE or --fields FILE")
+		return exit.Usagef("import needs a file: --items FILE, --vectors NAME=FILE, --codes FILE, --labels FILE or --fields FILE")
 	case o.names != "" && o.labels == "":
-		return usageErrorf("--label-names names the labels of --labels, which is missing")
+		return exit.Usagef("--label-names names the labels of --labels, which is missing")
 	case o.merge && o.ids == "":
-		return usageErrorf("--merge needs --ids FILE, which says what items to merge with, or --items")
+		return exit.Usagef("--merge needs --ids FILE, which says what items to merge with, or --items")
 	case o.merge && o.init:
-		return usageErrorf("--merge and --init: a new collection has no items to merge with")
+		return exit.Usagef("--merge and --init: a new collection has no items to merge with")
 	case o.init && o.codes != "" && len(o.vectors.list) > 0:
-		return usageErrorf("--vectors and --codes: a collection either learns its codes or is given them")
+		return exit.Usagef("--vectors and --codes: a collection either learns its codes or is given them")
 	case o.init && o.codes == "" && len(o.vectors.list) == 0:
-		return usageErrorf("--init needs --vectors or --codes, whose shapes say what collection to create, or --items")
+		return exit.Usagef("--init needs --vectors or --codes, whose shapes say what collection to create, or --items")
 	}
 	return nil
 }

@@ -1,19 +1,19 @@
 package command
 
 import (
-	"strings"
-
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // importFiles are the files of an import.
 type importFiles struct {
-	sources []source
-	vectors []*vectorSource
-	codes   *codeSource
-	labels  *labelSource
-	fields  *fieldSource
-	whole   *itemSource
+	source.Together
+	vectors []*source.Vectors
+	codes   *source.Codes
+	labels  *source.Labels
+	fields  *source.Fields
+	whole   *source.Items
 
 	leastRow int64 // bytes that the vectors of a row take, known by check
 }
@@ -21,7 +21,7 @@ type importFiles struct {
 func openImport(o *importOptions) (*importFiles, error) {
 	in := &importFiles{}
 	if err := in.open(o); err != nil {
-		in.close()
+		in.Close()
 		return nil, err
 	}
 	return in, nil
@@ -29,80 +29,63 @@ func openImport(o *importOptions) (*importFiles, error) {
 
 func (in *importFiles) open(o *importOptions) (err error) {
 	for _, v := range o.vectors.list {
-		s, err := openVectors(v.name, v.value)
+		s, err := source.OpenVectors(v.name, v.value)
 		if err != nil {
 			return err
 		}
-		in.vectors, in.sources = append(in.vectors, s), append(in.sources, s)
+		in.vectors, in.Together = append(in.vectors, s), append(in.Together, s)
 	}
 	if o.codes != "" {
-		if in.codes, err = openCodes(o.codes); err != nil {
+		if in.codes, err = source.OpenCodes(o.codes); err != nil {
 			return err
 		}
-		in.sources = append(in.sources, in.codes)
+		in.Together = append(in.Together, in.codes)
 	}
 	if o.labels != "" {
-		if in.labels, err = openLabels(o.labels, o.names); err != nil {
+		if in.labels, err = source.OpenLabels(o.labels, o.names); err != nil {
 			return err
 		}
-		in.sources = append(in.sources, in.labels)
+		in.Together = append(in.Together, in.labels)
 	}
 	if o.field != "" {
-		if in.fields, err = openFields(o.field); err != nil {
+		if in.fields, err = source.OpenFields(o.field); err != nil {
 			return err
 		}
-		in.sources = append(in.sources, in.fields)
+		in.Together = append(in.Together, in.fields)
 	}
 	if o.ids != "" {
-		keys, err := openKeys(o.ids)
+		keys, err := source.OpenKeys(o.ids)
 		if err != nil {
 			return err
 		}
-		in.sources = append(in.sources, keys)
+		in.Together = append(in.Together, keys)
 	}
 	if o.items != "" {
-		if in.whole, err = openItems(o.items, o.ignore); err != nil {
+		if in.whole, err = source.OpenItems(o.items, o.ignore); err != nil {
 			return err
 		}
-		in.sources = append(in.sources, in.whole)
+		in.Together = append(in.Together, in.whole)
 	}
-	if o.init && in.fields != nil && in.fields.declared == nil {
-		return usageErrorf("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", o.field)
+	if o.init && in.fields != nil && in.fields.Declared == nil {
+		return exit.Usagef("--init with --fields %s: only the header of a .csv says the types of the fields; use one, or init first", o.field)
 	}
-	return sameRows(in.sources)
+	return in.SameRows()
 }
-
-func (in *importFiles) close() {
-	for _, s := range in.sources {
-		_ = s.close() // they have only been read
-	}
-}
-
-// names names all files, whose rows belong together.
-func (in *importFiles) names() string {
-	var names []string
-	for _, s := range in.sources {
-		names = append(names, s.path())
-	}
-	return strings.Join(names, ", ")
-}
-
-func (in *importFiles) rows() int { return in.sources[0].rows() }
 
 // schema returns that of a collection for the files.
 func (in *importFiles) schema() (db.Schema, error) {
 	if in.whole != nil {
-		return in.whole.schema()
+		return in.whole.Schema()
 	}
 	var s db.Schema
 	for _, v := range in.vectors {
-		s.Modalities = append(s.Modalities, db.Modality{Name: v.modality, Dim: v.r.Cols(), Sparse: v.sparse != nil})
+		s.Modalities = append(s.Modalities, db.Modality{Name: v.Modality, Dim: v.Cols(), Sparse: v.IsSparse()})
 	}
 	if in.codes != nil {
-		s.Bits = in.codes.codes.Bits()
+		s.Bits = in.codes.Bits()
 	}
 	if in.fields != nil {
-		s.Fields = in.fields.declared
+		s.Fields = in.fields.Declared
 	}
 	return s, nil
 }
@@ -114,12 +97,12 @@ func (in *importFiles) check(c *db.Collection, o *importOptions) error {
 		return err
 	}
 	if in.whole != nil {
-		return in.whole.check(c, s)
+		return in.whole.Check(c, s)
 	}
 	for _, v := range in.vectors {
-		m, err := modality(c, s, "--vectors", v.modality)
+		m, err := modality(c, s, "--vectors", v.Modality)
 		if err == nil {
-			err = v.checkDim(m)
+			err = v.CheckDim(m)
 		}
 		if err != nil {
 			return err
@@ -130,16 +113,16 @@ func (in *importFiles) check(c *db.Collection, o *importOptions) error {
 	}
 	switch {
 	case in.codes == nil && s.Bits > 0 && !o.merge:
-		return usageErrorf("--codes FILE is missing: the items of collection %q bring their codes", c.Name())
+		return exit.Usagef("--codes FILE is missing: the items of collection %q bring their codes", c.Name())
 	case in.codes != nil && s.Bits == 0:
-		return usageErrorf("--codes: collection %q learns its codes from vectors", c.Name())
+		return exit.Usagef("--codes: collection %q learns its codes from vectors", c.Name())
 	case in.codes != nil:
-		if err := in.codes.checkBits(c, s.Bits); err != nil {
+		if err := in.codes.CheckBits(c, s.Bits); err != nil {
 			return err
 		}
 	}
 	if in.fields != nil {
-		return in.fields.check(c, s)
+		return in.fields.Check(c, s)
 	}
 	return nil
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -15,7 +17,7 @@ import (
 type loader struct {
 	*importFiles
 	o       *importOptions
-	bar     *progress
+	bar     *term.Progress
 	warnf   func(format string, args ...any)
 	source  string // what is imported, see db.ImportOptions; "" where that cannot be told
 	from    int    // rows that an interrupted import has staged
@@ -52,34 +54,34 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 	if err != nil {
 		return err
 	}
-	if l.labels != nil && l.labels.ordered {
-		if err := to.register(l.labels.labels.Names); err != nil {
-			return to.failed(failuref("%s: %s", cmp.Or(l.o.names, l.labels.file), reason(err.Error())))
+	if l.labels != nil && l.labels.Ordered {
+		if err := to.register(l.labels.Names()); err != nil {
+			return to.failed(exit.Failedf("%s: %s", cmp.Or(l.o.names, l.labels.Path()), exit.Reason(err.Error())))
 		}
 	}
 	if err := l.each(ctx, func(row int, item *db.Item, err error) error {
 		if err == nil {
 			if err = to.put(item); errors.Is(err, db.ErrInvalid) {
-				err = &rowError{failuref("%s: row %d: %s", l.names(), row, reason(err.Error()))}
+				err = &source.RowError{Err: exit.Failedf("%s: row %d: %s", l.Names(), row, exit.Reason(err.Error()))}
 			}
 		}
-		var bad *rowError
+		var bad *source.RowError
 		switch {
 		case !errors.As(err, &bad):
 			return err
 		case !l.o.skip:
-			return failuref("%w; nothing was stored (--on-error skip leaves such rows out)", err)
+			return exit.Failedf("%w; nothing was stored (--on-error skip leaves such rows out)", err)
 		}
-		why := message(err)
+		why := exit.Message(err)
 		l.skipped.add(row, why)
 		return to.skip(why)
 	}); err != nil {
 		return to.failed(err)
 	}
-	l.bar.report("storing", 0, 0)
+	l.bar.Report("storing", 0, 0)
 	if err := to.commit(ctx); err != nil {
 		if errors.Is(err, db.ErrInvalid) {
-			err = &failure{err}
+			err = exit.Failedf("%w", err)
 		}
 		return to.failed(err)
 	}
@@ -90,42 +92,22 @@ func (l *loader) load(ctx context.Context, d *db.DB, c *db.Collection) error {
 // is f's until it returns, or with what is wrong with the row. Rows are read while f
 // works.
 func (l *loader) each(ctx context.Context, f func(row int, item *db.Item, err error) error) error {
-	rows := l.rows()
+	rows := l.Rows()
 	row := l.from
-	return l.pipeline(ctx, l.from, func(r *readRow) error {
+	return l.Pipeline(ctx, l.from, func(r *source.Row) error {
 		if (row-l.from)%1000 == 0 {
-			l.bar.report("reading", row-l.from, rows-l.from)
+			l.bar.Report("reading", int64(row-l.from), int64(rows-l.from))
 		}
 		row++
-		return f(row-1, &r.item, r.err)
+		return f(row-1, &r.Item, r.Err)
 	})
-}
-
-// read reads the next row of all files. All are read even if one is bad, so that
-// they stay side by side.
-func (l *loader) read(item *db.Item) error {
-	clear(item.Vectors)
-	clear(item.Sparse)
-	item.Key = ""
-	var bad error
-	for _, s := range l.sources {
-		err := s.next(item)
-		var row *rowError
-		if err != nil && !errors.As(err, &row) {
-			return fmt.Errorf("%w; nothing of it was stored", err)
-		}
-		if bad == nil {
-			bad = err
-		}
-	}
-	return bad
 }
 
 // leastBytes is what the dense vectors and codes alone take.
 func (l *loader) leastBytes() int64 {
 	a := l.leastRow
 	if l.codes != nil {
-		a += int64(l.codes.codes.Bits() / 8)
+		a += int64(l.codes.Bits() / 8)
 	}
-	return a * int64(max(l.rows(), 0))
+	return a * int64(max(l.Rows(), 0))
 }

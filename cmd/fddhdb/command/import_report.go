@@ -1,6 +1,11 @@
 package command
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+)
 
 func (e *env) reportImport(l *loader, took float64) error {
 	rate := 0.0
@@ -8,7 +13,7 @@ func (e *env) reportImport(l *loader, took float64) error {
 		rate = float64(l.items-l.before) / took
 	}
 	if l.o.json {
-		return e.printJSON(struct {
+		return e.PrintJSON(struct {
 			Items   int              `json:"items"`
 			Skipped int              `json:"skipped"`
 			Seconds float64          `json:"seconds"`
@@ -20,16 +25,16 @@ func (e *env) reportImport(l *loader, took float64) error {
 	}
 	if l.created != nil && l.whole != nil {
 		// What was found in the data is not what the user has written down.
-		e.printf("collection %s, from %s: %s\n", l.o.collection, l.o.items, describeSchema(*l.created))
+		e.Printf("collection %s, from %s: %s\n", l.o.collection, l.o.items, source.DescribeSchema(*l.created))
 	}
 	skipped := ""
 	if l.skipped.n > 0 {
-		skipped = fmt.Sprintf(", skipped %s", thousands(l.skipped.n))
+		skipped = fmt.Sprintf(", skipped %s", term.Thousands(l.skipped.n))
 	}
 	if l.o.dryRun {
-		e.printf("%s can be imported%s; nothing was stored\n", plural(l.items, "item", "items"), skipped)
+		e.Printf("%s can be imported%s; nothing was stored\n", term.Plural(l.items, "item", "items"), skipped)
 		return nil
 	}
-	e.printf("imported %s%s in %s\n", plural(l.items, "item", "items"), skipped, seconds(took))
+	e.Printf("imported %s%s in %s\n", term.Plural(l.items, "item", "items"), skipped, term.Seconds(took))
 	return nil
 }

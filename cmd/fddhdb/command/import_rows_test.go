@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -89,18 +90,18 @@ func checkMixedRows(t *testing.T, dir string) {
 
 // A row shares no memory with what it was read from, not even what is empty in it.
 func TestRowsAreCopies(t *testing.T) {
-	var r readRow
+	var r source.Row
 	labels, bytes := make([]string, 4), make([]byte, 4)
-	r.set(&db.Item{Labels: labels[:0], Payload: bytes[:0], Code: bytes[2:2]}, nil)
-	if r.item.Labels == nil || r.item.Payload == nil || r.item.Code == nil {
+	r.Set(&db.Item{Labels: labels[:0], Payload: bytes[:0], Code: bytes[2:2]}, nil)
+	if r.Item.Labels == nil || r.Item.Payload == nil || r.Item.Code == nil {
 		t.Error("what is empty has become what is not there")
 	}
-	r.set(&db.Item{Labels: []string{"a"}, Payload: []byte{1}, Code: []byte{2}}, nil)
+	r.Set(&db.Item{Labels: []string{"a"}, Payload: []byte{1}, Code: []byte{2}}, nil)
 	if labels[0] != "" || bytes[0] != 0 || bytes[2] != 0 {
 		t.Errorf("the row was written to where another came from: %q, %v", labels, bytes)
 	}
-	r.set(&db.Item{}, nil)
-	if r.item.Labels != nil || r.item.Payload != nil || r.item.Code != nil || r.item.Fields != nil {
-		t.Errorf("what is not there has become %v", r.item)
+	r.Set(&db.Item{}, nil)
+	if r.Item.Labels != nil || r.Item.Payload != nil || r.Item.Code != nil || r.Item.Fields != nil {
+		t.Errorf("what is not there has become %v", r.Item)
 	}
 }

@@ -3,8 +3,9 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -39,7 +40,7 @@ type importSink interface {
 
 // sink returns where the items go.
 func (l *loader) sink(ctx context.Context, d *db.DB, c *db.Collection) (importSink, error) {
-	rows := l.rows()
+	rows := l.Rows()
 	switch {
 	case l.o.dryRun:
 		return &checkSink{batchSink{l: l, d: d, c: c, ctx: ctx, b: d.NewBatch()}}, nil
@@ -103,8 +104,8 @@ func (s *batchSink) checkSize(bytes int64) error {
 	if bytes <= limit {
 		return nil
 	}
-	return failuref("the items take %s, more than one commit can hold (%s), and an import with --merge is one commit: use --on-error skip, which commits in parts, or split the files",
-		size(bytes), size(limit))
+	return exit.Failedf("the items take %s, more than one commit can hold (%s), and an import with --merge is one commit: use --on-error skip, which commits in parts, or split the files",
+		term.Size(bytes), term.Size(limit))
 }
 
 func (s *batchSink) commit(ctx context.Context) error {
@@ -118,7 +119,7 @@ func (s *batchSink) commit(ctx context.Context) error {
 
 func (s *batchSink) failed(err error) error {
 	if s.l.items > 0 && !s.l.o.init { // which takes back what it has created
-		return wrap(err, "%s are stored already", plural(s.l.items, "item", "items"))
+		return exit.Wrap(err, "%s are stored already", term.Plural(s.l.items, "item", "items"))
 	}
 	return err
 }
@@ -153,7 +154,7 @@ type stagedSink struct {
 func (l *loader) newStagedSink(ctx context.Context, c *db.Collection) (importSink, error) {
 	opt := db.ImportOptions{
 		Source: l.source, Bytes: l.leastBytes(), Restart: l.o.restart, InParts: l.o.skip,
-		Skipped: l.skipped.add, Progress: l.bar.report,
+		Skipped: l.skipped.add, Progress: func(stage string, done, total int) { l.bar.Report(stage, int64(done), int64(total)) },
 	}
 	if opt.Source == "" {
 		opt.Source, opt.Restart = "unknown", true
@@ -165,10 +166,10 @@ func (l *loader) newStagedSink(ctx context.Context, c *db.Collection) (importSin
 	l.from, l.before = im.Rows(), im.Items()
 	if l.from > 0 {
 		of := ""
-		if rows := l.rows(); rows >= 0 {
-			of = " of " + thousands(rows)
+		if rows := l.Rows(); rows >= 0 {
+			of = " of " + term.Thousands(rows)
 		}
-		l.warnf("going on at row %s%s, where this import was interrupted (--restart begins anew)", thousands(l.from), of)
+		l.warnf("going on at row %s%s, where this import was interrupted (--restart begins anew)", term.Thousands(l.from), of)
 	}
 	return &stagedSink{l, im}, nil
 }
@@ -184,7 +185,7 @@ func (s *stagedSink) put(item *db.Item) error { return s.im.Put(item) }
 func (s *stagedSink) skip(why string) error   { return s.im.Skip(why) }
 
 // done reports whether all rows are staged.
-func (s *stagedSink) done() bool { return s.l.rows() >= 0 && s.im.Rows() == s.l.rows() }
+func (s *stagedSink) done() bool { return s.l.Rows() >= 0 && s.im.Rows() == s.l.Rows() }
 
 func (s *stagedSink) commit(ctx context.Context) error {
 	n := s.im.Items()
@@ -198,7 +199,7 @@ func (s *stagedSink) commit(ctx context.Context) error {
 // failed keeps what is staged where the same command may go on with it, and forgets it
 // where the files have to be changed first.
 func (s *stagedSink) failed(err error) error {
-	var bad *failure
+	var bad *exit.Failure
 	if errors.As(err, &bad) || errors.Is(err, db.ErrInvalid) || s.l.source == "" {
 		return errors.Join(err, s.im.Discard())
 	}
@@ -208,15 +209,3 @@ func (s *stagedSink) failed(err error) error {
 	}
 	return &stagedError{err, rows}
 }
-
-// A stagedError ends an import that the same command goes on with.
-type stagedError struct {
-	err  error
-	rows int
-}
-
-func (e *stagedError) Error() string {
-	return fmt.Sprintf("%v: %s are staged, and the same command goes on there", e.err, plural(e.rows, "row", "rows"))
-}
-
-func (e *stagedError) Unwrap() error { return e.err }

@@ -3,6 +3,8 @@ package command
 import (
 	"strings"
 	"unicode"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // skippedRows are rows that were left out, by reason. Reasons that differ only in numbers,
@@ -75,16 +77,16 @@ func (s *skippedRows) warn(e *env) {
 	for _, g := range s.groups {
 		more := g.Count - 1
 		if more == 0 {
-			e.warnf("skipped: %s", g.Reason)
+			e.Warnf("skipped: %s", g.Reason)
 			continue
 		}
 		rows := make([]string, 0, shownRows)
 		for _, row := range g.Rows[1:] {
-			rows = append(rows, thousands(row))
+			rows = append(rows, term.Thousands(row))
 		}
 		if more > len(rows) {
 			rows = append(rows, "...")
 		}
-		e.warnf("skipped: %s; and %s like it: row %s", g.Reason, thousands(more), strings.Join(rows, ", "))
+		e.Warnf("skipped: %s; and %s like it: row %s", g.Reason, term.Thousands(more), strings.Join(rows, ", "))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -50,8 +51,8 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 		s.Flags = append(s.Flags, f.Name+"="+value)
 	})
 	var paths []string
-	for _, source := range in.sources {
-		paths = append(paths, source.path())
+	for _, source := range in.Together {
+		paths = append(paths, source.Path())
 	}
 	if o.names != "" {
 		paths = append(paths, o.names)
@@ -84,8 +85,8 @@ func sourceOf(cmd *cobra.Command, in *importFiles, o *importOptions) string {
 // printStaged says what interrupted imports have staged.
 func (e *env) printStaged(staged []db.StagedImport) {
 	for _, im := range staged {
-		e.printf("\nan interrupted import %shas staged %s, last on %s: the same import goes on with it, and compact removes it\n",
-			into(im), size(im.Bytes), im.Touched.Local().Format(time.DateTime))
+		e.Printf("\nan interrupted import %shas staged %s, last on %s: the same import goes on with it, and compact removes it\n",
+			into(im), term.Size(im.Bytes), im.Touched.Local().Format(time.DateTime))
 	}
 }
 

@@ -2,7 +2,6 @@ package command
 
 import (
 	"archive/zip"
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -40,7 +40,7 @@ func many(t *testing.T, path string, rows int, bad ...int) {
 // sourceFor returns what an import with these arguments is known by.
 func sourceFor(t *testing.T, args ...string) (source string) {
 	t.Helper()
-	e := &env{stdout: bufio.NewWriter(io.Discard), stderr: io.Discard}
+	e := &env{Printer: term.NewPrinter(io.Discard, io.Discard)}
 	cmd, _, err := rootCommand(e).Find([]string{"import"})
 	if err == nil {
 		err = cmd.ParseFlags(args)
@@ -58,7 +58,7 @@ func sourceFor(t *testing.T, args ...string) (source string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.close()
+	defer in.Close()
 	return sourceOf(cmd, in, &o)
 }
 

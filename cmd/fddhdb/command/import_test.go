@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -14,7 +16,7 @@ func zeros(t *testing.T, path string, rows, cols int) {
 	t.Helper()
 	dict := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", rows, cols)
 	dict += strings.Repeat(" ", 63-(10+len(dict))%64) + "\n"
-	writeFile(t, path, "\x93NUMPY\x01\x00"+string([]byte{byte(len(dict)), byte(len(dict) >> 8)})+dict)
+	clitest.WriteFile(t, path, "\x93NUMPY\x01\x00"+string([]byte{byte(len(dict)), byte(len(dict) >> 8)})+dict)
 	if err := os.Truncate(path, int64(10+len(dict)+4*rows*cols)); err != nil {
 		t.Fatal(err)
 	}
@@ -25,10 +27,10 @@ func TestImportTooLarge(t *testing.T) {
 	f := fixture{dir: t.TempDir()}
 	const rows, dim = 1200, 250_000
 	zeros(t, f.path("big.npy"), rows, dim)
-	writeFile(t, f.path("ids.txt"), strings.Repeat("key\n", rows))
+	clitest.WriteFile(t, f.path("ids.txt"), strings.Repeat("key\n", rows))
 	must(t, "init", f.path("a.db"), "--modality", fmt.Sprint("image:", dim))
 	code, _, stderr := do(t, "import", f.path("a.db"), "--merge", "--vectors", "image="+f.path("big.npy"), "--ids", f.path("ids.txt"))
-	if code != exitFailed || !strings.Contains(stderr, "the items take 1.2 GB, more than one commit can hold (1.1 GB)") ||
+	if code != exit.Failed || !strings.Contains(stderr, "the items take 1.2 GB, more than one commit can hold (1.1 GB)") ||
 		!strings.Contains(stderr, "--on-error skip") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
@@ -43,7 +45,7 @@ func TestImportOfLargeItems(t *testing.T) {
 	f.db = f.path("a.db")
 	const rows = 40
 	zeros(t, f.path("wide.npy"), rows, db.MaxDim/2)
-	writeFile(t, f.path("ids.txt"), strings.Repeat("same\n", 2)+strings.Join(strings.Split(strings.Repeat("x", rows-2), ""), "\n")+"\n")
+	clitest.WriteFile(t, f.path("ids.txt"), strings.Repeat("same\n", 2)+strings.Join(strings.Split(strings.Repeat("x", rows-2), ""), "\n")+"\n")
 	code, stdout, stderr := do(t, "import", f.db, "--init", "--vectors", "image="+f.path("wide.npy"), "--on-error", "skip", "--json")
 	if code != 0 || !strings.Contains(stdout, `"items":40,"skipped":0,`) {
 		t.Fatalf("exit code %d, %q, %q", code, stdout, stderr)
@@ -63,10 +65,10 @@ func TestImportOfLargeItems(t *testing.T) {
 // What the database refuses is said with the files and the row that it comes from.
 func TestImportNamesTheRow(t *testing.T) {
 	f := newFixture(t, 5, false)
-	writeFile(t, f.labels, "a\nb\nc\n"+strings.Repeat("l", db.MaxLabelBytes+1)+"\ne\n")
+	clitest.WriteFile(t, f.labels, "a\nb\nc\n"+strings.Repeat("l", db.MaxLabelBytes+1)+"\ne\n")
 	where := f.image + ", " + f.labels + ": row 3: "
 	code, _, stderr := do(t, "import", f.db, "--vectors", "image="+f.image, "--labels", f.labels)
-	if code != exitFailed || !strings.HasPrefix(stderr, "fddhdb: "+where) {
+	if code != exit.Failed || !strings.HasPrefix(stderr, "fddhdb: "+where) {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	code, _, stderr = do(t, "import", f.db, "--vectors", "image="+f.image, "--labels", f.labels, "--on-error", "skip")

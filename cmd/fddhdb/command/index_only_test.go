@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -68,7 +69,7 @@ func TestIndexOnly(t *testing.T) {
 		"search DIR --id 3 --from image --to text --rerank features",
 	} {
 		args := strings.Fields(strings.ReplaceAll(line, "DIR", only))
-		if code, _, stderr := do(t, args...); code == exitDone || !strings.Contains(stderr, `collection "main" is index-only`) {
+		if code, _, stderr := do(t, args...); code == exit.Done || !strings.Contains(stderr, `collection "main" is index-only`) {
 			t.Errorf("%s: exit code %d, %s", line, code, stderr)
 		}
 	}

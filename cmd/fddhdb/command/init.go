@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -43,13 +45,13 @@ func initCommand(e *env) *cobra.Command {
 			given := cmd.Flags().Changed("codes")
 			switch {
 			case given && len(schema.Modalities) > 0:
-				return usageErrorf("--modality and --codes: a collection either learns its codes or is given them")
+				return exit.Usagef("--modality and --codes: a collection either learns its codes or is given them")
 			case given:
 				if err := checkBits("--codes", bits); err != nil {
 					return err
 				}
 			case len(schema.Modalities) == 0:
-				return usageErrorf("init needs --modality NAME:DIM for each kind of vectors, or --codes BITS")
+				return exit.Usagef("init needs --modality NAME:DIM for each kind of vectors, or --codes BITS")
 			}
 			var stored db.Schema
 			err := e.withNew(args[0], func(d *db.DB) error {
@@ -63,9 +65,9 @@ func initCommand(e *env) *cobra.Command {
 				return err
 			}
 			if o.json {
-				return e.printJSON(newSchemaJSON(o.collection, stored))
+				return e.PrintJSON(newSchemaJSON(o.collection, stored))
 			}
-			e.printf("created collection %s in %s: %s\n", o.collection, args[0], describeSchema(stored))
+			e.Printf("created collection %s in %s: %s\n", o.collection, args[0], source.DescribeSchema(stored))
 			return nil
 		},
 	}
@@ -80,7 +82,7 @@ func initCommand(e *env) *cobra.Command {
 func createCollection(cmd *cobra.Command, d *db.DB, name string, schema db.Schema) (*db.Collection, error) {
 	c, err := d.CreateCollection(cmd.Context(), name, schema)
 	if errors.Is(err, db.ErrExists) {
-		return nil, wrap(err, "name another one with --collection")
+		return nil, exit.Wrap(err, "name another one with --collection")
 	}
 	return c, err
 }
@@ -108,32 +110,10 @@ func newSchemaJSON(collection string, s db.Schema) schemaJSON {
 	return out
 }
 
-func describeSchema(s db.Schema) string {
-	var parts []string
-	for _, m := range s.Modalities {
-		sparse := ""
-		if m.Sparse {
-			sparse = ", sparse"
-		}
-		parts = append(parts, fmt.Sprintf("%s (%s%s)", m.Name, plural(m.Dim, "dimension", "dimensions"), sparse))
-	}
-	if s.Bits > 0 {
-		parts = append(parts, fmt.Sprintf("codes of %d bits", s.Bits))
-	}
-	for _, f := range s.Fields {
-		index := ""
-		if f.Indexed {
-			index = ", indexed"
-		}
-		parts = append(parts, fmt.Sprintf("field %s (%s%s)", f.Name, f.Type, index))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // checkBits admits the lengths that codes may have.
 func checkBits(flag string, bits int) error {
 	if bits < 8 || bits > 4096 || bits%8 != 0 {
-		return usageErrorf("%s %d: a code has a multiple of 8 from 8 to 4096 bits", flag, bits)
+		return exit.Usagef("%s %d: a code has a multiple of 8 from 8 to 4096 bits", flag, bits)
 	}
 	return nil
 }
@@ -167,31 +147,10 @@ func (l *fieldList) String() string { return "" }
 func (l *fieldList) Type() string   { return "NAME:TYPE[:index]" }
 
 func (l *fieldList) Set(s string) error {
-	f, err := parseField(s)
+	f, err := source.ParseField(s)
 	if err != nil {
 		return err
 	}
 	l.list = append(l.list, f)
 	return nil
-}
-
-// parseField reads NAME:TYPE[:index].
-func parseField(s string) (db.Field, error) {
-	parts := strings.Split(s, ":")
-	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" {
-		return db.Field{}, errors.New("NAME:TYPE is expected, such as year:int")
-	}
-	f := db.Field{Name: parts[0], Type: db.FieldType(parts[1])}
-	switch f.Type {
-	case db.String, db.Int, db.Float, db.Bool:
-	default:
-		return db.Field{}, fmt.Errorf("unknown type %q: string, int, float and bool are possible", parts[1])
-	}
-	if len(parts) == 3 {
-		if parts[2] != "index" {
-			return db.Field{}, fmt.Errorf("%q is unknown: a third part can only be index", parts[2])
-		}
-		f.Indexed = true
-	}
-	return f, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -29,12 +30,12 @@ func TestParseField(t *testing.T) {
 		"a:float":      {Name: "a", Type: db.Float},
 		"a:bool:index": {Name: "a", Type: db.Bool, Indexed: true},
 	} {
-		if got, err := parseField(s); err != nil || got != want {
+		if got, err := source.ParseField(s); err != nil || got != want {
 			t.Errorf("%q: %v, %v", s, got, err)
 		}
 	}
 	for _, bad := range []string{"", "a", ":int", "a:", "a:date", "a:int:", "a:int:unique", "a:int:index:more"} {
-		if _, err := parseField(bad); err == nil {
+		if _, err := source.ParseField(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}

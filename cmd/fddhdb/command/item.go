@@ -7,20 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // printItem writes an item for a person to look at.
 func (e *env) printItem(it *db.Item) {
-	e.printf("%s\n", plain(it.Key))
+	e.Printf("%s\n", term.Plain(it.Key))
 	line := func(name, format string, args ...any) {
-		e.printf("  %-9s %s\n", name, fmt.Sprintf(format, args...))
+		e.Printf("  %-9s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	if len(it.Labels) > 0 {
-		line("labels", "%s", plain(strings.Join(it.Labels, ", ")))
+		line("labels", "%s", term.Plain(strings.Join(it.Labels, ", ")))
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
-		line("field", "%s = %s", name, plain(fmt.Sprint(it.Fields[name])))
+		line("field", "%s = %s", name, term.Plain(fmt.Sprint(it.Fields[name])))
 	}
 	for _, name := range slices.Sorted(maps.Keys(it.Vectors)) {
 		line("vector", "%s, %s", name, vectorStart(it.Vectors[name]))
@@ -38,7 +39,7 @@ func (e *env) printItem(it *db.Item) {
 		line("code", "for %s: %s, %s", to, hex.EncodeToString(it.Codes[to].Code), codeOrigin(it.Codes[to].From))
 	}
 	if len(it.Payload) > 0 {
-		line("payload", "%s", size(int64(len(it.Payload))))
+		line("payload", "%s", term.Size(int64(len(it.Payload))))
 	}
 }
 
@@ -51,4 +52,32 @@ func codeOrigin(from string) string {
 		return "from its vectors"
 	}
 	return "from its " + from
+}
+
+// vectorStart spells the first numbers of a vector.
+func vectorStart(x []float32) string {
+	return numbersStart(len(x), "number", "numbers", func(i int) string { return fmt.Sprintf("%.4g", x[i]) })
+}
+
+// sparseStart spells the first numbers of a sparse vector.
+func sparseStart(x db.Sparse) string {
+	return numbersStart(len(x.Index), "number not 0", "numbers not 0", func(i int) string {
+		return fmt.Sprintf("%d:%.4g", x.Index[i], x.Value[i])
+	})
+}
+
+func numbersStart(n int, one, many string, number func(i int) string) string {
+	const most = 6
+	var b strings.Builder
+	b.WriteString(term.Plural(n, one, many))
+	for i := range min(most, n) {
+		if i == 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(" " + number(i))
+	}
+	if n > most {
+		b.WriteString(" ...")
+	}
+	return b.String()
 }

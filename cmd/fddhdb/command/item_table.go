@@ -4,17 +4,13 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// flat says that everything goes into one table: there are no headings between.
-func (l *layout) flat() bool {
-	return l.mode == modeCSV || l.mode == modeMarkdown || l.mode == modeLine
-}
-
 // An itemTable prints items without their vectors and payloads, a row each.
 type itemTable struct {
-	table   *printedTable
+	table   *term.Table
 	fields  []string
 	targets []string // each has codes of its own
 }
@@ -30,42 +26,46 @@ func (e *env) newItemTable(c *db.Collection) (*itemTable, error) {
 		return nil, err
 	}
 	t := &itemTable{}
-	columns := []column{{"key", false}, {"labels", false}}
+	columns := []term.Column{term.Left("key"), term.Left("labels")}
 	for _, f := range schema.Fields {
 		t.fields = append(t.fields, f.Name)
-		columns = append(columns, column{f.Name, f.Type == db.Int || f.Type == db.Float})
+		if f.Type == db.Int || f.Type == db.Float {
+			columns = append(columns, term.Right(f.Name))
+		} else {
+			columns = append(columns, term.Left(f.Name))
+		}
 	}
 	for _, v := range stats.Views {
 		t.targets = append(t.targets, v.Target)
-		columns = append(columns, column{"code for " + v.Target, false}, column{"code from", false})
+		columns = append(columns, term.Left("code for "+v.Target), term.Left("code from"))
 	}
 	if len(t.targets) == 0 {
-		columns = append(columns, column{"code", false}, column{"code from", false})
+		columns = append(columns, term.Left("code"), term.Left("code from"))
 	}
-	t.table = e.newTable(columns)
+	t.table = e.NewTable(columns)
 	return t, nil
 }
 
 func (t *itemTable) add(it *db.Item) {
-	cells := []any{textCell(it.Key), textCell(strings.Join(it.Labels, ","))}
+	cells := []any{term.TextCell(it.Key), term.TextCell(strings.Join(it.Labels, ","))}
 	for _, name := range t.fields {
 		switch x := it.Fields[name].(type) {
 		case nil:
-			cells = append(cells, noCell)
+			cells = append(cells, term.NoCell)
 		case string:
-			cells = append(cells, cell{plain(x), x})
+			cells = append(cells, term.NewCell(term.Plain(x), x))
 		default:
 			cells = append(cells, x)
 		}
 	}
 	for _, to := range t.targets {
 		code := it.Codes[to]
-		cells = append(cells, textCell(hex.EncodeToString(code.Code)), textCell(code.From))
+		cells = append(cells, term.TextCell(hex.EncodeToString(code.Code)), term.TextCell(code.From))
 	}
 	if len(t.targets) == 0 {
-		cells = append(cells, textCell(hex.EncodeToString(it.Code)), textCell(it.CodeFrom))
+		cells = append(cells, term.TextCell(hex.EncodeToString(it.Code)), term.TextCell(it.CodeFrom))
 	}
-	t.table.add(cells...)
+	t.table.Add(cells...)
 }
 
 // itemPrinter returns what prints items as the user wants them: as JSON, as rows of a
@@ -74,12 +74,12 @@ func (e *env) itemPrinter(c *db.Collection, asJSON bool, people func(*db.Item)) 
 	if asJSON {
 		return e.printItemJSON, func() {}, nil
 	}
-	if !e.layout.flat() {
+	if !e.Flat() {
 		return func(it *db.Item) error { people(it); return nil }, func() {}, nil
 	}
 	t, err := e.newItemTable(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(it *db.Item) error { t.add(it); return nil }, t.table.end, nil
+	return func(it *db.Item) error { t.add(it); return nil }, t.table.End, nil
 }

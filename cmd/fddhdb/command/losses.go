@@ -11,10 +11,10 @@ import (
 func (e *env) warnOfLosses(dir string, d *db.DB) {
 	r := d.Recovery()
 	for _, l := range r.Losses {
-		e.warnf("warning: %s: %s: restore a backup, or do again what is lost (it is the latest that was written), and then: fddhdb verify %s --acknowledge", dir, l, dir)
+		e.Warnf("warning: %s: %s: restore a backup, or do again what is lost (it is the latest that was written), and then: fddhdb verify %s --acknowledge", dir, l, dir)
 	}
 	if r.Problem != "" {
-		e.warnf("warning: %s: whether commits are missing is not known: %s: look whether what was written last is there", dir, r.Problem)
+		e.Warnf("warning: %s: whether commits are missing is not known: %s: look whether what was written last is there", dir, r.Problem)
 	}
 }
 

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -10,13 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // ManPage writes the manual page of fddhdb, in the man macros of roff: what help says of
 // every verb, of the shell, and of the surroundings.
 func ManPage(w io.Writer) error {
-	root := rootCommand(&env{stdin: strings.NewReader(""), stdout: bufio.NewWriter(io.Discard), stderr: io.Discard})
-	addDefaultVerbs(root)
+	root := rootCommand(&env{Printer: term.NewPrinter(io.Discard, io.Discard), stdin: strings.NewReader("")})
+	shell.AddDefaultVerbs(root)
 	m := &manPage{}
 	m.line(`.TH FDDHDB 1 "" "fddhdb" "User Commands"`)
 	m.section("NAME")
@@ -42,9 +44,9 @@ func ManPage(w io.Writer) error {
 		}
 	}
 	m.section("THE SHELL")
-	m.prose(prose(shellHelp))
-	for _, d := range dotCommands() {
-		m.term(strings.TrimSpace(d.name+" "+d.args), d.short)
+	m.prose(shell.Help)
+	for _, d := range shell.DotCommands() {
+		m.term(strings.TrimSpace(d.Name+" "+d.Args), d.Short)
 	}
 	m.section("ENVIRONMENT")
 	for _, v := range environment {

@@ -3,6 +3,10 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -61,11 +65,11 @@ func modelsCommand(e *env) *cobra.Command {
 			flags := cmd.Flags()
 			switch {
 			case flags.Changed("pin") && flags.Changed("unpin"):
-				return usageErrorf("models takes one of --pin and --unpin, not both")
+				return exit.Usagef("models takes one of --pin and --unpin, not both")
 			case flags.Changed("pin") && pin == 0, flags.Changed("unpin") && unpin == 0:
-				return usageErrorf("--pin and --unpin: revisions are numbered from 1")
+				return exit.Usagef("--pin and --unpin: revisions are numbered from 1")
 			}
-			if err := checkPlot(plot); err != nil {
+			if err := chart.CheckPath(plot); err != nil {
 				return err
 			}
 			with := e.lookAtCollection
@@ -108,7 +112,7 @@ func modelsCommand(e *env) *cobra.Command {
 					return nil
 				}
 				for _, s := range spaces {
-					if err := e.printJSON(s); err != nil {
+					if err := e.PrintJSON(s); err != nil {
 						return err
 					}
 				}
@@ -117,7 +121,7 @@ func modelsCommand(e *env) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	space.register(cmd, "only space `N`; with --pin and --unpin the space (default: the active one)")
 	cmd.Flags().Uint32Var(&pin, "pin", 0, "keep revision `R`, however many come after it")
 	cmd.Flags().StringVar(&plot, "plot", "", "draw trainings and drift to `FILE`.svg or .png")
@@ -133,4 +137,18 @@ func only(spaces []db.SpaceInfo, n uint32) []db.SpaceInfo {
 		}
 	}
 	return nil
+}
+
+// plotModels draws spaces to a file.
+func plotModels(path string, spaces []db.SpaceInfo) error {
+	var files outfile.Set
+	defer files.Discard()
+	out, err := files.Create(path)
+	if err == nil {
+		err = chart.WriteSpaces(out, path, spaces)
+	}
+	if err != nil {
+		return err
+	}
+	return files.Commit()
 }

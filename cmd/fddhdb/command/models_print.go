@@ -2,10 +2,10 @@ package command
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"time"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -13,38 +13,40 @@ import (
 // revisions.
 func (e *env) printSpaces(collection string, spaces []db.SpaceInfo, items int) {
 	if len(spaces) == 0 {
-		e.printf("collection %s has no model yet: run fddhdb train\n", collection)
+		e.Printf("collection %s has no model yet: run fddhdb train\n", collection)
 		return
 	}
 	var rows [][]any
 	for i := range spaces {
 		s := &spaces[i]
 		rows = append(rows, []any{
-			s.Space, spaceState(s, items), s.Revision, orNoCell(s.Parent), timeCell(s.Created), s.Bits,
-			countCell(s.Items), countCell(s.Codes), countCell(s.Taught), countCell(s.Pending), bytesCell(s.ModelBytes),
+			s.Space, spaceState(s, items), s.Revision, term.OrNoCell(s.Parent), term.TimeCell(s.Created), s.Bits,
+			term.CountCell(s.Items), term.CountCell(s.Codes), term.CountCell(s.Taught), term.CountCell(s.Pending), term.BytesCell(s.ModelBytes),
 		})
 	}
-	e.printTable([]column{{"space", true}, {"state", false}, {"revision", true}, {"parent", true}, {"created", false}, {"bits", true},
-		{"items", true}, {"codes", true}, {"taught", true}, {"pending", true}, {"model", true}}, rows)
+	e.PrintTable([]term.Column{term.Right("space"), term.Left("state"), term.Right("revision"), term.Right("parent"), term.Left("created"), term.Right("bits"),
+		term.Right("items"), term.Right("codes"), term.Right("taught"), term.Right("pending"), term.Right("model")}, rows)
 	for i := range spaces {
 		s := &spaces[i]
 		if len(s.Revisions) == 0 {
 			continue // the items bring their codes
 		}
-		e.printf("\nspace %d", s.Space)
+		e.Printf("\nspace %d", s.Space)
 		if len(s.Views) > 0 {
-			e.printf(", codes for each target")
+			e.Printf(", codes for each target")
 		}
 		if s.Checksum != "" {
-			e.printf(", checksum %s", s.Checksum)
+			e.Printf(", checksum %s", s.Checksum)
 		}
 		if s.Recode > 0 {
-			e.printf(", %s still to get the code of new labels: fddhdb update", plural(s.Recode, "item", "items"))
+			e.Printf(", %s still to get the code of new labels: fddhdb update", term.Plural(s.Recode, "item", "items"))
 		}
-		e.printf("\n")
+		e.Printf("\n")
 		e.printRevisions(s)
-		if e.layout.charts {
-			e.chartDrift(s)
+		if e.ChartsShown() {
+			for _, line := range chart.Drift(s) {
+				e.Printf("%s\n", line)
+			}
 		}
 	}
 }
@@ -65,8 +67,8 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 	var rows [][]any
 	for i := range s.Revisions {
 		r := &s.Revisions[i]
-		of := []any{r.Revision, orNoCell(r.Parent), timeCell(r.Created), revisionTeacher(s, r),
-			countCell(r.Items), countCell(r.Unlabelled), countCell(r.Forgotten)}
+		of := []any{r.Revision, term.OrNoCell(r.Parent), term.TimeCell(r.Created), revisionTeacher(s, r),
+			term.CountCell(r.Items), term.CountCell(r.Unlabelled), term.CountCell(r.Forgotten)}
 		note := ""
 		if r.Pinned {
 			note = "pinned"
@@ -74,40 +76,23 @@ func (e *env) printRevisions(s *db.SpaceInfo) {
 		if r.Revision == s.Revision {
 			note = joined("in use", note)
 		}
-		for _, name := range revisionModalities(r) {
+		for _, name := range chart.RevisionModalities(r) {
 			rows = append(rows, slices.Concat(of, driftCells(r, name), []any{note}))
-			if note = ""; !e.layout.flat() {
+			if note = ""; !e.Flat() {
 				of = []any{"", "", "", "", "", "", ""}
 			}
 		}
 	}
-	e.printTable([]column{{"revision", true}, {"parent", true}, {"created", false}, {"teacher", false},
-		{"taught", true}, {"unlabelled", true}, {"forgotten", true},
-		{"modality", false}, {"nearest p50", true}, {"p90", true}, {"residual", true}, {"overall", true}, {"balance", true}, {"", false}}, rows)
-}
-
-// revisionModalities returns the modalities that anything is known of, "" for none.
-func revisionModalities(r *db.RevisionInfo) []string {
-	known := map[string]bool{}
-	for name := range r.Residual {
-		known[name] = true
-	}
-	if r.Drift != nil {
-		for name := range r.Drift.Modalities {
-			known[name] = true
-		}
-	}
-	if len(known) == 0 {
-		return []string{""}
-	}
-	return slices.Sorted(maps.Keys(known))
+	e.PrintTable([]term.Column{term.Right("revision"), term.Right("parent"), term.Left("created"), term.Left("teacher"),
+		term.Right("taught"), term.Right("unlabelled"), term.Right("forgotten"),
+		term.Left("modality"), term.Right("nearest p50"), term.Right("p90"), term.Right("residual"), term.Right("overall"), term.Right("balance"), term.Left("")}, rows)
 }
 
 // driftCells are the figures of one modality of a revision.
 func driftCells(r *db.RevisionInfo, modality string) []any {
-	cells := []any{textCell(modality), noCell, noCell, noCell, noCell, noCell}
+	cells := []any{term.TextCell(modality), term.NoCell, term.NoCell, term.NoCell, term.NoCell, term.NoCell}
 	if x, has := r.Residual[modality]; has {
-		cells[4] = numberCell(x, 3)
+		cells[4] = term.NumberCell(x, 3)
 	}
 	if r.Drift != nil {
 		d := r.Drift.Modalities[modality]
@@ -115,10 +100,10 @@ func driftCells(r *db.RevisionInfo, modality string) []any {
 			cells[1], cells[2] = d.Nearest.P50, d.Nearest.P90
 		}
 		if d.Residual != nil {
-			cells[3] = numberCell(*d.Residual, 3)
+			cells[3] = term.NumberCell(*d.Residual, 3)
 		}
 		if d.Balance != nil {
-			cells[5] = numberCell(d.Balance.BitBalance, 3)
+			cells[5] = term.NumberCell(d.Balance.BitBalance, 3)
 		}
 	}
 	return cells
@@ -132,15 +117,12 @@ func revisionTeacher(s *db.SpaceInfo, r *db.RevisionInfo) string {
 	case r.Parent == 0:
 		return "training"
 	case r.Teacher == "":
-		return orDash(r.Reason) // nobody: it is not from items
+		return term.OrDash(r.Reason) // nobody: it is not from items
 	case r.Unlabelled > 0 && r.Lead != "":
 		return r.Teacher + ", " + r.Lead
 	}
 	return r.Teacher
 }
-
-// when spells a time to the minute, where the reader is.
-func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // orNone spells the number of a parent.
 func orNone(n uint32) string {

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -15,40 +16,14 @@ import (
 func printed(f func(e *env)) string {
 	var out bytes.Buffer
 	e := newTestEnv()
-	e.stdout.Reset(&out)
+	e.Stdout.Reset(&out)
 	f(e)
-	e.stdout.Flush()
+	e.Stdout.Flush()
 	return out.String()
 }
 
-func someSpaces() []db.SpaceInfo {
-	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 9, minute, 0, 0, time.Local) }
-	residual := .4214
-	trained := &db.Drift{Items: 256, Trained: true, Modalities: map[string]db.ModalityDrift{
-		"image": {Items: 256, Labelled: 256, Residual: &residual, Nearest: &db.Distances{Queries: 256, Mean: 3.1, P50: 3, P90: 7}, Balance: &db.Balance{BitBalance: .25}},
-		"text":  {Items: 9},
-	}}
-	worse := .7
-	drifted := &db.Drift{Items: 100, Modalities: map[string]db.ModalityDrift{
-		"image": {Items: 100, Labelled: 100, Residual: &worse, Nearest: &db.Distances{Queries: 100, Mean: 9, P50: 9, P90: 14}, Balance: &db.Balance{BitBalance: .3}},
-	}}
-	return []db.SpaceInfo{
-		{
-			Space: 1, State: db.SpaceActive, Created: at(0), Bits: 64, Revision: 3, Items: 2173, Codes: 10, Taught: 2173, Pending: 12,
-			ModelBytes: 1_300_000, Checksum: "0a1b2c3d", Recode: 4,
-			Revisions: []db.RevisionInfo{
-				{Revision: 1, Created: at(0), Items: 1900, Labelled: 1900, Pinned: true, Drift: trained, Residual: map[string]float64{"image": .41, "text": .2}},
-				{Revision: 2, Parent: 1, Created: at(5), Teacher: "auto", Lead: "text", Items: 173, Labelled: 100, Unlabelled: 73, Forgotten: 2},
-				{Revision: 3, Parent: 2, Created: at(9), Reason: "labels have grown", Items: 100, Labelled: 100, Pinned: true, Drift: drifted, Residual: map[string]float64{"image": .45, "text": .21}},
-			},
-		},
-		{Space: 2, State: db.SpaceStandby, Previous: true, Created: at(1), Bits: 32, Revision: 1, Items: 2173, Codes: 20, Views: []string{"image", "text"}, ModelBytes: 1200},
-		{Space: 4, State: db.SpaceBuilding, Parent: 1, Created: at(10), Bits: 64, Revision: 1, Items: 500, Built: 1050, Codes: 9},
-	}
-}
-
 func TestPrintSpaces(t *testing.T) {
-	got := printed(func(e *env) { e.printSpaces("main", someSpaces(), 2200) })
+	got := printed(func(e *env) { e.printSpaces("main", clitest.Spaces(), 2200) })
 	want := `space  state                revision  parent  created           bits  items  codes  taught  pending    model
     1  active                      3       -  2026-03-01 09:00    64  2,173     10   2,173       12   1.3 MB
     2  standby, was active         1       -  2026-03-01 09:01    32  2,173     20       0        0   1.2 kB
@@ -72,21 +47,21 @@ revision  parent  created           teacher            taught  unlabelled  forgo
 
 func TestSpacesInStats(t *testing.T) {
 	s := &db.CollectionStats{Items: 2200, Modalities: []db.ModalityStats{{Modality: db.Modality{Name: "image"}}, {Modality: db.Modality{Name: "text"}}}}
-	want := []pair{
-		{"space", "1, revision 3"},
-		{"learned", "from 2,173 items, 12 pending"},
-		{"drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"},
-		{"other spaces", "2, standby, was active; 4, building, 47%"},
+	want := []term.Pair{
+		term.NewPair("space", "1, revision 3"),
+		term.NewPair("learned", "from 2,173 items, 12 pending"),
+		term.NewPair("drift of image", "revision 3: nearest 9/14, residual 0.700, balance 0.300; training: nearest 3/7, residual 0.421, balance 0.250"),
+		term.NewPair("other spaces", "2, standby, was active; 4, building, 47%"),
 	}
-	spaces := someSpaces()
+	spaces := clitest.Spaces()
 	trained, came := *spaces[0].Revisions[0].Drift, *spaces[0].Revisions[2].Drift
 	s.Drift = []db.RevisionDrift{{Revision: 1, Drift: trained}, {Revision: 3, Drift: came}}
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{})); diff != "" {
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{}, term.Cell{})); diff != "" {
 		t.Error(diff)
 	}
 	s.Drift = s.Drift[1:]
-	want[2].value = "revision 3: nearest 9/14, residual 0.700, balance 0.300"
-	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(pair{})); diff != "" {
+	want[2].Value = "revision 3: nearest 9/14, residual 0.700, balance 0.300"
+	if diff := cmp.Diff(want, spacePairs(s, spaces), cmp.AllowUnexported(term.Pair{}, term.Cell{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
 
@@ -31,28 +33,28 @@ func pruneCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !cmd.Flags().Changed("keep"):
-				return usageErrorf("prune needs to know how many backups stay: fddhdb prune URL --keep N")
+				return exit.Usagef("prune needs to know how many backups stay: fddhdb prune URL --keep N")
 			case opt.Keep < 1:
-				return usageErrorf("--keep %d: 1 or more backups can stay", opt.Keep)
+				return exit.Usagef("--keep %d: 1 or more backups can stay", opt.Keep)
 			}
 			start := time.Now()
 			store, err := openRepository(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			bar := e.newProgress()
-			defer bar.end()
-			opt.Progress = func(stage string, done, total int64) { bar.report(stage, int(done), int(total)) }
+			bar := e.NewProgress()
+			defer bar.End()
+			opt.Progress = bar.Report
 			p, err := backup.Prune(cmd.Context(), store, opt)
-			bar.end()
+			bar.End()
 			if err != nil {
 				return repositoryError(args[0], err)
 			}
 			for _, id := range p.Damaged {
-				e.warnf("backup %s lacks something, fddhdb verify says what; it stays, and does not count", id)
+				e.Warnf("backup %s lacks something, fddhdb verify says what; it stays, and does not count", id)
 			}
 			if o.json {
-				return e.printJSON(newPruneJSON(p, opt.DryRun, time.Since(start).Seconds()))
+				return e.PrintJSON(newPruneJSON(p, opt.DryRun, time.Since(start).Seconds()))
 			}
 			e.printPruning(p, opt.DryRun)
 			return nil
@@ -71,12 +73,12 @@ func (e *env) printPruning(p *backup.Pruning, dryRun bool) {
 		deleted = "would delete"
 	}
 	for _, m := range p.Deleted {
-		e.printf("%s %s of %s: %s\n", deleted, m.ID, when(m.Time), content(m))
+		e.Printf("%s %s of %s: %s\n", deleted, m.ID, term.When(m.Time), content(m))
 	}
-	e.printf("%s %s and %s, %s; %s kept\n", deleted, plural(len(p.Deleted), "backup", "backups"),
-		plural(p.Objects, "object", "objects"), size(p.Bytes), plural(len(p.Kept), "backup", "backups"))
+	e.Printf("%s %s and %s, %s; %s kept\n", deleted, term.Plural(len(p.Deleted), "backup", "backups"),
+		term.Plural(p.Objects, "object", "objects"), term.Size(p.Bytes), term.Plural(len(p.Kept), "backup", "backups"))
 	if p.Running > 0 {
-		e.printf("%s being made: what is new for them stays too\n", plural(p.Running, "backup is", "backups are"))
+		e.Printf("%s being made: what is new for them stays too\n", term.Plural(p.Running, "backup is", "backups are"))
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -34,20 +36,20 @@ func putCommand(e *env) *cobra.Command {
 			fddhdb put hashes.db cat.jpg --code 9f3c01d2aa55e870 --field year=2024`),
 		Args: dirAndKeys(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			item := newRow()
+			item := source.NewRow()
 			item.Key, item.Labels = args[1], splitList(labels)
 			if payload != "" {
 				item.Payload = []byte(payload)
 			}
 			for _, v := range vectors.list {
 				if err := setVector(&item, v.name, v.value); err != nil {
-					return usageErrorf("--vector %s: %w", v.name, err)
+					return exit.Usagef("--vector %s: %w", v.name, err)
 				}
 			}
 			if code != "" {
 				var err error
 				if item.Code, err = hex.DecodeString(code); err != nil {
-					return usageErrorf("--code %q: not hexadecimal: two digits a byte are expected", code)
+					return exit.Usagef("--code %q: not hexadecimal: two digits a byte are expected", code)
 				}
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
@@ -56,10 +58,10 @@ func putCommand(e *env) *cobra.Command {
 					return err
 				}
 				if item.Code != nil && schema.Bits == 0 {
-					return usageErrorf("--code: collection %q makes its codes itself", c.Name())
+					return exit.Usagef("--code: collection %q makes its codes itself", c.Name())
 				}
 				if item.Code == nil && schema.Bits > 0 {
-					return usageErrorf("--code HEX is missing: the items of collection %q bring their codes, of %d bits", c.Name(), schema.Bits)
+					return exit.Usagef("--code HEX is missing: the items of collection %q bring their codes, of %d bits", c.Name(), schema.Bits)
 				}
 				for _, v := range vectors.list {
 					if _, err := modality(c, schema, "--vector", v.name); err != nil {
@@ -97,10 +99,10 @@ func putCommand(e *env) *cobra.Command {
 
 // setVector adds a vector to an item.
 func setVector(item *db.Item, name, value string) (err error) {
-	if isSparse(value) {
-		item.Sparse[name], err = parseSparse(value)
+	if source.IsSparse(value) {
+		item.Sparse[name], err = source.ParseSparse(value)
 	} else {
-		item.Vectors[name], err = parseVector(value)
+		item.Vectors[name], err = source.ParseVector(value)
 	}
 	return err
 }
@@ -121,11 +123,11 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 			if len(names) > 0 {
 				hint = "there is " + strings.Join(names, ", ")
 			}
-			return nil, usageErrorf("--field: there is no field %q: %s", g.name, hint)
+			return nil, exit.Usagef("--field: there is no field %q: %s", g.name, hint)
 		}
-		v, err := parseValue(typ, g.value)
+		v, err := source.ParseValue(typ, g.value)
 		if err != nil {
-			return nil, usageErrorf("--field %s: %w", g.name, err)
+			return nil, exit.Usagef("--field %s: %w", g.name, err)
 		}
 		values[g.name] = v
 	}
@@ -134,7 +136,7 @@ func fieldValues(s db.Schema, given []named) (map[string]any, error) {
 
 // printItemJSON prints an item with all that it has.
 func (e *env) printItemJSON(it *db.Item) error {
-	if err := e.printJSON(jsonform.NewItem(it)); err != nil {
+	if err := e.PrintJSON(jsonform.NewItem(it)); err != nil {
 		return fmt.Errorf("item %q: %w", it.Key, err)
 	}
 	return nil

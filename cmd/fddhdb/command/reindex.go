@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -33,30 +35,30 @@ func reindexCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("rate") && opt.Rate < 1 {
-				return usageErrorf("--rate %d: 1 or more items a second are possible", opt.Rate)
+				return exit.Usagef("--rate %d: 1 or more items a second are possible", opt.Rate)
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {
 					return err
 				}
-				bar := e.newProgress()
-				defer bar.end()
+				bar := e.NewProgress()
+				defer bar.End()
 				begun := false
 				opt.Space = space.n
 				opt.Progress = func(done, total int) {
 					begun = true
-					bar.report("encode", done, total)
+					bar.Report("encode", int64(done), int64(total))
 				}
 				r, err := c.Reindex(cmd.Context(), opt)
-				bar.end()
+				bar.End()
 				if begun && errors.Is(err, context.Canceled) {
-					return wrap(err, "what is done is kept: reindex goes on with it, fddhdb models shows how far it is")
+					return exit.Wrap(err, "what is done is kept: reindex goes on with it, fddhdb models shows how far it is")
 				}
 				if err != nil {
 					return err
 				}
 				if o.json {
-					return e.printJSON(r)
+					return e.PrintJSON(r)
 				}
 				e.printReindexing(args[0], &o, r)
 				return nil
@@ -76,9 +78,9 @@ func (e *env) printReindexing(dir string, o *common, r *db.Reindexing) {
 	if r.Parent != 0 {
 		from = " from space " + orNone(r.Parent)
 	}
-	e.printf("space %d of collection %s made%s: %s with a code, in %s\n",
-		r.Space, o.collection, from, plural(r.Items, "item", "items"), seconds(r.Seconds))
-	e.printf("%s\n", spaceHint(dir, o.collection, r.Space, r.Active))
+	e.Printf("space %d of collection %s made%s: %s with a code, in %s\n",
+		r.Space, o.collection, from, term.Plural(r.Items, "item", "items"), term.Seconds(r.Seconds))
+	e.Printf("%s\n", spaceHint(dir, o.collection, r.Space, r.Active))
 }
 
 // spaceHint says whether searches use a space that has just been made, and if not what

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -38,13 +40,13 @@ func repairCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isFile(args[0]) {
-				return usageErrorf("not a database: %s is a file; a database is a folder", args[0])
+				return exit.Usagef("not a database: %s is a file; a database is a folder", args[0])
 			}
-			p := e.newProgress()
-			defer p.end()
+			p := e.NewProgress()
+			defer p.End()
 			opt := db.RepairOptions{Shallow: !deep, DryRun: dryRun}
 			if p != nil {
-				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
+				opt.Progress = func(stage string, records int) { p.Report(stage, int64(records), 0) }
 			}
 			list := findingList{env: e, json: o.json}
 			var r *db.Repairing
@@ -76,8 +78,11 @@ func repairCommand(e *env) *cobra.Command {
 type notSavedError struct{ findings int }
 
 func (e *notSavedError) Error() string {
-	return plural(e.findings, "finding", "findings") + ": something could not be saved"
+	return term.Plural(e.findings, "finding", "findings") + ": something could not be saved"
 }
+
+// Advised says that the text itself names what to do: see exit.Message.
+func (e *notSavedError) Advised() {}
 
 func (e *notSavedError) Is(target error) bool { return target == db.ErrCorrupt }
 
@@ -86,16 +91,16 @@ func (l *findingList) finishRepair(r *db.Repairing, dir string, dryRun bool) err
 	if l.json {
 		return l.endJSON(repairJSON{OK: r.Findings == 0, Repairing: r})
 	}
-	items := plural(r.Items, "item", "items")
+	items := term.Plural(r.Items, "item", "items")
 	switch {
 	case !r.Damaged:
-		l.env.printf("OK: nothing to repair, %s\n", items)
+		l.env.Printf("OK: nothing to repair, %s\n", items)
 	case dryRun:
-		l.env.printf("it can be repaired, with %s; nothing has been changed\n", items)
+		l.env.Printf("it can be repaired, with %s; nothing has been changed\n", items)
 	case r.DamagedDir == "":
-		l.env.printf("repaired: %s\n", items)
+		l.env.Printf("repaired: %s\n", items)
 	default:
-		l.env.printf("repaired: %s; the damaged store is now %s: delete it when you do not need it any more\n", items, filepath.Join(dir, r.DamagedDir))
+		l.env.Printf("repaired: %s; the damaged store is now %s: delete it when you do not need it any more\n", items, filepath.Join(dir, r.DamagedDir))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -44,14 +45,14 @@ func TestRepair(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := do(t, "repair", f.db, "--dry-run")
-	if code != exitCorrupt || !strings.Contains(stdout, "may come back") || !strings.Contains(stdout, "it can be repaired, with 60 items") || !strings.Contains(stderr, "1 finding: something could not be saved") {
+	if code != exit.Corrupt || !strings.Contains(stdout, "may come back") || !strings.Contains(stdout, "it can be repaired, with 60 items") || !strings.Contains(stderr, "1 finding: something could not be saved") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 	if code, _, _ := do(t, "count", f.db); code == 0 {
 		t.Error("it opens, though nothing was repaired")
 	}
 	code, stdout, stderr = do(t, "repair", f.db)
-	if code != exitCorrupt || !strings.Contains(stdout, "repaired: 60 items; the damaged store is now "+filepath.Join(f.db, "damaged-")) {
+	if code != exit.Corrupt || !strings.Contains(stdout, "repaired: 60 items; the damaged store is now "+filepath.Join(f.db, "damaged-")) {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 	if got := must(t, "repair", f.db); got != "OK: nothing to repair, 60 items\n" {
@@ -63,7 +64,7 @@ func TestRepair(t *testing.T) {
 	if aerr != nil || berr != nil || string(a) != string(b) || before == "" || after == "" {
 		t.Errorf("items differ: %v, %v", aerr, berr)
 	}
-	if code, _, stderr := do(t, "repair", f.dir); code != exitUsage || !strings.Contains(stderr, "not a database") {
+	if code, _, stderr := do(t, "repair", f.dir); code != exit.Usage || !strings.Contains(stderr, "not a database") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/s3"
 	"github.com/fddhdb/fddhdb/internal/inside"
@@ -33,7 +35,7 @@ func openRepository(ctx context.Context, name string) (backup.Store, error) {
 	if isS3(name) {
 		o, err := s3.ParseURL(name)
 		if err != nil {
-			return nil, &usageError{err}
+			return nil, exit.Usagef("%w", err)
 		}
 		s, err := s3.Open(ctx, o)
 		if err != nil { // not a nil *s3.Store in a Store
@@ -46,15 +48,15 @@ func openRepository(ctx context.Context, name string) (backup.Store, error) {
 		return nil, err
 	}
 	if isFile(path) {
-		return nil, usageErrorf("%s is a file; backups are kept in a folder", path)
+		return nil, exit.Usagef("%s is a file; backups are kept in a folder", path)
 	}
 	// Neither would be happy with the files of the other.
 	switch dir := inside.Database(path); {
 	case dir == "":
 	case sameFile(dir, path):
-		return nil, usageErrorf("%s is a database, and not where backups are kept", path)
+		return nil, exit.Usagef("%s is a database, and not where backups are kept", path)
 	default:
-		return nil, usageErrorf("%s is in the database %s: keep backups elsewhere, best on another disk", path, dir)
+		return nil, exit.Usagef("%s is in the database %s: keep backups elsewhere, best on another disk", path, dir)
 	}
 	return backup.Folder(path)
 }
@@ -73,24 +75,24 @@ func folderOf(name string, windows bool) (string, error) {
 	switch strings.ToLower(found[1]) {
 	case "file":
 	case "http", "https":
-		return "", usageErrorf("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX?endpoint=%s://HOST:PORT", plain(name), found[1])
+		return "", exit.Usagef("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX?endpoint=%s://HOST:PORT", term.Plain(name), found[1])
 	default:
-		return "", usageErrorf("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX; a path with a colon begins with ./", plain(name))
+		return "", exit.Usagef("%s: backups are kept in a folder, file:///PATH, or in a bucket, s3://BUCKET/PREFIX; a path with a colon begins with ./", term.Plain(name))
 	}
 	u, err := url.Parse(name)
 	if err != nil {
-		return "", usageErrorf("%s: file:///PATH is expected, with %%25 for a %%", plain(name))
+		return "", exit.Usagef("%s: file:///PATH is expected, with %%25 for a %%", term.Plain(name))
 	}
 	switch path := u.Path; {
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return "", usageErrorf("%s: file:///PATH is expected, with %%3F for a ? and %%23 for a #", plain(name))
+		return "", exit.Usagef("%s: file:///PATH is expected, with %%3F for a ? and %%23 for a #", term.Plain(name))
 	case path == "" || strings.ContainsRune(path, 0):
-		return "", usageErrorf("%s: file:///PATH is expected", plain(name))
+		return "", exit.Usagef("%s: file:///PATH is expected", term.Plain(name))
 	case u.Host != "" && u.Host != "localhost":
 		if windows {
 			return filepath.FromSlash("//" + u.Host + path), nil
 		}
-		return "", usageErrorf("%s: %s would be another machine: file:///PATH is expected, with three slashes, or just a path", plain(name), u.Host)
+		return "", exit.Usagef("%s: %s would be another machine: file:///PATH is expected, with three slashes, or just a path", term.Plain(name), u.Host)
 	case windows && len(path) > 2 && path[2] == ':':
 		return filepath.FromSlash(path[1:]), nil
 	default:
@@ -102,15 +104,15 @@ func folderOf(name string, windows bool) (string, error) {
 func repositoryError(name string, err error) error {
 	switch {
 	case errors.Is(err, backup.ErrNotRepository):
-		return &usageError{wrap(err, "%s: fddhdb backup DIR %s makes the first backup there", plain(name), plain(name))}
+		return exit.Usagef("%w: %s: fddhdb backup DIR %s makes the first backup there", err, term.Plain(name), term.Plain(name))
 	case errors.Is(err, backup.ErrNotFound):
-		return &usageError{wrap(err, "fddhdb backups %s lists what there is", plain(name))}
+		return exit.Usagef("%w: fddhdb backups %s lists what there is", err, term.Plain(name))
 	case errors.Is(err, backup.ErrInvalid):
-		return &usageError{err}
+		return exit.Usagef("%w", err)
 	case errors.Is(err, backup.ErrVersion):
-		return wrap(err, "use a newer fddhdb")
+		return exit.Wrap(err, "use a newer fddhdb")
 	case errors.Is(err, backup.ErrDamaged):
-		return wrap(err, "fddhdb verify %s says what is wrong with the backups", plain(name))
+		return exit.Wrap(err, "fddhdb verify %s says what is wrong with the backups", term.Plain(name))
 	}
 	return err
 }
@@ -119,9 +121,9 @@ func repositoryError(name string, err error) error {
 func urlArg(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 || args[0] == "":
-		return usageErrorf("%s needs the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
+		return exit.Usagef("%s needs the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
 	case len(args) > 1:
-		return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[1], cmd.Use)
+		return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[1], cmd.Use)
 	}
 	return nil
 }
@@ -130,9 +132,9 @@ func urlArg(cmd *cobra.Command, args []string) error {
 func twoArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) < 2 || args[0] == "" || args[1] == "":
-		return usageErrorf("%s needs both the folder of a database and the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
+		return exit.Usagef("%s needs both the folder of a database and the URL of the backups: fddhdb %s", cmd.Name(), cmd.Use)
 	case len(args) > 2:
-		return usageErrorf("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[2], cmd.Use)
+		return exit.Usagef("%s does not know what to do with %q: fddhdb %s", cmd.Name(), args[2], cmd.Use)
 	}
 	return nil
 }
@@ -141,7 +143,7 @@ func twoArgs(cmd *cobra.Command, args []string) error {
 func content(m *backup.Manifest) string {
 	what := "everything"
 	if m.Collection != "" {
-		what = "collection " + plain(m.Collection)
+		what = "collection " + term.Plain(m.Collection)
 	}
 	if m.IndexOnly {
 		what += ", index only"

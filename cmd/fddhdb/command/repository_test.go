@@ -3,6 +3,8 @@ package command
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
 func TestFolderOf(t *testing.T) {
@@ -29,7 +31,7 @@ func TestFolderOf(t *testing.T) {
 	} {
 		for i, windows := range []bool{true, false} {
 			got, err := folderOf(name, windows)
-			if got != want[i] || (err == nil) != (want[i] != "") || err != nil && exitCode(err) != exitUsage {
+			if got != want[i] || (err == nil) != (want[i] != "") || err != nil && exit.Code(err) != exit.Usage {
 				t.Errorf("%s, Windows %v: %q, %v, want %q", name, windows, got, err, want[i])
 			}
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
@@ -44,36 +46,36 @@ func restoreCommand(e *env) *cobra.Command {
 			name, dir := args[0], args[1]
 			flags := cmd.Flags()
 			if opt.ID != "" && (flags.Changed("before") || flags.Changed("database")) {
-				return usageErrorf("--id names a backup: --before and --database have no part in it")
+				return exit.Usagef("--id names a backup: --before and --database have no part in it")
 			}
 			if isFile(dir) {
-				return usageErrorf("%s is a file; a database is a folder: restore to a new one", dir)
+				return exit.Usagef("%s is a file; a database is a folder: restore to a new one", dir)
 			}
 			start := time.Now()
-			p := e.newProgress()
-			defer p.end()
+			p := e.NewProgress()
+			defer p.End()
 			opt.Progress = func(stage string, done, total int64) {
 				if stage == db.StageVerify {
-					p.report(stage, int(done), int(total))
+					p.Report(stage, done, total)
 				} else {
-					p.bytes(stage, done, total)
+					p.Bytes(stage, done, total)
 				}
 			}
 			m, err := restore(cmd.Context(), name, dir, opt)
-			p.end()
+			p.End()
 			if err != nil {
 				return err
 			}
 			took := time.Since(start).Seconds()
 			if o.json {
-				return e.printJSON(newBackupJSON(m, took))
+				return e.PrintJSON(newBackupJSON(m, took))
 			}
 			verified := ", verified"
 			if opt.SkipVerify {
 				verified = ""
 			}
-			e.printf("restored %s to %s: %s as it was at %s\n", m.ID, dir, content(m), when(m.Time))
-			e.printf("%s%s, in %s\n", size(m.BytesTotal), verified, seconds(took))
+			e.Printf("restored %s to %s: %s as it was at %s\n", m.ID, dir, content(m), term.When(m.Time))
+			e.Printf("%s%s, in %s\n", term.Size(m.BytesTotal), verified, term.Seconds(took))
 			return nil
 		},
 	}
@@ -99,17 +101,17 @@ func restore(ctx context.Context, name, dir string, opt db.RestoreOptions) (*bac
 	m, err := db.Restore(ctx, store, dir, nil, opt)
 	switch {
 	case errors.Is(err, db.ErrExists):
-		return nil, &usageError{err}
+		return nil, exit.Usagef("%w", err)
 	case errors.Is(err, backup.ErrNotFound) && opt.ID == "" && !opt.Before.IsZero():
-		return nil, usageErrorf("no backup was made by %s: fddhdb backups %s lists what there is", when(opt.Before), plain(name))
+		return nil, exit.Usagef("no backup was made by %s: fddhdb backups %s lists what there is", term.When(opt.Before), term.Plain(name))
 	case errors.Is(err, backup.ErrInvalid) && opt.ID == "" && opt.Database == "":
-		return nil, &usageError{wrap(err, "with --database, or by --id")}
+		return nil, exit.Usagef("%w: with --database, or by --id", err)
 	case errors.Is(err, db.ErrCorrupt):
 		// The backup is, and not a folder that has a copy.
-		err = fmt.Errorf("%w: %s", backup.ErrDamaged, reason(err.Error()))
+		err = fmt.Errorf("%w: %s", backup.ErrDamaged, exit.Reason(err.Error()))
 	}
 	if errors.Is(err, backup.ErrDamaged) {
-		return nil, wrap(err, "restore another one: fddhdb backups %s lists them", plain(name))
+		return nil, exit.Wrap(err, "restore another one: fddhdb backups %s lists them", term.Plain(name))
 	}
 	return m, repositoryError(name, err)
 }
@@ -133,7 +135,7 @@ func wholeUUID(ctx context.Context, store backup.Store, begin string) (string, e
 	case 1:
 		return uuids[0], nil
 	}
-	return "", usageErrorf("--database %s: several databases begin so, %s and %s among them", begin, uuids[0], uuids[1])
+	return "", exit.Usagef("--database %s: several databases begin so, %s and %s among them", begin, uuids[0], uuids[1])
 }
 
 // timeValue is a flag of a time, in the time zone of this machine unless it says another.

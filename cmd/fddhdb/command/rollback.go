@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -37,9 +39,9 @@ func rollbackCommand(e *env) *cobra.Command {
 			toRevision := cmd.Flags().Changed("revision")
 			switch {
 			case toRevision && revision == 0:
-				return usageErrorf("--revision 0: revisions are numbered from 1")
+				return exit.Usagef("--revision 0: revisions are numbered from 1")
 			case space.given() && !toRevision:
-				return usageErrorf("--space goes with --revision: fddhdb activate %s --space %d makes that space the active one", args[0], space.n)
+				return exit.Usagef("--space goes with --revision: fddhdb activate %s --space %d makes that space the active one", args[0], space.n)
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {
@@ -66,15 +68,15 @@ func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 	}
 	now, err := c.Rollback(ctx)
 	if errors.Is(err, db.ErrInvalid) {
-		return &failure{err} // the command line is right, there is nothing to go back to
+		return exit.Failedf("%w", err) // the command line is right, there is nothing to go back to
 	}
 	if err != nil {
 		return err
 	}
 	if json {
-		return e.printJSON(activationJSON{now, before.Space})
+		return e.PrintJSON(activationJSON{now, before.Space})
 	}
-	e.printf("space %d of collection %s is the active one again; space %d stands by\n", now, c.Name(), before.Space)
+	e.Printf("space %d of collection %s is the active one again; space %d stands by\n", now, c.Name(), before.Space)
 	return nil
 }
 
@@ -85,12 +87,12 @@ func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space, revi
 		return revisionError("--revision", revision, err)
 	}
 	if json {
-		return e.printJSON(u)
+		return e.PrintJSON(u)
 	}
-	e.printf("space %d of collection %s: the projections of revision %d are back in use, as revision %d\n", u.Space, c.Name(), revision, u.Revision)
+	e.Printf("space %d of collection %s: the projections of revision %d are back in use, as revision %d\n", u.Space, c.Name(), revision, u.Revision)
 	if n := u.Forgotten; n > 0 {
-		e.printf("%s taken out again; written again, or by training, they teach\n",
-			plural(n, "item that has taught since is", "items that have taught since are"))
+		e.Printf("%s taken out again; written again, or by training, they teach\n",
+			term.Plural(n, "item that has taught since is", "items that have taught since are"))
 	}
 	return nil
 }
@@ -98,10 +100,10 @@ func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space, revi
 // revisionError names the flag that names a revision which is not kept.
 func revisionError(flag string, revision uint32, err error) error {
 	if errors.Is(err, db.ErrNotFound) {
-		return usageErrorf("%s %d: %s; fddhdb models lists those that are kept", flag, revision, reason(err.Error()))
+		return exit.Usagef("%s %d: %s; fddhdb models lists those that are kept", flag, revision, exit.Reason(err.Error()))
 	}
 	if errors.Is(err, db.ErrInvalid) {
-		return &failure{err} // the command line is right
+		return exit.Failedf("%w", err) // the command line is right
 	}
 	return err
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -41,11 +43,11 @@ func scanCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("limit") && limit < 1 {
-				return usageErrorf("--limit %d: 1 or more items are possible", limit)
+				return exit.Usagef("--limit %d: 1 or more items are possible", limit)
 			}
 			return e.lookAtCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				show, end, err := e.itemPrinter(c, o.json, func(it *db.Item) {
-					e.printf("%-15s %-24s %s\n", plain(it.Key), orDash(plain(strings.Join(it.Labels, ","))), orDash(hex.EncodeToString(it.Code)))
+					e.Printf("%-15s %-24s %s\n", term.Plain(it.Key), term.OrDash(term.Plain(strings.Join(it.Labels, ","))), term.OrDash(hex.EncodeToString(it.Code)))
 				})
 				if err != nil {
 					return err
@@ -67,16 +69,8 @@ func scanCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "stop after `N` items (default: all)")
 	where.register(cmd)
 	return cmd
-}
-
-// orDash stands in for what is empty, so that columns stay columns.
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -1,20 +1,11 @@
 package command
 
 import (
-	"cmp"
-	"context"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io"
-	"maps"
-	"math"
-	"slices"
-
 	"github.com/spf13/cobra"
 
-	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
-	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -102,7 +93,7 @@ func searchCommand(e *env) *cobra.Command {
 	}
 	o.register(cmd)
 	o.registerSpace(cmd)
-	printsObjects(cmd)
+	term.PrintsObjects(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "modality `NAME` of the query")
 	f.StringVar(&o.to, "to", "", "find items that have the modality `NAME`")
@@ -134,318 +125,50 @@ func (o *searchOptions) check() (db.Rerank, error) {
 	}
 	switch {
 	case given == 0:
-		return 0, usageErrorf("search needs a query: --vectors FILE, --id KEY, --code HEX or --codes FILE")
+		return 0, exit.Usagef("search needs a query: --vectors FILE, --id KEY, --code HEX or --codes FILE")
 	case given > 1:
-		return 0, usageErrorf("search takes one of --vectors, --id, --code and --codes, not several")
+		return 0, exit.Usagef("search takes one of --vectors, --id, --code and --codes, not several")
 	case o.vectors != "" && o.from == "":
-		return 0, usageErrorf("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
+		return 0, exit.Usagef("--from NAME is missing: the modality that the vectors of %s are of", o.vectors)
 	case o.from != "" && (o.code != "" || o.codes != ""):
-		return 0, usageErrorf("--from: a query by code is of no modality: leave it out")
+		return 0, exit.Usagef("--from: a query by code is of no modality: leave it out")
 	case o.hasRow && o.vectors == "" && o.codes == "":
-		return 0, usageErrorf("--row names a row of --vectors or --codes, neither of which is given")
+		return 0, exit.Usagef("--row names a row of --vectors or --codes, neither of which is given")
 	case o.excludeSelf && o.id == "":
-		return 0, usageErrorf("--exclude-self leaves out the item of --id, which is not given")
+		return 0, exit.Usagef("--exclude-self leaves out the item of --id, which is not given")
 	case o.row < 0:
-		return 0, usageErrorf("--row %d: rows count from 0", o.row)
+		return 0, exit.Usagef("--row %d: rows count from 0", o.row)
 	case o.hasK && o.k < 1:
-		return 0, usageErrorf("-k %d: 1 or more hits are possible", o.k)
+		return 0, exit.Usagef("-k %d: 1 or more hits are possible", o.k)
 	case o.hasRadius && o.radius < 0:
-		return 0, usageErrorf("--radius %d: 0 or more bits are possible", o.radius)
+		return 0, exit.Usagef("--radius %d: 0 or more bits are possible", o.radius)
 	}
 	if o.after != "" && (o.vectors != "" || o.codes != "") && !o.hasRow {
-		return 0, usageErrorf("--after is behind the hits of one query: say which with --row")
+		return 0, exit.Usagef("--after is behind the hits of one query: say which with --row")
 	}
 	if o.hasRadius && !o.hasK {
 		o.k = 10_000
 	}
-	if err := o.checkSheet(); err != nil {
-		return 0, err
+	switch {
+	case o.sheet == "" && o.pictures != "":
+		return 0, exit.Usagef("--pictures is for --sheet FILE, which is not given")
+	case o.sheet != "":
+		if err := sheet.CheckPath(o.sheet); err != nil {
+			return 0, err
+		}
 	}
 	rerank, err := db.ParseRerank(o.rerank)
 	switch features := rerank == db.RerankFeatures; {
 	case err != nil:
-		return 0, usageErrorf("--rerank: %s", reason(err.Error()))
+		return 0, exit.Usagef("--rerank: %s", exit.Reason(err.Error()))
 	case o.hasWindow && !features:
-		return 0, usageErrorf("--window is of --rerank features, which is not given")
+		return 0, exit.Usagef("--window is of --rerank features, which is not given")
 	case o.hasWindow && o.window < 1:
-		return 0, usageErrorf("--window %d: 1 or more hits are possible", o.window)
+		return 0, exit.Usagef("--window %d: 1 or more hits are possible", o.window)
 	case features && o.from == "":
-		return 0, usageErrorf("--rerank features compares vectors: --from NAME is missing, the modality")
+		return 0, exit.Usagef("--rerank features compares vectors: --from NAME is missing, the modality")
 	case features && o.after != "":
-		return 0, usageErrorf("--rerank features has no cursors for --after: ask for more with -k")
+		return 0, exit.Usagef("--rerank features has no cursors for --after: ask for more with -k")
 	}
 	return rerank, nil
-}
-
-// A queryName is what stands for a query in the output: the row number in a file,
-// a key or a code.
-type queryName any
-
-// search answers the queries; to, if not nil, gets the hits, too.
-func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank, to *sheet) error {
-	schema, err := c.Schema()
-	if err != nil {
-		return err
-	}
-	for _, f := range []named{{"--from", o.from}, {"--to", o.to}} {
-		if f.value == "" {
-			continue
-		}
-		if _, err := modality(c, schema, f.name, f.value); err != nil {
-			return err
-		}
-	}
-	stats, err := c.Stats()
-	if err != nil {
-		return err
-	}
-	if !stats.Trained {
-		return untrained(c)
-	}
-	if err := checkTarget(c, schema, stats, o.to); err != nil {
-		return err
-	}
-	var table *printedTable // of the hits of all queries, in modes that have one
-	var explains []*db.Explain
-	defer func() {
-		if table != nil {
-			table.end()
-		}
-		for _, x := range explains {
-			e.printExplain(x)
-		}
-	}()
-	first := true
-	answer := func(name queryName, q db.Query) error {
-		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
-		q.Rerank, q.Window = rerank, o.window
-		r, explain, err := o.run(ctx, c, q)
-		if worded := o.where.wrap(err); worded != err {
-			return worded
-		}
-		if err != nil {
-			// The flags are right: it is the item, or the file.
-			return &failure{err}
-		}
-		if to != nil {
-			title := o.title(name)
-			if o.hasRows() {
-				title += " of " + plain(o.vectors+o.codes)
-			}
-			if err := to.add(ctx, title, q.Key, r.Hits); err != nil {
-				return err
-			}
-		}
-		if o.json {
-			return e.printJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
-		}
-		if e.layout.flat() {
-			if table == nil {
-				table = e.newTable(append([]column{{"query", o.hasRows()}}, hitColumns...))
-			}
-			for _, cells := range hitRows(r) {
-				table.add(append([]any{name}, cells...)...)
-			}
-			explains = append(explains, explain)
-			return nil
-		}
-		if !first {
-			e.printf("\n")
-		}
-		first = false
-		e.printHits(name, r, o)
-		e.printExplain(explain)
-		return nil
-	}
-	switch {
-	case o.id != "":
-		return answer(o.id, db.Query{Key: o.id, From: o.from, ExcludeSelf: o.excludeSelf})
-	case o.code != "":
-		code, err := hex.DecodeString(o.code)
-		if err != nil {
-			return usageErrorf("--code %q: not hexadecimal: two digits a byte are expected", o.code)
-		}
-		if 8*len(code) != stats.Bits {
-			return usageErrorf("--code %q has %d bits, collection %q has codes of %d", o.code, 8*len(code), c.Name(), stats.Bits)
-		}
-		return answer(o.code, db.Query{Code: code})
-	case o.codes != "":
-		return o.queryCodes(c, stats.Bits, answer)
-	}
-	m, err := modality(c, schema, "--from", o.from)
-	if err != nil {
-		return err
-	}
-	return o.queryVectors(m, answer)
-}
-
-// run answers one query.
-func (o *searchOptions) run(ctx context.Context, c *db.Collection, q db.Query) (*db.Result, *db.Explain, error) {
-	radius := -1
-	if o.hasRadius {
-		radius = o.radius
-	}
-	if o.explain {
-		explain, r, err := c.Explain(ctx, q, radius)
-		return r, explain, err
-	}
-	if !o.hasRadius {
-		r, err := c.Search(ctx, q)
-		return r, nil, err
-	}
-	runs, err := c.SearchRadius(ctx, q, radius)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer runs.Close()
-	r, err := runs.First(ctx, q.K)
-	return r, nil, err
-}
-
-// untrained is what a verb says that needs codes where there are none.
-func untrained(c *db.Collection) error {
-	return fmt.Errorf("%w: collection %q has no codes yet: run fddhdb train", db.ErrNoModel, c.Name())
-}
-
-func (o *searchOptions) queryCodes(c *db.Collection, bits int, answer func(queryName, db.Query) error) error {
-	s, err := openCodes(o.codes)
-	if err != nil {
-		return err
-	}
-	if err := s.checkBits(c, bits); err != nil {
-		return err
-	}
-	if err := o.checkRow(s); err != nil {
-		return err
-	}
-	for row := range s.rows() {
-		if o.hasRow && row != o.row {
-			continue
-		}
-		if err := answer(row, db.Query{Code: s.at(row)}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Query) error) error {
-	s, err := openQueries(m.Name, o.vectors)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	if err := s.checkDim(m); err != nil {
-		return err
-	}
-	if err := o.checkRow(s); err != nil {
-		return err
-	}
-	for row := 0; ; row++ {
-		err := s.read()
-		if err == io.EOF {
-			return nil
-		}
-		if o.hasRow && row != o.row {
-			// A row that nobody asks for may be bad.
-			var bad *vecfile.Error
-			if err != nil && !(errors.As(err, &bad) && bad.Col >= 0) {
-				return err
-			}
-			continue
-		}
-		if err == nil {
-			if err = answer(row, s.query()); o.after == "" { // which is wrong more likely than the row
-				err = atRow(err, s.path(), row)
-			}
-		}
-		if err != nil || o.hasRow {
-			return err
-		}
-	}
-}
-
-func (o *searchOptions) checkRow(s source) error {
-	if o.hasRow && o.row >= s.rows() {
-		return usageErrorf("--row %d: %s has %s, counted from 0", o.row, s.path(), plural(s.rows(), "row", "rows"))
-	}
-	return nil
-}
-
-// title names a query for people.
-func (o *searchOptions) title(name queryName) string {
-	switch {
-	case o.id != "":
-		return "item " + plain(o.id)
-	case o.code != "":
-		return fmt.Sprintf("code %s", name)
-	}
-	return fmt.Sprintf("row %d", name)
-}
-
-func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
-	e.printf("%s", o.title(name))
-	switch {
-	case o.hasRadius && r.Total > len(r.Hits):
-		e.printf(": the first %s of %s within %s; -k prints more", thousands(len(r.Hits)),
-			plural(r.Total, "item", "items"), plural(o.radius, "bit", "bits"))
-	case o.hasRadius:
-		e.printf(": %s within %s", plural(r.Total, "item", "items"), plural(o.radius, "bit", "bits"))
-	case len(r.Hits) == 0:
-		e.printf(": no items")
-	}
-	e.printf("\n")
-	if len(r.Hits) == 0 {
-		return
-	}
-	e.printTable(hitColumns, hitRows(r))
-}
-
-var hitColumns = []column{{"rank", true}, {"id", false}, {"distance", true}, {"score", true}}
-
-func hitRows(r *db.Result) [][]any {
-	var rows [][]any
-	for i, h := range r.Hits {
-		score := noCell
-		if !math.IsNaN(h.Score) {
-			score = numberCell(h.Score, 3)
-		}
-		rows = append(rows, []any{i + 1, textCell(h.Key), h.Distance, score})
-	}
-	return rows
-}
-
-// hasRows says whether queries are rows of a file.
-func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != "" }
-
-// printExplain says how a search was done, if that was asked for.
-func (e *env) printExplain(x *db.Explain) {
-	if x == nil {
-		return
-	}
-	e.printf("plan %s: %s of %s found", x.Plan, plural(x.Codes, "code", "codes"), thousands(x.Distinct))
-	if x.Probes > 0 {
-		e.printf("; %s with %s, %s compared", plural(x.Probes, "lookup", "lookups"), plural(x.Candidates, "candidate", "candidates"), thousands(x.Compared))
-	}
-	if x.Scanned > 0 {
-		e.printf("; %s read", plural(x.Scanned, "code", "codes"))
-	}
-	if x.Abandoned {
-		e.printf("; lookups given up for a scan")
-	}
-	e.printf("\nsubstrings %v, codes not indexed yet %s\n", x.Substrings, thousands(x.Tail))
-	e.printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s\n",
-		x.EncodeUS, x.SearchUS, x.ResolveUS, plural(x.Hits, "item", "items"))
-	plans := slices.SortedFunc(maps.Keys(x.Predicted), func(a, b string) int {
-		return cmp.Compare(x.Predicted[a], x.Predicted[b])
-	})
-	e.printf("predicted")
-	for i, plan := range plans {
-		sep := ""
-		if i > 0 {
-			sep = ","
-		}
-		e.printf("%s %s %.1f us", sep, plan, x.Predicted[plan])
-	}
-	e.printf("\n")
 }

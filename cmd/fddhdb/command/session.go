@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -20,7 +21,7 @@ type session struct {
 // openSession opens the database in dir for what follows, to be ended by closeSession.
 func (e *env) openSession(dir string, readOnly bool) error {
 	if isFile(dir) {
-		return usageErrorf("not a database: %s is a file; a database is a folder", dir)
+		return exit.Usagef("not a database: %s is a file; a database is a folder", dir)
 	}
 	s := &session{dir: dir, readOnly: readOnly}
 	if err := s.open(e); err != nil {
@@ -40,7 +41,7 @@ func (s *session) open(e *env) error {
 	d, err := db.Open(s.dir, &db.Options{MustExist: true, ReadOnly: s.readOnly})
 	switch {
 	case errors.Is(err, fs.ErrPermission) && !s.readOnly:
-		return wrap(err, "fddhdb --readonly %s only looks at it", s.dir)
+		return exit.Wrap(err, "fddhdb --readonly %s only looks at it", s.dir)
 	case err != nil:
 		return openError(s.dir, err)
 	}

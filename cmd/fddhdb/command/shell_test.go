@@ -1,25 +1,23 @@
 package command
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/peterh/liner"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // runScript runs a script in the shell on a database.
 func runScript(t *testing.T, ctx context.Context, dir, script string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(ctx, []string{dir}, &env{stdin: strings.NewReader(script), stdout: bufio.NewWriter(&out), stderr: &errs})
+	code = run(ctx, []string{dir}, &env{Printer: term.NewPrinter(&out, &errs), stdin: strings.NewReader(script)})
 	return code, out.String(), errs.String()
 }
 
@@ -28,7 +26,7 @@ func TestScriptInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	code, stdout, stderr := runScript(t, ctx, f.db, "\ncount\ncount\n")
-	if code != exitFailed || stdout != "" || stderr != "fddhdb: line 1: interrupted\n" {
+	if code != exit.Failed || stdout != "" || stderr != "fddhdb: line 1: interrupted\n" {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
 }
@@ -44,7 +42,7 @@ func TestScriptThatWaits(t *testing.T) {
 		cancel()
 	}()
 	var errs bytes.Buffer
-	if code := run(ctx, []string{f.db}, &env{stdin: r, stdout: bufio.NewWriter(io.Discard), stderr: &errs}); code != exitFailed || !strings.Contains(errs.String(), "interrupted") {
+	if code := run(ctx, []string{f.db}, &env{Printer: term.NewPrinter(io.Discard, &errs), stdin: r}); code != exit.Failed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit code %d, %q", code, &errs)
 	}
 	must(t, "put", f.db, "x") // nobody has it open
@@ -59,94 +57,19 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.closeSession()
-	s := newShell(e, &shellOptions{mode: modeTable})
+	s := shell.New(shellHost{e}, e.Printer, e.stdin, nil, nil, term.ModeTable)
 	away := f.path("away")
 	err := e.whileClosed(f.db, func() error { return os.Rename(f.db, away) })
 	if err == nil {
 		t.Error("the database is gone, and nobody says so")
 	}
-	if err := s.run(context.Background(), "count"); exitCode(err) != exitUsage {
+	if err := s.Run(context.Background(), "count"); exit.Code(err) != exit.Usage {
 		t.Errorf("count without a database: %v", err)
 	}
 	if err := os.Rename(away, f.db); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.run(context.Background(), "count"); err != nil {
+	if err := s.Run(context.Background(), "count"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestHistory(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new", "history")
-	t.Setenv("FDDHDB_HISTORY", path)
-	s := &shell{env: newTestEnv()}
-	if lines := s.readHistory(); lines != nil {
-		t.Errorf("from no file: %q", lines)
-	}
-	var text strings.Builder
-	for i := range 2*liner.HistoryLimit + 10 {
-		fmt.Fprintf(&text, "count %d\n", i)
-	}
-	if err := appendHistory(path, []byte(text.String())); err != nil {
-		t.Fatal(err)
-	}
-	if err := appendHistory(path, []byte("bad \xff line\n\nlast\n")); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second time from the file that was cut
-		lines := s.readHistory()
-		if len(lines) != liner.HistoryLimit || lines[len(lines)-1] != "last" || lines[len(lines)-2] != "count 2009" {
-			t.Fatalf("%d lines, the last %q", len(lines), lines[max(0, len(lines)-2):])
-		}
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("%v, %v", info, err)
-	}
-	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("left over: %v, %v", entries, err)
-	}
-	t.Setenv("FDDHDB_HISTORY", "")
-	if got := s.historyPath(); got != "" {
-		t.Errorf("an empty name is for none: %q", got)
-	}
-	os.Unsetenv("FDDHDB_HISTORY") // it comes back with the end of the test
-	dir := t.TempDir()
-	t.Setenv("XDG_STATE_HOME", dir)
-	if got, want := s.historyPath(), filepath.Join(dir, "fddhdb", "history"); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	t.Setenv("XDG_STATE_HOME", "relative")
-	if got := s.historyPath(); got != "" && !filepath.IsAbs(got) {
-		t.Errorf("a relative folder: %s", got)
-	}
-}
-
-// However lines are cut into writes, the array is the same.
-func TestJSONArray(t *testing.T) {
-	const lines = "{\"a\":1}\n{\"b\":2}\n{}\n"
-	for size := 1; size <= len(lines); size++ {
-		var out bytes.Buffer
-		a := &jsonArray{out: bufio.NewWriter(&out)}
-		for part := range slices.Chunk([]byte(lines), size) {
-			if _, err := a.Write(part); err != nil {
-				t.Fatal(err)
-			}
-		}
-		a.out.Flush()
-		if got, want := out.String(), "[{\"a\":1},\n{\"b\":2},\n{}"; got != want {
-			t.Errorf("by %d bytes: %q, want %q", size, got, want)
-		}
-	}
-}
-
-// What fills the terminal is counted as it is shown.
-func TestPagerCounts(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "a": 0, "a\n": 1, "a\nb\n": 2, "1234567890": 0, "1234567890\n": 1, "12345678901\n": 2, "üüüüüüüüüü\n": 1} {
-		p := &pager{columns: 10}
-		p.count([]byte(text))
-		if p.lines != want {
-			t.Errorf("%q: %d lines, want %d", text, p.lines, want)
-		}
 	}
 }

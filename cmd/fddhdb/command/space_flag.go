@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -27,11 +28,11 @@ func (s *spaceFlag) in(c *db.Collection) (*db.Collection, error) {
 		return c, nil
 	}
 	if s.n == 0 {
-		return nil, usageErrorf("--space 0: spaces are numbered from 1; without the flag it is the active one")
+		return nil, exit.Usagef("--space 0: spaces are numbered from 1; without the flag it is the active one")
 	}
 	in, err := c.InSpace(s.n)
 	if errors.Is(err, db.ErrNotFound) {
-		err = usageErrorf("--space %d: %s", s.n, reason(err.Error()))
+		err = exit.Usagef("--space %d: %s", s.n, exit.Reason(err.Error()))
 	}
 	return in, err
 }

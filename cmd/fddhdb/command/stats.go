@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -48,20 +49,20 @@ func statsCommand(e *env) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return e.printJSON(form)
+					return e.PrintJSON(form)
 				}
 				uuid := s.UUID
 				if uuid == "" {
 					uuid = "none: it comes with an upgrade"
 				}
-				e.printPairs([]pair{
-					{"items", countCell(s.Items)},
-					{"on disk", bytesCell(s.DiskBytes)},
-					{"in memory", bytesCell(s.MemoryBytes)},
-					{"format", fmt.Sprint(s.Format)},
-					{"UUID", uuid},
-					{"commits", countCell(s.Sequence)},
-					{"kernel", s.Kernel},
+				e.PrintPairs([]term.Pair{
+					term.NewPair("items", term.CountCell(s.Items)),
+					term.NewPair("on disk", term.BytesCell(s.DiskBytes)),
+					term.NewPair("in memory", term.BytesCell(s.MemoryBytes)),
+					term.NewPair("format", fmt.Sprint(s.Format)),
+					term.NewPair("UUID", uuid),
+					term.NewPair("commits", term.CountCell(s.Sequence)),
+					term.NewPair("kernel", s.Kernel),
 				})
 				e.printStaged(s.StagedImports)
 				for i := range s.Collections {
@@ -69,7 +70,7 @@ func statsCommand(e *env) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					e.printf("\n")
+					e.Printf("\n")
 					if err := e.printCollection(cmd.Context(), c, &s.Collections[i]); err != nil {
 						return err
 					}
@@ -98,7 +99,7 @@ func (e *env) collectionStats(ctx context.Context, d *db.DB, o *common) error {
 		if err != nil {
 			return err
 		}
-		return e.printJSON(form)
+		return e.PrintJSON(form)
 	}
 	return e.printCollection(ctx, c, s)
 }
@@ -113,39 +114,39 @@ func overTargets(s *db.CollectionStats) string {
 
 // viewText says how many codes there are for a target.
 func viewText(v db.ViewStats) string {
-	return fmt.Sprintf("%s distinct, of %s", thousands(v.DistinctCodes), plural(v.CodedItems, "item", "items"))
+	return fmt.Sprintf("%s distinct, of %s", term.Thousands(v.DistinctCodes), term.Plural(v.CodedItems, "item", "items"))
 }
 
 func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.CollectionStats) error {
-	pairs := []pair{
-		{"collection", s.Name},
-		{"items", countCell(s.Items)},
+	pairs := []term.Pair{
+		term.NewPair("collection", s.Name),
+		term.NewPair("items", term.CountCell(s.Items)),
 	}
 	if s.IndexOnly {
-		pairs = append(pairs, pair{"index-only", "a copy without vectors: it can be searched, and not written to"})
+		pairs = append(pairs, term.NewPair("index-only", "a copy without vectors: it can be searched, and not written to"))
 	}
 	for _, m := range s.Modalities {
-		text := fmt.Sprintf("%s, %s, in %s", m.Name, plural(m.Dim, "dimension", "dimensions"), plural(m.Items, "item", "items"))
+		text := fmt.Sprintf("%s, %s, in %s", m.Name, term.Plural(m.Dim, "dimension", "dimensions"), term.Plural(m.Items, "item", "items"))
 		if s.Trained && !m.Learned {
 			text += ", unknown to the model"
 		}
-		pairs = append(pairs, pair{"modality", text})
+		pairs = append(pairs, term.NewPair("modality", text))
 	}
 	for _, f := range s.Fields {
 		text := fmt.Sprintf("%s, %s", f.Name, f.Type)
 		if f.Indexed {
 			text += ", indexed"
 		}
-		pairs = append(pairs, pair{"field", text})
+		pairs = append(pairs, term.NewPair("field", text))
 	}
-	pairs = append(pairs, pair{"labels", countCell(s.Labels)})
+	pairs = append(pairs, term.NewPair("labels", term.CountCell(s.Labels)))
 	codes := "none: not trained"
 	if s.Trained {
-		codes = fmt.Sprintf("%d bits, %s distinct%s, of %s", s.Bits, thousands(s.DistinctCodes), overTargets(s), plural(s.CodedItems, "item", "items"))
+		codes = fmt.Sprintf("%d bits, %s distinct%s, of %s", s.Bits, term.Thousands(s.DistinctCodes), overTargets(s), term.Plural(s.CodedItems, "item", "items"))
 	}
-	pairs = append(pairs, pair{"codes", codes})
+	pairs = append(pairs, term.NewPair("codes", codes))
 	for _, v := range s.Views {
-		pairs = append(pairs, pair{"for " + v.Target, viewText(v) + ", " + size(v.MemoryBytes) + " in memory"})
+		pairs = append(pairs, term.NewPair("for "+v.Target, viewText(v)+", "+term.Size(v.MemoryBytes)+" in memory"))
 	}
 	if len(s.Modalities) > 0 {
 		spaces, err := c.Spaces(ctx)
@@ -158,7 +159,7 @@ func (e *env) printCollection(ctx context.Context, c *db.Collection, s *db.Colle
 	if err != nil {
 		return err
 	}
-	pairs = append(pairs, pair{"on disk", "about " + size(onDisk)}, pair{"in memory", bytesCell(s.MemoryBytes)})
-	e.printPairs(pairs)
+	pairs = append(pairs, term.NewPair("on disk", "about "+term.Size(onDisk)), term.NewPair("in memory", term.BytesCell(s.MemoryBytes)))
+	e.PrintPairs(pairs)
 	return nil
 }

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
 // spacePairs says in short what models has at length: the active space, the others,
 // what waits to be learned from, and drift.
-func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []pair {
-	var pairs []pair
+func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []term.Pair {
+	var pairs []term.Pair
 	var others []string
 	for i := range spaces {
 		sp := &spaces[i]
@@ -18,23 +19,23 @@ func spacePairs(s *db.CollectionStats, spaces []db.SpaceInfo) []pair {
 			others = append(others, fmt.Sprintf("%d, %s", sp.Space, spaceState(sp, s.Items)))
 			continue
 		}
-		pairs = append(pairs, pair{"space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)})
-		pairs = append(pairs, pair{"learned", fmt.Sprintf("from %s, %s pending", plural(sp.Taught, "item", "items"), thousands(sp.Pending))})
+		pairs = append(pairs, term.NewPair("space", fmt.Sprintf("%d, revision %d", sp.Space, sp.Revision)))
+		pairs = append(pairs, term.NewPair("learned", fmt.Sprintf("from %s, %s pending", term.Plural(sp.Taught, "item", "items"), term.Thousands(sp.Pending))))
 		pairs = append(pairs, driftPairs(s)...)
 	}
 	if len(others) > 0 {
-		pairs = append(pairs, pair{"other spaces", strings.Join(others, "; ")})
+		pairs = append(pairs, term.NewPair("other spaces", strings.Join(others, "; ")))
 	}
 	return pairs
 }
 
 // driftPairs compares the items that came last with the first ones.
-func driftPairs(s *db.CollectionStats) []pair {
+func driftPairs(s *db.CollectionStats) []term.Pair {
 	if len(s.Drift) == 0 {
 		return nil
 	}
 	first, last := &s.Drift[0], &s.Drift[len(s.Drift)-1]
-	var pairs []pair
+	var pairs []term.Pair
 	for _, m := range s.Modalities {
 		d, known := last.Modalities[m.Name]
 		if !known {
@@ -44,7 +45,7 @@ func driftPairs(s *db.CollectionStats) []pair {
 		if before, known := first.Modalities[m.Name]; known && first != last {
 			text += "; " + revisionName(first) + ": " + driftText(before)
 		}
-		pairs = append(pairs, pair{"drift of " + m.Name, text})
+		pairs = append(pairs, term.NewPair("drift of "+m.Name, text))
 	}
 	return pairs
 }

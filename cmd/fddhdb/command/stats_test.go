@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -14,7 +15,7 @@ import (
 // grow with the number of items.
 func TestStatsSayWhatIsStored(t *testing.T) {
 	f := newFixture(t, 300, true)
-	writeNPY(t, f.path("codes.npy"), [][]uint8{{1, 2}, {3, 4}, {1, 2}})
+	clitest.WriteNPY(t, f.path("codes.npy"), [][]uint8{{1, 2}, {3, 4}, {1, 2}})
 	must(t, "init", f.db, "--collection", "codes", "--codes", "16")
 	must(t, "import", f.db, "--collection", "codes", "--codes", f.path("codes.npy"))
 	must(t, "compact", f.db)

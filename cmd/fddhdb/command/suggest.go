@@ -4,6 +4,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/shell"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 )
 
 // verbsElsewhere are what other tools call a verb.
@@ -31,16 +35,16 @@ func meant(word string, names []string) string {
 	if verb, ok := verbsElsewhere[strings.ToLower(word)]; ok {
 		return verb
 	}
-	return nearest(strings.ToLower(word), names)
+	return term.Nearest(strings.ToLower(word), names)
 }
 
 // unknownVerbFor words the mistake of naming a verb that does not exist.
 func unknownVerbFor(root *cobra.Command, word string) error {
 	if strings.EqualFold(word, "shell") {
-		return usageErrorf("there is no verb %q: fddhdb DIR opens the shell, and .help explains it there", word)
+		return exit.Usagef("there is no verb %q: fddhdb DIR opens the shell, and .help explains it there", word)
 	}
-	if verb := meant(word, verbNames(root)); verb != "" {
-		return usageErrorf("there is no verb %q: did you mean %s?", word, verb)
+	if verb := meant(word, shell.VerbNames(root)); verb != "" {
+		return exit.Usagef("there is no verb %q: did you mean %s?", word, verb)
 	}
-	return usageErrorf("there is no verb %q: fddhdb help lists the verbs", word)
+	return exit.Usagef("there is no verb %q: fddhdb help lists the verbs", word)
 }

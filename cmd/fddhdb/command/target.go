@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -29,5 +30,5 @@ func checkTarget(c *db.Collection, schema db.Schema, stats *db.CollectionStats, 
 	for _, v := range stats.Views {
 		names = append(names, v.Target)
 	}
-	return usageErrorf("--to NAME is missing: collection %q has codes for each target modality, %s", c.Name(), strings.Join(names, " and "))
+	return exit.Usagef("--to NAME is missing: collection %q has codes for each target modality, %s", c.Name(), strings.Join(names, " and "))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -83,27 +85,27 @@ func trainCommand(e *env) *cobra.Command {
 			if err := o.complete(cmd); err != nil {
 				return err
 			}
-			bar := e.newProgress()
-			defer bar.end()
-			o.Progress = bar.report
+			bar := e.NewProgress()
+			defer bar.End()
+			o.Progress = func(stage string, done, total int) { bar.Report(stage, int64(done), int64(total)) }
 			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				t, err := c.Train(cmd.Context(), o.TrainOptions)
-				bar.end()
+				bar.End()
 				if err != nil {
 					return trainError(err)
 				}
 				for _, w := range t.Warnings() {
-					e.warnf("warning: %s", w)
+					e.Warnf("warning: %s", w)
 				}
 				if o.json {
-					return e.printJSON(t)
+					return e.PrintJSON(t)
 				}
 				stats, err := statsIn(c, t.Space)
 				if err != nil {
 					return err
 				}
 				e.printTraining(c, t, stats)
-				e.printf("\n%s\n", spaceHint(args[0], c.Name(), t.Space, t.Active))
+				e.Printf("\n%s\n", spaceHint(args[0], c.Name(), t.Space, t.Active))
 				return nil
 			})
 		},
@@ -129,7 +131,7 @@ func (o *trainOptions) registerSettings(cmd *cobra.Command) {
 	o.kinds.kind, o.features.kind = "NAME=rbf|linear|rbf+linear", "NAME=MAP"
 	f := cmd.Flags()
 	f.IntVar(&o.Bits, "bits", model.DefaultBits, "length `N` of the codes: a multiple of 8, at least the number of labels unless --label-embedding is given")
-	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: %d, more from %s items on, all if they are fewer", model.DefaultAnchors, thousands(10*model.DefaultAnchors)))
+	f.IntVar(&o.Anchors, "anchors", 0, fmt.Sprintf("number `N` of vectors that an rbf map measures distances to; 0: %d, more from %s items on, all if they are fewer", model.DefaultAnchors, term.Thousands(10*model.DefaultAnchors)))
 	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of what is random; the same gives the same codes")
 	f.IntVar(&o.Start, "start", 0, "random start `N` of the codes, from 1 (default: chosen)")
 	f.IntVar(&o.Sweeps, "sweeps", model.DefaultSweeps, "`N` rounds of learning the codes of the labels; more are seldom better")
@@ -151,28 +153,28 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
 	case o.Anchors < 0:
-		return usageErrorf("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
+		return exit.Usagef("--anchors %d: 1 or more are possible, or 0 for the default", o.Anchors)
 	case given("start") && o.Start < 1:
-		return usageErrorf("--start %d: 1 to 48 are possible", o.Start)
+		return exit.Usagef("--start %d: 1 to 48 are possible", o.Start)
 	case o.Sweeps < 1:
-		return usageErrorf("--sweeps %d: 1 or more are possible", o.Sweeps)
+		return exit.Usagef("--sweeps %d: 1 or more are possible", o.Sweeps)
 	case given("rows") && o.Rows < 1:
-		return usageErrorf("--rows %d: 1 or more items are possible", o.Rows)
+		return exit.Usagef("--rows %d: 1 or more items are possible", o.Rows)
 	case !(o.Delta > 0):
-		return usageErrorf("--delta %g: a number above 0 is possible", o.Delta)
+		return exit.Usagef("--delta %g: a number above 0 is possible", o.Delta)
 	}
 	err := checkBits("--bits", o.Bits)
 	if err != nil {
 		return err
 	}
 	if o.Method, err = model.ParseMethod(o.method); err != nil {
-		return usageErrorf("--method %q: auto, labels, joint and paper are possible", o.method)
+		return exit.Usagef("--method %q: auto, labels, joint and paper are possible", o.method)
 	}
 	if o.Views, err = model.ParseViews(o.views); err != nil {
-		return usageErrorf("--views %q: shared and target are possible", o.views)
+		return exit.Usagef("--views %q: shared and target are possible", o.views)
 	}
 	if o.Fusion, err = model.ParseFusion(o.fusion); err != nil {
-		return usageErrorf("--fusion %q: auto, sum, target and the name of a modality are possible", o.fusion)
+		return exit.Usagef("--fusion %q: auto, sum, target and the name of a modality are possible", o.fusion)
 	}
 	if o.Gamma, err = o.gamma.floats("--gamma"); err != nil {
 		return err
@@ -183,13 +185,13 @@ func (o *trainOptions) complete(cmd *cobra.Command) error {
 	o.Map = map[string]model.MapKind{}
 	for _, k := range o.kinds.list {
 		if o.Map[k.name], err = model.ParseMapKind(k.value); err != nil {
-			return usageErrorf("--map %s=%s: rbf, linear and rbf+linear are possible", k.name, k.value)
+			return exit.Usagef("--map %s=%s: rbf, linear and rbf+linear are possible", k.name, k.value)
 		}
 	}
 	o.Features = map[string]model.FeatureKind{}
 	for _, k := range o.features.list {
 		if o.Features[k.name], err = model.ParseFeatureKind(k.value); err != nil {
-			return usageErrorf("--features %s=%s: raw, zscore, hellinger, log, l2 and hellinger-l2 are possible", k.name, k.value)
+			return exit.Usagef("--features %s=%s: raw, zscore, hellinger, log, l2 and hellinger-l2 are possible", k.name, k.value)
 		}
 	}
 	return nil
@@ -201,48 +203,48 @@ func trainError(err error) error {
 	var singular *model.SingularError
 	switch {
 	case errors.Is(err, model.ErrNoLabels):
-		return &failure{wrap(err, "bring labels in with import --labels or put --labels")}
+		return exit.Failedf("%w: bring labels in with import --labels or put --labels", err)
 	case errors.Is(err, model.ErrOneClass), errors.Is(err, model.ErrNotFinite), errors.As(err, &singular):
-		return &failure{err}
+		return exit.Failedf("%w", err)
 	}
 	return err
 }
 
 func (e *env) printTraining(c *db.Collection, t *db.Training, s *db.CollectionStats) {
-	e.printf("trained collection %s on %s with %s: space %d, revision %d\n\n",
-		c.Name(), plural(t.TrainItems, "labelled item", "labelled items"), plural(t.Labels, "label", "labels"), t.Space, t.Revision)
+	e.Printf("trained collection %s on %s with %s: space %d, revision %d\n\n",
+		c.Name(), term.Plural(t.TrainItems, "labelled item", "labelled items"), term.Plural(t.Labels, "label", "labels"), t.Space, t.Revision)
 	var rows [][]any
 	for _, name := range t.LeftOut {
-		e.warnf("warning: no labelled item has a vector of modality %q, so nothing is learned of it: put labels on items that have one, and train again, before searching by it", name)
+		e.Warnf("warning: no labelled item has a vector of modality %q, so nothing is learned of it: put labels on items that have one, and train again, before searching by it", name)
 	}
 	for _, m := range s.Modalities {
 		ch, learned := t.Chosen[m.Name]
 		if !learned {
 			continue
 		}
-		var anchors, sigma any = noCell, noCell
+		var anchors, sigma any = term.NoCell, term.NoCell
 		if ch.Map != model.MapLinear {
-			anchors, sigma = countCell(ch.Anchors), number(ch.Sigma)
+			anchors, sigma = term.CountCell(ch.Anchors), term.Setting(ch.Sigma)
 		}
-		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, number(ch.Gamma), sigma, fmt.Sprintf("%.1g", ch.Condition), countCell(ch.Items)})
+		rows = append(rows, []any{m.Name, ch.FeatureMap.String(), ch.Map.String(), anchors, term.Setting(ch.Gamma), sigma, fmt.Sprintf("%.1g", ch.Condition), term.CountCell(ch.Items)})
 	}
-	e.printTable([]column{{"modality", false}, {"features", false}, {"map", false}, {"anchors", true}, {"gamma", true}, {"sigma", true}, {"condition", true}, {"items", true}}, rows)
-	e.printf("\n")
+	e.PrintTable([]term.Column{term.Left("modality"), term.Left("features"), term.Left("map"), term.Right("anchors"), term.Right("gamma"), term.Right("sigma"), term.Right("condition"), term.Right("items")}, rows)
+	e.Printf("\n")
 	e.printChoices(t, s)
 	e.printEmbedding(t)
 	e.printFusion(t, s)
-	pairs := []pair{
-		{"bits", fmt.Sprint(t.Bits)},
-		{"method", fmt.Sprintf("%s, %s", t.Method, plural(t.Sweeps, "sweep", "sweeps"))},
-		{"bit balance", fmt.Sprintf("%.3f", t.BitBalance)},
-		{"constant bits", constantBits(t)},
-		{"distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", thousands(t.DistinctCodes), thousands(s.DistinctCodes), overTargets(s))},
-		{"items with a code", fmt.Sprintf("%s of %s", thousands(s.CodedItems), thousands(s.Items))},
+	pairs := []term.Pair{
+		term.NewPair("bits", fmt.Sprint(t.Bits)),
+		term.NewPair("method", fmt.Sprintf("%s, %s", t.Method, term.Plural(t.Sweeps, "sweep", "sweeps"))),
+		term.NewPair("bit balance", fmt.Sprintf("%.3f", t.BitBalance)),
+		term.NewPair("constant bits", constantBits(t)),
+		term.NewPair("distinct codes", fmt.Sprintf("%s of the labels, %s of all items%s", term.Thousands(t.DistinctCodes), term.Thousands(s.DistinctCodes), overTargets(s))),
+		term.NewPair("items with a code", fmt.Sprintf("%s of %s", term.Thousands(s.CodedItems), term.Thousands(s.Items))),
 	}
 	for _, v := range s.Views {
-		pairs = append(pairs, pair{"codes for " + v.Target, viewText(v)})
+		pairs = append(pairs, term.NewPair("codes for "+v.Target, viewText(v)))
 	}
-	e.printPairs(append(pairs, pair{"seconds", phases(t.Seconds)}))
+	e.PrintPairs(append(pairs, term.NewPair("seconds", phases(t.Seconds))))
 }
 
 // printChoices shows what was tried: for each pair of features and map the best
@@ -255,7 +257,7 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 		case choice == nil:
 			continue
 		case choice.Unfit != "":
-			e.printf("nothing is chosen for %s, which gets the defaults: %s\n\n", m.Name, choice.Unfit)
+			e.Printf("nothing is chosen for %s, which gets the defaults: %s\n\n", m.Name, choice.Unfit)
 			continue
 		}
 		for _, best := range choice.Settings() {
@@ -264,14 +266,14 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 				note = "chosen"
 			}
 			rows = append(rows, []any{
-				m.Name, best.FeatureMap.String(), best.Map.String(), number(best.Gamma),
-				numberCell(best.MAP, 4), numberCell(best.StdErr, 4), note,
+				m.Name, best.FeatureMap.String(), best.Map.String(), term.Setting(best.Gamma),
+				term.NumberCell(best.MAP, 4), term.NumberCell(best.StdErr, 4), note,
 			})
 		}
 	}
 	if len(rows) > 0 {
-		e.printTable([]column{{"tried", false}, {"features", false}, {"map", false}, {"gamma", true}, {"mAP", true}, {"+-", true}, {"", false}}, rows)
-		e.printf("\n")
+		e.PrintTable([]term.Column{term.Left("tried"), term.Left("features"), term.Left("map"), term.Right("gamma"), term.Right("mAP"), term.Right("+-"), term.Left("")}, rows)
+		e.Printf("\n")
 	}
 	for _, m := range s.Modalities {
 		choice := t.Choices[m.Name]
@@ -279,18 +281,18 @@ func (e *env) printChoices(t *db.Training, s *db.CollectionStats) {
 			continue
 		}
 		d := choice.OverDefault
-		e.printf("%s: %+.4f +- %.4f against the default (%v, %v, gamma %s)\n", m.Name, d.MAP, d.StdErr, d.FeatureMap, d.Map, number(d.Gamma))
+		e.Printf("%s: %+.4f +- %.4f against the default (%v, %v, gamma %s)\n", m.Name, d.MAP, d.StdErr, d.FeatureMap, d.Map, term.Setting(d.Gamma))
 		if r := choice.OverRunnerUp; r != nil {
-			e.printf("%s: %+.4f +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, r.MAP, r.StdErr, r.FeatureMap, r.Map, number(r.Gamma))
+			e.Printf("%s: %+.4f +- %.4f against the best other (%v, %v, gamma %s)\n", m.Name, r.MAP, r.StdErr, r.FeatureMap, r.Map, term.Setting(r.Gamma))
 		}
 	}
 	if st := t.Start; st != nil && st.Chosen == 1 {
-		e.printf("codes: the first of %d starts, mAP %.4f\n", len(st.MAP), st.MAP[0])
+		e.Printf("codes: the first of %d starts, mAP %.4f\n", len(st.MAP), st.MAP[0])
 	} else if st != nil {
-		e.printf("codes: start %d of %d, mAP %.4f against %.4f of the first\n", st.Chosen, len(st.MAP), st.MAP[st.Chosen-1], st.MAP[0])
+		e.Printf("codes: start %d of %d, mAP %.4f against %.4f of the first\n", st.Chosen, len(st.MAP), st.MAP[st.Chosen-1], st.MAP[0])
 	}
 	if len(rows) > 0 {
-		e.printf("\n")
+		e.Printf("\n")
 	}
 }
 

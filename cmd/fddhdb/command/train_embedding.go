@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -14,15 +15,15 @@ func (e *env) printEmbedding(t *db.Training) {
 	}
 	of := ""
 	if m.Judged < t.Labels {
-		of = fmt.Sprintf(", measured of %s", plural(m.Judged, "label", "labels"))
+		of = fmt.Sprintf(", measured of %s", term.Plural(m.Judged, "label", "labels"))
 	}
-	e.printf("%s embedded in %s%s\n\n", plural(t.Labels, "label", "labels"), plural(m.Dims, "dimension", "dimensions"), of)
-	e.printPairs([]pair{
-		{"label mAP", fmt.Sprintf("%.4f, least %.4f; 1 if nothing were lost", m.MAP, m.MAPLeast)},
-		{"least distance", fmt.Sprintf("%d bits between the codes of two labels", m.LeastDistance)},
-		{"coherence", fmt.Sprintf("%.3f", m.Coherence)},
+	e.Printf("%s embedded in %s%s\n\n", term.Plural(t.Labels, "label", "labels"), term.Plural(m.Dims, "dimension", "dimensions"), of)
+	e.PrintPairs([]term.Pair{
+		term.NewPair("label mAP", fmt.Sprintf("%.4f, least %.4f; 1 if nothing were lost", m.MAP, m.MAPLeast)),
+		term.NewPair("least distance", fmt.Sprintf("%d bits between the codes of two labels", m.LeastDistance)),
+		term.NewPair("coherence", fmt.Sprintf("%.3f", m.Coherence)),
 	})
-	e.printf("\n")
+	e.Printf("\n")
 }
 
 // constantBits says how many there are, and whether that is no wonder.
@@ -31,5 +32,5 @@ func constantBits(t *db.Training) string {
 	if n == 0 || n > t.LikelyConstantBits() { // then there is a warning
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%d, as likely with %s: fewer bits would do", n, plural(t.LabelSets, "set of labels", "sets of labels"))
+	return fmt.Sprintf("%d, as likely with %s: fewer bits would do", n, term.Plural(t.LabelSets, "set of labels", "sets of labels"))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -23,7 +24,7 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 		}
 	}
 	if f.Unfit != "" && len(modalities) > 1 {
-		e.printf("nothing is measured of items without labels: %s\n\n", f.Unfit)
+		e.Printf("nothing is measured of items without labels: %s\n\n", f.Unfit)
 	}
 	for _, v := range f.ByView {
 		of := ""
@@ -31,14 +32,14 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 			of = " as targets of modality " + v.Target
 		}
 		if len(modalities) > 1 {
-			e.printf("items without labels get their codes%s from %s\n\n", of, fusionFormula(v.FusionTried, modalities))
+			e.Printf("items without labels get their codes%s from %s\n\n", of, fusionFormula(v.FusionTried, modalities))
 		}
 		if len(v.Tried) == 0 {
 			continue
 		}
 		var rows [][]any
 		var directions []string
-		columns := []column{{"tried" + of, false}, {"centre", true}}
+		columns := []term.Column{term.Left("tried" + of), term.Right("centre")}
 		for _, from := range modalities {
 			for _, to := range modalities {
 				if d := from + "->" + to; hasKey(v.Directions, d) {
@@ -48,7 +49,7 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 		}
 		if len(directions) <= maxDirections {
 			for _, d := range directions {
-				columns = append(columns, column{d, true})
+				columns = append(columns, term.Right(d))
 			}
 		}
 		for i, tried := range v.Tried {
@@ -59,20 +60,20 @@ func (e *env) printFusion(t *db.Training, s *db.CollectionStats) {
 			if tried.Name == v.Name && tried.Centre == v.Centre {
 				note = "chosen"
 			}
-			row := []any{fusionName(tried.Name, modalities), number(tried.Centre)}
+			row := []any{fusionName(tried.Name, modalities), term.Setting(tried.Centre)}
 			if len(directions) <= maxDirections {
 				for _, d := range directions {
-					row = append(row, numberCell(tried.Directions[d], 4))
+					row = append(row, term.NumberCell(tried.Directions[d], 4))
 				}
 			}
-			rows = append(rows, append(row, numberCell(tried.MAP, 4), numberCell(tried.StdErr, 4), note))
+			rows = append(rows, append(row, term.NumberCell(tried.MAP, 4), term.NumberCell(tried.StdErr, 4), note))
 		}
-		e.printTable(append(columns, column{"mAP", true}, column{"+-", true}, column{"", false}), rows)
-		e.printf("\n%+.4f +- %.4f against the sum", v.OverSum.MAP, v.OverSum.StdErr)
+		e.PrintTable(append(columns, term.Right("mAP"), term.Right("+-"), term.Left("")), rows)
+		e.Printf("\n%+.4f +- %.4f against the sum", v.OverSum.MAP, v.OverSum.StdErr)
 		if r := v.OverRunnerUp; r != nil {
-			e.printf(", %+.4f +- %.4f against the best other (%s, centre %s)", r.MAP, r.StdErr, fusionName(r.Name, modalities), number(r.Centre))
+			e.Printf(", %+.4f +- %.4f against the best other (%s, centre %s)", r.MAP, r.StdErr, fusionName(r.Name, modalities), term.Setting(r.Centre))
 		}
-		e.printf("\n\n")
+		e.Printf("\n\n")
 	}
 }
 
@@ -111,7 +112,7 @@ func fusionFormula(f model.FusionTried, modalities []string) string {
 		case 1:
 			terms = append(terms, m)
 		default:
-			terms = append(terms, number(w)+" "+m)
+			terms = append(terms, term.Setting(w)+" "+m)
 		}
 	}
 	formula := strings.Join(terms, " + ")
@@ -120,7 +121,7 @@ func fusionFormula(f model.FusionTried, modalities []string) string {
 	case 1:
 		formula += ", less the mean code of each"
 	default:
-		formula += fmt.Sprintf(", less %s times the mean code of each", number(f.Centre))
+		formula += fmt.Sprintf(", less %s times the mean code of each", term.Setting(f.Centre))
 	}
 	return formula
 }

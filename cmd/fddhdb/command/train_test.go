@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
 )
 
 // The fields of the contract, and no others that hide behind them.
@@ -29,7 +31,7 @@ func TestTrainJSON(t *testing.T) {
 
 // Equal seeds give equal codes, others do not.
 func TestTrainSeed(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f := newFixture(t, 60, false)
 	codes := func(seed string) string {
 		must(t, "train", f.db, "--seed", seed, "--activate")

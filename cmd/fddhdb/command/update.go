@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -48,23 +50,23 @@ func updateCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if opt.Teacher, err = db.ParseTeacher(teacher); err != nil {
-				return usageErrorf("--teacher %q: auto, labels, modality and self are possible", teacher)
+				return exit.Usagef("--teacher %q: auto, labels, modality and self are possible", teacher)
 			}
 			return e.withCollection(args[0], &o, func(_ *db.DB, c *db.Collection) error {
 				if err := space.check(c); err != nil {
 					return err
 				}
 				opt.Space = space.n
-				bar := e.newProgress()
-				defer bar.end()
-				opt.Progress = bar.report
+				bar := e.NewProgress()
+				defer bar.End()
+				opt.Progress = func(stage string, done, total int) { bar.Report(stage, int64(done), int64(total)) }
 				u, err := c.Update(cmd.Context(), opt)
-				bar.end()
+				bar.End()
 				if err != nil {
 					return err
 				}
 				if o.json {
-					return e.printJSON(u)
+					return e.PrintJSON(u)
 				}
 				e.printUpdate(c.Name(), u)
 				return nil
@@ -81,44 +83,44 @@ func updateCommand(e *env) *cobra.Command {
 // printUpdate says in words what an update did.
 func (e *env) printUpdate(collection string, u *db.Update) {
 	if u.Revised {
-		e.printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision, seconds(u.Seconds))
+		e.Printf("space %d of collection %s is at revision %d now, in %s\n", u.Space, collection, u.Revision, term.Seconds(u.Seconds))
 	} else {
-		e.printf("space %d of collection %s stays at revision %d\n", u.Space, collection, u.Revision)
+		e.Printf("space %d of collection %s stays at revision %d\n", u.Space, collection, u.Revision)
 	}
 	if n := u.Labelled; n > 0 {
-		e.printf("%s taught the codes of their labels\n", plural(n, "labelled item has", "labelled items have"))
+		e.Printf("%s taught the codes of their labels\n", term.Plural(n, "labelled item has", "labelled items have"))
 	}
 	if n := u.Unlabelled; n > 0 {
 		by := "each modality itself"
 		if u.Lead != "" {
 			by = "modality " + u.Lead
 		}
-		e.printf("%s taught, led by %s\n", plural(n, "item without labels has", "items without labels have"), by)
+		e.Printf("%s taught, led by %s\n", term.Plural(n, "item without labels has", "items without labels have"), by)
 	}
 	if n := u.Refused; n > 0 {
-		e.printf("%s refused, and stay pending\n", plural(n, "item without labels is", "items without labels are"))
+		e.Printf("%s refused, and stay pending\n", term.Plural(n, "item without labels is", "items without labels are"))
 	}
 	if n := u.Skipped - u.Refused; n > 0 {
-		e.printf("%s taught nothing\n", plural(n, "item has", "items have"))
+		e.Printf("%s taught nothing\n", term.Plural(n, "item has", "items have"))
 	}
 	if u.Reason != "" {
-		e.printf("why: %s\n", u.Reason)
+		e.Printf("why: %s\n", u.Reason)
 	}
 	if n := u.Forgotten; n > 0 {
-		e.printf("%s taken out again: another vector, label or code has come since, or they are deleted\n", plural(n, "item that had taught is", "items that had taught are"))
+		e.Printf("%s taken out again: another vector, label or code has come since, or they are deleted\n", term.Plural(n, "item that had taught is", "items that had taught are"))
 	}
 	if len(u.Grown) > 0 {
-		e.printf("%s a direction now: %s\n", plural(len(u.Grown), "label has", "labels have"), labelNames(u.Grown))
+		e.Printf("%s a direction now: %s\n", term.Plural(len(u.Grown), "label has", "labels have"), labelNames(u.Grown))
 	}
 	if n := u.Recoded; n > 0 {
-		e.printf("%s another code now\n", plural(n, "item has", "items have"))
+		e.Printf("%s another code now\n", term.Plural(n, "item has", "items have"))
 	}
 	if len(u.NoDirection) > 0 {
-		e.printf("no direction is left for %s: %s; train again, with more bits if there are more labels than bits\n",
-			plural(len(u.NoDirection), "label", "labels"), labelNames(u.NoDirection))
+		e.Printf("no direction is left for %s: %s; train again, with more bits if there are more labels than bits\n",
+			term.Plural(len(u.NoDirection), "label", "labels"), labelNames(u.NoDirection))
 	}
 	if u.Items+u.Skipped+u.Forgotten+u.Recoded+len(u.Grown) == 0 {
-		e.printf("there is nothing new to learn from\n")
+		e.Printf("there is nothing new to learn from\n")
 	}
 }
 
@@ -127,7 +129,7 @@ func labelNames(names []string) string {
 	const most = 20
 	more := ""
 	if n := len(names) - most; n > 0 {
-		names, more = names[:most], " and "+plural(n, "other", "others")
+		names, more = names[:most], " and "+term.Plural(n, "other", "others")
 	}
-	return plain(strings.Join(names, ", ")) + more
+	return term.Plain(strings.Join(names, ", ")) + more
 }

@@ -32,7 +32,7 @@ func upgradeCommand(e *env) *cobra.Command {
 			step := func(m db.Migration) {
 				out.Migrations = append(out.Migrations, migrationJSON{m.To, m.What})
 				if !o.json {
-					e.printf("format %d: %s\n", m.To, m.What)
+					e.Printf("format %d: %s\n", m.To, m.What)
 				}
 			}
 			err := e.whileClosed(dir, func() (err error) {
@@ -53,13 +53,13 @@ func upgradeCommand(e *env) *cobra.Command {
 			case err != nil:
 				return openError(dir, err)
 			case o.json:
-				return e.printJSON(out)
+				return e.PrintJSON(out)
 			case out.From == out.To:
-				e.printf("format %d is the newest: nothing to do\n", out.From)
+				e.Printf("format %d is the newest: nothing to do\n", out.From)
 			case dry:
-				e.printf("from format %d to %d, if it were done\n", out.From, out.To)
+				e.Printf("from format %d to %d, if it were done\n", out.From, out.To)
 			default:
-				e.printf("from format %d to %d\n", out.From, out.To)
+				e.Printf("from format %d to %d\n", out.From, out.To)
 			}
 			return nil
 		},

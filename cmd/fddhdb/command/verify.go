@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -45,16 +47,16 @@ func verifyCommand(e *env) *cobra.Command {
 		Args: dirArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isFile(args[0]) {
-				return usageErrorf("not a database: %s is a file; a database is a folder", args[0])
+				return exit.Usagef("not a database: %s is a file; a database is a folder", args[0])
 			}
 			if done, err := e.verifyRepository(cmd.Context(), args[0], deep, o.json); done {
 				return err
 			}
-			p := e.newProgress()
-			defer p.end()
+			p := e.NewProgress()
+			defer p.End()
 			opt := db.VerifyOptions{Deep: deep}
 			if p != nil {
-				opt.Progress = func(stage string, records int) { p.report(stage, records, 0) }
+				opt.Progress = func(stage string, records int) { p.Report(stage, int64(records), 0) }
 			}
 			list := findingList{env: e, json: o.json, damage: db.ErrCorrupt}
 			v, err := e.verifyDatabase(cmd.Context(), args[0], opt, list.print)
@@ -100,7 +102,7 @@ func (l *findingList) print(f db.Finding) error { return l.add(f.String(), f) }
 // add prints a finding, in words or as JSON.
 func (l *findingList) add(text string, f any) error {
 	if !l.json {
-		l.env.printf("%s\n", plain(text))
+		l.env.Printf("%s\n", term.Plain(text))
 		return nil
 	}
 	l.begin()
@@ -110,24 +112,24 @@ func (l *findingList) add(text string, f any) error {
 	if err := enc.Encode(f); err != nil {
 		return err
 	}
-	l.env.printf("%s", bytes.TrimSpace(b.Bytes()))
+	l.env.Printf("%s", bytes.TrimSpace(b.Bytes()))
 	return nil
 }
 
 // begin prints what comes before a finding.
 func (l *findingList) begin() {
 	if l.begun {
-		l.env.printf(",")
+		l.env.Printf(",")
 		return
 	}
 	l.begun = true
-	l.env.printf(`{"findings":[`)
+	l.env.Printf(`{"findings":[`)
 }
 
 // finish prints what comes after the findings.
 func (l *findingList) finish(v *db.Verification, deep bool) error {
 	return l.end(v.Findings, verifyJSON{OK: v.Findings == 0, Verification: v},
-		fmt.Sprintf("%s, %s%s", plural(v.Items, "item", "items"), plural(v.Records, "record", "records"), deepText(v, deep)))
+		fmt.Sprintf("%s, %s%s", term.Plural(v.Items, "item", "items"), term.Plural(v.Records, "record", "records"), deepText(v, deep)))
 }
 
 // end prints what was looked at, and the error that tells of findings.
@@ -138,10 +140,10 @@ func (l *findingList) end(findings int, figures any, text string) error {
 			return err
 		}
 	case findings == 0:
-		l.env.printf("OK: %s\n", text)
+		l.env.Printf("OK: %s\n", text)
 	}
 	if findings > 0 {
-		return fmt.Errorf("%w: %s", l.damage, plural(findings, "finding", "findings"))
+		return fmt.Errorf("%w: %s", l.damage, term.Plural(findings, "finding", "findings"))
 	}
 	return nil
 }
@@ -155,14 +157,14 @@ func (l *findingList) endJSON(figures any) error {
 	if !l.begun {
 		l.begin()
 	}
-	l.env.printf("],%s\n", b[1:])
+	l.env.Printf("],%s\n", b[1:])
 	return nil
 }
 
 // abort ends what has been printed.
 func (l *findingList) abort() {
 	if l.begun {
-		l.env.printf("],\"ok\":false}\n")
+		l.env.Printf("],\"ok\":false}\n")
 	}
 }
 
@@ -170,9 +172,9 @@ func deepText(v *db.Verification, deep bool) string {
 	if !deep {
 		return ""
 	}
-	s := fmt.Sprintf("; the codes of %s made again", plural(v.CodesChecked, "item", "items"))
+	s := fmt.Sprintf("; the codes of %s made again", term.Plural(v.CodesChecked, "item", "items"))
 	if v.CodesUnchecked > 0 {
-		s += fmt.Sprintf(", those of %s not: their revisions, or vectors, are not there", thousands(v.CodesUnchecked))
+		s += fmt.Sprintf(", those of %s not: their revisions, or vectors, are not there", term.Thousands(v.CodesUnchecked))
 	}
 	return s
 }

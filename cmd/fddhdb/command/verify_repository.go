@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
 	"github.com/fddhdb/fddhdb/db"
 	"github.com/fddhdb/fddhdb/db/backup"
 )
@@ -26,14 +28,14 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 		if _, err := backup.List(ctx, store); !isURL && errors.Is(err, backup.ErrNotRepository) {
 			return false, nil
 		}
-		return true, usageErrorf("--deep is for databases: restore makes one of a backup and verifies it")
+		return true, exit.Usagef("--deep is for databases: restore makes one of a backup and verifies it")
 	}
-	p := e.newProgress()
-	defer p.end()
+	p := e.NewProgress()
+	defer p.End()
 	list := findingList{env: e, json: json, damage: backup.ErrDamaged}
-	opt := backup.VerifyOptions{Progress: func(stage string, done, total int64) { p.report(stage, int(done), int(total)) }}
+	opt := backup.VerifyOptions{Progress: p.Report}
 	v, err := backup.Verify(ctx, store, opt, func(f backup.Finding) error { return list.add(f.String(), f) })
-	p.end()
+	p.End()
 	switch {
 	case !isURL && errors.Is(err, backup.ErrNotRepository):
 		return false, nil // nor is it a database, maybe
@@ -41,10 +43,10 @@ func (e *env) verifyRepository(ctx context.Context, name string, deep, json bool
 		list.abort()
 		return true, repositoryError(name, err)
 	}
-	text := fmt.Sprintf("%s, %s, %s", plural(v.Backups, "backup", "backups"), plural(v.Objects, "object", "objects"), size(v.Bytes))
+	text := fmt.Sprintf("%s, %s, %s", term.Plural(v.Backups, "backup", "backups"), term.Plural(v.Objects, "object", "objects"), term.Size(v.Bytes))
 	if v.Unneeded > 0 {
 		text += fmt.Sprintf("; %s of %s that no backup needs, of interrupted ones most likely: prune deletes them",
-			plural(v.Unneeded, "object", "objects"), size(v.UnneededBytes))
+			term.Plural(v.Unneeded, "object", "objects"), term.Size(v.UnneededBytes))
 	}
 	return true, list.end(v.Findings, repositoryJSON{OK: v.Findings == 0, Verification: v}, text)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -30,14 +32,14 @@ func TestVerify(t *testing.T) {
 	if !v.OK || v.Findings == nil || len(v.Findings) > 0 || v.Items != 60 || v.Checked != 60 || v.Records < 60 {
 		t.Errorf("%+v", v)
 	}
-	if code, _, stderr := do(t, "verify", f.dir); code != exitUsage || !strings.Contains(stderr, "not a database") {
+	if code, _, stderr := do(t, "verify", f.dir); code != exit.Usage || !strings.Contains(stderr, "not a database") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
 
 // A table that is damaged is found, also where the database does not open any more.
 func TestVerifyDamage(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	f := newFixture(t, 60, true)
 	must(t, "compact", f.db)
 	tables, err := filepath.Glob(filepath.Join(f.db, "store", "*.sst"))
@@ -57,10 +59,10 @@ func TestVerifyDamage(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := do(t, "verify", f.db)
-	if code != exitCorrupt || !strings.Contains(stdout, "cannot be read") || !strings.Contains(stderr, "finding") {
+	if code != exit.Corrupt || !strings.Contains(stdout, "cannot be read") || !strings.Contains(stderr, "finding") {
 		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
 	}
-	if code, stdout, _ := do(t, "verify", f.db, "--json"); code != exitCorrupt || !strings.HasPrefix(stdout, `{"findings":[{"`) || !strings.Contains(stdout, `],"ok":false,`) {
+	if code, stdout, _ := do(t, "verify", f.db, "--json"); code != exit.Corrupt || !strings.HasPrefix(stdout, `{"findings":[{"`) || !strings.Contains(stdout, `],"ok":false,`) {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
 }

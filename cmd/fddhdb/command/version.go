@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db"
 )
@@ -35,7 +36,7 @@ func versionCommand(e *env) *cobra.Command {
 			fddhdb version --json`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageErrorf("version does not know what to do with %q", args[0])
+				return exit.Usagef("version does not know what to do with %q", args[0])
 			}
 			return nil
 		},
@@ -50,17 +51,17 @@ func versionCommand(e *env) *cobra.Command {
 func (e *env) printVersion(asJSON bool) error {
 	v := version(debug.ReadBuildInfo())
 	if asJSON {
-		return e.printJSON(v)
+		return e.PrintJSON(v)
 	}
-	e.printf("fddhdb %s\n", v.Version)
+	e.Printf("fddhdb %s\n", v.Version)
 	if v.Revision != "" {
 		changed := ""
 		if v.Modified {
 			changed = ", changed since"
 		}
-		e.printf("source %s of %s%s\n", v.Revision, v.Time, changed)
+		e.Printf("source %s of %s%s\n", v.Revision, v.Time, changed)
 	}
-	e.printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
+	e.Printf("%s %s, kernel %s, database format %d\n", v.Go, v.Platform, v.Kernel, v.Format)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -40,7 +41,7 @@ func (w *whereFlag) given() bool { return w.expr != "" }
 func (w *whereFlag) wrap(err error) error {
 	var bad *db.WhereError
 	if errors.As(err, &bad) {
-		return usageErrorf("--where: column %d: %s", bad.Column, bad.Reason)
+		return exit.Usagef("--where: column %d: %s", bad.Column, bad.Reason)
 	}
 	return err
 }

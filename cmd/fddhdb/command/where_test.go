@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 	"github.com/fddhdb/fddhdb/db"
 )
 
@@ -38,7 +39,7 @@ func TestWhereFlag(t *testing.T) {
 		t.Errorf("%q: %v", w.expr, err)
 	}
 	err := w.wrap(&db.WhereError{Column: 3, Reason: "is wrong"})
-	if exitCode(err) != exitUsage || err.Error() != "--where: column 3: is wrong" {
+	if exit.Code(err) != exit.Usage || err.Error() != "--where: column 3: is wrong" {
 		t.Errorf("%v", err)
 	}
 	if err := w.wrap(context.Canceled); err != context.Canceled {

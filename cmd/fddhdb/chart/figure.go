@@ -1,0 +1,138 @@
+package chart
+
+import (
+	"bytes"
+	"image/color"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+)
+
+// CheckPath refuses what is neither .svg nor .png; "" is no plot.
+func CheckPath(path string) error {
+	switch ext := strings.ToLower(filepath.Ext(path)); {
+	case path == "", ext == ".svg", ext == ".png":
+		return nil
+	default:
+		return exit.Usagef("--plot %s: a .svg or .png file is drawn", path)
+	}
+}
+
+// A Figure is panels in rows, each row with a legend beside it, so that it covers no
+// curve. Sizes are in points.
+type Figure struct {
+	caption       string // above it; "" is none
+	Columns       int
+	Width, Height vg.Length      // of a panel
+	Panels        []*plot.Plot   // nil leaves a place free
+	Legend        []CurveStyle   // of every row; nil: none
+	rowLegends    [][]CurveStyle // in its place, where they differ
+	LegendWidth   vg.Length
+}
+
+// The size of a panel of curves in points, and what is left free around it.
+const (
+	PanelWidth  = 285
+	PanelHeight = 220
+	panelGap    = 10
+	panelMargin = 6
+	captionSize = 24
+	LegendWidth = 88 // of styles with short names
+)
+
+// Write draws the figure in the format of the ending of path. Equal figures give
+// equal bytes.
+func (f *Figure) Write(w io.Writer, path string) error {
+	rows := (len(f.Panels) + f.Columns - 1) / f.Columns
+	width, height := vg.Length(f.Columns)*f.Width+f.LegendWidth, vg.Length(rows)*f.Height
+	if f.caption != "" {
+		height += captionSize
+	}
+	var b bytes.Buffer
+	if strings.EqualFold(filepath.Ext(path), ".png") {
+		c := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))}
+		if err := f.draw(draw.New(c)); err != nil {
+			return err
+		}
+		if _, err := c.WriteTo(&b); err != nil {
+			return err
+		}
+	} else {
+		c := vgsvg.New(width, height)
+		if err := f.draw(draw.New(c)); err != nil {
+			return err
+		}
+		if _, err := c.WriteTo(&b); err != nil {
+			return err
+		}
+	}
+	// Who has not got the font is to see one like it.
+	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+	return err
+}
+
+func (f *Figure) draw(c draw.Canvas) error {
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	if f.caption != "" {
+		style := draw.TextStyle{Color: color.Black, Font: plot.DefaultFont, Handler: plot.DefaultTextHandler}
+		Sans(&style.Font, 10)
+		c.FillText(style, vg.Point{X: panelMargin, Y: c.Max.Y - captionSize + panelMargin}, f.caption)
+		c.Max.Y -= captionSize
+	}
+	for i, p := range f.Panels {
+		column, top := i%f.Columns, c.Max.Y-vg.Length(i/f.Columns)*f.Height
+		left := vg.Length(column) * f.Width
+		if p != nil {
+			p.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+				Min: vg.Point{X: left + panelMargin, Y: top - f.Height + panelMargin},
+				Max: vg.Point{X: left + f.Width - panelGap, Y: top - panelMargin},
+			}})
+		}
+		legend := f.Legend
+		if f.rowLegends != nil {
+			legend = f.rowLegends[i/f.Columns]
+		}
+		if column > 0 || legend == nil {
+			continue
+		}
+		l, err := curveLegend(legend)
+		if err != nil {
+			return err
+		}
+		l.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
+			Min: vg.Point{X: c.Max.X - f.LegendWidth, Y: top - f.Height},
+			Max: vg.Point{X: c.Max.X, Y: top - 28},
+		}})
+	}
+	return nil
+}
+
+// NewPanel returns an empty panel; its axes take their range from what is added.
+func NewPanel(title, x, y string) *plot.Plot {
+	p := plot.New()
+	Sans(&p.Title.TextStyle.Font, 11)
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		Sans(&a.Label.TextStyle.Font, 10)
+		Sans(&a.Tick.Label.Font, 9)
+	}
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
+	p.Title.Padding = 6
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{225}, color.Gray{225}
+	p.Add(grid)
+	return p
+}
+
+// Sans is the typeface of all figures.
+func Sans(f *font.Font, size vg.Length) { f.Typeface, f.Variant, f.Size = "Liberation", "Sans", size }

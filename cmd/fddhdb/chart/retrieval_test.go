@@ -1,0 +1,87 @@
+package chart
+
+import (
+	"bytes"
+	"image/png"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// retrievals are figures of two directions, one of them with long names, one with
+// a database of few items and nothing at small radii.
+func retrievals() []db.Retrieval {
+	radii := func(first int) (points []model.RadiusPoint) {
+		for r := range 17 {
+			p := model.RadiusPoint{Radius: r}
+			if r >= first {
+				p.Recall = float64(r+1) / 17
+				p.Precision, p.Retrieved = 1-.8*p.Recall, 100*p.Recall
+			}
+			points = append(points, p)
+		}
+		return points
+	}
+	return []db.Retrieval{
+		{
+			From: "image", To: "text",
+			Hamming:    model.Metrics{ByRadius: radii(0), ByTop: []model.TopPoint{{K: 1, Precision: .9}, {K: 10, Precision: .8}}},
+			Asymmetric: model.Metrics{ByTop: []model.TopPoint{{K: 1, Precision: .95}, {K: 10, Precision: .85}}},
+		},
+		{
+			From: "an exceedingly long name of a modality", To: "<&>",
+			Hamming:    model.Metrics{ByRadius: radii(4), ByTop: []model.TopPoint{{K: 1, Precision: .2}}},
+			Asymmetric: model.Metrics{ByTop: []model.TopPoint{{K: 1, Precision: .3}}},
+		},
+	}
+}
+
+func drawn(t *testing.T, path string, found []db.Retrieval) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteRetrieval(&b, path, found); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestPlot(t *testing.T) {
+	clitest.OneGoroutine(t)
+	found := retrievals()
+	for _, path := range []string{"a.svg", "a.PNG"} {
+		if !bytes.Equal(drawn(t, path, found), drawn(t, path, retrievals())) {
+			t.Errorf("%s: equal figures, different bytes", path)
+		}
+	}
+	svg := drawn(t, "a.svg", found)
+	list, x, y := clitest.Texts(t, svg)
+	if len(x) != len(list) || len(y) != len(list) {
+		t.Fatalf("%d texts at %d, %d places", len(list), len(x), len(y))
+	}
+	all := "\n" + strings.Join(list, "\n") + "\n"
+	for text, times := range map[string]int{
+		"image → text: within each radius": 1, "image → text: the first K": 1, "an exceed… → <&>: the first K": 1,
+		"recall": 2, "K": 2, "precision": 4, "1000": 2, "0.8": 6, "Hamming": 2, "asymmetric": 2, "chance": 2,
+	} {
+		if got := strings.Count(all, "\n"+text+"\n"); got != times {
+			t.Errorf("%q stands there %d times, not %d", text, got, times)
+		}
+	}
+	clitest.CheckApart(t, list, x, y)
+	// Two rows of two panels.
+	img, err := png.DecodeConfig(bytes.NewReader(drawn(t, "a.png", found)))
+	if err != nil || img.Width != 2*(2*PanelWidth+LegendWidth) || img.Height != 2*2*PanelHeight {
+		t.Errorf("%d x %d, %v", img.Width, img.Height, err)
+	}
+}
+
+// Nothing to draw is a frame, not a failure.
+func TestPlotOfNothing(t *testing.T) {
+	list, _, _ := clitest.Texts(t, drawn(t, "a.svg", []db.Retrieval{{From: "a", To: "a"}}))
+	if len(list) == 0 {
+		t.Error("no frame")
+	}
+}

@@ -1,0 +1,69 @@
+package clitest
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Texts returns what stands in an SVG and where, which has to be well-formed.
+func Texts(t *testing.T, svg []byte) (list []string, x, y []float64) {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(svg))
+	inside := false
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return list, x, y
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			if inside = e.Name.Local == "text"; inside {
+				for _, a := range e.Attr {
+					v, _ := strconv.ParseFloat(a.Value, 64)
+					switch a.Name.Local {
+					case "x":
+						x = append(x, v)
+					case "y":
+						y = append(y, v)
+					}
+				}
+			}
+		case xml.EndElement:
+			inside = false
+		case xml.CharData:
+			if inside {
+				list = append(list, string(e))
+			}
+		}
+	}
+}
+
+// CheckApart holds that what stands in one line keeps apart. 10-point letters are about 5.5 wide.
+func CheckApart(t *testing.T, list []string, x, y []float64) {
+	t.Helper()
+	for i := range list {
+		for j := range list {
+			if i != j && y[i] == y[j] && x[i] <= x[j] && x[i]+5.5*float64(len([]rune(list[i])))*.95 > x[j] {
+				t.Errorf("%q at %v runs into %q at %v", list[i], x[i], list[j], x[j])
+			}
+		}
+	}
+}
+
+// CheckTexts holds how often some texts stand in a figure against what is wanted.
+func CheckTexts(t *testing.T, all string, wanted map[string]int) {
+	t.Helper()
+	for text, times := range wanted {
+		if got := strings.Count(all, "\n"+text+"\n"); got != times {
+			t.Errorf("%q stands there %d times, not %d, in %q", text, got, times, all)
+		}
+	}
+}

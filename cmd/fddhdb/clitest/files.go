@@ -1,0 +1,45 @@
+package clitest
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+)
+
+// WriteFile writes a file of text.
+func WriteFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// WriteNPY writes a matrix.
+func WriteNPY[T float32 | uint8](t *testing.T, path string, rows [][]T) {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := vecfile.NewWriter[T](&b, len(rows), len(rows[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if err := w.Write(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	WriteFile(t, path, b.String())
+}
+
+// OneGoroutine skips in short runs, which are those with the race detector, what is slow
+// with it and runs one goroutine; make race runs it.
+func OneGoroutine(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long with the race detector, and is one goroutine")
+	}
+}

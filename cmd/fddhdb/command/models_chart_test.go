@@ -1,0 +1,105 @@
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// inTable begins a table, on a terminal with or without charts.
+func inTable(t *testing.T, e *env, charts bool) {
+	t.Helper()
+	e.Charts = charts
+	if err := e.BeginOutput(&cobra.Command{}, term.ModeTable); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Charts stand on terminals only, and there only in tables.
+func TestCharts(t *testing.T) {
+	spaces := clitest.Spaces()
+	last := spaces[0].Revisions[2]
+	drift := *last.Drift
+	drift.Modalities = map[string]db.ModalityDrift{"image": drift.Modalities["image"]}
+	half := .35
+	d := drift.Modalities["image"]
+	d.Residual = &half
+	drift.Modalities["image"] = d
+	spaces[0].Revisions[1].Drift = &drift
+	found := []db.Retrieval{{From: "image", To: "text", Hamming: model.Metrics{ByTop: []model.TopPoint{{K: 1, Precision: 1}, {K: 20, Precision: 0}}}}}
+	for _, charts := range []bool{true, false} {
+		got := printed(func(e *env) {
+			inTable(t, e, charts)
+			e.printSpaces("main", spaces, 2200)
+		})
+		if strings.Contains(got, "image that came: residual ▅█ 0.350 to 0.700, nearest p50 ██ 9 to 9\n") != charts {
+			t.Error(got)
+		}
+		got = printed(func(e *env) {
+			inTable(t, e, charts)
+			e.printEvaluation(found, 50)
+		})
+		if strings.Contains(got, "precision@1..20\n") != charts || strings.Contains(got, "█▁") != charts {
+			t.Error(got)
+		}
+	}
+	e := newTestEnv()
+	e.Charts = true
+	root := rootCommand(e)
+	cmd, _, err := root.Find([]string{"models"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[term.Mode]bool{term.ModeTable: true, term.ModeCSV: false, term.ModeMarkdown: false, term.ModeLine: false, term.ModeJSON: false} {
+		err := e.Scope(func() error {
+			if err := e.BeginOutput(cmd, mode); err != nil {
+				return err
+			}
+			if e.ChartsShown() != want {
+				t.Errorf("%s: charts %v", mode, e.ChartsShown())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+}
+
+// What models draws is what training has stored; drawing changes nothing of what it prints.
+func TestModelsPlotOfADatabase(t *testing.T) {
+	clitest.OneGoroutine(t)
+	f := newFixture(t, 80, true)
+	var s db.SpaceInfo
+	mustJSON(t, &s, "models", f.db, "--plot", f.path("a.svg"))
+	if s.Training == nil || len(s.Training.Objective) != 3 || len(s.Training.SweepMAP) != 3 {
+		got, _ := json.Marshal(s.Training)
+		t.Errorf("%s", got)
+	}
+	svg, err := os.ReadFile(f.path("a.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, _ := clitest.Texts(t, svg)
+	clitest.CheckTexts(t, "\n"+strings.Join(list, "\n")+"\n", map[string]int{"space 1: items held out": 1, "space 1: items that came": 4})
+	if with, without := must(t, "models", f.db, "--plot", f.path("b.png")), must(t, "models", f.db); with != without {
+		t.Errorf("%s, but %s", with, without)
+	}
+	empty := f.path("codes.db")
+	must(t, "init", empty, "--codes", "16")
+	if code, _, stderr := do(t, "models", empty, "--plot", f.path("c.svg")); code != exit.Failed || !strings.Contains(stderr, "nothing to draw") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if _, err := os.Stat(f.path("c.svg")); err == nil {
+		t.Error("a figure of nothing is there")
+	}
+}

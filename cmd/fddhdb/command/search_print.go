@@ -1,0 +1,90 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// title names a query for people.
+func (o *searchOptions) title(name queryName) string {
+	switch {
+	case o.id != "":
+		return "item " + term.Plain(o.id)
+	case o.code != "":
+		return fmt.Sprintf("code %s", name)
+	}
+	return fmt.Sprintf("row %d", name)
+}
+
+func (e *env) printHits(name queryName, r *db.Result, o *searchOptions) {
+	e.Printf("%s", o.title(name))
+	switch {
+	case o.hasRadius && r.Total > len(r.Hits):
+		e.Printf(": the first %s of %s within %s; -k prints more", term.Thousands(len(r.Hits)),
+			term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
+	case o.hasRadius:
+		e.Printf(": %s within %s", term.Plural(r.Total, "item", "items"), term.Plural(o.radius, "bit", "bits"))
+	case len(r.Hits) == 0:
+		e.Printf(": no items")
+	}
+	e.Printf("\n")
+	if len(r.Hits) == 0 {
+		return
+	}
+	e.PrintTable(hitColumns, hitRows(r))
+}
+
+var hitColumns = []term.Column{term.Right("rank"), term.Left("id"), term.Right("distance"), term.Right("score")}
+
+func hitRows(r *db.Result) [][]any {
+	var rows [][]any
+	for i, h := range r.Hits {
+		score := term.NoCell
+		if !math.IsNaN(h.Score) {
+			score = term.NumberCell(h.Score, 3)
+		}
+		rows = append(rows, []any{i + 1, term.TextCell(h.Key), h.Distance, score})
+	}
+	return rows
+}
+
+// hasRows says whether queries are rows of a file.
+func (o *searchOptions) hasRows() bool { return o.vectors != "" || o.codes != "" }
+
+// printExplain says how a search was done, if that was asked for.
+func (e *env) printExplain(x *db.Explain) {
+	if x == nil {
+		return
+	}
+	e.Printf("plan %s: %s of %s found", x.Plan, term.Plural(x.Codes, "code", "codes"), term.Thousands(x.Distinct))
+	if x.Probes > 0 {
+		e.Printf("; %s with %s, %s compared", term.Plural(x.Probes, "lookup", "lookups"), term.Plural(x.Candidates, "candidate", "candidates"), term.Thousands(x.Compared))
+	}
+	if x.Scanned > 0 {
+		e.Printf("; %s read", term.Plural(x.Scanned, "code", "codes"))
+	}
+	if x.Abandoned {
+		e.Printf("; lookups given up for a scan")
+	}
+	e.Printf("\nsubstrings %v, codes not indexed yet %s\n", x.Substrings, term.Thousands(x.Tail))
+	e.Printf("took %.1f us to encode, %.1f us to find the codes, %.1f us for %s\n",
+		x.EncodeUS, x.SearchUS, x.ResolveUS, term.Plural(x.Hits, "item", "items"))
+	plans := slices.SortedFunc(maps.Keys(x.Predicted), func(a, b string) int {
+		return cmp.Compare(x.Predicted[a], x.Predicted[b])
+	})
+	e.Printf("predicted")
+	for i, plan := range plans {
+		sep := ""
+		if i > 0 {
+			sep = ","
+		}
+		e.Printf("%s %s %.1f us", sep, plan, x.Predicted[plan])
+	}
+	e.Printf("\n")
+}

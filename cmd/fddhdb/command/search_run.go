@@ -1,0 +1,240 @@
+package command
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/jsonform"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/sheet"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/source"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// searchTo is search, with the sheet that the flags ask for.
+func (e *env) searchTo(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank) error {
+	if o.sheet == "" {
+		return e.search(ctx, c, o, rerank, nil)
+	}
+	title := "collection " + c.Name()
+	if o.from != "" && o.to != "" {
+		title += ": " + o.from + " → " + o.to
+	}
+	s, err := sheet.New(c, o.sheet, o.pictures, title, o.k)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := e.search(ctx, c, o, rerank, s); err != nil {
+		return err
+	}
+	remark, err := s.Commit()
+	if remark != "" {
+		e.Warnf("warning: --sheet: %s", remark)
+	}
+	return err
+}
+
+// A queryName is what stands for a query in the output: the row number in a file,
+// a key or a code.
+type queryName any
+
+// search answers the queries; to, if not nil, gets the hits, too.
+func (e *env) search(ctx context.Context, c *db.Collection, o *searchOptions, rerank db.Rerank, to *sheet.Sheet) error {
+	schema, err := c.Schema()
+	if err != nil {
+		return err
+	}
+	for _, f := range []named{{"--from", o.from}, {"--to", o.to}} {
+		if f.value == "" {
+			continue
+		}
+		if _, err := modality(c, schema, f.name, f.value); err != nil {
+			return err
+		}
+	}
+	stats, err := c.Stats()
+	if err != nil {
+		return err
+	}
+	if !stats.Trained {
+		return untrained(c)
+	}
+	if err := checkTarget(c, schema, stats, o.to); err != nil {
+		return err
+	}
+	var table *term.Table // of the hits of all queries, in modes that have one
+	var explains []*db.Explain
+	defer func() {
+		if table != nil {
+			table.End()
+		}
+		for _, x := range explains {
+			e.printExplain(x)
+		}
+	}()
+	first := true
+	answer := func(name queryName, q db.Query) error {
+		q.To, q.Where, q.K, q.After = o.to, o.where.expr, o.k, o.after
+		q.Rerank, q.Window = rerank, o.window
+		r, explain, err := o.run(ctx, c, q)
+		if worded := o.where.wrap(err); worded != err {
+			return worded
+		}
+		if err != nil {
+			// The flags are right: it is the item, or the file.
+			return exit.Failedf("%w", err)
+		}
+		if to != nil {
+			title := o.title(name)
+			if o.hasRows() {
+				title += " of " + term.Plain(o.vectors+o.codes)
+			}
+			if err := to.Add(ctx, title, q.Key, r.Hits); err != nil {
+				return err
+			}
+		}
+		if o.json {
+			return e.PrintJSON(jsonform.NewSearch(name, r, o.hasRadius, explain))
+		}
+		if e.Flat() {
+			if table == nil {
+				query := term.Left("query")
+				if o.hasRows() {
+					query = term.Right("query")
+				}
+				table = e.NewTable(append([]term.Column{query}, hitColumns...))
+			}
+			for _, cells := range hitRows(r) {
+				table.Add(append([]any{name}, cells...)...)
+			}
+			explains = append(explains, explain)
+			return nil
+		}
+		if !first {
+			e.Printf("\n")
+		}
+		first = false
+		e.printHits(name, r, o)
+		e.printExplain(explain)
+		return nil
+	}
+	switch {
+	case o.id != "":
+		return answer(o.id, db.Query{Key: o.id, From: o.from, ExcludeSelf: o.excludeSelf})
+	case o.code != "":
+		code, err := hex.DecodeString(o.code)
+		if err != nil {
+			return exit.Usagef("--code %q: not hexadecimal: two digits a byte are expected", o.code)
+		}
+		if 8*len(code) != stats.Bits {
+			return exit.Usagef("--code %q has %d bits, collection %q has codes of %d", o.code, 8*len(code), c.Name(), stats.Bits)
+		}
+		return answer(o.code, db.Query{Code: code})
+	case o.codes != "":
+		return o.queryCodes(c, stats.Bits, answer)
+	}
+	m, err := modality(c, schema, "--from", o.from)
+	if err != nil {
+		return err
+	}
+	return o.queryVectors(m, answer)
+}
+
+// run answers one query.
+func (o *searchOptions) run(ctx context.Context, c *db.Collection, q db.Query) (*db.Result, *db.Explain, error) {
+	radius := -1
+	if o.hasRadius {
+		radius = o.radius
+	}
+	if o.explain {
+		explain, r, err := c.Explain(ctx, q, radius)
+		return r, explain, err
+	}
+	if !o.hasRadius {
+		r, err := c.Search(ctx, q)
+		return r, nil, err
+	}
+	runs, err := c.SearchRadius(ctx, q, radius)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer runs.Close()
+	r, err := runs.First(ctx, q.K)
+	return r, nil, err
+}
+
+// untrained is what a verb says that needs codes where there are none.
+func untrained(c *db.Collection) error {
+	return fmt.Errorf("%w: collection %q has no codes yet: run fddhdb train", db.ErrNoModel, c.Name())
+}
+
+func (o *searchOptions) queryCodes(c *db.Collection, bits int, answer func(queryName, db.Query) error) error {
+	s, err := source.OpenCodes(o.codes)
+	if err != nil {
+		return err
+	}
+	if err := s.CheckBits(c, bits); err != nil {
+		return err
+	}
+	if err := o.checkRow(s); err != nil {
+		return err
+	}
+	for row := range s.Rows() {
+		if o.hasRow && row != o.row {
+			continue
+		}
+		if err := answer(row, db.Query{Code: s.At(row)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *searchOptions) queryVectors(m db.Modality, answer func(queryName, db.Query) error) error {
+	s, err := source.OpenQueries(m.Name, o.vectors)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.CheckDim(m); err != nil {
+		return err
+	}
+	if err := o.checkRow(s); err != nil {
+		return err
+	}
+	for row := 0; ; row++ {
+		err := s.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if o.hasRow && row != o.row {
+			// A row that nobody asks for may be bad.
+			var bad *vecfile.Error
+			if err != nil && !(errors.As(err, &bad) && bad.Col >= 0) {
+				return err
+			}
+			continue
+		}
+		if err == nil {
+			if err = answer(row, s.Query()); o.after == "" { // which is wrong more likely than the row
+				err = exit.AtRow(err, s.Path(), row)
+			}
+		}
+		if err != nil || o.hasRow {
+			return err
+		}
+	}
+}
+
+func (o *searchOptions) checkRow(s source.Source) error {
+	if o.hasRow && o.row >= s.Rows() {
+		return exit.Usagef("--row %d: %s has %s, counted from 0", o.row, s.Path(), term.Plural(s.Rows(), "row", "rows"))
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package command
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/clitest"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+)
+
+// pictured is a database of codes whose items have pictures in all places that there are,
+// and the folder of the files. All are 0 bits away from the code 0000 but the last.
+func pictured(t *testing.T) (f fixture, pictures string) {
+	t.Helper()
+	f = fixture{dir: t.TempDir()}
+	f.db, pictures = f.path("a.db"), f.path("pictures")
+	if err := os.MkdirAll(pictures+"/sub", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	write := func(path string, data []byte) { clitest.WriteFile(t, path, string(data)) }
+	write(pictures+"/sub/a.jpg", clitest.Picture(t, "a.jpg", 300, 100, color.RGBA{0, 0, 255, 255}))
+	write(pictures+"/key.gif", clitest.Picture(t, "key.gif", 10, 10, color.RGBA{0, 200, 0, 255}))
+	write(pictures+"/damaged.png", clitest.Picture(t, "a.png", 50, 50, color.Black)[:60])
+	write(f.path("outside.png"), clitest.Picture(t, "a.png", 77, 77, color.Black))
+	type item struct {
+		Key     string         `json:"key"`
+		Labels  []string       `json:"labels,omitempty"`
+		Fields  map[string]any `json:"fields,omitempty"`
+		Payload []byte         `json:"payload,omitempty"`
+		Code    string         `json:"code"`
+	}
+	var lines bytes.Buffer
+	for _, it := range []item{
+		{Key: "payload", Labels: []string{"red", "<b>"}, Payload: clitest.Picture(t, "a.png", 20, 40, color.RGBA{255, 0, 0, 255})},
+		{Key: "field", Fields: map[string]any{"file": "https://example.org/x/sub/a.jpg?size=1"}},
+		{Key: "key.gif"},
+		{Key: "text", Payload: []byte("one\ntwo <script>alert(1)</script>\x1b[31m")},
+		{Key: "outside", Fields: map[string]any{"file": "../outside.png"}},
+		{Key: "damaged", Fields: map[string]any{"file": "damaged.png"}},
+		{Key: `"><script>alert('key')</script>`, Fields: map[string]any{"file": "javascript:alert(1)"}},
+		{Key: "far", Code: "ffff"},
+	} {
+		if it.Code == "" {
+			it.Code = "0000"
+		}
+		line, err := json.Marshal(it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.Write(append(line, '\n'))
+	}
+	clitest.WriteFile(t, f.path("items.jsonl"), lines.String())
+	must(t, "init", f.db, "--codes", "16", "--field", "file:string")
+	must(t, "import", f.db, "--items", f.path("items.jsonl"))
+	return f, pictures
+}
+
+// elements reads a sheet as XML would be read, which the markup of ours can be, and
+// returns its text, and the pictures that it shows by what is said of them.
+func elements(t *testing.T, html string) (text string, pictures map[string]image.Image, scripts int) {
+	t.Helper()
+	pictures = map[string]image.Image{}
+	d := xml.NewDecoder(strings.NewReader(html))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return text, pictures, scripts
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := token.(type) {
+		case xml.CharData:
+			text += string(e) + "\n"
+		case xml.StartElement:
+			if e.Name.Local == "script" {
+				scripts++
+			}
+			if e.Name.Local != "img" {
+				continue
+			}
+			attr := map[string]string{}
+			for _, a := range e.Attr {
+				attr[a.Name.Local] = a.Value
+			}
+			_, data, found := strings.Cut(attr["src"], ";base64,")
+			raw, err := base64.StdEncoding.DecodeString(data)
+			if !found || err != nil || !strings.HasPrefix(attr["src"], "data:image/") {
+				t.Fatalf("%.60s: %v", attr["src"], err)
+			}
+			img, _, err := image.Decode(bytes.NewReader(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := fmt.Sprint(img.Bounds().Dx(), img.Bounds().Dy()); attr["width"]+" "+attr["height"] != want && img.Bounds().Dx() <= 160 {
+				t.Errorf("%s x %s, and %s pixels", attr["width"], attr["height"], want)
+			}
+			pictures[strings.TrimPrefix(attr["alt"], "picture of ")] = img
+		}
+	}
+}
+
+func TestSheetHTML(t *testing.T) {
+	f, pictures := pictured(t)
+	sheet := f.path("a.html")
+	code, stdout, stderr := do(t, "search", f.db, "--code", "0000", "--radius", "3", "--sheet", sheet, "--pictures", pictures)
+	if code != 0 || !strings.HasPrefix(stdout, "code 0000: 7 items within 3 bits\n") ||
+		!strings.HasPrefix(stderr, "fddhdb: warning: --sheet: 1 picture could not be shown: that of damaged, it is damaged: ") {
+		t.Fatalf("exit code %d, %s\n%s", code, stdout, stderr)
+	}
+	html, err := os.ReadFile(sheet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, shown, scripts := elements(t, string(html))
+	for _, want := range []string{"code 0000", "payload", "red, <b>", "0 bits", "one\ntwo <script>alert(1)</script>\\x1b[31m", `"><script>alert('key')</script>`, "file: ../outside.png", "picture not shown: it is damaged"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q does not stand there", want)
+		}
+	}
+	if strings.Contains(text, "far") || scripts > 0 || strings.Contains(string(html), "https://example.org/x/sub/a.jpg") {
+		t.Errorf("what should not be there is: %s", html)
+	}
+	sizes := map[string]image.Point{"payload": {20, 40}, "field": {240, 80}, "key.gif": {10, 10}}
+	if len(shown) != len(sizes) {
+		t.Errorf("%d pictures", len(shown))
+	}
+	for key, size := range sizes {
+		if img := shown[key]; img == nil || img.Bounds().Size() != size {
+			t.Errorf("picture of %s: %v", key, img)
+		}
+	}
+	r, _, b, _ := shown["field"].At(100, 40).RGBA()
+	if r>>8 > 20 || b>>8 < 235 {
+		t.Errorf("the blue picture has red %d and blue %d", r>>8, b>>8)
+	}
+	// Without the folder no file is looked at.
+	must(t, "search", f.db, "--id", "key.gif", "-k", "2", "--sheet", sheet)
+	if html, err = os.ReadFile(sheet); err != nil {
+		t.Fatal(err)
+	}
+	text, shown, _ = elements(t, string(html))
+	if len(shown) != 1 || shown["payload"] == nil || strings.Count(text, "key.gif\n") != 3 || !strings.Contains(text, "the query") || strings.Count(text, "0 bits") != 2 {
+		t.Errorf("%d pictures, %s", len(shown), text)
+	}
+}
+
+func TestSheetPNG(t *testing.T) {
+	// In pixels: a row has a title, and cards beside each other.
+	const cardGap, cardPicture, sheetTitle = 12, 160, 30
+	const cardWidth, cardHeight = 172, 224
+	clitest.OneGoroutine(t)
+	f, pictures := pictured(t)
+	drawn := func(args ...string) image.Image {
+		path := f.path("a.png")
+		if code, _, stderr := do(t, append([]string{"search", f.db, "--sheet", path, "--pictures", pictures}, args...)...); code != 0 {
+			t.Fatal(stderr)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return img
+	}
+	img := drawn("--code", "0000", "-k", "8")
+	if got, want := img.Bounds().Size(), image.Pt(8*cardWidth+cardGap, sheetTitle+cardHeight); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	// The pictures are in the middle of their boxes, by age.
+	for i, want := range []color.RGBA{{255, 0, 0, 255}, {0, 0, 255, 255}, {0, 200, 0, 255}} {
+		x, y := cardGap+i*cardWidth+cardPicture/2, sheetTitle+cardPicture/2
+		r, g, b, _ := img.At(x, y).RGBA()
+		if got := (color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255}); abs(int(got.R)-int(want.R))+abs(int(got.G)-int(want.G))+abs(int(got.B)-int(want.B)) > 12 {
+			t.Errorf("picture %d: %v, want %v", i, got, want)
+		}
+	}
+	// A query that is an item stands before its hits; rows break.
+	img = drawn("--id", "payload", "-k", "8")
+	if got, want := img.Bounds().Size(), image.Pt(8*cardWidth+cardGap, sheetTitle+2*cardHeight); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if r, g, _, _ := img.At(cardGap+cardWidth+cardPicture/2, sheetTitle+cardPicture/2).RGBA(); r>>8 != 255 || g != 0 {
+		t.Error("the query is not followed by itself")
+	}
+	// A row that finds nothing.
+	clitest.WriteNPY(t, f.path("codes.npy"), [][]uint8{{0xf0, 0x0f}, {0, 0}})
+	img = drawn("--codes", f.path("codes.npy"), "--radius", "1", "-k", "3")
+	if got, want := img.Bounds().Size(), image.Pt(4*cardWidth+cardGap, 2*sheetTitle+cardHeight); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestSheetErrors(t *testing.T) {
+	clitest.OneGoroutine(t)
+	f, pictures := pictured(t)
+	search := []string{"search", f.db, "--code", "0000"}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--sheet", f.path("x.pdf")}, exit.Usage, "x.pdf: a .png or .html file is made"},
+		{[]string{"--pictures", pictures}, exit.Usage, "--pictures is for --sheet FILE"},
+		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("none")}, exit.Usage, "--pictures " + f.path("none") + ": "},
+		{[]string{"--sheet", f.path("x.html"), "--pictures", f.path("items.jsonl")}, exit.Usage, "items.jsonl: "},
+		{[]string{"--sheet", f.db + "/x.html"}, exit.Usage, "inside the database"},
+		{[]string{"--sheet", f.path("none/x.png")}, exit.Failed, "write " + f.path("none/x.png")},
+	} {
+		code, _, stderr := do(t, append(search, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, stderr)
+		}
+	}
+	// Too much is refused, and leaves nothing.
+	rows := make([][]uint8, 200)
+	for i := range rows {
+		rows[i] = []uint8{0, 0}
+	}
+	clitest.WriteNPY(t, f.path("codes.npy"), rows)
+	code, _, stderr := do(t, "search", f.db, "--codes", f.path("codes.npy"), "-k", "5", "--sheet", f.path("x.html"))
+	if code != exit.Failed || !strings.Contains(stderr, "more than 1,000 queries and hits") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	entries, err := os.ReadDir(f.dir)
+	for _, entry := range entries {
+		if strings.Contains(entry.Name(), "x.") {
+			t.Errorf("%s is there", entry.Name())
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func abs(x int) int { return max(x, -x) }

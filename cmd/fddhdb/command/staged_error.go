@@ -1,0 +1,19 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+)
+
+// A stagedError ends an import that the same command goes on with.
+type stagedError struct {
+	err  error
+	rows int
+}
+
+func (e *stagedError) Error() string {
+	return fmt.Sprintf("%v: %s are staged, and the same command goes on there", e.err, term.Plural(e.rows, "row", "rows"))
+}
+
+func (e *stagedError) Unwrap() error { return e.err }

@@ -1,0 +1,101 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// ablation takes the parts of the method away one by one: those of this program from
+// what train does, those of the paper from what it published.
+func ablation() *Kind {
+	return &Kind{
+		Name: "ablation",
+		run:  runAblation,
+		lead: []term.Column{term.Left(""), term.Left("method"), term.Right("constant bits"), term.Right("seconds")},
+		cells: func(_ *Lab, m *Measurement) []any {
+			return []any{m.Row, m.Method.String(), term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+		},
+		draw: drawAblation,
+	}
+}
+
+func runAblation(ctx context.Context, l *Lab) error {
+	rows := []struct {
+		name string
+		opt  func() db.TrainOptions // asked for when the modalities are known
+	}{
+		{"full", func() db.TrainOptions { return l.base }},
+		{"joint", func() db.TrainOptions { return l.by(model.MethodJoint) }},
+		{"paper", func() db.TrainOptions { return l.by(model.MethodPaper) }},
+		{"raw", func() db.TrainOptions {
+			opt := l.base
+			opt.Features = all(l, model.FeaturesRaw)
+			return opt
+		}},
+		{"rbf", func() db.TrainOptions {
+			opt := l.base
+			opt.Map = all(l, model.MapRBF)
+			return opt
+		}},
+		{"gamma", func() db.TrainOptions {
+			opt := l.base
+			opt.Gamma = all(l, model.DefaultGamma)
+			return opt
+		}},
+		{"start", func() db.TrainOptions {
+			opt := l.base
+			opt.Start = 1
+			return opt
+		}},
+		{"fixed", func() db.TrainOptions {
+			opt := l.base
+			opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, model.DefaultGamma)
+			return opt
+		}},
+		{"FDDH", func() db.TrainOptions { return l.published(l.base.Bits) }},
+		{"FDDH_NR", func() db.TrainOptions {
+			opt := l.published(l.base.Bits)
+			opt.Delta = math.Inf(1)
+			return opt
+		}},
+		{"FDDH_NRM", func() db.TrainOptions {
+			opt := l.published(l.base.Bits)
+			opt.Delta, opt.Map = math.Inf(1), all(l, model.MapLinear)
+			if !l.rotates(opt.Bits) {
+				opt.Method = model.MethodLabels
+			}
+			return opt
+		}},
+	}
+	l.total = len(rows) * l.seeds
+	for _, r := range rows {
+		if err := l.same(ctx, r.name, r.opt()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// by returns the options of the flags with another method.
+func (l *Lab) by(m model.Method) db.TrainOptions {
+	opt := l.base
+	opt.Method = m
+	return opt
+}
+
+// rotates reports whether the linear maps have as many features as codes have bits,
+// without which there is no R_t'R_t = I.
+func (l *Lab) rotates(bits int) bool {
+	for _, m := range l.schema.Modalities {
+		if slices.Contains(l.modalities, m.Name) && m.Dim+1 < bits {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,44 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// codeLengths compares the methods at several lengths of codes.
+func codeLengths() *Kind {
+	return &Kind{
+		Name: "bits",
+		Sets: []string{"bits", "method"},
+		Axes: []Axis{{Name: "bits", Values: []float64{16, 32, 48, 64, 96, 128}, whole: true, least: 8}},
+		run:  runBits,
+		lead: []term.Column{term.Right("bits"), term.Left(""), term.Right("constant bits"), term.Right("seconds")},
+		cells: func(_ *Lab, m *Measurement) []any {
+			return []any{m.Bits, m.Row, term.Setting(m.Constant), fmt.Sprintf("%.2f", m.Seconds)}
+		},
+		draw: drawBits,
+	}
+}
+
+func runBits(ctx context.Context, l *Lab) error {
+	lengths := l.grid["bits"]
+	l.total = len(lengths) * (len(methods) + 1) * l.seeds
+	for _, bits := range lengths {
+		measure := func(row string, opt db.TrainOptions) error {
+			opt.Bits = int(bits)
+			return l.same(ctx, row, opt)
+		}
+		for _, m := range methods {
+			if err := measure(m.String(), l.by(m)); err != nil {
+				return err
+			}
+		}
+		if err := measure("FDDH", l.published(int(bits))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

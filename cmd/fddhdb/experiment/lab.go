@@ -1,0 +1,203 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/chart"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// A Lab is where an experiment measures.
+type Lab struct {
+	experiment *Kind
+	collection *db.Collection
+	schema     db.Schema
+	queries    db.Evaluation
+	base       db.TrainOptions // of the flags
+	seeds      int
+	grid       map[string][]float64
+	Emit       func(*Measurement) error // is given each row; may be nil
+
+	bar         *term.Progress
+	done, total int // trainings
+
+	modalities []string // that training has learned of, in their order; nil before the first
+	pairs      []string // FROM->TO, as eval has them
+	directions []string // the same, for figures
+	rows       []*Measurement
+	leftOut    []leftOut
+}
+
+// New returns a lab for an experiment on a collection: queries are what it measures, base
+// the settings besides, grid the numbers that it goes over, by their names.
+func New(x *Kind, c *db.Collection, schema db.Schema, queries db.Evaluation, base db.TrainOptions, seeds int, grid map[string][]float64, bar *term.Progress) *Lab {
+	base.Method = cmp.Or(base.Method, model.MethodLabels)
+	return &Lab{experiment: x, collection: c, schema: schema, queries: queries, base: base, seeds: seeds, grid: grid, bar: bar}
+}
+
+// Run measures all rows. It is an error if none of them can be.
+func (l *Lab) Run(ctx context.Context) error {
+	err := l.experiment.run(ctx, l)
+	if err == nil && !l.Measured() {
+		err = l.leftOut[0].err
+		l.leftOut = nil // the error says it
+	}
+	return err
+}
+
+// Measured says whether there is any row.
+func (l *Lab) Measured() bool { return len(l.rows) > 0 }
+
+// Draw writes the figure of the rows in the format of the ending of path.
+func (l *Lab) Draw(w io.Writer, path string) error {
+	f, err := l.experiment.draw(l)
+	if err != nil {
+		return err
+	}
+	return f.Write(w, path)
+}
+
+// leftOut is a row that cannot be measured, and why.
+type leftOut struct {
+	row    string
+	bits   int
+	err    error
+	reason error // the part of it that says why
+}
+
+// An outcome is one training and what it is worth.
+type outcome struct {
+	training *db.Training
+	found    []db.Retrieval
+}
+
+// try trains once, with the i-th seed.
+func (l *Lab) try(ctx context.Context, opt db.TrainOptions, i int) (*outcome, error) {
+	l.bar.Report(l.experiment.Name, int64(l.done), int64(l.total))
+	opt.Seed = l.base.Seed + uint64(i)
+	t, found, err := l.collection.EvaluateTraining(ctx, opt, l.queries)
+	if err != nil {
+		return nil, err
+	}
+	l.done++
+	if l.modalities == nil {
+		for _, m := range l.schema.Modalities {
+			if _, learned := t.Chosen[m.Name]; learned {
+				l.modalities = append(l.modalities, m.Name)
+			}
+		}
+		for _, r := range found {
+			l.pairs = append(l.pairs, r.From+"->"+r.To)
+			l.directions = append(l.directions, chart.DirectionOf(r.From, r.To))
+		}
+	}
+	return &outcome{t, found}, nil
+}
+
+// outcomes trains with every seed; opt gives the options of the i-th. Where that cannot
+// work, it remembers why and returns none.
+func (l *Lab) outcomes(ctx context.Context, row string, opt func(i int) db.TrainOptions) ([]*outcome, error) {
+	var outcomes []*outcome
+	for i := range l.seeds {
+		o, err := l.try(ctx, opt(i), i)
+		if why := impossible(err); why != nil {
+			l.done += l.seeds - i
+			l.leftOut = append(l.leftOut, leftOut{row, opt(i).Bits, err, why})
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, nil
+}
+
+// impossible returns the part of an error that says that one setting cannot work where
+// others can; nil for any other error.
+func impossible(err error) error {
+	var bits *model.BitsError
+	var features *model.FeaturesError
+	var anchors *model.AnchorsError
+	switch {
+	case errors.Is(err, model.ErrOneClass):
+		return model.ErrOneClass
+	case errors.As(err, &anchors):
+		return anchors
+	case errors.As(err, &bits):
+		return bits
+	case errors.As(err, &features):
+		return features
+	}
+	return nil
+}
+
+// measure adds the row of that name, if there is one.
+func (l *Lab) measure(ctx context.Context, row string, opt func(i int) db.TrainOptions) error {
+	outcomes, err := l.outcomes(ctx, row, opt)
+	if outcomes == nil {
+		return err
+	}
+	return l.add(newMeasurement(l, row, opt(0), outcomes))
+}
+
+// settle returns, for each seed, the options with what a training chooses for
+// features, map and gamma; nil where there can be none.
+func (l *Lab) settle(ctx context.Context, row string, opt db.TrainOptions) ([]db.TrainOptions, error) {
+	outcomes, err := l.outcomes(ctx, row, func(int) db.TrainOptions { return opt })
+	var settled []db.TrainOptions
+	for _, o := range outcomes {
+		settled = append(settled, fixed(opt, o.training))
+	}
+	return settled, err
+}
+
+// same is measure with the same options for all seeds.
+func (l *Lab) same(ctx context.Context, row string, opt db.TrainOptions) error {
+	return l.measure(ctx, row, func(int) db.TrainOptions { return opt })
+}
+
+// add adds a row that was measured.
+func (l *Lab) add(m *Measurement) error {
+	l.rows = append(l.rows, m)
+	if l.Emit == nil {
+		return nil
+	}
+	return l.Emit(m)
+}
+
+// all returns a setting for every modality that training has learned of.
+func all[T any](l *Lab, value T) map[string]T {
+	m := map[string]T{}
+	for _, name := range l.modalities {
+		m[name] = value
+	}
+	return m
+}
+
+// published are the settings of the authors' experiments with FDDH. Items without
+// labels get, in each modality, the code of its projection alone.
+func (l *Lab) published(bits int) db.TrainOptions {
+	opt := db.TrainOptions{Rows: l.base.Rows}
+	opt.Bits, opt.Anchors, opt.Method = bits, l.base.Anchors, model.MethodPaper
+	opt.Features, opt.Map, opt.Gamma = all(l, model.FeaturesRaw), all(l, model.MapRBF), all(l, 1e-4)
+	opt.Views, opt.Fusion = model.ViewsTarget, model.Fusion{Rule: model.FusionTarget}
+	return opt
+}
+
+// fixed returns the options with what a training has chosen.
+func fixed(opt db.TrainOptions, t *db.Training) db.TrainOptions {
+	opt.Features, opt.Map, opt.Gamma = map[string]model.FeatureKind{}, map[string]model.MapKind{}, map[string]float64{}
+	if t.Start != nil {
+		opt.Start = t.Start.Chosen
+	}
+	for name, c := range t.Chosen {
+		opt.Features[name], opt.Map[name], opt.Gamma[name] = c.FeatureMap, c.Map, c.Gamma
+	}
+	return opt
+}

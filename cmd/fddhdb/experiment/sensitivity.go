@@ -1,0 +1,77 @@
+package experiment
+
+import (
+	"context"
+	"maps"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// sensitivity measures over a grid of the weights of the objective. The paper, which
+// has two modalities, calls those of their parts mu and theta:
+//
+//	|H - C Y|^2 + mu |phi_1 - R_1 C Y|^2 + theta |phi_2 - R_2 C Y|^2 + delta |Y|^2
+//
+// Here mu is the weight of the first modality that is learned of and theta that of
+// all others.
+func sensitivity() *Kind {
+	return &Kind{
+		Name: "sensitivity",
+		Sets: []string{"mu", "delta"},
+		Axes: []Axis{
+			{Name: "mu", Values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
+			{Name: "theta", Values: []float64{1e-5, 1e-3, 1e-1, 1e1}},
+			{Name: "delta", Values: []float64{1e-2, 1, 1e2, 1e4}, least: 1e-300},
+		},
+		run:  runSensitivity,
+		lead: []term.Column{term.Right("mu"), term.Right("theta"), term.Right("delta")},
+		cells: func(l *Lab, m *Measurement) []any {
+			mu, theta := l.weights(m)
+			return []any{term.Setting(mu), term.Setting(theta), m.Delta.String()}
+		},
+		draw: drawSensitivity,
+	}
+}
+
+func runSensitivity(ctx context.Context, l *Lab) error {
+	opt := l.base
+	if opt.Method != model.MethodJoint {
+		opt.Method = model.MethodPaper // labels has no such weights
+	}
+	cells := len(l.grid["mu"]) * len(l.grid["theta"]) * len(l.grid["delta"])
+	l.total = (cells + 1) * l.seeds
+	settings, err := l.settle(ctx, opt.Method.String(), opt)
+	if err != nil || settings == nil {
+		return err
+	}
+	if len(l.modalities) == 1 { // there is no theta
+		l.grid["theta"] = l.grid["theta"][:1]
+	}
+	for _, delta := range l.grid["delta"] {
+		for _, mu := range l.grid["mu"] {
+			for _, theta := range l.grid["theta"] {
+				weights := all(l, theta)
+				weights[l.modalities[0]] = mu
+				if err := l.measure(ctx, opt.Method.String(), func(i int) db.TrainOptions {
+					settled := settings[i]
+					settled.Mu, settled.Delta = maps.Clone(weights), delta
+					return settled
+				}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// weights returns mu and theta of a row; 0 for theta where there is none.
+func (l *Lab) weights(m *Measurement) (mu, theta float64) {
+	mu = m.Mu[l.modalities[0]]
+	if len(l.modalities) > 1 {
+		theta = m.Mu[l.modalities[1]]
+	}
+	return mu, theta
+}

@@ -1,0 +1,71 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// trainingSizes measures by the number of items that are learned from: by default a
+// 32nd of those that are labelled, a 16th, and so on, and all of them.
+func trainingSizes() *Kind {
+	return &Kind{
+		Name: "size",
+		Axes: []Axis{{Name: "rows", whole: true, least: 1}},
+		run:  runSizes,
+		lead: []term.Column{term.Right("labelled items"), term.Right("seconds"), term.Right("distinct codes")},
+		cells: func(_ *Lab, m *Measurement) []any {
+			return []any{term.CountCell(m.TrainItems), fmt.Sprintf("%.2f", m.Seconds), term.Setting(m.Distinct)}
+		},
+		draw: drawSizes,
+	}
+}
+
+func runSizes(ctx context.Context, l *Lab) error {
+	outcomes := func(rows int) ([]*outcome, error) {
+		opt := l.base
+		name := "training on all items"
+		if rows > 0 {
+			opt.Rows, name = rows, fmt.Sprintf("training on %d items", rows)
+		}
+		return l.outcomes(ctx, name, func(int) db.TrainOptions { return opt })
+	}
+	sizes := l.grid["rows"]
+	l.total = len(sizes) * l.seeds
+	var whole []*outcome // of all items, which say how many they are
+	if sizes == nil {
+		parts := []int{32, 16, 8, 4, 2}
+		l.total = (len(parts) + 1) * l.seeds
+		var err error
+		if whole, err = outcomes(0); whole == nil {
+			return err
+		}
+		for _, part := range parts {
+			if size := whole[0].training.TrainItems / part; size >= smallestSize {
+				sizes = append(sizes, float64(size))
+			}
+		}
+	}
+	row := l.base.Method.String()
+	for _, size := range sizes {
+		found, err := outcomes(int(size))
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			continue
+		}
+		if err := l.add(newMeasurement(l, row, l.base, found)); err != nil {
+			return err
+		}
+	}
+	if whole == nil {
+		return nil
+	}
+	return l.add(newMeasurement(l, row, l.base, whole))
+}
+
+// smallestSize is the least number of items that is tried unasked.
+const smallestSize = 20

@@ -1,0 +1,275 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// An Op is what is measured: an operation and its k or radius.
+type Op struct {
+	Kind string // knn, radius, hits or count
+	N    int
+}
+
+// String names the operation in tables.
+func (o Op) String() string { return fmt.Sprintf("%s %d", o.Kind, o.N) }
+
+// firstHits is how many hits the operation hits looks at.
+const firstHits = 100
+
+// A Plan is what to measure.
+type Plan struct {
+	K, Radius []int // 10 nearest items if there are neither
+	Tiers     []string
+	Check     bool // compare every answer with a linear scan
+}
+
+func (o *Plan) ops() []Op {
+	var ops []Op
+	for _, k := range o.K {
+		ops = append(ops, Op{"knn", k})
+	}
+	for _, r := range o.Radius {
+		ops = append(ops, Op{"radius", r}, Op{"hits", r}, Op{"count", r})
+	}
+	if len(ops) == 0 {
+		ops = append(ops, Op{"knn", 10})
+	}
+	return ops
+}
+
+// A line is one measurement: an operation by a tier.
+type line struct {
+	Op
+	tier       string
+	searches   Tier
+	times      []time.Duration
+	parts      []Parts // of the same queries
+	hits       int     // of all queries
+	checked    int
+	mismatches int
+}
+
+// Parts are what the time of a search consists of.
+type Parts struct {
+	Encode time.Duration // from the query to its code
+	Find   time.Duration // from the code to the codes of the answer, which is all that a tier decides
+	Order  time.Duration // of their items
+	Keys   time.Duration // of the hits
+}
+
+// run does the operation once and returns the number of hits.
+func (l *line) run(ctx context.Context, q *Query) (int, error) {
+	ask := l.ask(q)
+	switch l.Kind {
+	case "knn":
+		hits, err := l.searches.Search(ctx, ask)
+		return len(hits), err
+	case "count":
+		return l.searches.Count(ctx, ask, l.N)
+	}
+	runs, err := l.searches.Radius(ctx, ask, l.N)
+	if err != nil {
+		return 0, err
+	}
+	n := runs.Total()
+	if l.Kind == "hits" {
+		n = 0
+		for _, err := range firstOf(runs.Hits(ctx), firstHits) {
+			if err != nil {
+				return n, errors.Join(err, runs.Close())
+			}
+			n++
+		}
+	}
+	return n, runs.Close()
+}
+
+// ask returns the query as the tier takes it.
+func (l *line) ask(q *Query) db.Query {
+	ask := q.Query
+	if l.tier == FullScan {
+		ask = db.Query{Code: q.Encoded} // it knows no models
+	}
+	if l.Kind == "knn" {
+		ask.K = l.N
+	}
+	return ask
+}
+
+// json returns the figures; they are zero where nothing was measured.
+func (l *line) json(checked bool) lineJSON {
+	j := lineJSON{Op: l.Kind, Tier: l.tier, Queries: len(l.times)}
+	n := l.N
+	if l.Kind == "knn" {
+		j.K = &n
+	} else {
+		j.Radius = &n
+	}
+	if checked {
+		c, m := l.checked, l.mismatches
+		j.Checked, j.Mismatches = &c, &m
+	}
+	if len(l.times) == 0 {
+		return j
+	}
+	sum := time.Duration(0)
+	for _, t := range l.times {
+		sum += t
+	}
+	j.P50, j.P99 = quantile(l.times, .5), quantile(l.times, .99)
+	j.Mean = math.Round(us(sum)/float64(len(l.times))*1000) / 1000
+	j.AvgHits = float64(l.hits) / float64(len(l.times))
+	j.Encode = quantile(l.each(func(p Parts) time.Duration { return p.Encode }), .5)
+	j.Find = quantile(l.finding(), .5)
+	j.Order = quantile(l.each(func(p Parts) time.Duration { return p.Order }), .5)
+	j.Keys = quantile(l.each(func(p Parts) time.Duration { return p.Keys }), .5)
+	return j
+}
+
+// finding returns how long it took to find the codes, query by query: of the searches of all
+// tiers the part that can be compared.
+func (l *line) finding() []time.Duration {
+	return l.each(func(p Parts) time.Duration { return p.Find })
+}
+
+func (l *line) each(part func(Parts) time.Duration) []time.Duration {
+	out := make([]time.Duration, len(l.parts))
+	for i, p := range l.parts {
+		out[i] = part(p)
+	}
+	return out
+}
+
+// quantile returns the smallest time that a share p of the times does not exceed, in
+// microseconds; 0 of none.
+func quantile(times []time.Duration, p float64) float64 {
+	if len(times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return us(sorted[int(math.Ceil(p*float64(len(sorted))))-1])
+}
+
+func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// A Bench measures one collection.
+type Bench struct {
+	queries []Query
+	lines   []*line    // operation by operation
+	items   int        // that are searched
+	oracle  *checkScan // nil without --check
+	bar     *term.Progress
+}
+
+// Run returns what has been measured so far, of a database of that name.
+func (b *Bench) Run(database string) Run { return Run{database, b.items, b.lines} }
+
+// New reads the codes for what does not come from the database.
+func New(ctx context.Context, target Target, bits int, o *Plan, queries []Query, bar *term.Progress) (*Bench, error) {
+	b := &Bench{queries: queries, bar: bar}
+	full := newFullScan(bits)
+	if o.Check {
+		b.oracle = newCheckScan(bits)
+	}
+	useFull := slices.Contains(o.Tiers, FullScan)
+	err := target.Each(ctx, func(row uint32, key string, code []byte) error {
+		b.items++
+		if useFull {
+			full.add(row, code)
+		}
+		if o.Check {
+			b.oracle.add(row, key, code)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case b.items == 0:
+		return nil, exit.Failedf("there are no items to search: import some")
+	}
+	for _, op := range o.ops() {
+		for _, name := range o.Tiers {
+			l := &line{Op: op, tier: name, searches: full}
+			switch {
+			case name != FullScan:
+				l.searches = target.Tier(name)
+			case op.Kind == "hits":
+				continue // it has no keys
+			}
+			b.lines = append(b.lines, l)
+		}
+	}
+	return b, nil
+}
+
+// A turn of a tier is so many queries. Before it, as many others are run and not
+// counted, for some time at most, so that what the tier needs is back in the
+// caches: the tier before it may have read all codes.
+const (
+	turnLength = 1000
+	warmUp     = 200 * time.Millisecond
+)
+
+// Measure fills in the times of all lines.
+func (b *Bench) Measure(ctx context.Context) error {
+	runtime.GC() // the files that were read leave garbage
+	done := 0
+	for from := 0; from < len(b.lines); {
+		to := from
+		for to < len(b.lines) && b.lines[to].Op == b.lines[from].Op {
+			to++
+		}
+		for q := 0; q < len(b.queries); q += turnLength {
+			end := min(q+turnLength, len(b.queries))
+			for _, l := range b.lines[from:to] {
+				b.bar.Report("measuring", int64(done), int64(len(b.lines)*len(b.queries)))
+				if err := b.turn(ctx, l, q, end); err != nil {
+					return err
+				}
+				done += end - q
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
+// turn measures the queries from to to-1.
+func (b *Bench) turn(ctx context.Context, l *line, from, to int) error {
+	began, n := time.Now(), len(b.queries)
+	for i := 0; i < turnLength && time.Since(began) < warmUp; i++ {
+		if _, err := l.run(ctx, &b.queries[((from-i-1)%n+n)%n]); err != nil {
+			return exit.Wrap(err, "while measuring %s by %s", l.Op, l.tier)
+		}
+	}
+	for i := from; i < to; i++ {
+		start := time.Now()
+		hits, err := l.run(ctx, &b.queries[i])
+		took := time.Since(start)
+		if err != nil {
+			return exit.Wrap(err, "while measuring %s by %s", l.Op, l.tier)
+		}
+		l.times = append(l.times, took)
+		l.hits += hits
+	}
+	// The clock is read more often where the parts are measured, so that is a search of its own.
+	for i := from; i < to; i++ {
+		parts, err := l.searches.Parts(ctx, &b.queries[i], l.Op)
+		if err != nil {
+			return exit.Wrap(err, "while measuring the parts of %s by %s", l.Op, l.tier)
+		}
+		l.parts = append(l.parts, parts)
+	}
+	return nil
+}

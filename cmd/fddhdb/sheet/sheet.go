@@ -1,0 +1,192 @@
+package sheet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// maxSheetCards bounds what a sheet shows, and with it the memory that a .png takes: some
+// 150 kB a card. A .html takes that of one card.
+const maxSheetCards = 1000
+
+// A sheetCard is an item on a contact sheet.
+type sheetCard struct {
+	key, labels string
+	distance    string      // and score; "" for the query
+	picture     image.Image // nil: there is none
+	text        string      // in its place
+}
+
+// A sheetForm is a contact sheet in one format, which gets one card after the other.
+type sheetForm interface {
+	size() int // of the box that pictures are made to fit, in pixels
+
+	// begin begins the row of a query. card follows for the query if it is an item, and
+	// for each of so many hits.
+	begin(title string, isItem bool, hits int) error
+	card(c *sheetCard) error
+
+	end() error
+}
+
+// A Sheet makes a contact sheet of the answers to queries.
+type Sheet struct {
+	c        *db.Collection
+	files    outfile.Set
+	form     sheetForm
+	pictures *pictureFinder
+	cards    int
+	unshown  int    // pictures
+	problem  string // of the first of them
+}
+
+// CheckPath refuses what is neither .png nor .html.
+func CheckPath(path string) error {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".png", ".html":
+		return nil
+	}
+	return exit.Usagef("--sheet %s: a .png or .html file is made", path)
+}
+
+// New begins a sheet of items of a collection, in the format of the ending of path; it
+// has to be closed. Files of pictures are looked for in a folder, "" for none. A row has
+// about so many hits.
+func New(c *db.Collection, path, folder, title string, hits int) (*Sheet, error) {
+	schema, err := c.Schema()
+	if err != nil {
+		return nil, err
+	}
+	finder, err := newPictureFinder(schema, folder)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sheet{c: c, pictures: finder}
+	out, err := s.files.Create(path)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	if strings.EqualFold(filepath.Ext(path), ".png") {
+		s.form = newSheetPNG(out.Writer, hits)
+	} else {
+		s.form = newSheetHTML(out.Writer, term.Plain(title))
+	}
+	return s, nil
+}
+
+// Close leaves nothing behind of a sheet that was not committed.
+func (s *Sheet) Close() {
+	s.files.Discard()
+	s.pictures.close()
+}
+
+// Commit gives the sheet its name. It returns a remark about pictures that are not
+// shown, "" for none.
+func (s *Sheet) Commit() (remark string, err error) {
+	if err := s.form.end(); err != nil {
+		return "", err
+	}
+	if s.unshown > 0 {
+		remark = fmt.Sprintf("%s could not be shown: %s", term.Plural(s.unshown, "picture", "pictures"), s.problem)
+	}
+	return remark, s.files.Commit()
+}
+
+// Add puts a query and its hits on the sheet. key is that of the item that the query is,
+// "" for another.
+func (s *Sheet) Add(ctx context.Context, title, key string, hits []db.Hit) error {
+	if s.cards += len(hits) + 1; s.cards > maxSheetCards {
+		return exit.Failedf("--sheet: more than %s queries and hits: -k shows fewer, --row one query", term.Thousands(maxSheetCards))
+	}
+	if err := s.form.begin(title, key != "", len(hits)); err != nil {
+		return err
+	}
+	if key != "" {
+		if err := s.addCard(ctx, key, ""); err != nil {
+			return err
+		}
+	}
+	for _, h := range hits {
+		distance := term.Plural(h.Distance, "bit", "bits")
+		if !math.IsNaN(h.Score) {
+			distance += fmt.Sprintf(", score %.3f", h.Score)
+		}
+		if err := s.addCard(ctx, h.Key, distance); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Sheet) addCard(ctx context.Context, key, distance string) error {
+	card, err := s.card(ctx, key)
+	if err != nil {
+		return err
+	}
+	card.distance = distance
+	return s.form.card(card)
+}
+
+// card looks at an item.
+func (s *Sheet) card(ctx context.Context, key string) (*sheetCard, error) {
+	card := &sheetCard{key: term.Plain(key)}
+	it, err := s.c.Get(ctx, key)
+	if errors.Is(err, db.ErrNotFound) {
+		card.text = "deleted meanwhile"
+		return card, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	card.labels = term.Plain(strings.Join(it.Labels, ", "))
+	source, err := s.pictures.find(it)
+	if err == nil && source != nil {
+		card.picture, err = source.thumbnail(ctx, s.form.size())
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		card.text = "picture not shown: " + err.Error()
+		if s.unshown++; s.unshown == 1 {
+			s.problem = fmt.Sprintf("that of %s, %v", card.key, err)
+		}
+	case card.picture == nil:
+		card.text = itemText(it)
+	}
+	return card, nil
+}
+
+// itemText is what a card says of an item without a picture.
+func itemText(it *db.Item) string {
+	const most = 300 // characters
+	var lines []string
+	if len(it.Payload) > 0 && utf8.Valid(it.Payload) {
+		for line := range strings.Lines(string(it.Payload[:min(len(it.Payload), 4*most)])) {
+			lines = append(lines, term.Plain(strings.TrimSpace(strings.ToValidUTF8(line, ""))))
+		}
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(it.Fields)) {
+			lines = append(lines, term.Plain(fmt.Sprintf("%s: %v", name, it.Fields[name])))
+		}
+	}
+	text := []rune(strings.Join(lines, "\n"))
+	if len(text) > most {
+		return string(text[:most-1]) + "…"
+	}
+	return string(text)
+}

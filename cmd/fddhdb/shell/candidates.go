@@ -1,0 +1,270 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// What completes words is the same in the shell and in the scripts for bash, zsh and fish:
+// candidates by the name of the flag, or by the place of the argument.
+
+// candidates are the words that one can be completed to.
+type candidates struct {
+	words []string
+	files bool // any file does
+	dirs  bool // any folder does
+}
+
+// A completer completes words. look runs f on the database in a folder, if it can be opened.
+type completer struct {
+	look func(dir string, f func(d *db.DB))
+}
+
+// valueCandidates completes the value of a flag of a verb on a database.
+func (w completer) valueCandidates(cmd *cobra.Command, dir, flag, word string) candidates {
+	f := cmd.Flags().Lookup(flag)
+	if f == nil {
+		return candidates{}
+	}
+	switch flag {
+	case "from", "to":
+		return candidates{words: w.modalities(cmd, dir)}
+	case "collection":
+		return candidates{words: w.collections(dir)}
+	case "space":
+		return candidates{words: w.spaces(cmd, dir)}
+	case "where":
+		return candidates{words: w.whereCandidates(cmd, dir, word)}
+	case "mode":
+		return candidates{words: term.Modes}
+	}
+	// The rest goes by what the flag says that it takes.
+	takes, _ := pflag.UnquoteUsage(f)
+	switch words := enumerations[flag]; {
+	case flag == "labels" && cmd.Name() == "put":
+		return candidates{words: nextInList(word, w.labels(cmd, dir))}
+	case flag == "field" && takes == "NAME=VALUE":
+		return candidates{words: suffixed(w.fields(cmd, dir), "=")}
+	case strings.HasPrefix(takes, "NAME=") && flag != "field":
+		return w.namedCandidates(cmd, dir, word, words)
+	case words != nil:
+		return candidates{words: words}
+	}
+	return candidates{files: strings.Contains(takes, "FILE"), dirs: takes == "DIR"}
+}
+
+// enumerations are the values of flags that have a few.
+var enumerations = map[string][]string{
+	"rerank":   {"projection", "none", "asymmetric", "features"},
+	"method":   {"auto", "labels", "joint", "paper"},
+	"teacher":  {"auto", "labels", "modality", "self"},
+	"on-error": {"stop", "skip"},
+	"views":    {"shared", "target"},
+	"tier":     {"auto", "fullscan", "scan", "memory", "disk"},
+	"features": {"raw", "zscore", "hellinger", "log", "l2", "hellinger-l2"},
+	"map":      {"rbf", "linear", "rbf+linear"},
+}
+
+// namedCandidates completes NAME=, and behind it one of the words, or a file where the
+// flag takes one.
+func (w completer) namedCandidates(cmd *cobra.Command, dir, word string, words []string) candidates {
+	name, value, behind := strings.Cut(word, "=")
+	switch {
+	case !behind:
+		return candidates{words: suffixed(w.modalities(cmd, dir), "=")}
+	case words != nil:
+		return candidates{words: prefixed(name+"=", words)}
+	}
+	return candidates{words: prefixed(name+"=", listFiles(value))}
+}
+
+// argumentCandidates completes an argument of a verb; args are those before it, the folder
+// of the database first where the verb takes one.
+func argumentCandidates(cmd *cobra.Command, args []string) candidates {
+	places := strings.Fields(cmd.Use)[1:]
+	if len(args) >= len(places) {
+		return candidates{}
+	}
+	switch places[len(args)] {
+	case "DIR", "DIR|URL", "URL", "[URL]", "[DIR...]":
+		return candidates{dirs: true}
+	case "KIND":
+		return candidates{words: []string{"ablation", "convergence", "sensitivity", "bits", "size"}}
+	}
+	return candidates{}
+}
+
+func (w completer) lookQuietlyAt(cmd *cobra.Command, dir string, f func(c *db.Collection)) {
+	name := "main"
+	if flag := cmd.Flags().Lookup("collection"); flag != nil && flag.Value.String() != "" {
+		name = flag.Value.String()
+	}
+	w.look(dir, func(d *db.DB) {
+		if c, err := d.Collection(name); err == nil {
+			f(c)
+		}
+	})
+}
+
+func (w completer) collections(dir string) (names []string) {
+	w.look(dir, func(d *db.DB) { names, _ = d.Collections() })
+	return names
+}
+
+func (w completer) modalities(cmd *cobra.Command, dir string) (names []string) {
+	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
+		schema, _ := c.Schema()
+		for _, m := range schema.Modalities {
+			names = append(names, m.Name)
+		}
+	})
+	return names
+}
+
+func (w completer) fields(cmd *cobra.Command, dir string) (names []string) {
+	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
+		schema, _ := c.Schema()
+		for _, f := range schema.Fields {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+func (w completer) labels(cmd *cobra.Command, dir string) (names []string) {
+	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) { names, _ = c.Labels() })
+	return names
+}
+
+func (w completer) spaces(cmd *cobra.Command, dir string) (numbers []string) {
+	w.lookQuietlyAt(cmd, dir, func(c *db.Collection) {
+		spaces, _ := c.Spaces(cmd.Context())
+		for _, s := range spaces {
+			numbers = append(numbers, fmt.Sprint(s.Space))
+		}
+	})
+	return numbers
+}
+
+// listFiles returns the files whose paths begin with word, folders with a / behind them.
+func listFiles(word string) []string {
+	dir := word[:strings.LastIndexAny(word, "/"+string(os.PathSeparator))+1]
+	read := dir
+	if read == "" {
+		read = "."
+	}
+	entries, err := os.ReadDir(read)
+	if err != nil {
+		return nil
+	}
+	var paths []string
+	for _, entry := range entries {
+		path := dir + entry.Name()
+		if !strings.HasPrefix(path, word) || strings.HasPrefix(entry.Name(), ".") && word == dir {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			path += "/"
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// nextInList completes the last part of a list to one of the words that are not in it yet.
+func nextInList(list string, words []string) []string {
+	before := list[:strings.LastIndexByte(list, ',')+1]
+	there := strings.Split(before, ",")
+	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(there, w) })
+	return prefixed(before, words)
+}
+
+func prefixed(prefix string, words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = prefix + w
+	}
+	return out
+}
+
+func suffixed(words []string, suffix string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w + suffix
+	}
+	return out
+}
+
+// matching returns the words that begin with a prefix.
+func matching(words []string, prefix string) []string {
+	var out []string
+	for _, w := range words {
+		if w != "" && strings.HasPrefix(w, prefix) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// unfinished says whether a completed word goes on: a path, a value behind =, an expression.
+func unfinished(w string) bool {
+	return w != "" && strings.IndexByte("=/(' ", w[len(w)-1]) >= 0
+}
+
+// RegisterCompletions tells cobra what completes the words of a command line. It keeps
+// that forever, so this is not for the lines of a shell.
+func RegisterCompletions(root *cobra.Command, look func(dir string, f func(d *db.DB)), isDatabase func(path string) bool) {
+	w := completer{look}
+	_ = root.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(term.Modes, cobra.ShellCompDirectiveNoFileComp))
+	// The databases here, beside the verbs; where there are neither, the shell completes a path.
+	// With ShellCompDirectiveFilterDirs it would leave the verbs out.
+	root.ValidArgsFunction = func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var databases []string
+		for _, path := range listFiles(word) {
+			if isDatabase(path) {
+				databases = append(databases, strings.TrimSuffix(path, "/"))
+			}
+		}
+		return databases, cobra.ShellCompDirectiveDefault
+	}
+	for _, c := range root.Commands() {
+		if c.ValidArgsFunction == nil {
+			c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+				return argumentCandidates(c, args).forCobra(word)
+			}
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			_ = c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+				dir := ""
+				if len(args) > 0 {
+					dir = args[0]
+				}
+				return w.valueCandidates(c, dir, f.Name, word).forCobra(word)
+			})
+		})
+	}
+}
+
+func (c candidates) forCobra(word string) ([]string, cobra.ShellCompDirective) {
+	words := matching(c.words, word)
+	switch {
+	case c.files:
+		return nil, cobra.ShellCompDirectiveDefault
+	case c.dirs:
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	case slices.ContainsFunc(words, unfinished):
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,82 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// FuzzComplete: no line is too odd, and what is put in stands where the word began.
+func FuzzComplete(f *testing.F) {
+	s := newTestShell(f)
+	for _, line := range []string{"", "scan --where \"label = 'x", "put k --field ", "--", "-c", "help help", "eval --vectors=image=", "search -k", ".read '",
+		`count --where "label = 'a, b'"`, `count --where "label = 'x = y'"`, `scan --where='year IN (1, 2) AND NOT has('`, `put k --labels 'a,b`, `count --where "\"year\" >= "`} {
+		f.Add(line, len([]rune(line)))
+	}
+	f.Fuzz(func(t *testing.T, line string, pos int) {
+		runes := []rune(line)
+		if pos %= len(runes) + 1; pos < 0 {
+			pos += len(runes) + 1
+		}
+		checkCompletion(t, s, line, pos)
+	})
+}
+
+func checkCompletion(t *testing.T, s *Shell, line string, pos int) {
+	t.Helper()
+	runes := []rune(line)
+	head, words, tail := s.completeWord(line, pos)
+	if !strings.HasPrefix(string(runes[:pos]), head) || string(runes[pos:]) != tail {
+		t.Fatalf("%q at %d: head %q, tail %q", line, pos, head, tail)
+	}
+	// A word that is put in is read as one word, which may go on.
+	for _, w := range words {
+		if list, _ := SplitWords(w); len(list) != 1 {
+			t.Fatalf("%q at %d: %q is %d words", line, pos, w, len(list))
+		}
+	}
+}
+
+// wherePieces are what FuzzCompleteWhere puts lines together from.
+var wherePieces = []string{" ", "label", "year", "caption", "has", "AND", "OR", "NOT", "IN", "=", "!=", "<", ">=", "(", ")", ",", "'", "''", `"`, "a, b", "x = y",
+	"it's", "image", "17", "-1.5", "label = '", " IN (", "') AND ", "\\", "\n", "é", "#", "--where ", "scan "}
+
+// FuzzCompleteWhere completes expressions of quotes, commas, operators and words: each byte
+// is a piece of one. In the shell and elsewhere, a candidate begins with the expression.
+func FuzzCompleteWhere(f *testing.F) {
+	s := newTestShell(f)
+	seed := func(pieces ...string) {
+		var picks []byte
+		for _, p := range pieces {
+			picks = append(picks, byte(slices.Index(wherePieces, p)))
+		}
+		f.Add(picks)
+	}
+	seed("label", " ", "=", " ", "'", "a, b", "'")
+	seed("caption", "=", "'", "x = y", "'", " ")
+	seed("label", " IN (", "'", "a, b", "'", ",", "'", "it's")
+	seed("NOT", " ", "has", "(", "image", ")", " ", "OR", " ", "year", ">=", "17", " ")
+	f.Fuzz(func(t *testing.T, picks []byte) {
+		if len(picks) > 200 {
+			return
+		}
+		var b strings.Builder
+		for _, p := range picks {
+			b.WriteString(wherePieces[int(p)%len(wherePieces)])
+		}
+		expr := b.String()
+		cmd, _, err := s.root().Find([]string{"scan"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range s.completer().whereCandidates(cmd, s.host.Dir(), expr) {
+			_, typed := cutWhere(expr)
+			if !strings.HasPrefix(w, expr[:typed]) || len(w) == typed {
+				t.Fatalf("%q: candidate %q", expr, w)
+			}
+		}
+		for _, line := range []string{"scan --where " + expr, "scan --where " + QuoteWord(expr), `scan --where "` + expr, "scan --where='" + expr} {
+			checkCompletion(t, s, line, len([]rune(line)))
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package shell
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/peterh/liner"
+)
+
+// historyPath returns the file of the lines of earlier dialogues, "" for none:
+// $FDDHDB_HISTORY, else fddhdb/history in $XDG_STATE_HOME or in the folder where the
+// system keeps the settings of the user.
+func (s *Shell) historyPath() string {
+	if path, set := os.LookupEnv("FDDHDB_HISTORY"); set {
+		return path
+	}
+	dir := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(dir) {
+		var err error
+		if dir, err = os.UserConfigDir(); err != nil {
+			return ""
+		}
+	}
+	return filepath.Join(dir, "fddhdb", "history")
+}
+
+// readHistory returns the last lines, and keeps the file from growing without end.
+func (s *Shell) readHistory() []string {
+	path := s.historyPath()
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxStatement {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		s.out.Warnf("warning: the history is not read: %v", err)
+		return nil
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" && utf8.ValidString(line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) <= 2*liner.HistoryLimit {
+		return lines
+	}
+	lines = lines[len(lines)-liner.HistoryLimit:]
+	tmp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+	err = os.WriteFile(tmp, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		_ = os.Remove(tmp)
+	}
+	return lines
+}
+
+// remember adds a line to the history, at once, so that it is there after a crash and in
+// the next shell. One that begins with a blank is not remembered.
+func (s *Shell) remember(statement string) {
+	if s.terminal.editor == nil || strings.TrimSpace(statement) == "" || strings.HasPrefix(statement, " ") {
+		return
+	}
+	// A line that goes on behind a backslash is one; in quotes the end of a line counts.
+	lines := strings.Split(strings.ReplaceAll(statement, "\\\n", ""), "\n")
+	var text bytes.Buffer
+	for _, line := range lines {
+		if line = strings.ToValidUTF8(line, "\uFFFD"); line != "" {
+			s.terminal.editor.AppendHistory(line)
+			fmt.Fprintln(&text, line)
+		}
+	}
+	path := s.historyPath()
+	if path == "" {
+		return
+	}
+	if err := appendHistory(path, text.Bytes()); err != nil && !s.historyWarned {
+		s.historyWarned = true
+		s.out.Warnf("warning: the history is not kept: %v", err)
+	}
+}
+
+func appendHistory(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return fmt.Errorf("%s is a named pipe, and would wait for a reader", path)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// A testHost has some verbs, which do nothing, on a database that has labels and a field.
+type testHost struct {
+	d      *db.DB
+	folder string
+}
+
+func (h testHost) Root(term.Mode) *cobra.Command {
+	root := &cobra.Command{Use: "fddhdb"}
+	for _, use := range []string{"count DIR", "scan DIR", "put DIR KEY", "eval DIR", "search DIR"} {
+		c := &cobra.Command{Use: use, Args: cobra.ArbitraryArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+		c.Flags().String("collection", "main", "the collection `NAME`")
+		c.Flags().String("where", "", "only items that match `EXPR`")
+		c.Flags().Bool("json", false, "print JSON")
+		switch c.Name() {
+		case "put":
+			c.Flags().StringArray("field", nil, "a field, `NAME=VALUE`")
+			c.Flags().String("labels", "", "labels `A,B`")
+		case "eval":
+			c.Flags().StringArray("vectors", nil, "queries, `NAME=FILE`")
+		case "search":
+			c.Flags().IntP("k", "k", 10, "number `N` of hits")
+		}
+		root.AddCommand(c)
+	}
+	for _, name := range []string{"readonly", "version"} {
+		root.Flags().Bool(name, false, "")
+	}
+	root.Flags().StringArrayP("command", "c", nil, "run the `LINE`")
+	return root
+}
+
+func (h testHost) Execute(ctx context.Context, root *cobra.Command, args []string) error {
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+func (h testHost) Meant(string, []string) string                  { return "" }
+func (h testHost) Dir() string                                    { return h.folder }
+func (h testHost) ReadOnly() bool                                 { return false }
+func (h testHost) IsDatabase(string) bool                         { return false }
+func (h testHost) Database() (*db.DB, error)                      { return h.d, nil }
+func (h testHost) Collection(name string) (*db.Collection, error) { return h.d.Collection(name) }
+func (h testHost) PrintSchemas([]string, bool) error              { return nil }
+func (h testHost) Look(dir string, f func(d *db.DB)) {
+	if dir == h.folder {
+		f(h.d)
+	}
+}
+
+// newTestShell returns a shell on a testHost.
+func newTestShell(t testing.TB) *Shell {
+	t.Helper()
+	h := testHost{folder: filepath.Join(t.TempDir(), "a.db")}
+	var err error
+	if h.d, err = db.Open(h.folder, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := h.d.CreateCollection(context.Background(), "main", db.Schema{
+		Modalities: []db.Modality{{Name: "image", Dim: 2}}, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
+	})
+	if err == nil {
+		err = c.Put(context.Background(), &db.Item{Key: "x", Labels: []string{"a", "it's", "x = y"}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(h, term.NewPrinter(&bytes.Buffer{}, &bytes.Buffer{}), strings.NewReader(""), nil, nil, term.ModeTable)
+}
+
+// testDialogue returns a shell at a terminal that is none.
+func testDialogue(t *testing.T) (*Shell, *bytes.Buffer) {
+	t.Helper()
+	s := newTestShell(t)
+	s.terminal = &dialogue{out: os.Stdout, cooked: &testTerminal{}, raw: &testTerminal{}}
+	return s, s.out.Stderr.(*bytes.Buffer)
+}

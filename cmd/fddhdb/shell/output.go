@@ -1,0 +1,115 @@
+package shell
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/outfile"
+)
+
+// A redirection is a file that .output sends results to, line by line of the shell.
+type redirection struct {
+	path string
+	f    *os.File
+}
+
+// A onceFile is one that .once sends the results of one line to.
+type onceFile struct {
+	files outfile.Set
+	to    *outfile.File
+}
+
+// redirect sends the results of the lines that follow to a file, or with "" to where they
+// went at first.
+func (s *Shell) redirect(path string) error {
+	if err := s.endOutput(); err != nil || path == "" {
+		return err
+	}
+	if _, err := outfile.Path(path); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return outfile.Error(path, err)
+	}
+	s.output = &redirection{path, f}
+	return nil
+}
+
+// redirectOnce sends the results of the next line that has any to a file, which gets its
+// name when they are complete.
+func (s *Shell) redirectOnce(path string) error {
+	var once onceFile
+	var err error
+	if once.to, err = once.files.Create(path); err != nil {
+		return err
+	}
+	s.dropOnce()
+	s.once = &once
+	return nil
+}
+
+func (s *Shell) dropOnce() {
+	if s.once != nil {
+		s.once.files.Discard()
+		s.once = nil
+	}
+}
+
+// endOutput closes the files of .output and .once.
+func (s *Shell) endOutput() error {
+	s.dropOnce()
+	if s.output == nil {
+		return nil
+	}
+	o := s.output
+	s.output = nil
+	if err := o.f.Close(); err != nil {
+		return outfile.Error(o.path, err)
+	}
+	return nil
+}
+
+// withOutput runs f with the output where the user wants it.
+func (s *Shell) withOutput(ctx context.Context, f func(context.Context) error) (err error) {
+	e := s.out
+	switch {
+	case s.once != nil:
+		once := s.once
+		s.once = nil
+		defer once.files.Discard()
+		defer e.Redirect(once.to.Writer, false)()
+		if err := f(ctx); err != nil {
+			return err
+		}
+		return once.files.Commit()
+	case s.output != nil:
+		defer e.Redirect(bufio.NewWriter(s.output.f), false)()
+		return f(ctx)
+	case s.terminal == nil || len(s.pager) == 0:
+		return f(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	p := s.newPager(ctx, stop)
+	defer e.Redirect(bufio.NewWriter(p), true)()
+	err = f(ctx)
+	if ended := p.end(); err == nil && ended != nil && !p.left && ctx.Err() == nil {
+		err = fmt.Errorf("%s: %w", s.pager[0], ended)
+	}
+	if p.left && errors.Is(err, context.Canceled) {
+		err = nil // who leaves the pager has seen enough
+	}
+	return err
+}
+
+// print runs f, which writes to the output of the env, where results go.
+func (s *Shell) print(f func()) error {
+	return s.withOutput(context.Background(), func(context.Context) error {
+		f()
+		return s.out.Stdout.Flush()
+	})
+}

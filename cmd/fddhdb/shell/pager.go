@@ -1,0 +1,161 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// pagerCommand returns the words of the command that shows long results: of
+// $FDDHDB_PAGER, else of $PAGER, else less, where there is one. None stands for no pager.
+func pagerCommand() []string {
+	for _, name := range []string{"FDDHDB_PAGER", "PAGER"} {
+		if line, set := os.LookupEnv(name); set {
+			return pagerWords(line)
+		}
+	}
+	if path, err := exec.LookPath("less"); err == nil {
+		return []string{path, "-FRX"}
+	}
+	return nil
+}
+
+func pagerWords(line string) []string {
+	split, _ := SplitWords(line)
+	words := Unquoted(split)
+	if len(words) == 1 && words[0] == "cat" {
+		return nil
+	}
+	return words
+}
+
+// A pager keeps what is written until it fills the terminal, and then starts a command
+// that shows it and what follows. What is shorter goes to the terminal.
+type pager struct {
+	shell    *Shell
+	ctx      context.Context // of the line
+	terminal *os.File
+	stop     func() // ends the verb, whose results nobody reads any more
+	rows     int
+	columns  int
+
+	kept   bytes.Buffer
+	lines  int
+	column int
+
+	command *exec.Cmd
+	in      io.WriteCloser
+	release func() bool // in is no longer closed when the line ends
+	through bool        // no command could be started
+	left    bool        // the user has left it
+}
+
+func (s *Shell) newPager(ctx context.Context, stop func()) *pager {
+	p := &pager{shell: s, ctx: ctx, terminal: s.terminal.out, stop: stop, rows: 24, columns: 80}
+	if columns, rows, err := term.GetSize(int(p.terminal.Fd())); err == nil && columns > 0 && rows > 0 {
+		p.rows, p.columns = rows, columns
+	}
+	return p
+}
+
+// Write implements io.Writer.
+func (p *pager) Write(b []byte) (int, error) {
+	switch {
+	case p.through:
+		return p.terminal.Write(b)
+	case p.left:
+		return len(b), nil
+	case p.command != nil:
+		p.feed(b)
+		return len(b), nil
+	}
+	p.kept.Write(b)
+	p.count(b)
+	if p.lines < p.rows-1 {
+		return len(b), nil
+	}
+	if p.ctx.Err() != nil {
+		p.left = true // nobody wants it any more
+		p.kept.Reset()
+		return len(b), nil
+	}
+	if err := p.start(); err != nil {
+		p.through = true
+		p.shell.out.Warnf("warning: the pager does not start: %v: .pager off does without", err)
+		_, err := p.kept.WriteTo(p.terminal)
+		return len(b), err
+	}
+	p.feed(p.kept.Bytes())
+	p.kept.Reset()
+	return len(b), nil
+}
+
+// count adds the lines of the terminal that b takes, about.
+func (p *pager) count(b []byte) {
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		b = b[n:]
+		switch {
+		case r == '\n':
+			p.lines++
+			p.column = 0
+		case p.column == p.columns:
+			p.lines++
+			p.column = 1
+		default:
+			p.column++
+		}
+	}
+}
+
+func (p *pager) start() error {
+	words := p.shell.pager
+	command := exec.Command(words[0], words[1:]...)
+	command.Stdout, command.Stderr = p.terminal, os.Stderr
+	if _, set := os.LookupEnv("LESS"); !set {
+		command.Env = append(os.Environ(), "LESS=FRX") // for less by any name: it shows colours
+	}
+	in, err := command.StdinPipe()
+	if err != nil {
+		return err
+	}
+	p.shell.terminal.lend()
+	if err := command.Start(); err != nil {
+		p.shell.terminal.takeBack()
+		return err
+	}
+	p.shell.out.Paging.Store(true)
+	p.shell.terminal.pager.Store(command.Process)
+	p.command, p.in = command, in
+	// A pager that shows its first page takes no more: writing must not wait for the user
+	// when the line is to end.
+	p.release = context.AfterFunc(p.ctx, func() { _ = in.Close() })
+	return nil
+}
+
+func (p *pager) feed(b []byte) {
+	if _, err := p.in.Write(b); err != nil {
+		p.left = true
+		p.stop()
+	}
+}
+
+// end waits until the user leaves the pager, if one was started.
+func (p *pager) end() error {
+	if p.command == nil {
+		_, err := p.kept.WriteTo(p.terminal)
+		return err
+	}
+	p.release()
+	_ = p.in.Close()
+	err := p.command.Wait()
+	p.shell.terminal.pager.Store(nil)
+	p.shell.out.Paging.Store(false)
+	p.shell.terminal.takeBack()
+	return err
+}

@@ -1,0 +1,191 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+)
+
+const (
+	// grace is how long work has to stop after a signal. Then the process ends without it.
+	grace = 4 * time.Second
+	// lastWords is how long a process that ends so tries to say it, and to set the terminal
+	// right: neither may take anything any more.
+	lastWords = 300 * time.Millisecond
+	// sameKey is how long after Ctrl-C another one counts as the same in a dialogue, where a
+	// key that is held down is to stop a line and not the shell.
+	sameKey = time.Second
+)
+
+// Signals ends what the process does when a signal asks for it. The first signal ends the
+// context of the work. If the work has not stopped after the grace period, or when a second
+// signal comes, the process ends at once: whatever the work waits for, a file, a pager or a
+// library that knows no contexts, it cannot hold the process.
+//
+// In a dialogue an interrupt is for the line that runs, or else for the prompt. The other
+// Signals are always for the process.
+type Signals struct {
+	in     chan os.Signal
+	done   chan struct{}      // closed by stop
+	end    context.CancelFunc // of all work
+	stderr io.Writer
+	after  func(time.Duration) <-chan time.Time
+	now    func() time.Time
+	exit   func(code int)
+
+	mu       sync.Mutex
+	asked    os.Signal          // that what runs has not followed yet, nil: none
+	askedAt  time.Time          // of asked
+	deadline <-chan time.Time   // of asked
+	dialogue *dialogue          // nil outside of one
+	prompt   chan struct{}      // the interrupts at its prompt
+	line     context.CancelFunc // ends the line that runs, nil at the prompt
+}
+
+// CatchSignals returns a context that signals end, until stop.
+func CatchSignals(stderr io.Writer) (context.Context, *Signals) {
+	ctx, end := context.WithCancel(context.Background())
+	s := &Signals{
+		in: make(chan os.Signal, 4), done: make(chan struct{}), end: end, stderr: stderr,
+		after: time.After, now: time.Now, exit: os.Exit, prompt: make(chan struct{}, 1),
+	}
+	signal.Notify(s.in, os.Interrupt, syscall.SIGTERM)
+	go s.watch()
+	return ctx, s
+}
+
+// Stop leaves signals to the system again.
+func (s *Signals) Stop() {
+	signal.Stop(s.in)
+	close(s.done)
+	s.end()
+}
+
+func (s *Signals) watch() {
+	for {
+		s.mu.Lock()
+		deadline := s.deadline
+		s.mu.Unlock()
+		select {
+		case sig := <-s.in:
+			s.take(sig)
+		case <-deadline:
+			s.late(deadline)
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// take does what a signal asks for.
+func (s *Signals) take(sig os.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	interrupt := s.dialogue != nil && sig == os.Interrupt
+	switch {
+	case interrupt && s.asked == nil && s.line == nil:
+		select {
+		case s.prompt <- struct{}{}:
+		default:
+		}
+	case interrupt && s.line != nil && s.dialogue.pages():
+		s.line() // and the user leaves the pager when it pleases, which has the key, too
+	case interrupt && s.asked == sig && s.now().Sub(s.askedAt) < sameKey:
+	case s.asked != nil:
+		s.die("", 128+signalNumber(sig))
+	default:
+		s.asked, s.askedAt, s.deadline = sig, s.now(), s.after(grace)
+		switch {
+		case interrupt:
+			s.line()
+		case s.dialogue != nil:
+			s.dialogue.endPager()
+			fallthrough
+		default:
+			s.end()
+		}
+	}
+}
+
+// late ends the process if what had to be done by a deadline is not.
+func (s *Signals) late(deadline <-chan time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if deadline != s.deadline {
+		return // it stopped just now
+	}
+	if s.line != nil && s.asked == os.Interrupt && s.dialogue.pages() {
+		s.asked, s.deadline = nil, nil // the line waits for the user, who reads
+		return
+	}
+	s.die(fmt.Sprintf("this has not stopped within %v of the signal (%v), and is ended as in a crash: what a database has acknowledged is kept, "+
+		"and its next opening recovers it; of files that were being written, some that end in .tmp may be left", grace, s.asked), exit.Failed)
+}
+
+// die ends the process at once.
+func (s *Signals) die(why string, code int) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if s.dialogue != nil {
+			s.dialogue.abandon()
+		}
+		if why != "" {
+			if term.File(s.stderr) != nil {
+				why = "\nfddhdb: " + why // below what is shown of progress
+			} else {
+				why = "fddhdb: " + why
+			}
+			fmt.Fprintln(s.stderr, why)
+		}
+	}()
+	select {
+	case <-done:
+	case <-s.after(lastWords):
+	}
+	s.exit(code)
+}
+
+// begin hands interrupts to a dialogue, until end is called.
+func (s *Signals) begin(d *dialogue) (end func()) {
+	s.set(func() { s.dialogue = d })
+	signal.Notify(s.in, syscall.SIGHUP)
+	return func() { s.set(func() { s.dialogue = nil }) }
+}
+
+// run runs a line of a dialogue, with a context that an interrupt ends, too.
+func (s *Signals) run(ctx context.Context, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.set(func() { s.line = cancel })
+	f(ctx)
+	s.set(func() {
+		s.line = nil
+		if s.asked == os.Interrupt {
+			s.asked, s.deadline = nil, nil
+		}
+	})
+}
+
+func (s *Signals) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// signalNumber returns the number of a signal, which shells add to 128 for the exit code of a
+// process that it has ended.
+func signalNumber(sig os.Signal) int {
+	if n, ok := sig.(syscall.Signal); ok {
+		return int(n)
+	}
+	return 0
+}

@@ -1,0 +1,110 @@
+package shell
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+)
+
+// root returns the verbs as they are in the shell: DIR is the database of the session.
+func (s *Shell) root() *cobra.Command {
+	root := s.host.Root(s.mode)
+	for _, name := range []string{"command", "readonly", "version"} {
+		root.Flags().Lookup(name).Hidden = true
+	}
+	root.Long = Help + "\n\n" + dotHelp()
+	root.Example = ""
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{.UseLine}}",
+		"{{if .HasParent}}{{.Use}}{{else}}VERB [ARGUMENTS]{{end}} [flags]", 1))
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		c.Long, c.Example = s.inShell(c.Long), s.inShell(c.Example)
+		c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = s.inShell(f.Usage) })
+		help(c, args)
+	})
+	root.RunE = func(_ *cobra.Command, args []string) error { return s.unknownVerb(root, args) }
+	AddDefaultVerbs(root)
+	for _, c := range root.Commands() {
+		s.adapt(c)
+	}
+	return root
+}
+
+// VerbNames are the names of the verbs of a root, but for hidden ones.
+func VerbNames(root *cobra.Command) []string {
+	var names []string
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// AddDefaultVerbs adds those that cobra adds by itself, later.
+func AddDefaultVerbs(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+}
+
+func (s *Shell) unknownVerb(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return exit.Usagef("a verb is missing: .help lists them")
+	}
+	if verb := s.host.Meant(args[0], append(VerbNames(root), dotNames()...)); verb != "" {
+		return exit.Usagef("there is no verb %q: did you mean %s?", args[0], verb)
+	}
+	return exit.Usagef("there is no verb %q: .help lists them", args[0])
+}
+
+// adapt makes a verb of the command line one of the shell.
+func (s *Shell) adapt(c *cobra.Command) {
+	if f := c.Flags().Lookup("collection"); f != nil && f.Value.String() == "main" {
+		// Unchanged, as verbs want to know whether it is given.
+		_ = f.Value.Set(s.collection)
+		if f.DefValue != "" {
+			f.DefValue = s.collection
+		}
+	}
+	verb, rest, _ := strings.Cut(c.Use, " ")
+	dir := s.host.Dir()
+	var withDir func(args []string) []string
+	switch first, rest, _ := strings.Cut(rest, " "); first {
+	case "DIR":
+		c.Use = strings.TrimSpace(verb + " " + rest)
+		withDir = func(args []string) []string { return append([]string{dir}, args...) }
+	case "DIR|URL":
+		c.Use = verb + " [URL]"
+		withDir = func(args []string) []string {
+			if len(args) > 0 {
+				return args
+			}
+			return []string{dir}
+		}
+	default:
+		return
+	}
+	valid, run := c.Args, c.RunE
+	c.Args = func(c *cobra.Command, args []string) error {
+		err := valid(c, withDir(args))
+		if err != nil && len(args) > 0 && s.host.IsDatabase(args[0]) {
+			return exit.Usagef("%s works on the database that is open: leave %q out", c.Name(), args[0])
+		}
+		return err
+	}
+	c.RunE = func(c *cobra.Command, args []string) error { return run(c, withDir(args)) }
+}
+
+// commandLines returns what finds command lines on the database in dir, or on one of an
+// example, in texts.
+func commandLines(verbs []string, dir string) *regexp.Regexp {
+	return regexp.MustCompile(`\bfddhdb (` + strings.Join(verbs, "|") + `)\b(?: DIR\b| ` + regexp.QuoteMeta(dir) + `| [\w./-]+\.db\b)?`)
+}
+
+// inShell spells the command lines in a text as they are in the shell: without fddhdb and
+// the folder of the database.
+func (s *Shell) inShell(text string) string { return s.commandLines.ReplaceAllString(text, "$1") }

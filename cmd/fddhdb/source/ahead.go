@@ -1,0 +1,184 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Rows go from the one who reads the files to the one who stores them in runs, so that both
+// work at the same time and seldom wait for each other.
+const (
+	runRows  = 128
+	runBytes = 4 << 20 // of vectors, from which on a run is complete
+)
+
+// A Row is a row that has been read, or why it could not be.
+type Row struct {
+	Item    db.Item
+	Err     error
+	numbers []float32 // of its vectors
+	indices []uint32
+}
+
+// Set copies an item, as what reads it uses its memory again.
+func (r *Row) Set(item *db.Item, err error) {
+	own := r.Item
+	vectors, sparse, fields := own.Vectors, own.Sparse, own.Fields
+	if vectors == nil {
+		vectors, sparse = map[string][]float32{}, map[string]db.Sparse{}
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	clear(vectors)
+	clear(sparse)
+	clear(fields)
+	maps.Copy(fields, item.Fields)
+	r.Item, r.Err = *item, err
+	// What is nil stays nil: with --merge that leaves what is stored. What is empty is so in
+	// memory of the row: that of item may have room, which is used again for other rows.
+	r.Item.Labels = again(own.Labels, item.Labels)
+	r.Item.Code, r.Item.Payload = again(own.Code, item.Code), again(own.Payload, item.Payload)
+	if r.Item.Fields != nil {
+		r.Item.Fields = fields
+	}
+	r.numbers, r.indices = r.numbers[:0], r.indices[:0]
+	for name, x := range item.Vectors {
+		vectors[name] = r.keep(x)
+	}
+	for name, x := range item.Sparse {
+		from := len(r.indices)
+		r.indices = append(r.indices, x.Index...)
+		sparse[name] = db.Sparse{Index: r.indices[from:len(r.indices):len(r.indices)], Value: r.keep(x.Value)}
+	}
+	r.Item.Vectors, r.Item.Sparse = vectors, sparse
+}
+
+// again returns a copy of x in the memory of own.
+func again[T any](own, x []T) []T {
+	if x == nil {
+		return nil
+	}
+	if own == nil {
+		own = []T{}
+	}
+	return append(own[:0], x...)
+}
+
+func (r *Row) keep(x []float32) []float32 {
+	from := len(r.numbers)
+	r.numbers = append(r.numbers, x...)
+	return r.numbers[from:len(r.numbers):len(r.numbers)]
+}
+
+// A rowRun is some rows, and what ended the reading after them, if anything.
+type rowRun struct {
+	rows []Row
+	n    int
+	err  error
+}
+
+// next returns the row to fill next.
+func (run *rowRun) next() *Row {
+	if run.n == len(run.rows) {
+		run.rows = append(run.rows, Row{})
+	}
+	run.n++
+	return &run.rows[run.n-1]
+}
+
+// Pipeline calls f with the rows from one on, in order, while the next are read.
+func (in Together) Pipeline(ctx context.Context, from int, f func(*Row) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	full, empty := make(chan *rowRun, 2), make(chan *rowRun, 3)
+	for range cap(empty) {
+		empty <- &rowRun{}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(full)
+		in.readRuns(ctx, from, full, empty)
+	}()
+	defer func() { // the files are not to be closed before
+		cancel()
+		<-ended
+	}()
+	for run := range full {
+		for i := range run.n {
+			if err := f(&run.rows[i]); err != nil {
+				return err
+			}
+		}
+		if run.err != nil {
+			return run.err
+		}
+		empty <- run
+	}
+	return ctx.Err()
+}
+
+// readRuns reads rows until there are no more, or somebody has had enough.
+func (in Together) readRuns(ctx context.Context, from int, full chan<- *rowRun, empty <-chan *rowRun) {
+	item := NewRow()
+	rows := in.Rows()
+	err := in.leaveOut(ctx, from)
+	for row := from; ; {
+		var run *rowRun
+		select {
+		case run = <-empty:
+		case <-ctx.Done():
+			return
+		}
+		run.n, run.err = 0, err
+		for bytes := 0; run.err == nil && run.n < runRows && bytes < runBytes; row++ {
+			if rows >= 0 && row >= rows {
+				run.err = io.EOF
+				break
+			}
+			err := in.read(&item)
+			var bad *RowError
+			if err != nil && !errors.As(err, &bad) {
+				run.err = err
+				break
+			}
+			r := run.next()
+			r.Set(&item, err)
+			bytes += 4 * len(r.numbers)
+		}
+		ends := run.err != nil
+		if rows < 0 && errors.Is(run.err, io.EOF) || run.err == io.EOF {
+			run.err = nil
+		}
+		select {
+		case full <- run:
+		case <-ctx.Done():
+			return
+		}
+		if ends {
+			return
+		}
+	}
+}
+
+// leaveOut leaves out the first rows of all files.
+func (in Together) leaveOut(ctx context.Context, rows int) error {
+	item := NewRow()
+	for _, s := range in {
+		for i := range rows {
+			if i%1000 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err := s.next(&item)
+			var bad *RowError
+			if err != nil && !errors.As(err, &bad) {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package source
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/codec/itemfile"
+	"github.com/fddhdb/fddhdb/codec/parquetfile"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Items is a file of whole items.
+type Items struct {
+	file    string
+	r       itemfile.Reader
+	lenient bool // what the collection has no place for is left aside
+
+	// Known by check.
+	dims   map[string]int
+	types  map[string]db.FieldType
+	bits   int
+	has    string // what the collection has, for errors
+	keys   keySet
+	n      int // rows read
+	row    itemfile.Item
+	fields map[string]any
+}
+
+// OpenItems opens a file of whole items. If it is lenient, what the collection has no place
+// for is left aside, else it is an error.
+func OpenItems(file string, lenient bool) (*Items, error) {
+	r, err := openItemFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return &Items{file: file, r: r, lenient: lenient, fields: map[string]any{}}, nil
+}
+
+// openItemFile opens a file of items by its extension.
+func openItemFile(file string) (itemfile.Reader, error) {
+	switch ext := strings.ToLower(filepath.Ext(file)); ext {
+	case ".jsonl":
+		return itemfile.Open(file)
+	case ".parquet":
+		return parquetfile.OpenItems(file)
+	default:
+		return nil, exit.Usagef("--items %s: .jsonl and .parquet files are read, not %s", file, term.FileKind(file))
+	}
+}
+
+// Path implements Source, as do Rows, Close and next.
+func (s *Items) Path() string { return s.file }
+func (s *Items) Rows() int    { return s.r.Rows() }
+func (s *Items) Close() error { return s.r.Close() }
+
+// Schema returns that of a collection for the items.
+func (s *Items) Schema() (db.Schema, error) {
+	var out db.Schema
+	if err := s.leaveAside(); err != nil {
+		return out, err
+	}
+	shape, err := s.r.Shape()
+	if err != nil {
+		return out, err
+	}
+	for _, v := range shape.Vectors {
+		out.Modalities = append(out.Modalities, db.Modality{Name: v.Name, Dim: v.Dim, Sparse: v.Sparse})
+	}
+	for _, f := range shape.Fields {
+		out.Fields = append(out.Fields, db.Field{Name: f.Name, Type: db.FieldType(f.Type)})
+	}
+	if len(out.Modalities) == 0 {
+		out.Bits = 8 * shape.Code
+	}
+	if len(out.Modalities) == 0 && out.Bits == 0 {
+		return out, exit.Failedf("%s: no item has vectors, and not all have codes, so that it does not say what collection to create: init first", s.file)
+	}
+	return out, nil
+}
+
+// Check takes what the collection has, which each item is held against.
+func (s *Items) Check(c *db.Collection, schema db.Schema) error {
+	s.dims = make(map[string]int, len(schema.Modalities))
+	for _, m := range schema.Modalities {
+		s.dims[m.Name] = m.Dim
+	}
+	s.types = make(map[string]db.FieldType, len(schema.Fields))
+	for _, f := range schema.Fields {
+		s.types[f.Name] = f.Type
+	}
+	s.bits = schema.Bits
+	s.has = fmt.Sprintf("collection %q has %s", c.Name(), DescribeSchema(schema))
+	if err := s.leaveAside(); err != nil {
+		return err
+	}
+	return s.checkColumns()
+}
+
+// leaveAside leaves aside the columns that no item can have, where that is allowed.
+func (s *Items) leaveAside() error {
+	r, ok := s.r.(*parquetfile.Items)
+	if !ok {
+		return nil
+	}
+	for _, c := range r.Columns() {
+		if c.Role == parquetfile.None && !s.lenient {
+			return exit.Failedf("%s: column %q has %s, which items have not: vectors are lists of numbers, fields are strings, integers, numbers or bools; --ignore-unknown leaves it aside",
+				s.file, c.Name, c.Type)
+		}
+	}
+	r.Keep(func(c parquetfile.Column) bool { return c.Role != parquetfile.None })
+	return nil
+}
+
+// checkColumns holds the columns of a file that has some against the collection, before
+// any row is read.
+func (s *Items) checkColumns() error {
+	r, ok := s.r.(*parquetfile.Items)
+	if !ok {
+		return nil
+	}
+	var err error
+	r.Keep(func(c parquetfile.Column) bool {
+		kind, known := "", true
+		switch c.Role {
+		case parquetfile.Vector:
+			kind = "modality"
+			_, known = s.dims[c.Name]
+		case parquetfile.Field:
+			kind = "field"
+			_, known = s.types[c.Name]
+		case parquetfile.Code:
+			return s.bits > 0
+		}
+		if !known && !s.lenient && err == nil {
+			err = exit.Failedf("%s: %w", s.file, s.unknown(kind, c.Name))
+		}
+		return known
+	})
+	return err
+}
+
+func (s *Items) next(item *db.Item) error {
+	err := s.r.Next(&s.row)
+	s.n++
+	if err == nil {
+		if err = s.take(item); err == nil {
+			return nil
+		}
+		err = s.r.Fail(err)
+	}
+	var bad *vecfile.Error
+	if errors.As(err, &bad) && bad.Row >= 0 {
+		return &RowError{err}
+	}
+	return err
+}
+
+// take brings what has been read into the terms of the collection.
+func (s *Items) take(item *db.Item) error {
+	item.Key, item.Labels, item.Payload = s.row.Key, s.row.Labels, s.row.Payload
+	if first := s.keys.add(item.Key, s.n-1); first >= 0 {
+		return fmt.Errorf("the key %q is that of %s, too", item.Key, s.place(first))
+	}
+	for name, x := range s.row.Vectors {
+		dim, ok := s.dims[name]
+		switch {
+		case ok && len(x) != dim:
+			return fmt.Errorf("vectors: %q has %s, the modality has %d", name, term.Plural(len(x), "number", "numbers"), dim)
+		case ok:
+			item.Vectors[name] = x
+		case !s.lenient:
+			return s.unknown("modality", name)
+		}
+	}
+	for name, x := range s.row.Sparse {
+		dim, ok := s.dims[name]
+		switch n := len(x.Index); {
+		case ok && n > 0 && int(x.Index[n-1]) >= dim:
+			return fmt.Errorf("vectors: %q has a number in column %d, the modality has %s", name, x.Index[n-1], term.Plural(dim, "dimension", "dimensions"))
+		case ok:
+			item.Sparse[name] = db.Sparse{Index: x.Index, Value: x.Value}
+		case !s.lenient:
+			return s.unknown("modality", name)
+		}
+	}
+	item.Code = nil
+	if s.bits > 0 {
+		if item.Code = s.row.Code; item.Code != nil && 8*len(item.Code) != s.bits {
+			return fmt.Errorf("code: has %d bits, the collection has codes of %d", 8*len(item.Code), s.bits)
+		}
+	}
+	clear(s.fields)
+	item.Fields = s.fields
+	for name, v := range s.row.Fields {
+		typ, ok := s.types[name]
+		if !ok {
+			if s.lenient {
+				continue
+			}
+			return s.unknown("field", name)
+		}
+		value, err := fieldValue(typ, v)
+		if err != nil {
+			return fmt.Errorf("fields: %q: %w", name, err)
+		}
+		s.fields[name] = value
+	}
+	return nil
+}
+
+// place names a row as errors about the file do.
+func (s *Items) place(row int) string {
+	if strings.EqualFold(filepath.Ext(s.file), ".jsonl") {
+		return fmt.Sprintf("line %d", row+1)
+	}
+	return fmt.Sprintf("row %d", row)
+}
+
+// unknown says that the collection has no such thing.
+func (s *Items) unknown(kind, name string) error {
+	return fmt.Errorf("there is no %s %q: %s; --ignore-unknown leaves aside what it has not", kind, name, s.has)
+}
+
+// fieldValue brings a value of a file into the type of a field.
+func fieldValue(typ db.FieldType, v any) (any, error) {
+	switch x := v.(type) {
+	case json.Number, string, bool:
+		return jsonValue(typ, v)
+	case int64:
+		switch typ {
+		case db.Int:
+			return x, nil
+		case db.Float:
+			return float64(x), nil
+		}
+	case float64:
+		if typ == db.Float {
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("%v is not of type %s", v, typ)
+}

@@ -1,0 +1,119 @@
+package source
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
+	"github.com/fddhdb/fddhdb/cmd/fddhdb/term"
+	"github.com/fddhdb/fddhdb/codec/parquetfile"
+	"github.com/fddhdb/fddhdb/codec/vecfile"
+	"github.com/fddhdb/fddhdb/db"
+)
+
+// Vectors is a file of vectors of one modality, dense or sparse: either goes
+// where the modality is of the other.
+type Vectors struct {
+	Modality string
+	file     string
+	r        vecfile.Reader
+	sparse   vecfile.SparseReader // r, of a sparse file
+
+	// What read has read: one of them, to be used again for the next row.
+	x   []float32
+	row db.Sparse
+}
+
+// OpenVectors opens a file of vectors of a modality.
+func OpenVectors(modality, file string) (*Vectors, error) {
+	r, err := OpenMatrix(file)
+	if err != nil {
+		return nil, err
+	}
+	s := &Vectors{Modality: modality, file: file, r: r}
+	if s.sparse, _ = r.(vecfile.SparseReader); s.sparse == nil {
+		s.x = make([]float32, r.Cols())
+	}
+	return s, nil
+}
+
+// OpenQueries is OpenVectors of a flag that takes a FILE, where others take NAME=FILE.
+func OpenQueries(modality, file string) (*Vectors, error) {
+	s, err := OpenVectors(modality, file)
+	if name, rest, ok := strings.Cut(file, "="); ok && errors.Is(err, os.ErrNotExist) {
+		return nil, exit.Usagef("--vectors %q: FILE is expected here, not NAME=FILE: --from %s --vectors %s", file, name, rest)
+	}
+	return s, err
+}
+
+// OpenMatrix opens a file of vectors.
+func OpenMatrix(file string) (vecfile.Reader, error) {
+	if lower := strings.ToLower(file); strings.HasSuffix(lower, ".parquet") || strings.Contains(lower, ".parquet:") {
+		return parquetfile.OpenVectors(file)
+	}
+	return vecfile.Open(file)
+}
+
+// IsSparse says that rows are sparse.
+func (s *Vectors) IsSparse() bool { return s.sparse != nil }
+
+// Cols is the number of columns.
+func (s *Vectors) Cols() int { return s.r.Cols() }
+
+// Path implements Source, as do Rows, Close and next.
+func (s *Vectors) Path() string { return s.file }
+func (s *Vectors) Rows() int    { return s.r.Rows() }
+func (s *Vectors) Close() error { return s.r.Close() }
+
+// Read reads the next row.
+func (s *Vectors) Read() (err error) {
+	if s.sparse == nil {
+		return s.r.Next(s.x)
+	}
+	s.row.Index, s.row.Value, err = s.sparse.NextSparse(s.row.Index[:0], s.row.Value[:0])
+	return err
+}
+
+// Copy returns a copy of the row as one of the two, nil the other.
+func (s *Vectors) Copy() ([]float32, *db.Sparse) {
+	if s.sparse == nil {
+		return slices.Clone(s.x), nil
+	}
+	return nil, &db.Sparse{Index: slices.Clone(s.row.Index), Value: slices.Clone(s.row.Value)}
+}
+
+// Query returns a query by the row, whose memory it shares.
+func (s *Vectors) Query() db.Query {
+	if s.sparse == nil {
+		return db.Query{From: s.Modality, Vector: s.x}
+	}
+	return db.Query{From: s.Modality, Sparse: &s.row}
+}
+
+func (s *Vectors) next(item *db.Item) error {
+	err := s.Read()
+	var bad *vecfile.Error
+	switch {
+	case err == nil && s.sparse != nil:
+		item.Sparse[s.Modality] = s.row // what takes the item copies it
+	case err == nil:
+		item.Vectors[s.Modality] = s.x // likewise
+	case errors.As(err, &bad) && bad.Col >= 0:
+		return &RowError{err}
+	}
+	return err
+}
+
+// CheckDim holds the columns of the file against the dimensions of a modality.
+func (s *Vectors) CheckDim(m db.Modality) error {
+	if r, ok := s.r.(interface{ ColsAtLeast() bool }); ok && r.ColsAtLeast() && s.r.Cols() <= m.Dim {
+		return nil
+	}
+	if s.r.Cols() != m.Dim {
+		return exit.Failedf("%s has %s, modality %q has %s",
+			s.file, term.Plural(s.r.Cols(), "column", "columns"), m.Name, term.Plural(m.Dim, "dimension", "dimensions"))
+	}
+	return nil
+}

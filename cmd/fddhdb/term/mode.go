@@ -1,0 +1,81 @@
+package term
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// An Mode is how results are printed.
+type Mode string
+
+const (
+	ModeTable    Mode = "table"    // for people: columns, and sentences around them
+	ModeCSV      Mode = "csv"      // RFC 4180, but lines end as everywhere on Unix
+	ModeMarkdown Mode = "markdown" // tables of GitHub
+	ModeLine     Mode = "line"     // a line a value, for wide tables
+	ModeJSON     Mode = "json"     // one JSON value: an object, or an array of them
+	ModeJSONL    Mode = "jsonl"    // as --json: an object, or one a line
+)
+
+// Modes are the names of all modes.
+var Modes = []string{"table", "csv", "json", "jsonl", "markdown", "line"}
+
+// String implements pflag.Value.
+func (m *Mode) String() string { return string(*m) }
+
+// Type implements pflag.Value.
+func (m *Mode) Type() string { return "MODE" }
+
+// Set implements pflag.Value.
+func (m *Mode) Set(s string) error {
+	if slices.Contains(Modes, s) {
+		*m = Mode(s)
+		return nil
+	}
+	if mode := Nearest(s, Modes); mode != "" {
+		return fmt.Errorf("unknown mode: did you mean %s?", mode)
+	}
+	return fmt.Errorf("unknown mode: there is %s", strings.Join(Modes, ", "))
+}
+
+// objectsPerLine is the annotation of the verbs that print an object a line with --json,
+// where others print one object.
+const objectsPerLine = "objects-per-line"
+
+// PrintsObjects says so of a verb.
+func PrintsObjects(cmd *cobra.Command) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[objectsPerLine] = "yes"
+}
+
+// A jsonArray makes one array of objects that are written a line each.
+type jsonArray struct {
+	out    *bufio.Writer
+	any    bool
+	inLine bool
+}
+
+// Write implements io.Writer. An error of the writer behind it comes when that is flushed.
+func (a *jsonArray) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		switch {
+		case a.inLine:
+		case a.any:
+			a.out.WriteString(",\n")
+		default:
+			a.out.WriteString("[")
+			a.any = true
+		}
+		text, whole := bytes.CutSuffix(line, []byte("\n"))
+		a.out.Write(text)
+		a.inLine = !whole
+	}
+	return len(p), nil
+}

@@ -1,0 +1,77 @@
+package term
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Plain spells text from the database so that it cannot move the cursor or begin a
+// line: what is not printable is escaped as in Go.
+func Plain(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// Thousands spells a count with commas.
+func Thousands[T int | int64 | uint32 | uint64](n T) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Plural spells a count of things.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Thousands(n) + " " + many
+}
+
+// Size spells a number of bytes.
+func Size(n int64) string {
+	x, unit := float64(n), 0
+	for x >= 1000 && unit < 4 {
+		x /= 1000
+		unit++
+	}
+	units := []string{"bytes", "kB", "MB", "GB", "TB"}
+	if unit == 0 {
+		return Thousands(n) + " bytes"
+	}
+	return strconv.FormatFloat(x, 'f', 1, 64) + " " + units[unit]
+}
+
+// Seconds spells a duration with three digits.
+func Seconds(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) + " s" }
+
+// Setting spells a setting: short, and as it would be typed.
+func Setting(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// When spells a time to the minute, where the reader is.
+func When(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// OrDash stands in for what is empty, so that columns stay columns.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// FileKind says of what kind a file is by its name, for a message that it should be
+// another.
+func FileKind(path string) string {
+	if ext := strings.ToLower(filepath.Ext(path)); ext != "" {
+		return ext
+	}
+	return "one without an extension"
+}
