@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // The file COMMITS, beside the store, says which commits are known to be durable. Damage
@@ -176,5 +177,5 @@ func commitsProblem(err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "the file " + commitsName + " is missing"
 	}
-	return "the file " + commitsName + " cannot be read: " + problem(err)
+	return "the file " + commitsName + " cannot be read: " + fault.Problem(err)
 }

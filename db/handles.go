@@ -1,6 +1,10 @@
 package db
 
-import "github.com/fddhdb/fddhdb/db/fault"
+import (
+	"fmt"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+)
 
 // A program that goes on after an error has a handle that is nil, and one that declares a
 // handle has one that is empty. Exported methods replace it by one of those here, which
@@ -64,4 +68,12 @@ func (im *Import) orNone() *Import {
 		return &Import{c: noCollection, k: &bulk{}, err: errNoHandle}
 	}
 	return im
+}
+
+// writable refuses writes to a database that is open for reading only.
+func (d *DB) writable() error {
+	if d.opts.ReadOnly {
+		return fmt.Errorf("%w: %s was opened for reading only", fault.ErrReadOnly, d.dir)
+	}
+	return nil
 }

@@ -174,3 +174,11 @@ func addLoss(losses []Loss, l Loss) []Loss {
 	}
 	return all
 }
+
+// UUID returns the identity of the database in 32 hexadecimal digits. It is made with the
+// database, at random, and stays with it through backup and restore; copies of the folder
+// share it. A database of a format before FormatIdentity has none: "".
+func (d *DB) UUID() string { return d.orNone().identity.text() }
+
+// Format returns the format of the database, from MinFormat to NewestFormat.
+func (d *DB) Format() int { return d.orNone().identity.format }

@@ -251,7 +251,7 @@ func (r *repairer) remake() (err error) {
 	m := &mender{repairer: r, format: MinFormat - 1, collections: map[uint32]*seenCollection{}}
 	s := &salvage{ctx: r.ctx, store: damaged, found: r.found}
 	if why != nil {
-		s.found(Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + problem(why)})
+		s.found(Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
 	}
 	if err := m.open(); err != nil {
 		return err
@@ -365,7 +365,7 @@ func (m *mender) salvage(s *salvage) error {
 				m.at(s.records, "reading tables")
 			}
 			if err := codec.CheckKey(key); err != nil {
-				m.found(Finding{Record: "key", Problem: problem(err) + ": it is left out"}.at(key))
+				m.found(Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}.at(key))
 				return nil
 			}
 			switch kind := key[0]; kind {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // mend makes what has been put into the new store sound.
@@ -173,7 +174,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*descriptor, er
 	}
 	why := "missing"
 	if b != nil {
-		why = problem(err)
+		why = fault.Problem(err)
 	}
 	// Something of a collection that is gone may be left, and is no loss.
 	counters, err := get(m.store, codec.CollectionKey(codec.KindCounters, id))

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -335,7 +336,7 @@ func (p *codePass) keep(it *verifiedItem, made *recomputedItem) error {
 func (p *codePass) replace(it *verifiedItem, made *recomputedItem) error {
 	if made.err != nil {
 		p.uncodable.Add(it.row)
-		p.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, p.ID, it.row), "no code can be made of what is stored of it: %s", problem(made.err))
+		p.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, p.ID, it.row), "no code can be made of what is stored of it: %s", fault.Problem(made.err))
 		for _, v := range p.targets {
 			v.take(it.row)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/wal"
 
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -39,7 +40,7 @@ func (s *salvage) readLogs() ([]source, error) {
 		if s.ctx.Err() != nil {
 			return nil, s.ctx.Err()
 		}
-		s.found(Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)), Problem: "what follows in it cannot be read, and is lost: " + problem(err)})
+		s.found(Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)), Problem: "what follows in it cannot be read, and is lost: " + fault.Problem(err)})
 	}
 	m.sort()
 	return append(out, m), nil

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A version is one of the things that were written under a key.
@@ -162,7 +163,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		}
 		value, err := r.value()
 		if err != nil {
-			s.found(Finding{Record: "record", Problem: problem(err)}.at(key))
+			s.found(Finding{Record: "record", Problem: fault.Problem(err)}.at(key))
 			s.lose(key, after(key))
 			continue
 		}

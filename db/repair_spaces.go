@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -195,7 +196,7 @@ func (s *spaceMender) readModel() error {
 		var merr error
 		if trained, merr = s.conclude(d); merr != nil {
 			if b != nil || s.known || s.lostAny(key) || s.storedChunks(s.ID, s.id()) != nil {
-				s.bad("space", key, "its model is lost: the space is dropped, with its codes; items stay: %s", problem(err))
+				s.bad("space", key, "its model is lost: the space is dropped, with its codes; items stay: %s", fault.Problem(err))
 			}
 			return errNoModel
 		}
@@ -371,14 +372,14 @@ func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) e
 		}
 		return nil
 	case !needed:
-		s.bad(record, key, "lost: %s", problem(err))
+		s.bad(record, key, "lost: %s", fault.Problem(err))
 		return s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision))
 	}
 	codes := "are made again"
 	if s.IndexOnly {
 		codes = "stay as they are"
 	}
-	s.bad(record, key, "lost: it has the projections of revision %d now, and codes that it made %s: %s", before, codes, problem(err))
+	s.bad(record, key, "lost: it has the projections of revision %d now, and codes that it made %s: %s", before, codes, fault.Problem(err))
 	m = s.kept[before].model
 	projections, err := m.MarshalRevision(s.kept[1].model)
 	if err != nil {

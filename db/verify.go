@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -145,7 +143,7 @@ func orNobody(found func(Finding) error) func(Finding) error {
 func verifyStore(ctx context.Context, cfg *storeConfig, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
 	store, err := openDatabaseStore(dir, cfg, newStoreLogger(cfg.signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
-		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + problem(errors.Unwrap(err))})
+		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
 	} else if err != nil {
 		return nil, err
 	}
@@ -211,14 +209,3 @@ func (v *verifier) found(f Finding, key []byte) {
 	v.done.Findings++
 	v.err = v.report(f)
 }
-
-// problem returns what is wrong by an error, which a finding is known to be.
-func problem(err error) string {
-	return plainProblem.Replace(err.Error())
-}
-
-var plainProblem = strings.NewReplacer(
-	fault.ErrCorrupt.Error()+": ", "", fault.ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
-	fault.ErrMissing.Error(), "missing", fault.DetailCarrier, "", // of the storage engine
-	"fddhdb: ", "", // which whoever tells of the finding begins with
-)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // knownCollection is what is to be found under the keys of a collection.
@@ -96,7 +97,7 @@ func (v *verifier) catalogue() []*descriptor {
 			err = fmt.Errorf("it is of number %d", d.ID)
 		}
 		if err != nil {
-			found(number, "descriptor", key, "%s: what is in the collection is not looked at", problem(err))
+			found(number, "descriptor", key, "%s: what is in the collection is not looked at", fault.Problem(err))
 			v.lose(key)
 			v.known[id] = &knownCollection{name: number}
 			return

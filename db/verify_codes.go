@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A codeVerifier looks at the codes of one target of a space: row -> code, codes, code ->
@@ -102,7 +103,7 @@ func (c *codeVerifier) readRows() {
 			err = c.checkRowCode(row, rc)
 		}
 		if err != nil {
-			c.bad(record, key, "%s", problem(err))
+			c.bad(record, key, "%s", fault.Problem(err))
 		}
 		if len(entry) != codec.RowCodeBytes {
 			return
@@ -160,7 +161,7 @@ func (c *codeVerifier) readCodes() {
 			err = fmt.Errorf("the next one is %d", c.n.NextCode)
 		}
 		if err != nil {
-			c.bad(codeName(n), key, "%s", problem(err))
+			c.bad(codeName(n), key, "%s", fault.Problem(err))
 		}
 		if len(entry) != codec.CodeEntryBytes(q) {
 			return
@@ -214,7 +215,7 @@ func (c *codeVerifier) readCarriers() {
 		n, container := codec.CodeRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
-			c.bad("rows of "+codeName(n), key, "%s", problem(err))
+			c.bad("rows of "+codeName(n), key, "%s", fault.Problem(err))
 			c.lose(key)
 			return
 		}
@@ -293,7 +294,7 @@ func (c *codeVerifier) checkPostings() {
 				err = fmt.Errorf("substring %d has %d bits", j, split.Width(j))
 			}
 			if err != nil {
-				c.bad(record, key, "%s", problem(err))
+				c.bad(record, key, "%s", fault.Problem(err))
 				c.lose(key)
 				return
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // collectionVerifier is what is known of the collection that is being looked at.
@@ -79,7 +80,7 @@ func (c *collectionVerifier) readCounters() {
 		n, err = codec.DecodeCounters(b)
 	}
 	if err != nil {
-		c.bad("counters", key, "%s: the spaces of the collection are not looked at", problem(err))
+		c.bad("counters", key, "%s: the spaces of the collection are not looked at", fault.Problem(err))
 		c.lose(key)
 		return
 	}
@@ -174,7 +175,7 @@ func (c *collectionVerifier) setName(set byte, id uint32) string {
 func (c *collectionVerifier) addRows(into *roaring.Bitmap, record string, key, value []byte, container uint16) {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
-		c.bad(record, key, "%s", problem(err))
+		c.bad(record, key, "%s", fault.Problem(err))
 		c.lose(key)
 		return
 	}
@@ -216,7 +217,7 @@ func (c *collectionVerifier) entries(prefix []byte, about Finding, f func(key []
 			err = fmt.Errorf("there is no block %d", block)
 		}
 		if err != nil {
-			about.Problem = problem(err)
+			about.Problem = fault.Problem(err)
 			c.found(about, key)
 			c.lose(key)
 			return
@@ -252,7 +253,7 @@ func (c *collectionVerifier) checkItems() {
 			found, err = c.terms(rec.Labels, rec.Fields)
 		}
 		if err != nil {
-			c.bad(record, key, "%s", problem(err))
+			c.bad(record, key, "%s", fault.Problem(err))
 			c.lose(key)
 			c.unknown.Add(row)
 			return

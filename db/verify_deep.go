@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -171,7 +172,7 @@ func (s *space) recomputeItem(e *encoder, i int, it *verifiedItem, out *recomput
 func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got *recomputedItem) {
 	if got.err != nil {
 		s.done.CodesUnchecked++
-		s.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, s.ID(), it.row), "its code cannot be made: %s", problem(got.err))
+		s.bad(rowName("item", it.row), codec.NumberKey(codec.KindItem, s.ID(), it.row), "its code cannot be made: %s", fault.Problem(got.err))
 		return
 	}
 	s.done.CodesChecked++

@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -30,7 +31,7 @@ func (c *collectionVerifier) checkFeatures() {
 			c.missing(record, codec.RowsKey(c.ID, codec.SetModality, uint32(t), uint16(row>>16)), "the row is not in the set of the modality")
 		}
 		if err := c.Modalities[t].decodeVector(&buffers[t], value); err != nil {
-			c.bad(record, key, "%s", problem(err))
+			c.bad(record, key, "%s", fault.Problem(err))
 			c.lose(key)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A fieldVerifier compares the sets of rows of indexed fields with items, which come in
@@ -82,7 +83,7 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 			l, err := codec.DecodeLayer(value)
 			switch {
 			case err != nil:
-				f.c.bad(name, key, "%s", problem(err))
+				f.c.bad(name, key, "%s", fault.Problem(err))
 				f.c.lose(key)
 			case !keep:
 				f.strays(i, string(of), l.Added, container)

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // checkKeys looks at keys and rows, which lead to each other. It keeps a hash of the
@@ -61,7 +62,7 @@ func (c *collectionVerifier) checkKeys() {
 			return nil
 		})
 		if err != nil { // though it could be read a moment ago
-			c.bad(fmt.Sprintf("key of row %d", row), block, "%s", problem(err))
+			c.bad(fmt.Sprintf("key of row %d", row), block, "%s", fault.Problem(err))
 		}
 	})
 }

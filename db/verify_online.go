@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -22,7 +23,7 @@ func (s *spaceVerifier) checkOnline() {
 		}
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
-			s.bad(names[set], key, "%s", problem(err))
+			s.bad(names[set], key, "%s", fault.Problem(err))
 			s.lose(key)
 			return
 		}
@@ -56,7 +57,7 @@ func (s *spaceVerifier) checkLessons() {
 		}
 		switch {
 		case err != nil:
-			s.bad(record, key, "%s", problem(err))
+			s.bad(record, key, "%s", fault.Problem(err))
 		case s.codesOnly():
 			s.bad(record, key, "there is no model")
 		case s.dead(row):
@@ -103,7 +104,7 @@ func (s *spaceVerifier) checkOutbox() {
 		}
 		expected, any = n+1, true
 		if err := s.checkDeparture(value, buffers); err != nil {
-			s.bad(record, key, "%s", problem(err))
+			s.bad(record, key, "%s", fault.Problem(err))
 			s.lose(key)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // checkProjections looks at the projections of rows: their form, and that rows whose
@@ -25,7 +26,7 @@ func (s *spaceVerifier) checkProjections() {
 		err := checkProjection(entry, s.Bits())
 		switch {
 		case err != nil:
-			s.bad(record, key, "%s", problem(err))
+			s.bad(record, key, "%s", fault.Problem(err))
 		case s.dead(row):
 			s.bad(record, key, "the row has no item")
 		case s.trained != nil && !s.learnsFromRow(row):

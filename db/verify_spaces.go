@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -90,14 +91,14 @@ func (s *spaceVerifier) readSpace() bool {
 		m, err := readRevision(s.snap, s.ID(), trained, revision)
 		if err != nil {
 			s.readable = false
-			s.badIn(id, "revision in use", codec.RevisionKey(s.ID(), id, revision, 0), "%s", problem(err))
+			s.badIn(id, "revision in use", codec.RevisionKey(s.ID(), id, revision, 0), "%s", fault.Problem(err))
 			return true
 		}
 		s.space = trained.revised(revision, m)
 		s.kept[revision] = s.space
 		return true
 	}
-	s.badIn(id, "space", key, "%s", problem(err))
+	s.badIn(id, "space", key, "%s", fault.Problem(err))
 	// Codes can be looked at if the descriptor says what they are.
 	b, err := get(s.snap, key)
 	var d spaceDescriptor
@@ -203,7 +204,7 @@ func (s *spaceVerifier) checkChunks() {
 		err = model.NewStatistics(s.model).Merge(statistics) // they belong together
 	}
 	if err != nil && !s.lostAny(key) {
-		s.bad("statistics", codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0), "%s", problem(err))
+		s.bad("statistics", codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0), "%s", fault.Problem(err))
 	}
 	if err != nil {
 		s.readable = s.readable && !errors.Is(err, model.ErrMismatch)
@@ -239,7 +240,7 @@ func (s *spaceVerifier) checkRevisions() {
 		}
 		d, err := readRevisionDescriptor(s.snap, s.ID(), s.spaceID(), revision)
 		if err != nil {
-			s.missing(record, key, "%s", problem(err))
+			s.missing(record, key, "%s", fault.Problem(err))
 			continue
 		}
 		switch {
@@ -256,7 +257,7 @@ func (s *spaceVerifier) checkRevisions() {
 		m, err := readRevision(s.snap, s.ID(), s.space, revision)
 		if err != nil {
 			if uint64(revision) != s.n.Revision { // else reported
-				s.missing(record, key, "%s", problem(err))
+				s.missing(record, key, "%s", fault.Problem(err))
 			}
 			continue
 		}

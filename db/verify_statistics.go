@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -69,7 +70,7 @@ func (s *spaceVerifier) checkStatistics() {
 		err = sameStatistics(stored, want)
 	}
 	if err != nil {
-		s.bad("statistics", key, "%s", problem(err))
+		s.bad("statistics", key, "%s", fault.Problem(err))
 	}
 }
 

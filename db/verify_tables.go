@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // tables looks at the checksums of all blocks of the tables that the store has: also of
@@ -17,7 +19,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
 	v.at("tables")
 	levels, err := store.SSTables()
 	if err != nil {
-		v.found(Finding{Record: "tables", Problem: "they cannot be listed: " + problem(err)}, nil)
+		v.found(Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
 		return
 	}
 	options := storeOptions(&storeConfig{fs: fsys}, &storeLogger{}, false) // for its form; nothing is opened with it
@@ -37,7 +39,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
 			name := fmt.Sprintf("%06d.sst", number)
 			err := v.table(fsys, fsys.PathJoin(storePath(fsys, dir), name), options.MakeReaderOptions())
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // merged into others meanwhile, else found on opening
-				v.found(Finding{Record: "table " + name, Problem: problem(err)}, nil)
+				v.found(Finding{Record: "table " + name, Problem: fault.Problem(err)}, nil)
 			}
 		}
 	}

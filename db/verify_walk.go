@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A keyRange is the keys from lo up to and without hi; nil: to the end.
@@ -117,7 +118,7 @@ func (v *verifier) run(lo, hi []byte, about Finding, f func(key, value []byte)) 
 			}
 		}
 		if err := codec.CheckKey(last); err != nil {
-			about.Problem = problem(err)
+			about.Problem = fault.Problem(err)
 			v.found(about, last)
 			continue
 		}
@@ -182,7 +183,7 @@ func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about Finding,
 		end = hi
 	}
 	if !v.lost(from) {
-		about.Problem = fmt.Sprintf("cannot be read: %s; the keys from %x up to %x are not looked at", problem(cause), from, end)
+		about.Problem = fmt.Sprintf("cannot be read: %s; the keys from %x up to %x are not looked at", fault.Problem(cause), from, end)
 		v.found(about, from)
 	}
 	v.unread = v.unread.add(from, end)

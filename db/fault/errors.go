@@ -78,11 +78,11 @@ type CorruptionError struct {
 }
 
 func (e *CorruptionError) Error() string {
-	return strings.ReplaceAll(fmt.Sprintf("%v: %s: %v", ErrCorrupt, e.What, e.Err), DetailCarrier, "")
+	return strings.ReplaceAll(fmt.Sprintf("%v: %s: %v", ErrCorrupt, e.What, e.Err), detailCarrier, "")
 }
 
-// DetailCarrier is what Pebble ends the texts of its errors about damage with.
-const DetailCarrier = "\n<corruption detail carrier>"
+// detailCarrier is what Pebble ends the texts of its errors about damage with.
+const detailCarrier = "\n<corruption detail carrier>"
 
 // Is makes a CorruptionError an ErrCorrupt.
 func (e *CorruptionError) Is(target error) bool { return target == ErrCorrupt }
@@ -164,3 +164,14 @@ func (e *ItemError) Error() string { return e.Err.Error() + " (item " + e.Key + 
 
 // Unwrap returns the error itself.
 func (e *ItemError) Unwrap() error { return e.Err }
+
+// Problem returns what is wrong by an error, which a finding is known to be.
+func Problem(err error) string {
+	return plainProblem.Replace(err.Error())
+}
+
+var plainProblem = strings.NewReplacer(
+	ErrCorrupt.Error()+": ", "", ErrInvalid.Error()+": ", "", codec.ErrCorrupt.Error()+": ", "",
+	ErrMissing.Error(), "missing", detailCarrier, "", // of the storage engine
+	"fddhdb: ", "", // which whoever tells of the finding begins with
+)
