@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An EventListener hears of what goes on in a database: see Event. It is called by one
+// A Listener hears of what goes on in a database: see Event. It is called by one
 // goroutine at a time, in the order in which things have happened, a moment later, and
 // never by one that the database needs for anything else: it may take its time and may use
 // the database, but must not close it, as Close waits until it has heard of everything.
@@ -48,7 +48,7 @@ type Event struct {
 	Attrs []slog.Attr // what else there is to say; not to be written to
 }
 
-// An EventName says what has happened.
+// A Name says what has happened.
 type Name string
 
 // A Phase is a step of an Op.
