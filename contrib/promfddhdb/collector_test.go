@@ -151,7 +151,7 @@ func TestTwoDatabases(t *testing.T) {
 
 // The operations are those that the database has; a restore is of none that is open.
 func TestAllOperations(t *testing.T) {
-	source, err := os.ReadFile("../../db/event.go")
+	source, err := os.ReadFile("../../db/event/event.go")
 	if err != nil {
 		t.Fatal(err)
 	}
