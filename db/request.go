@@ -13,7 +13,7 @@ type request struct {
 	kind    requestKind
 	changes []*change       // of requestWrites
 	run     func(*tx) error // of the others
-	bytes   int             // that a stores operation stores, about, where that may be much
+	bytes   int             // of requestStores: that the operation stores, about, where they may be many
 
 	err  error
 	done chan struct{}

@@ -18,7 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/cmd/fddhdb/exit"
 )
 
-// CheckPath refuses what is neither .svg nor .png; "" is no plot.
+// CheckPath returns an error unless a path ends in .svg or .png, or is empty: then there is no plot.
 func CheckPath(path string) error {
 	switch ext := strings.ToLower(filepath.Ext(path)); {
 	case path == "", ext == ".svg", ext == ".png":
@@ -40,7 +40,7 @@ type Figure struct {
 	LegendWidth   vg.Length
 }
 
-// The size of a panel of curves in points, and what is left free around it.
+// The size of a panel of curves, and of the margins around it, in points.
 const (
 	PanelWidth  = 285
 	PanelHeight = 220
@@ -76,7 +76,7 @@ func (f *Figure) Write(w io.Writer, path string) error {
 			return err
 		}
 	}
-	// Who has not got the font is to see one like it.
+	// Where the font is not installed, the reader shows one like it.
 	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	return err
 }
@@ -118,7 +118,7 @@ func (f *Figure) draw(c draw.Canvas) error {
 	return nil
 }
 
-// NewPanel returns an empty panel; its axes take their range from what is added.
+// NewPanel returns an empty panel. Its axes take their range from the curves that are added.
 func NewPanel(title, x, y string) *plot.Plot {
 	p := plot.New()
 	Sans(&p.Title.TextStyle.Font, 11)

@@ -29,7 +29,7 @@ func seriesStyle(i int, name string) CurveStyle {
 	return s
 }
 
-// A Spread is a point, and how far up what is like it reaches.
+// A Spread is a point of a curve with an interval above it: the values of similar measurements reach that far.
 type Spread struct {
 	plotter.XY
 	High float64

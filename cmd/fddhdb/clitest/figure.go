@@ -58,7 +58,7 @@ func CheckApart(t *testing.T, list []string, x, y []float64) {
 	}
 }
 
-// CheckTexts holds how often some texts stand in a figure against what is wanted.
+// CheckTexts fails the test unless each text stands in a figure as often as wanted.
 func CheckTexts(t *testing.T, all string, wanted map[string]int) {
 	t.Helper()
 	for text, times := range wanted {

@@ -31,7 +31,7 @@ func Usagef(format string, args ...any) error {
 }
 
 // A Failure is an error that is not about the command line, although db calls it
-// an invalid argument: it passed on what files hold or what is stored.
+// an invalid argument: it passed on contents of files, or of the database.
 type Failure struct{ err error }
 
 func (e *Failure) Error() string { return e.err.Error() }

@@ -53,7 +53,7 @@ type Sheet struct {
 	problem  string // of the first of them
 }
 
-// CheckPath refuses what is neither .png nor .html.
+// CheckPath returns an error unless a path ends in .png or .html.
 func CheckPath(path string) error {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png", ".html":

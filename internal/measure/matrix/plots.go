@@ -215,7 +215,7 @@ func (f *figure) save(path string) error {
 	if err != nil {
 		return err
 	}
-	// Who has not got the font is to see one like it.
+	// Where the font is not installed, the reader shows one like it.
 	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
 	return os.WriteFile(path, svg, 0o666)
 }
