@@ -30,9 +30,12 @@ const blockTrailer = 1 + 4
 // blockSum returns the checksum of a block and its compression byte, in the form of
 // LevelDB, which RocksDB and Pebble share: the CRC-32C, rotated and shifted by a constant.
 func blockSum(b []byte) uint32 {
-	c := crc32.Checksum(b, castagnoli)
+	c := crc32.Checksum(b, castagnoliSums)
 	return (c>>15 | c<<17) + 0xa282ead8
 }
+
+// castagnoliSums is the table of CRC-32C.
+var castagnoliSums = crc32.MakeTable(crc32.Castagnoli)
 
 // A summedFile is a table that is read. A read of a block with a wrong checksum fails with
 // a *blockError.

@@ -260,7 +260,10 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress f
 		if l == nil {
 			return errNotBulk
 		}
-		l.tables.pledge = pledge
+		if pledge != nil {
+			l.tables.promise = func(commit uint64) error { return pledge.give(commit, tx.c.log) }
+			l.tables.withdraw = func() { pledge.takeBack(tx.c.log) }
+		}
 		return l.run(ctx)
 	})
 }

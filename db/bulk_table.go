@@ -29,7 +29,11 @@ type bulkTables struct {
 	dir      string
 	opts     sstable.WriterOptions
 	workers  int     // goroutines that make them
-	pledge   *pledge // nil: there is none
+
+	// promise, unless nil, hears the number of the commit before the store takes the tables over,
+	// and withdraw hears that the store has not taken them.
+	promise  func(commit uint64) error
+	withdraw func()
 
 	mu      sync.Mutex
 	paths   []string       // of the finished ones, too
@@ -103,8 +107,10 @@ func (t *bulkTables) ingest(ctx context.Context) error {
 	if err := t.log.err(); err != nil {
 		return err
 	}
-	if err := t.pledge.give(t.sequence+1, t.log); err != nil {
-		return err
+	if t.promise != nil {
+		if err := t.promise(t.sequence + 1); err != nil {
+			return err
+		}
 	}
 	err := t.store.Ingest(context.WithoutCancel(ctx), t.paths)
 	if err == nil || t.log.err() != nil {
@@ -116,7 +122,9 @@ func (t *bulkTables) ingest(ctx context.Context) error {
 		t.log.fail(errors.Join(err, rerr))
 		return err
 	}
-	t.pledge.takeBack(t.log)
+	if t.withdraw != nil {
+		t.withdraw()
+	}
 	return err
 }
 

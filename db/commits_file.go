@@ -50,7 +50,7 @@ type commitsRecord struct {
 	write    uint64
 	uuid     [uuidBytes]byte
 	sequence uint64 // known to be durable
-	losses   []Loss // that nobody has acknowledged, oldest first
+	losses   []loss // that nobody has acknowledged, oldest first
 }
 
 // slot returns the bytes of the slot.
@@ -63,12 +63,12 @@ func (r *commitsRecord) slot() []byte {
 	b = binary.LittleEndian.AppendUint64(b, r.sequence)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.losses)))
 	for _, l := range r.losses {
-		b = binary.LittleEndian.AppendUint64(b, uint64(l.Found.UnixMilli()))
-		b = binary.LittleEndian.AppendUint64(b, l.First)
-		b = binary.LittleEndian.AppendUint64(b, l.Last)
+		b = binary.LittleEndian.AppendUint64(b, uint64(l.found.UnixMilli()))
+		b = binary.LittleEndian.AppendUint64(b, l.first)
+		b = binary.LittleEndian.AppendUint64(b, l.last)
 	}
 	b = b[:commitsSlot-4]
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoliSums))
 }
 
 // decodeCommitsSlot reads a slot. The error wraps codec.ErrCorrupt.
@@ -82,7 +82,7 @@ func decodeCommitsSlot(b []byte) (r commitsRecord, err error) {
 		return bad("not a slot of %s", commitsName)
 	case le.Uint16(b[4:]) > commitsVersion:
 		return r, &codec.VersionError{What: commitsName, Found: int(le.Uint16(b[4:])), Newest: commitsVersion}
-	case crc32.Checksum(b[:commitsSlot-4], castagnoli) != le.Uint32(b[commitsSlot-4:]):
+	case crc32.Checksum(b[:commitsSlot-4], castagnoliSums) != le.Uint32(b[commitsSlot-4:]):
 		return bad("the checksum does not match")
 	}
 	r.write, r.sequence = le.Uint64(b[8:]), le.Uint64(b[32:])
@@ -93,9 +93,9 @@ func decodeCommitsSlot(b []byte) (r commitsRecord, err error) {
 	}
 	rest := b[commitsHeader:]
 	for range n {
-		l := Loss{Found: time.UnixMilli(int64(le.Uint64(rest))).UTC(), First: le.Uint64(rest[8:]), Last: le.Uint64(rest[16:])}
-		if l.First == 0 || l.First > l.Last {
-			return bad("loss of the commits %d to %d", l.First, l.Last)
+		l := loss{found: time.UnixMilli(int64(le.Uint64(rest))).UTC(), first: le.Uint64(rest[8:]), last: le.Uint64(rest[16:])}
+		if l.first == 0 || l.first > l.last {
+			return bad("loss of the commits %d to %d", l.first, l.last)
 		}
 		r.losses = append(r.losses, l)
 		rest = rest[lossBytes:]

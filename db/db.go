@@ -88,7 +88,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	if dir, err = canonical(fsys, dir); err != nil {
 		return nil, err
 	}
-	lock, err := opts.lock(dir)
+	lock, err := lock(fsys, dir, opts.ReadOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -143,10 +143,10 @@ func TestDiskBytesInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := diskBytes(mem, "d", map[fileID]bool{}); n != 200 {
+	if n := diskBytes(mem, "d"); n != 200 {
 		t.Errorf("%d bytes", n)
 	}
-	if n := diskBytes(mem, "nothing", map[fileID]bool{}); n != 0 {
+	if n := diskBytes(mem, "nothing"); n != 0 {
 		t.Errorf("nothing takes %d bytes", n)
 	}
 }

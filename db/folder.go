@@ -44,6 +44,7 @@ const (
 
 	checkpointsName = "checkpoints"
 	restoringName   = "restoring"
+	importsName     = "imports"
 )
 
 type marker struct {

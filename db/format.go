@@ -5,11 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -111,30 +108,6 @@ func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
 	}
 	copy(i.uuid[:], uuid)
 	return i, nil
-}
-
-// checkStoreFormat refuses a store of Pebble of a newer format than ours, which a newer
-// fddhdb has written, before anything in it is touched. The name of a file has it:
-// marker.format-version.NNNNNN.FORMAT, and the one with the largest N counts.
-func checkStoreFormat(fsys vfs.FS, dir, store string) error {
-	names, err := fsys.List(store)
-	if err != nil {
-		return fault.Annotate(err, "open %s", dir)
-	}
-	found, last := uint64(0), uint64(0)
-	for _, name := range names {
-		rest, is := strings.CutPrefix(name, "marker.format-version.")
-		n, format, _ := strings.Cut(rest, ".")
-		number, err := strconv.ParseUint(n, 10, 64)
-		value, err2 := strconv.ParseUint(format, 10, 31)
-		if is && err == nil && err2 == nil && number >= last {
-			found, last = value, number
-		}
-	}
-	if found > uint64(storeFormat) {
-		return &fault.FormatError{Dir: dir, What: "store", Found: int(found), Supported: int(storeFormat)}
-	}
-	return nil
 }
 
 // descriptorVersion is that of the descriptors in JSON: of collections, spaces and

@@ -26,7 +26,6 @@ import (
 //
 // A folder whose name ends in ".gone" is being removed.
 const (
-	importsName  = "imports"
 	importHead   = "HEAD"
 	importPledge = "COMMIT"
 	importGone   = ".gone"

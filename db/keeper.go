@@ -141,14 +141,14 @@ func (k *keeper) report(err error) {
 	k.failed = err != nil
 }
 
-func (k *keeper) losses() []Loss {
+func (k *keeper) losses() []loss {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.record.losses)
 }
 
 // forget forgets the losses.
-func (k *keeper) forget() ([]Loss, error) {
+func (k *keeper) forget() ([]loss, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.record.losses) == 0 {

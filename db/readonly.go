@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -39,17 +40,28 @@ func (readFS) Remove(string) error                { return errReadFS }
 func (readFS) RemoveAll(string) error             { return errReadFS }
 func (readFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
 
-// storePath returns where the store of a database is: where a repair was interrupted in its
-// last step, and nobody has opened the database to write since, not in its place yet.
-func storePath(fsys vfs.FS, dir string) string {
-	path, repaired := fsys.PathJoin(dir, storeName), fsys.PathJoin(dir, repairedName)
-	if _, err := fsys.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return path
+// checkStoreFormat refuses a store of Pebble of a newer format than ours, which a newer
+// fddhdb has written, before anything in it is touched. The name of a file has it:
+// marker.format-version.NNNNNN.FORMAT, and the one with the largest N counts.
+func checkStoreFormat(fsys vfs.FS, dir, store string) error {
+	names, err := fsys.List(store)
+	if err != nil {
+		return fault.Annotate(err, "open %s", dir)
 	}
-	if _, err := fsys.Stat(repaired); err != nil {
-		return path
+	found, last := uint64(0), uint64(0)
+	for _, name := range names {
+		rest, is := strings.CutPrefix(name, "marker.format-version.")
+		n, format, _ := strings.Cut(rest, ".")
+		number, err := strconv.ParseUint(n, 10, 64)
+		value, err2 := strconv.ParseUint(format, 10, 31)
+		if is && err == nil && err2 == nil && number >= last {
+			found, last = value, number
+		}
 	}
-	return repaired
+	if found > uint64(storeFormat) {
+		return &fault.FormatError{Dir: dir, What: "store", Found: int(found), Supported: int(storeFormat)}
+	}
+	return nil
 }
 
 // openDatabaseStore opens the store of a database, for reading only or not.

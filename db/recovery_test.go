@@ -444,19 +444,19 @@ func TestSideFileFollows(t *testing.T) {
 }
 
 func TestLossesAreBounded(t *testing.T) {
-	var losses []Loss
+	var losses []loss
 	for i := range uint64(3 * maxLosses) {
-		losses = addLoss(losses, Loss{Found: now(), First: 10*i + 1, Last: 10*i + 5})
+		losses = addLoss(losses, loss{found: now(), first: 10*i + 1, last: 10*i + 5})
 	}
 	r := commitsRecord{write: 7, uuid: newUUID(), sequence: 9, losses: losses}
 	back, err := decodeCommitsSlot(r.slot())
-	if err != nil || len(back.losses) != maxLosses || back.losses[0].First != 1 || !slices.Equal(back.losses, losses) {
+	if err != nil || len(back.losses) != maxLosses || back.losses[0].first != 1 || !slices.Equal(back.losses, losses) {
 		t.Errorf("%+v, %v", back, err)
 	}
 }
 
 func FuzzCommitsSlot(f *testing.F) {
-	r := commitsRecord{write: 3, uuid: newUUID(), sequence: 77, losses: []Loss{{Found: time.UnixMilli(5).UTC(), First: 2, Last: 9}}}
+	r := commitsRecord{write: 3, uuid: newUUID(), sequence: 77, losses: []loss{{found: time.UnixMilli(5).UTC(), first: 2, last: 9}}}
 	f.Add(r.slot())
 	f.Add(binary.LittleEndian.AppendUint32(nil, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -54,16 +54,16 @@ func (r *repairer) missing(i identity, format string) (side bool, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
 		return false, err
 	}
-	told, _ := i.compare(record, err)
-	if told.Problem != "" {
-		r.found(Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
+	told, _ := compareCommits(&i, record, err, now())
+	if told.problem != "" {
+		r.found(Finding{Record: sideFile, Problem: told.problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
 	for _, l := range record.losses {
 		r.found(Finding{Record: sideFile, Problem: l.String()})
 	}
-	if told.Missing() > 0 {
-		r.found(Finding{Record: "commits", Problem: fmt.Sprintf(format, told.Found+1, told.Promised)})
+	if told.missing() > 0 {
+		r.found(Finding{Record: "commits", Problem: fmt.Sprintf(format, told.found+1, told.promised)})
 	}
 	return r.done.Findings > before, nil
 }

@@ -29,7 +29,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 		{"commits are missing", func(p *patient) {
 			r := record(p)
 			r.sequence += 3
-			r.losses = []Loss{{Found: now(), First: 2, Last: 5}}
+			r.losses = []loss{{found: now(), first: 2, last: 5}}
 			if err := makeCommits(p.fs, p.dir, r); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestRepairTellsOfEarlierLosses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.losses = []Loss{{Found: now(), First: 2, Last: 5}}
+	r.losses = []loss{{found: now(), first: 2, last: 5}}
 	if err := makeCommits(p.fs, p.dir, r); err != nil {
 		t.Fatal(err)
 	}

@@ -5,19 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-)
-
-// A repair makes a new store in repairing/. When that is complete it becomes repaired/,
-// in one step; then store/ becomes damaged-TIME/, and repaired/ becomes store/. So
-// there is either a store or a repaired one, and mostly both: where there is no store,
-// the repaired one takes its place, whoever comes upon it. Where there is one, that
-// counts.
-const (
-	repairingName = "repairing"
-	repairedName  = "repaired"
-	damagedPrefix = "damaged-"
 )
 
 // replace puts the new store in the place of the old one.
@@ -75,23 +62,4 @@ func (r *repairer) freeName() (string, error) {
 		}
 		name = fmt.Sprintf("%s-%d", base, i)
 	}
-}
-
-// finishRepair puts a store that has been repaired in its place where an interrupted
-// repair has left none there. The folder is locked.
-func finishRepair(fsys vfs.FS, dir string) error {
-	store, repaired := fsys.PathJoin(dir, storeName), fsys.PathJoin(dir, repairedName)
-	for path, wanted := range map[string]bool{store: false, repaired: true} {
-		_, err := fsys.Stat(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if (err == nil) != wanted {
-			return nil
-		}
-	}
-	if err := fsys.Rename(repaired, store); err != nil {
-		return err
-	}
-	return syncDir(fsys, dir)
 }

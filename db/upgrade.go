@@ -135,7 +135,7 @@ func pending(format int) []migration { return migrations[format-MinFormat:] }
 
 // atDatabase runs f with the store of the database in dir, which nobody may have open.
 func atDatabase(dir string, opts *settings, f func(dir string, store *pebble.DB, log *storeLogger) error) (err error) {
-	dir, lock, err := lockDatabase(dir, opts)
+	dir, lock, err := lockDatabase(opts.FS, dir, opts.ReadOnly)
 	if err != nil {
 		return err
 	}

@@ -122,8 +122,7 @@ func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyO
 
 // verifyLocked is VerifyFolder with settings, whatever these say of reading only.
 func verifyLocked(ctx context.Context, dir string, opts settings, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	opts.ReadOnly = true
-	dir, lock, err := lockDatabase(dir, &opts)
+	dir, lock, err := lockDatabase(opts.FS, dir, true)
 	if err != nil {
 		return nil, err
 	}

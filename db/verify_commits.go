@@ -24,21 +24,16 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side commitsRecord, err error
 	found := func(format string, args ...any) {
 		v.found(Finding{Record: sideFile, Problem: fmt.Sprintf(format, args...)}, nil)
 	}
-	r, _ := i.compare(side, err)
-	if r.Problem != "" {
-		found("%s; whether commits are missing is not known", r.Problem)
+	told, _ := compareCommits(&i, side, err, now())
+	if told.problem != "" {
+		found("%s; whether commits are missing is not known", told.problem)
 	}
-	for _, l := range r.Losses {
+	for _, l := range told.losses {
 		found("%s", l)
 	}
 }
 
-// aheadOfStore is the finding that the marker names a later format than the store. An
-// upgrade writes the store first, and durably.
+// aheadOfStore is the finding that the marker names a later format than the store.
 func aheadOfStore(marker, store int) Finding {
 	return Finding{Record: "marker " + MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", olderStore(marker, store))}
-}
-
-func olderStore(marker, store int) string {
-	return fmt.Sprintf("is of format %d, and the store of format %d: an older copy, or one that has lost its latest commits", marker, store)
 }
