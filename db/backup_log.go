@@ -12,8 +12,8 @@ import (
 
 // logBytes returns how many bytes the log of a store has that nobody writes to; 0 where
 // there is more than one whose commits are not all in tables.
-func logBytes(store *pebble.DB) int64 {
-	m := store.Metrics()
+func logBytes(kv *pebble.DB) int64 {
+	m := kv.Metrics()
 	if m.MemTable.Count != 1 {
 		return 0
 	}

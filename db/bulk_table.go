@@ -28,7 +28,7 @@ type bulkTables struct {
 	fs       vfs.FS
 	dir      string
 	opts     sstable.WriterOptions
-	workers  int     // goroutines that make them
+	workers  int // goroutines that make them
 
 	// promise, unless nil, hears the number of the commit before the store takes the tables over,
 	// and withdraw hears that the store has not taken them.
@@ -42,9 +42,9 @@ type bulkTables struct {
 }
 
 // newBulkTables returns tables for a store of the database in dir that has so many commits.
-func newBulkTables(store *pebble.DB, log *storeLogger, cfg *storeConfig, dir string, sequence uint64) *bulkTables {
+func newBulkTables(kv *pebble.DB, log *storeLogger, cfg *storeConfig, dir string, sequence uint64) *bulkTables {
 	return &bulkTables{
-		store: store, log: log, sequence: sequence,
+		store: kv, log: log, sequence: sequence,
 		fs: &failFS{FS: cfg.fs, log: log, room: cfg.room}, dir: cfg.fs.PathJoin(dir, ingestName),
 		opts: tableOptions(cfg), workers: work.All(),
 	}

@@ -96,7 +96,7 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 		if x != nil {
 			return x.writeFolder(ctx, path)
 		}
-		return create(d.opts.FS, path, func(store string) (identity, error) { return d.checkpointStore(ctx, store) }, nil)
+		return create(d.opts.FS, path, func(made string) (identity, error) { return d.checkpointStore(ctx, made) }, nil)
 	})
 }
 
@@ -151,7 +151,7 @@ func (d *DB) roomToCopy(path string) error {
 // pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be
 // synced. It holds no lock there, and lets go of what it does hold, but for a handle of
 // that folder, which the garbage collector closes.
-func pebbleCheckpoint(store *pebble.DB, path string, options []pebble.CheckpointOption) (err error) {
+func pebbleCheckpoint(kv *pebble.DB, path string, options []pebble.CheckpointOption) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -161,5 +161,5 @@ func pebbleCheckpoint(store *pebble.DB, path string, options []pebble.Checkpoint
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return store.Checkpoint(path, options...)
+	return kv.Checkpoint(path, options...)
 }

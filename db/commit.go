@@ -107,11 +107,11 @@ func (c *committer) commitTx(first *request) (next *request) {
 	tx := newTx(c)
 	defer tx.batch.Close()
 	bytes, applied := 0, 0
-	store := paced{c: c}
+	kv := paced{c: c}
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
 		if r.err = c.log.err(); r.err == nil && r.kind.commits() {
-			r.err = store.keepUp(r.frees())
+			r.err = kv.keepUp(r.frees())
 		}
 		if r.err == nil && c.readOnly && r.kind != requestShows {
 			r.err = fault.ErrReadOnly // the caller has better words

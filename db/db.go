@@ -137,29 +137,29 @@ func (d *DB) open(exists bool) error {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
-	store, err := openDatabaseStore(d.dir, &d.opts.disk, d.engine.log, d.opts.ReadOnly)
+	kv, err := openDatabaseStore(d.dir, &d.opts.disk, d.engine.log, d.opts.ReadOnly)
 	if err != nil {
 		return err
 	}
-	if err := d.start(store); err != nil {
-		return errors.Join(err, d.keeper.drop(), store.Close())
+	if err := d.start(kv); err != nil {
+		return errors.Join(err, d.keeper.drop(), kv.Close())
 	}
 	return nil
 }
 
 // start reads the state of the store and starts the committer.
-func (d *DB) start(store *pebble.DB) error {
+func (d *DB) start(kv *pebble.DB) error {
 	var err error
-	if d.identity, err = readIdentity(store, d.dir); err != nil {
+	if d.identity, err = readIdentity(kv, d.dir); err != nil {
 		return err
 	}
 	c := &committer{
-		store: store, log: d.engine.log, counters: &d.counters, admit: d.engine.admit, keepUp: d.engine.keepUp, fullDisk: d.engine.fullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
+		store: kv, log: d.engine.log, counters: &d.counters, admit: d.engine.admit, keepUp: d.engine.keepUp, fullDisk: d.engine.fullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
 	c.tables = func() *bulkTables { return d.engine.tables(c.sequence) }
-	if c.states, err = loadStates(store); err != nil {
+	if c.states, err = loadStates(kv); err != nil {
 		return err
 	}
 	for _, s := range c.states {
@@ -170,7 +170,7 @@ func (d *DB) start(store *pebble.DB) error {
 				if set.stored.NextCode > loadAtOnce {
 					continue
 				}
-				set.table, err = loadTable(context.Background(), store, cv, &cv.spaces[i].sets[j], d.opts.IndexCacheBytes < 0)
+				set.table, err = loadTable(context.Background(), kv, cv, &cv.spaces[i].sets[j], d.opts.IndexCacheBytes < 0)
 				switch {
 				case err == nil:
 					set.loading = nil
@@ -184,7 +184,7 @@ func (d *DB) start(store *pebble.DB) error {
 			}
 		}
 	}
-	d.engine.log.work.figures.Store(figuresOf(store.Metrics()))
+	d.engine.log.work.figures.Store(figuresOf(kv.Metrics()))
 	if err := d.takeStock(); err != nil {
 		return err
 	}
@@ -194,8 +194,8 @@ func (d *DB) start(store *pebble.DB) error {
 		}
 	}
 	c.keeper = d.keeper
-	d.engine.reserve.counts(func() int64 { return int64(store.Metrics().WAL.Size) })
-	d.engine.DB, d.committer, d.opened = store, c, c.sequence
+	d.engine.reserve.counts(func() int64 { return int64(kv.Metrics().WAL.Size) })
+	d.engine.DB, d.committer, d.opened = kv, c, c.sequence
 	d.indexWanted, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	c.publish()
 	first := d.latest()

@@ -97,8 +97,8 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAlter(t, c, Alteration{AddFields: []Field{{"place", String, false}}})
-	store := mustFolder(t)
-	m := mustBackup(t, d, store, BackupOptions{})
+	repo := mustFolder(t)
+	m := mustBackup(t, d, repo, BackupOptions{})
 	if err := errors.Join(
 		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.Drop(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
@@ -114,7 +114,7 @@ func TestEvents(t *testing.T) {
 	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
-	if _, err := Restore(ctx, store, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
+	if _, err := Restore(ctx, repo, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.DropCollection(ctx, "main"); err != nil {

@@ -92,12 +92,12 @@ func (x *extract) storeOf(path string, tables []string) error {
 	cfg.cacheBytes, cfg.cache = 1<<20, nil // what is made here must not displace what is read there
 	for _, isNew := range []bool{true, false} {
 		log := newStoreLogger(cfg.signals)
-		store, err := openStore(path, &cfg, log, isNew)
+		kv, err := openStore(path, &cfg, log, isNew)
 		if err == nil {
 			if !isNew {
-				err = store.Ingest(context.Background(), tables)
+				err = kv.Ingest(context.Background(), tables)
 			}
-			err = errors.Join(err, store.Close())
+			err = errors.Join(err, kv.Close())
 		}
 		if failed := log.failed.Load(); failed != nil {
 			err = *failed // the store has not heard of it, or calls it a failed database

@@ -14,12 +14,12 @@ func (e *engine) flushed(ctx context.Context) error {
 
 // flushStore writes tables of what is in the log and in memory only. Pebble tries for ever
 // where it cannot; this does not wait for that.
-func flushStore(ctx context.Context, store *pebble.DB, log *storeLogger) error {
+func flushStore(ctx context.Context, kv *pebble.DB, log *storeLogger) error {
 	select {
 	case <-log.unflushed: // of earlier
 	default:
 	}
-	flushed, err := store.AsyncFlush()
+	flushed, err := kv.AsyncFlush()
 	if err != nil {
 		return err
 	}

@@ -19,11 +19,11 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 	d := mustOpen(t, own, nil)
 	mustClose(t, d)
 	other := t.TempDir()
-	store, err := pebble.Open(other, &pebble.Options{Logger: newStoreLogger(d.opts.disk.signals)})
+	kv, err := pebble.Open(other, &pebble.Options{Logger: newStoreLogger(d.opts.disk.signals)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Close(); err != nil {
+	if err := kv.Close(); err != nil {
 		t.Fatal(err)
 	}
 	file := func(content string) string {

@@ -58,8 +58,8 @@ func newUUID() (id [uuidBytes]byte) {
 }
 
 // store stores format and UUID, durably, in one step.
-func (i *identity) store(store *pebble.DB) error {
-	b := store.NewBatch()
+func (i *identity) store(kv *pebble.DB) error {
+	b := kv.NewBatch()
 	defer b.Close()
 	if i.format >= FormatIdentity {
 		if err := b.Set(codec.DatabaseKey(codec.RecordUUID), i.uuid[:], nil); err != nil {

@@ -36,10 +36,10 @@ func TestCopiesAskForRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, codeItems(100, 64, 1, nil))
-	store := newMemStore()
+	repo := newMemStore()
 	for what, make := range map[string]func() error{
 		"a checkpoint": func() error { return d.Checkpoint(ctx, "copy", CheckpointOptions{}) },
-		"a backup":     func() error { _, err := d.Backup(ctx, store, BackupOptions{}); return err },
+		"a backup":     func() error { _, err := d.Backup(ctx, repo, BackupOptions{}); return err },
 	} {
 		disk.free.Store(100<<20 + 100)
 		var full *DiskFullError

@@ -82,20 +82,20 @@ func (s *stranger) lie(r record, how byte, at int, x byte) record {
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
 	opts := (&Options{FS: mem}).withDefaults()
-	store, err := openStore(mem.PathJoin(s.dir, storeName), &opts.disk, newStoreLogger(nil), false)
+	kv, err := openStore(mem.PathJoin(s.dir, storeName), &opts.disk, newStoreLogger(nil), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := 0; len(changes) >= 6 && n < 16; n++ {
 		r := s.all[int(binary.LittleEndian.Uint16(changes))%len(s.all)]
 		lie := s.lie(r, changes[2], int(binary.LittleEndian.Uint16(changes[3:])), changes[5])
-		if err := store.Set(lie.key, lie.value, pebble.NoSync); err != nil {
+		if err := kv.Set(lie.key, lie.value, pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 		bytes += len(lie.value)
 		changes = changes[6:]
 	}
-	if err := store.Close(); err != nil {
+	if err := kv.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return mem, bytes

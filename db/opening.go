@@ -50,13 +50,13 @@ func openPebble(path string, po *pebble.Options, log *storeLogger) (*pebble.DB, 
 		po.Logger.Errorf("background error: %s", err)
 		o.trouble(err)
 	}
-	var store *pebble.DB
+	var kv *pebble.DB
 	var err error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		err = work.Safely(func() (err error) { // a damaged store may make it panic
-			store, err = pebble.Open(path, po)
+			kv, err = pebble.Open(path, po)
 			return err
 		})
 	}()
@@ -78,7 +78,7 @@ func openPebble(path string, po *pebble.Options, log *storeLogger) (*pebble.DB, 
 		compactions.Unregister()
 		return nil, err
 	}
-	return store, nil
+	return kv, nil
 }
 
 // trouble hears of what fails in the background, in the goroutine that it fails in.

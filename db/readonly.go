@@ -70,16 +70,16 @@ func openDatabaseStore(dir string, cfg *storeConfig, logger *storeLogger, readOn
 	if err := checkStoreFormat(cfg.fs, dir, path); err != nil {
 		return nil, err
 	}
-	var store *pebble.DB
+	var kv *pebble.DB
 	var err error
 	if readOnly {
-		store, err = openStoreToRead(path, cfg, logger)
+		kv, err = openStoreToRead(path, cfg, logger)
 	} else {
-		store, err = openStore(path, cfg, logger, false)
+		kv, err = openStore(path, cfg, logger, false)
 	}
 	switch {
 	case err == nil:
-		return store, nil
+		return kv, nil
 	case missesFiles(err), otherOptions(err):
 		return nil, fault.Corrupt(err, "store in %s", dir)
 	}

@@ -112,11 +112,11 @@ func resealed(b []byte) []byte {
 func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
 	t.Helper()
 	opts := (&Options{FS: fsys}).withDefaults()
-	store, err := openStore(fsys.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
+	kv, err := openStore(fsys.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(store.Set(key, value, pebble.Sync), store.Close()); err != nil {
+	if err := errors.Join(kv.Set(key, value, pebble.Sync), kv.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

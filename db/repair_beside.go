@@ -10,12 +10,12 @@ import (
 
 // beside mends what stands beside a sound store: the marker, and the side file.
 func (r *repairer) beside() error {
-	store, err := openStoreToRead(r.path(r.storeName()), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
+	kv, err := openStoreToRead(r.path(r.storeName()), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
 	if err != nil {
 		return err
 	}
-	i, err := readIdentity(store, r.dir)
-	if err = errors.Join(err, store.Close()); err != nil {
+	i, err := readIdentity(kv, r.dir)
+	if err = errors.Join(err, kv.Close()); err != nil {
 		return err
 	}
 	side, err := r.missing(i, "%d to %d, the latest, are missing")

@@ -86,15 +86,15 @@ func (s *damagedStore) list(opts *settings, all wal.Logs, bare bool) error {
 		log := newStoreLogger(opts.disk.signals)
 		po := storeOptions(&opts.disk, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
-		store, err := openPebble(s.dir, po, log)
+		kv, err := openPebble(s.dir, po, log)
 		if first := fsys.first(); !bare && first >= 0 { // whether or not it could be read
 			s.logs = slices.DeleteFunc(slices.Clone(all), func(l wal.LogicalLog) bool { return int64(l.Num) < first })
 		}
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		levels, err := store.SSTables()
+		defer kv.Close()
+		levels, err := kv.SSTables()
 		if err != nil {
 			return err
 		}

@@ -83,8 +83,8 @@ func TestRepairOfRandomDamage(t *testing.T) {
 
 // value returns what is stored under a key.
 func (p *patient) value(key string) (value string) {
-	p.store(func(store *pebble.DB) {
-		b, err := get(store, []byte(key))
+	p.store(func(kv *pebble.DB) {
+		b, err := get(kv, []byte(key))
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -98,8 +98,8 @@ func (p *patient) value(key string) (value string) {
 func FuzzRepair(f *testing.F) {
 	whole := newPatient(f)
 	var all []record
-	whole.store(func(store *pebble.DB) {
-		err := forEach(store, nil, func(key, value []byte) error {
+	whole.store(func(kv *pebble.DB) {
+		err := forEach(kv, nil, func(key, value []byte) error {
 			all = append(all, record{slices.Clone(key), slices.Clone(value)})
 			return nil
 		})
@@ -137,8 +137,8 @@ func FuzzRepair(f *testing.F) {
 		healthy := *whole
 		healthy.t = t
 		p := healthy.another()
-		p.store(func(store *pebble.DB) {
-			b := store.NewBatch()
+		p.store(func(kv *pebble.DB) {
+			b := kv.NewBatch()
 			for i, value := range now {
 				err := b.Delete(all[i].key, nil)
 				if value != nil {

@@ -301,15 +301,15 @@ func (r *restorer) verify() error {
 
 // identity returns what the store in restoring/ says it is.
 func (r *restorer) identity() (i identity, err error) {
-	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
+	kv, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
 	if err != nil {
 		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
 			return i, fault.Corrupt(err, "backup %s", r.m.ID)
 		}
 		return i, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return readIdentity(store, "backup "+r.m.ID)
+	defer func() { err = errors.Join(err, kv.Close()) }()
+	return readIdentity(kv, "backup "+r.m.ID)
 }
 
 // place makes the database of what is in restoring/.

@@ -231,18 +231,18 @@ func TestRevisionInfos(t *testing.T) {
 	}
 	// A frame whose last chunk has fewer bytes than a checksum.
 	short := append(make([]byte, chunkBytes-2), 0x44, 0x33, 0x22, 0x11)
-	store := c.db.engine.DB
+	kv := c.db.engine.DB
 	for i := range uint32(2) {
 		from, to := int(i)*chunkBytes, min(int(i+1)*chunkBytes, len(short))
-		if err := store.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
+		if err := kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sum, err := checksum(store, codec.NumberKey(codec.KindModel, 77, 1), 0, chunkedOf(short))
+	sum, err := checksum(kv, codec.NumberKey(codec.KindModel, 77, 1), 0, chunkedOf(short))
 	if err != nil || sum != "11223344" {
 		t.Errorf("%s, %v", sum, err)
 	}
-	if _, err := checksum(store, codec.NumberKey(codec.KindModel, 78, 1), 0, chunkedOf(short)); !errors.Is(err, ErrCorrupt) {
+	if _, err := checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0, chunkedOf(short)); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("without chunks: %v", err)
 	}
 	// Bytes that no descriptor tells of, and one that does not fit.
@@ -260,7 +260,7 @@ func TestRevisionInfos(t *testing.T) {
 		if err := c.do(ctx, 0, change); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readRevisions(store, c.id, 1); !errors.Is(err, ErrCorrupt) {
+		if _, err := readRevisions(kv, c.id, 1); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

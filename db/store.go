@@ -149,21 +149,21 @@ func (e *engine) tables(sequence uint64) *bulkTables {
 // before it takes up its format, so that the store is opened once for that.
 func (e *engine) makeStore(path string) (identity, error) {
 	i := identity{format: NewestFormat, uuid: newUUID()}
-	store, err := openStore(path, e.cfg, e.log, true)
+	kv, err := openStore(path, e.cfg, e.log, true)
 	if err != nil {
 		return i, err
 	}
-	return i, errors.Join(i.store(store), e.log.err(), store.Close())
+	return i, errors.Join(i.store(kv), e.log.err(), kv.Close())
 }
 
 // checkStore checks that a store is one of ours.
 func (e *engine) checkStore(path string) (identity, error) {
-	store, err := openStore(path, e.cfg, e.log, false)
+	kv, err := openStore(path, e.cfg, e.log, false)
 	if err != nil {
 		return identity{}, err
 	}
-	i, err := readIdentity(store, e.dir)
-	return i, errors.Join(err, store.Close())
+	i, err := readIdentity(kv, e.dir)
+	return i, errors.Join(err, kv.Close())
 }
 
 // storeOptions returns the options of a store, which must exist unless create.
@@ -199,9 +199,9 @@ func tableOptions(cfg *storeConfig) sstable.WriterOptions {
 func openStore(path string, cfg *storeConfig, logger *storeLogger, create bool) (*pebble.DB, error) {
 	po := storeOptions(cfg, logger, create)
 	po.FS = &failFS{FS: cfg.fs, log: logger, dir: path, room: cfg.room}
-	store, err := openPebble(path, po, logger)
+	kv, err := openPebble(path, po, logger)
 	if err == nil && logger.err() != nil {
-		return nil, errors.Join(logger.err(), store.Close())
+		return nil, errors.Join(logger.err(), kv.Close())
 	}
-	return store, err
+	return kv, err
 }

@@ -125,10 +125,10 @@ type storeFigures struct {
 // look returns the figures of the store. It looks at them anew where something has
 // changed, which takes a lock of the store for some microseconds, so that asking often
 // costs nothing; while somebody else looks it returns what was known before.
-func (w *storeWork) look(store *pebble.DB) *storeFigures {
+func (w *storeWork) look(kv *pebble.DB) *storeFigures {
 	if changes := w.changes.Load(); changes != w.seen.Load() && w.looking.TryLock() {
 		w.seen.Store(changes)
-		w.figures.Store(figuresOf(store.Metrics()))
+		w.figures.Store(figuresOf(kv.Metrics()))
 		w.looking.Unlock()
 	}
 	return w.figures.Load()

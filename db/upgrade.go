@@ -74,9 +74,9 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 	}
 	opts.disk.signals.About(dir)
 	defer opts.disk.signals.Wait()
-	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, log *storeLogger) error {
-		u := &upgrading{fs: opts.FS, dir: dir, store: store}
-		if u.identity, err = readIdentity(store, dir); err != nil {
+	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, log *storeLogger) error {
+		u := &upgrading{fs: opts.FS, dir: dir, store: kv}
+		if u.identity, err = readIdentity(kv, dir); err != nil {
 			return err
 		}
 		from, to = u.format, u.format
@@ -97,7 +97,7 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 			to = u.format
 		}
 		if to > from { // damage to the end of the log is not to undo it unnoticed
-			if err := fault.Annotate(flushStore(ctx, store, log), "upgrade %s", dir); err != nil {
+			if err := fault.Annotate(flushStore(ctx, kv, log), "upgrade %s", dir); err != nil {
 				return err
 			}
 		}
@@ -116,8 +116,8 @@ func PendingMigrations(dir string, options *Options) (format int, _ []Migration,
 	opts := options.withDefaults()
 	opts.ReadOnly = true
 	var all []Migration
-	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, _ *storeLogger) error {
-		i, err := readIdentity(store, dir)
+	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, _ *storeLogger) error {
+		i, err := readIdentity(kv, dir)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func PendingMigrations(dir string, options *Options) (format int, _ []Migration,
 func pending(format int) []migration { return migrations[format-MinFormat:] }
 
 // atDatabase runs f with the store of the database in dir, which nobody may have open.
-func atDatabase(dir string, opts *settings, f func(dir string, store *pebble.DB, log *storeLogger) error) (err error) {
+func atDatabase(dir string, opts *settings, f func(dir string, kv *pebble.DB, log *storeLogger) error) (err error) {
 	dir, lock, err := lockDatabase(opts.FS, dir, opts.ReadOnly)
 	if err != nil {
 		return err
@@ -142,10 +142,10 @@ func atDatabase(dir string, opts *settings, f func(dir string, store *pebble.DB,
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	log := newStoreLogger(opts.disk.signals)
 	defer func() { err = fault.DiskFullToOpen(dir, err, log.failed.Load()) }()
-	store, err := openDatabaseStore(dir, &opts.disk, log, opts.ReadOnly)
+	kv, err := openDatabaseStore(dir, &opts.disk, log, opts.ReadOnly)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, fault.Annotate(store.Close(), "close %s", dir)) }()
-	return f(dir, store, log)
+	defer func() { err = errors.Join(err, fault.Annotate(kv.Close(), "close %s", dir)) }()
+	return f(dir, kv, log)
 }

@@ -140,14 +140,14 @@ func orNobody(found func(Finding) error) func(Finding) error {
 
 // verifyStore is VerifyFolder for a folder that is locked.
 func verifyStore(ctx context.Context, cfg *storeConfig, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	store, err := openDatabaseStore(dir, cfg, newStoreLogger(cfg.signals), true)
+	kv, err := openDatabaseStore(dir, cfg, newStoreLogger(cfg.signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
 		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
 	} else if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return verify(ctx, cfg.fs, dir, store, opt, found)
+	defer func() { err = errors.Join(err, kv.Close()) }()
+	return verify(ctx, cfg.fs, dir, kv, opt, found)
 }
 
 // A verifier looks at one state of a store. The first error that ends the
@@ -165,14 +165,14 @@ type verifier struct {
 	known  map[uint32]*knownCollection
 }
 
-func verify(ctx context.Context, fsys vfs.FS, dir string, store *pebble.DB, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+func verify(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	start := time.Now()
 	side, sideErr := readCommits(fsys, dir) // before the snapshot, which must not be behind it
-	snap := store.NewSnapshot()             // each commit is one batch, or one set of tables, so that any is a whole state
+	snap := kv.NewSnapshot()                // each commit is one batch, or one set of tables, so that any is a whole state
 	defer snap.Close()
 	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
 	err := work.Safely(func() error {
-		v.tables(fsys, dir, store)
+		v.tables(fsys, dir, kv)
 		v.database()
 		if !opt.storeOnly {
 			v.beside(fsys, dir, side, sideErr)

@@ -34,6 +34,6 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side commitsRecord, err error
 }
 
 // aheadOfStore is the finding that the marker names a later format than the store.
-func aheadOfStore(marker, store int) Finding {
-	return Finding{Record: "marker " + MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", olderStore(marker, store))}
+func aheadOfStore(marker, stored int) Finding {
+	return Finding{Record: "marker " + MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", olderStore(marker, stored))}
 }

@@ -15,9 +15,9 @@ import (
 
 // tables looks at the checksums of all blocks of the tables that the store has: also of
 // those that hold nothing but what was replaced, or by which the store finds its way.
-func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
+func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 	v.at("tables")
-	levels, err := store.SSTables()
+	levels, err := kv.SSTables()
 	if err != nil {
 		v.found(Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
 		return

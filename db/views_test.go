@@ -688,9 +688,9 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
 			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
-			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
+			kv, err := openStore(opts.FS.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
 			if err == nil {
-				err = errors.Join(store.Set(key, tc.value, pebble.Sync), store.Close())
+				err = errors.Join(kv.Set(key, tc.value, pebble.Sync), kv.Close())
 			}
 			if err != nil {
 				t.Fatal(err)
