@@ -87,7 +87,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 			if err != nil || b == nil {
 				t.Fatal(b, err)
 			}
-			record{c.key, c.change(b)}.put(t, d)
+			keyValue{c.key, c.change(b)}.put(t, d)
 			mustClose(t, d)
 			_, err = Open(dir, nil)
 			var fe *FormatError

@@ -74,9 +74,9 @@ func (i *identity) store(kv *pebble.DB) error {
 
 // readIdentity reads what a store says of the database in dir.
 func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
-	record := func(record byte, what string, size int) (b []byte) {
+	record := func(kind byte, what string, size int) (b []byte) {
 		if err == nil {
-			if b, err = get(r, codec.DatabaseKey(record)); err != nil {
+			if b, err = get(r, codec.DatabaseKey(kind)); err != nil {
 				err = fault.ReadError(err, "%s of %s", what, dir)
 			} else if b != nil && len(b) != size {
 				err = fault.Corrupt(fmt.Errorf("%d bytes", len(b)), "%s of %s", what, dir)

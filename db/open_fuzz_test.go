@@ -18,7 +18,7 @@ import (
 type stranger struct {
 	mem *vfs.MemFS
 	dir string
-	all []record
+	all []keyValue
 }
 
 func newStranger(t testing.TB) *stranger {
@@ -35,10 +35,10 @@ func newStranger(t testing.TB) *stranger {
 var lies = []uint64{0, 1, 255, 1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1 << 60, 1<<63 - 1, 1<<64 - 1}
 
 // lie changes a record: how says what of it, at says where.
-func (s *stranger) lie(r record, how byte, at int, x byte) record {
+func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
 	key, b := slices.Clone(r.key), slices.Clone(r.value)
 	if len(b) == 0 {
-		return record{key, b}
+		return keyValue{key, b}
 	}
 	i := at % len(b)
 	number := lies[int(x)%len(lies)]
@@ -74,7 +74,7 @@ func (s *stranger) lie(r record, how byte, at int, x byte) record {
 		end := len(b) - 4
 		binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[:end], castagnoli))
 	}
-	return record{key, b}
+	return keyValue{key, b}
 }
 
 // with returns the file system of a database with the changes that the input asks for, 5

@@ -50,16 +50,16 @@ func (r *repairer) missing(i identity, format string) (side bool, err error) {
 		return false, nil
 	}
 	before := r.done.Findings
-	record, err := readCommits(r.opts.FS, r.dir)
+	beside, err := readCommits(r.opts.FS, r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
 		return false, err
 	}
-	told, _ := compareCommits(&i, record, err, now())
+	told, _ := compareCommits(&i, beside, err, now())
 	if told.problem != "" {
 		r.found(Finding{Record: sideFile, Problem: told.problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
-	for _, l := range record.losses {
+	for _, l := range beside.losses {
 		r.found(Finding{Record: sideFile, Problem: l.String()})
 	}
 	if told.missing() > 0 {

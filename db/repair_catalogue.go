@@ -125,9 +125,9 @@ func (m *mender) database(next uint32) error {
 		}
 		return nil
 	})
-	for record, value := range want {
+	for kind, value := range want {
 		if err == nil {
-			err = m.set(codec.DatabaseKey(record), value)
+			err = m.set(codec.DatabaseKey(kind), value)
 		}
 	}
 	return err

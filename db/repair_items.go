@@ -57,8 +57,8 @@ func (m *mender) collection(d *descriptor) error {
 func (c *collectionMender) stage(what string) { c.at(0, "collection %s: %s", c.Name, what) }
 
 // bad reports something that is lost.
-func (c *collectionMender) bad(record string, key []byte, format string, args ...any) {
-	c.found(Finding{Collection: c.Name, Record: record, Problem: fmt.Sprintf(format, args...)}.at(key))
+func (c *collectionMender) bad(what string, key []byte, format string, args ...any) {
+	c.found(Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}.at(key))
 }
 
 func (c *collectionMender) countersKey() []byte { return codec.CollectionKey(codec.KindCounters, c.ID) }

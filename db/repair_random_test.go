@@ -97,10 +97,10 @@ func (p *patient) value(key string) (value string) {
 // database that verifies and opens.
 func FuzzRepair(f *testing.F) {
 	whole := newPatient(f)
-	var all []record
+	var all []keyValue
 	whole.store(func(kv *pebble.DB) {
 		err := forEach(kv, nil, func(key, value []byte) error {
-			all = append(all, record{slices.Clone(key), slices.Clone(value)})
+			all = append(all, keyValue{slices.Clone(key), slices.Clone(value)})
 			return nil
 		})
 		if err != nil {

@@ -141,8 +141,8 @@ type spaceMender struct {
 func (s *spaceMender) id() uint32              { return uint32(s.n.ID) }
 func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.ID, s.id()) }
 
-func (s *spaceMender) bad(record string, key []byte, format string, args ...any) {
-	s.found(Finding{Collection: s.Name, Space: s.id(), Record: record, Problem: fmt.Sprintf(format, args...)}.at(key))
+func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
+	s.found(Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}.at(key))
 }
 
 // mendSpace mends a learned space; kept is false where it is dropped.
@@ -347,7 +347,7 @@ func (s *spaceMender) writeRevision(info RevisionInfo, projections []byte) error
 
 // mendRevision mends a revision that is not the first one. before is one that is sound.
 func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) error {
-	record, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
+	what, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
 	d, err := readRevisionDescriptor(s.store, s.ID, s.id(), revision)
 	var m *model.Model
 	if err == nil {
@@ -372,14 +372,14 @@ func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) e
 		}
 		return nil
 	case !needed:
-		s.bad(record, key, "lost: %s", fault.Problem(err))
+		s.bad(what, key, "lost: %s", fault.Problem(err))
 		return s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision))
 	}
 	codes := "are made again"
 	if s.IndexOnly {
 		codes = "stay as they are"
 	}
-	s.bad(record, key, "lost: it has the projections of revision %d now, and codes that it made %s: %s", before, codes, fault.Problem(err))
+	s.bad(what, key, "lost: it has the projections of revision %d now, and codes that it made %s: %s", before, codes, fault.Problem(err))
 	m = s.kept[before].model
 	projections, err := m.MarshalRevision(s.kept[1].model)
 	if err != nil {

@@ -32,9 +32,9 @@ func (v *verifier) database() {
 	format := uint32(0)
 	complete := v.walkPrefix([]byte{codec.KindDatabase}, about, func(key, value []byte) {
 		seen[key[1]] = true
-		bad := func(record string, want int) {
+		bad := func(what string, want int) {
 			if len(value) != want {
-				v.found(Finding{Record: record, Problem: fmt.Sprintf("%d bytes, not %d", len(value), want)}, key)
+				v.found(Finding{Record: what, Problem: fmt.Sprintf("%d bytes, not %d", len(value), want)}, key)
 			}
 		}
 		switch key[1] {
@@ -62,20 +62,20 @@ func (v *verifier) database() {
 		codec.RecordFormat: true, codec.RecordUUID: format >= FormatIdentity,
 		codec.RecordSequence: used, codec.RecordNextID: used,
 	}
-	for record, name := range map[byte]string{
+	for kind, name := range map[byte]string{
 		codec.RecordFormat: "format", codec.RecordSequence: "commit sequence",
 		codec.RecordNextID: "number of the next collection", codec.RecordUUID: "UUID",
 	} {
-		if complete && !seen[record] && needed[record] {
-			v.found(Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(record))
+		if complete && !seen[kind] && needed[kind] {
+			v.found(Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(kind))
 		}
 	}
 }
 
 // catalogue looks at names and descriptors and returns the collections, by number.
 func (v *verifier) catalogue() []*descriptor {
-	found := func(name, record string, key []byte, format string, args ...any) {
-		v.found(Finding{Collection: name, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+	found := func(name, what string, key []byte, format string, args ...any) {
+		v.found(Finding{Collection: name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 	}
 	v.at("names of collections")
 	ids := map[string]uint32{}

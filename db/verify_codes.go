@@ -70,24 +70,24 @@ func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 func (c *codeVerifier) prefix(kind byte) []byte { return c.codeKeys.prefix(kind) }
 
 // in says for which target a record is, where there are several.
-func (c *codeVerifier) in(record string) string {
+func (c *codeVerifier) in(what string) string {
 	if t, is := c.modality(); is && t < len(c.Modalities) {
-		return fmt.Sprintf("%s, for target %q", record, c.Modalities[t].Name)
+		return fmt.Sprintf("%s, for target %q", what, c.Modalities[t].Name)
 	}
-	return record
+	return what
 }
 
 func (c *codeVerifier) stage(what string) { c.stageIn(c.in(what), c.spaceID()) }
 
-func (c *codeVerifier) bad(record string, key []byte, format string, args ...any) {
-	c.spaceVerifier.bad(c.in(record), key, format, args...)
+func (c *codeVerifier) bad(what string, key []byte, format string, args ...any) {
+	c.spaceVerifier.bad(c.in(what), key, format, args...)
 }
 
-func (c *codeVerifier) missing(record string, key []byte, format string, args ...any) {
-	c.spaceVerifier.missing(c.in(record), key, format, args...)
+func (c *codeVerifier) missing(what string, key []byte, format string, args ...any) {
+	c.spaceVerifier.missing(c.in(what), key, format, args...)
 }
 
-func (c *codeVerifier) about(record string) Finding { return c.spaceVerifier.about(c.in(record)) }
+func (c *codeVerifier) about(what string) Finding { return c.spaceVerifier.about(c.in(what)) }
 
 func (c *codeVerifier) counter(format string, args ...any) {
 	c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID()), format, args...)
@@ -97,13 +97,13 @@ func (c *codeVerifier) counter(format string, args ...any) {
 func (c *codeVerifier) readRows() {
 	coded := roaring.New()
 	complete := c.entries(c.prefix(codec.KindRowCodes), c.about("codes of rows"), func(key []byte, row uint32, entry []byte) {
-		record := fmt.Sprintf("code of row %d", row)
+		what := fmt.Sprintf("code of row %d", row)
 		rc, err := codec.DecodeRowCode(entry)
 		if err == nil {
 			err = c.checkRowCode(row, rc)
 		}
 		if err != nil {
-			c.bad(record, key, "%s", fault.Problem(err))
+			c.bad(what, key, "%s", fault.Problem(err))
 		}
 		if len(entry) != codec.RowCodeBytes {
 			return
@@ -285,7 +285,7 @@ func (c *codeVerifier) checkPostings() {
 	for j := range split.Len() {
 		c.walkPrefix(c.postingKey(uint16(j), 0)[:len(prefix)+2], c.about("postings"), func(key, value []byte) {
 			_, substring := codec.SubstringKeyParts(key)
-			record := fmt.Sprintf("posting %d of substring %d", substring, j)
+			what := fmt.Sprintf("posting %d of substring %d", substring, j)
 			var err error
 			if _, _, err = codec.DecodePosting(value); err == nil {
 				numbers, err = codec.AppendPostingCodes(numbers[:0], value)
@@ -294,7 +294,7 @@ func (c *codeVerifier) checkPostings() {
 				err = fmt.Errorf("substring %d has %d bits", j, split.Width(j))
 			}
 			if err != nil {
-				c.bad(record, key, "%s", fault.Problem(err))
+				c.bad(what, key, "%s", fault.Problem(err))
 				c.lose(key)
 				return
 			}
@@ -302,9 +302,9 @@ func (c *codeVerifier) checkPostings() {
 				x := c.codes.get(n)
 				switch {
 				case x == nil || !x.there:
-					c.missing(record, c.block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
+					c.missing(what, c.block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
 				case split.Of(c.code(code, n), j) != substring:
-					c.bad(record, key, "code number %d is in it, which has %d there", n, split.Of(code, j))
+					c.bad(what, key, "code number %d is in it, which has %d there", n, split.Of(code, j))
 				default:
 					x.table = uint16(j) + 1
 				}

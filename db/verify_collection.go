@@ -52,19 +52,19 @@ func (v *verifier) collection(d *descriptor) {
 }
 
 // bad reports something about a record of the collection.
-func (c *collectionVerifier) bad(record string, key []byte, format string, args ...any) {
-	c.found(Finding{Collection: c.Name, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+func (c *collectionVerifier) bad(what string, key []byte, format string, args ...any) {
+	c.found(Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
 // missing is bad about what should stand under a key, unless that could not be read.
-func (c *collectionVerifier) missing(record string, key []byte, format string, args ...any) {
+func (c *collectionVerifier) missing(what string, key []byte, format string, args ...any) {
 	if !c.lost(key) {
-		c.bad(record, key, format, args...)
+		c.bad(what, key, format, args...)
 	}
 }
 
-func (c *collectionVerifier) about(record string) Finding {
-	return Finding{Collection: c.Name, Record: record}
+func (c *collectionVerifier) about(what string) Finding {
+	return Finding{Collection: c.Name, Record: what}
 }
 
 func (c *collectionVerifier) stageAt(what string) { c.at("collection %s: %s", c.Name, what) }
@@ -109,16 +109,16 @@ func (c *collectionVerifier) readLabels() {
 	ids := map[string]uint32{}
 	gap := false
 	complete := c.walkPrefix(codec.CollectionKey(codec.KindLabel, c.ID), c.about("labels"), func(key, value []byte) {
-		id, record := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
+		id, what := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
 		if int64(id) != int64(c.labels) && !gap {
 			gap = true
 			c.missing(fmt.Sprintf("label %d", c.labels), codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)), "missing, and there is a label %d", id)
 		}
 		if other, is := ids[string(value)]; is {
-			c.bad(record, key, "it is named %q, as is label %d", value, other)
+			c.bad(what, key, "it is named %q, as is label %d", value, other)
 		}
 		if len(value) == 0 {
-			c.bad(record, key, "it has no name")
+			c.bad(what, key, "it has no name")
 		}
 		ids[string(value)] = id
 		c.labels = int(id) + 1
@@ -172,10 +172,10 @@ func (c *collectionVerifier) setName(set byte, id uint32) string {
 }
 
 // addRows adds the rows of a layer, if it is one.
-func (c *collectionVerifier) addRows(into *roaring.Bitmap, record string, key, value []byte, container uint16) {
+func (c *collectionVerifier) addRows(into *roaring.Bitmap, what string, key, value []byte, container uint16) {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
-		c.bad(record, key, "%s", fault.Problem(err))
+		c.bad(what, key, "%s", fault.Problem(err))
 		c.lose(key)
 		return
 	}
@@ -190,9 +190,9 @@ func addContainer(into, low *roaring.Bitmap, container uint16) {
 }
 
 // checkRows reports rows that have not been given out yet.
-func (c *collectionVerifier) checkRows(record string, key []byte, rows *roaring.Bitmap) {
+func (c *collectionVerifier) checkRows(what string, key []byte, rows *roaring.Bitmap) {
 	if !rows.IsEmpty() && uint64(rows.Maximum()) >= c.nextRow {
-		c.bad(record, key, "row %d is in it, the next row is %d", rows.Maximum(), c.nextRow)
+		c.bad(what, key, "row %d is in it, the next row is %d", rows.Maximum(), c.nextRow)
 	}
 }
 
@@ -235,12 +235,12 @@ func (c *collectionVerifier) checkItems() {
 	c.stageAt("items")
 	fields := newFieldVerifier(c)
 	c.walkPrefix(codec.CollectionKey(codec.KindItem, c.ID), c.about("items"), func(key, value []byte) {
-		row, record := codec.LastNumber(key), rowName("item", codec.LastNumber(key))
+		row, what := codec.LastNumber(key), rowName("item", codec.LastNumber(key))
 		if !c.live.Contains(row) {
-			c.missing(record, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is not in the live set")
+			c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is not in the live set")
 		}
 		if uint64(row) >= c.nextRow {
-			c.bad(record, key, "the next row is %d", c.nextRow)
+			c.bad(what, key, "the next row is %d", c.nextRow)
 		}
 		c.items.Add(row)
 		fields.begin(row)
@@ -253,16 +253,16 @@ func (c *collectionVerifier) checkItems() {
 			found, err = c.terms(rec.Labels, rec.Fields)
 		}
 		if err != nil {
-			c.bad(record, key, "%s", fault.Problem(err))
+			c.bad(what, key, "%s", fault.Problem(err))
 			c.lose(key)
 			c.unknown.Add(row)
 			return
 		}
 		for _, id := range rec.Labels {
 			if int64(id) >= int64(c.labels) {
-				c.bad(record, key, "it has label %d, of which there is no name", id)
+				c.bad(what, key, "it has label %d, of which there is no name", id)
 			} else if rows := c.labelled[id]; rows == nil || !rows.CheckedRemove(row) {
-				c.missing(record, codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), "it has label %d, in whose set it is not", id)
+				c.missing(what, codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), "it has label %d, in whose set it is not", id)
 			}
 		}
 		fields.item(row, found)

@@ -192,13 +192,13 @@ func (c *codeVerifier) compareCode(row uint32, want targetCode, fused []float64)
 	if x == nil || x.state == carriedNone {
 		return // whether it is to have one has been looked at
 	}
-	record, key := fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row)
+	what, key := fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row)
 	if want.code == nil {
-		c.bad(record, key, "it has one, and neither features nor labels give one")
+		c.bad(what, key, "it has one, and neither features nor labels give one")
 		return
 	}
 	if x.from != want.from {
-		c.bad(record, key, "of provenance %d, not %d", x.from, want.from)
+		c.bad(what, key, "of provenance %d, not %d", x.from, want.from)
 		return
 	}
 	if stored := c.codes.get(x.number); stored == nil || !stored.there {
@@ -209,9 +209,9 @@ func (c *codeVerifier) compareCode(row uint32, want targetCode, fused []float64)
 	switch {
 	case wrong == 0:
 	case fused == nil:
-		c.bad(record, key, "it is not that of its labels: %d bits differ", wrong)
+		c.bad(what, key, "it is not that of its labels: %d bits differ", wrong)
 	default:
-		c.bad(record, key, "it is not that of its features: %d bits differ", wrong)
+		c.bad(what, key, "it is not that of its features: %d bits differ", wrong)
 	}
 }
 
@@ -240,7 +240,7 @@ func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	if s.lost(key) {
 		return
 	}
-	record := fmt.Sprintf("projection of row %d", row)
+	what := fmt.Sprintf("projection of row %d", row)
 	if !bytes.Equal(s.lastProjections.key, key) {
 		b, err := get(s.snap, key)
 		var block codec.Block
@@ -255,13 +255,13 @@ func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	entry, found := s.lastProjections.block.Lookup(byte(row))
 	switch {
 	case !found && want != nil:
-		s.bad(record, key, "missing, and its features give one")
+		s.bad(what, key, "missing, and its features give one")
 	case found && want == nil:
-		s.bad(record, key, "its features give none")
+		s.bad(what, key, "its features give none")
 	case !found || len(entry) != len(want):
 		// as it should be, or reported before
 	case !sameProjection(entry, want):
-		s.bad(record, key, "it is not that of its features")
+		s.bad(what, key, "it is not that of its features")
 	}
 }
 

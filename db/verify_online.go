@@ -49,7 +49,7 @@ func (s *spaceVerifier) checkOnline() {
 func (s *spaceVerifier) checkLessons() {
 	prefix := s.prefix(codec.KindLessons)
 	complete := s.entries(prefix, s.about("lessons"), func(key []byte, row uint32, entry []byte) {
-		record := fmt.Sprintf("lesson of row %d", row)
+		what := fmt.Sprintf("lesson of row %d", row)
 		s.taught.Add(row)
 		l, err := codec.DecodeLesson(s.Bits(), entry)
 		if err == nil {
@@ -57,15 +57,15 @@ func (s *spaceVerifier) checkLessons() {
 		}
 		switch {
 		case err != nil:
-			s.bad(record, key, "%s", fault.Problem(err))
+			s.bad(what, key, "%s", fault.Problem(err))
 		case s.codesOnly():
-			s.bad(record, key, "there is no model")
+			s.bad(what, key, "there is no model")
 		case s.dead(row):
-			s.bad(record, key, "the row has no item")
+			s.bad(what, key, "the row has no item")
 		case s.trained != nil && !s.learnsFromRow(row):
-			s.bad(record, key, "the row has no features to teach with")
+			s.bad(what, key, "the row has no features to teach with")
 		case s.pending.Contains(row):
-			s.bad(record, key, "the row is among those that the online step has not seen")
+			s.bad(what, key, "the row is among those that the online step has not seen")
 		}
 	})
 	if complete && s.n.Taught != s.taught.GetCardinality() {
@@ -95,16 +95,16 @@ func (s *spaceVerifier) checkOutbox() {
 	buffers := make([]model.Vector, len(s.Modalities))
 	complete := s.walkPrefix(prefix, s.about("departures"), func(key, value []byte) {
 		n := codec.OutboxNumber(key)
-		record := fmt.Sprintf("departure %d", n)
+		what := fmt.Sprintf("departure %d", n)
 		if any && n != expected {
 			s.missing(fmt.Sprintf("departure %d", expected), codec.OutboxKey(s.ID(), s.spaceID(), expected), "missing, and there is a departure %d", n)
 		}
 		if n >= s.n.NextOutbox {
-			s.bad(record, key, "the next one is %d", s.n.NextOutbox)
+			s.bad(what, key, "the next one is %d", s.n.NextOutbox)
 		}
 		expected, any = n+1, true
 		if err := s.checkDeparture(value, buffers); err != nil {
-			s.bad(record, key, "%s", fault.Problem(err))
+			s.bad(what, key, "%s", fault.Problem(err))
 			s.lose(key)
 		}
 	})

@@ -21,16 +21,16 @@ func (s *spaceVerifier) checkProjections() {
 	s.stageIn("projections", s.spaceID())
 	have := roaring.New()
 	s.entries(s.projectionPrefix(), s.about("projections"), func(key []byte, row uint32, entry []byte) {
-		record := fmt.Sprintf("projection of row %d", row)
+		what := fmt.Sprintf("projection of row %d", row)
 		have.Add(row)
 		err := checkProjection(entry, s.Bits())
 		switch {
 		case err != nil:
-			s.bad(record, key, "%s", fault.Problem(err))
+			s.bad(what, key, "%s", fault.Problem(err))
 		case s.dead(row):
-			s.bad(record, key, "the row has no item")
+			s.bad(what, key, "the row has no item")
 		case s.trained != nil && !s.learnsFromRow(row):
-			s.bad(record, key, "the row has no features that the model knows")
+			s.bad(what, key, "the row has no features that the model knows")
 		}
 	})
 	for row := range s.strayRows(s.unlabelled, have) {

@@ -134,18 +134,18 @@ func (s *spaceVerifier) stageIn(what string, id uint32) {
 	s.at("collection %s, space %d: %s", s.Name, id, what)
 }
 
-func (s *spaceVerifier) badIn(id uint32, record string, key []byte, format string, args ...any) {
-	s.found(Finding{Collection: s.Name, Space: id, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+func (s *spaceVerifier) badIn(id uint32, what string, key []byte, format string, args ...any) {
+	s.found(Finding{Collection: s.Name, Space: id, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
 // bad reports something about a record of the space.
-func (s *spaceVerifier) bad(record string, key []byte, format string, args ...any) {
-	s.badIn(s.spaceID(), record, key, format, args...)
+func (s *spaceVerifier) bad(what string, key []byte, format string, args ...any) {
+	s.badIn(s.spaceID(), what, key, format, args...)
 }
 
-func (s *spaceVerifier) missing(record string, key []byte, format string, args ...any) {
+func (s *spaceVerifier) missing(what string, key []byte, format string, args ...any) {
 	if !s.lost(key) {
-		s.bad(record, key, format, args...)
+		s.bad(what, key, format, args...)
 	}
 }
 
@@ -153,8 +153,8 @@ func (s *spaceVerifier) badCounter(format string, args ...any) {
 	s.bad("counters", codec.CollectionKey(codec.KindCounters, s.ID()), format, args...)
 }
 
-func (s *spaceVerifier) about(record string) Finding {
-	return Finding{Collection: s.Name, Space: s.spaceID(), Record: record}
+func (s *spaceVerifier) about(what string) Finding {
+	return Finding{Collection: s.Name, Space: s.spaceID(), Record: what}
 }
 
 // checkCounters looks at what the counters say of the space that codes do not tell.
@@ -232,24 +232,24 @@ func (s *spaceVerifier) checkRevisions() {
 		}
 	})
 	for _, revision := range order {
-		record := fmt.Sprintf("revision %d", revision)
+		what := fmt.Sprintf("revision %d", revision)
 		key := codec.RevisionKey(s.ID(), s.spaceID(), revision, 0)
 		r := all[revision]
 		if revision == 0 || uint64(revision) > s.n.Revision || s.codesOnly() {
-			s.bad(record, key, "the revision in use is %d", s.n.Revision)
+			s.bad(what, key, "the revision in use is %d", s.n.Revision)
 		}
 		d, err := readRevisionDescriptor(s.snap, s.ID(), s.spaceID(), revision)
 		if err != nil {
-			s.missing(record, key, "%s", fault.Problem(err))
+			s.missing(what, key, "%s", fault.Problem(err))
 			continue
 		}
 		switch {
 		case d.Parent >= revision && revision > 1:
-			s.bad(record, key, "its parent is revision %d", d.Parent)
+			s.bad(what, key, "its parent is revision %d", d.Parent)
 		case d.Outbox > s.n.NextOutbox:
-			s.bad(record, key, "it knows departures before %d, the next one is %d", d.Outbox, s.n.NextOutbox)
+			s.bad(what, key, "it knows departures before %d, the next one is %d", d.Outbox, s.n.NextOutbox)
 		case r.chunks > d.Model.Chunks:
-			s.bad(record, codec.RevisionKey(s.ID(), s.spaceID(), revision, r.chunks), "there is a chunk %d of %d", r.chunks, d.Model.Chunks)
+			s.bad(what, codec.RevisionKey(s.ID(), s.spaceID(), revision, r.chunks), "there is a chunk %d of %d", r.chunks, d.Model.Chunks)
 		}
 		if revision == 1 || s.space == nil || s.trained == nil || s.kept[revision] != nil {
 			continue
@@ -257,7 +257,7 @@ func (s *spaceVerifier) checkRevisions() {
 		m, err := readRevision(s.snap, s.ID(), s.space, revision)
 		if err != nil {
 			if uint64(revision) != s.n.Revision { // else reported
-				s.missing(record, key, "%s", fault.Problem(err))
+				s.missing(what, key, "%s", fault.Problem(err))
 			}
 			continue
 		}
