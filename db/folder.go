@@ -151,7 +151,7 @@ func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (id
 		if err != nil {
 			return err
 		}
-		return i.furnish(fsys, dir)
+		return furnish(fsys, dir, &i)
 	}
 	i, err := makeStore(creating)
 	if err != nil {
@@ -163,7 +163,7 @@ func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (id
 	if err := syncDir(fsys, dir); err != nil {
 		return err
 	}
-	return i.furnish(fsys, dir)
+	return furnish(fsys, dir, &i)
 }
 
 // outside refuses a new folder that would be in a database: opening that one empties folders
@@ -191,7 +191,7 @@ func outside(fsys vfs.FS, dir string) error {
 
 // furnish writes what stands beside the store of a database: the side file, unless there is
 // one that can tell something, and the marker.
-func (i *identity) furnish(fsys vfs.FS, dir string) error {
+func furnish(fsys vfs.FS, dir string, i *identity) error {
 	if i.format >= FormatIdentity {
 		if side, err := readCommits(fsys, dir); err != nil || side.uuid != i.uuid {
 			if err := makeCommits(fsys, dir, commitsRecord{uuid: i.uuid, sequence: i.sequence}); err != nil {

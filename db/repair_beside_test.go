@@ -13,7 +13,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 	whole := smallPatient(t)
 	whole.repair(RepairOptions{}) // else the store is damaged, too
 	whole.before = whole.sound("repaired", nil)
-	record := func(p *patient) commitsRecord {
+	side := func(p *patient) commitsRecord {
 		r, err := readCommits(p.fs, p.dir)
 		if err != nil {
 			t.Fatal(err)
@@ -27,7 +27,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 	}{
 		{"nothing", func(*patient) {}, nil},
 		{"commits are missing", func(p *patient) {
-			r := record(p)
+			r := side(p)
 			r.sequence += 3
 			r.losses = []loss{{found: now(), first: 2, last: 5}}
 			if err := makeCommits(p.fs, p.dir, r); err != nil {

@@ -192,9 +192,9 @@ func (k *keyMender) leadBack() error {
 func (k *keyMender) nameRest() error {
 	for it := roaring.AndNot(k.items, k.keyed).Iterator(); it.HasNext(); {
 		row := it.Next()
-		record := codec.NumberKey(codec.KindItem, k.ID, row)
+		item := codec.NumberKey(codec.KindItem, k.ID, row)
 		if !k.mayLive(row) && !k.lostAny(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows)) {
-			k.bad(rowName("item", row), record, "it has no key and is in no set: it is taken for the rest of one that was deleted, and left out")
+			k.bad(rowName("item", row), item, "it has no key and is in no set: it is taken for the rest of one that was deleted, and left out")
 			if err := k.dropItem(row); err != nil {
 				return err
 			}
@@ -211,7 +211,7 @@ func (k *keyMender) nameRest() error {
 			}
 			name += "'"
 		}
-		k.bad(rowName("item", row), record, "its key is lost: it gets the key %q", name)
+		k.bad(rowName("item", row), item, "its key is lost: it gets the key %q", name)
 		if err := k.giveKey(row, []byte(name)); err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (i *identity) store(kv *pebble.DB) error {
 
 // readIdentity reads what a store says of the database in dir.
 func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
-	record := func(kind byte, what string, size int) (b []byte) {
+	read := func(kind byte, what string, size int) (b []byte) {
 		if err == nil {
 			if b, err = get(r, codec.DatabaseKey(kind)); err != nil {
 				err = fault.ReadError(err, "%s of %s", what, dir)
@@ -84,7 +84,7 @@ func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
 		}
 		return b
 	}
-	format := record(codec.RecordFormat, "format", 4)
+	format := read(codec.RecordFormat, "format", 4)
 	switch {
 	case err != nil:
 		return i, err
@@ -95,8 +95,8 @@ func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
 		return i, &fault.FormatError{Dir: dir, Found: int(f), Supported: NewestFormat}
 	}
 	i.format = int(binary.BigEndian.Uint32(format))
-	sequence := record(codec.RecordSequence, "commit sequence", 8)
-	uuid := record(codec.RecordUUID, "UUID", uuidBytes)
+	sequence := read(codec.RecordSequence, "commit sequence", 8)
+	uuid := read(codec.RecordUUID, "UUID", uuidBytes)
 	switch {
 	case err != nil:
 		return i, err
