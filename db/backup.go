@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -67,7 +68,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	if to == nil {
 		return nil, fault.Invalid("there is no store to back up to")
 	}
-	if d.Format() < FormatIdentity {
+	if d.Format() < record.FormatIdentity {
 		return nil, fmt.Errorf("%w: backups are told apart by the UUID of their database, which %s has not, being of format %d: upgrade it",
 			fault.ErrFormat, d.dir, d.Format())
 	}
@@ -125,11 +126,11 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	}
 	whole := x == nil
 	if whole {
-		var i identity
+		var i record.Identity
 		if i, err = d.checkpointStore(ctx, fsys.PathJoin(dir, storeName)); err == nil {
 			err = vfs.Copy(fsys, fsys.PathJoin(d.dir, MarkerName), fsys.PathJoin(dir, MarkerName))
 		}
-		about.Sequence = i.sequence
+		about.Sequence = i.Sequence
 	} else {
 		about.Sequence = v.sequence
 		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // copiedLog writes keys to a store that replaces its log every so often, and so writes
@@ -90,7 +92,7 @@ func TestTrimLog(t *testing.T) {
 	}
 	defer kv.Close()
 	for i := range keys {
-		if _, err := get(kv, []byte{byte(i)}); err != nil {
+		if _, err := record.Get(kv, []byte{byte(i)}); err != nil {
 			t.Errorf("key %d: %v", i, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -117,7 +118,7 @@ func (t *bulkTables) ingest(ctx context.Context) error {
 		return err
 	}
 	// Whether it has happened is not for guessing.
-	b, rerr := get(t.store, codec.DatabaseKey(codec.RecordSequence))
+	b, rerr := record.Get(t.store, codec.DatabaseKey(codec.RecordSequence))
 	if rerr != nil || (len(b) == 8 && binary.BigEndian.Uint64(b) > t.sequence) {
 		t.log.fail(errors.Join(err, rerr))
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // CheckpointOptions say what a checkpoint is to hold. The zero value is everything.
@@ -89,14 +90,14 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 	if err != nil {
 		return err
 	}
-	if x != nil && (opt.Collection != "" || opt.IndexOnly) && d.Format() >= FormatIdentity {
-		x.identity.uuid = newUUID() // it is another database: backups of both are not to be taken for one another's
+	if x != nil && (opt.Collection != "" || opt.IndexOnly) && d.Format() >= record.FormatIdentity {
+		x.identity.UUID = record.NewUUID() // it is another database: backups of both are not to be taken for one another's
 	}
 	return newFolder(d.opts.FS, dir, func(path string) error {
 		if x != nil {
 			return x.writeFolder(ctx, path)
 		}
-		return create(d.opts.FS, path, func(made string) (identity, error) { return d.checkpointStore(ctx, made) }, nil)
+		return create(d.opts.FS, path, func(made string) (record.Identity, error) { return d.checkpointStore(ctx, made) }, nil)
 	})
 }
 
@@ -104,7 +105,7 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 // returns what it is. The committer makes it: Pebble copies its log after it has decided
 // which tables to take, so that tables that it takes over in between would be missing,
 // while a later commit is there.
-func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error) {
+func (d *DB) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
 	i := d.identity
 	if err := d.engine.log.err(); err != nil {
 		return i, err
@@ -118,7 +119,7 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 		return i, err
 	}
 	err := d.committer.look(ctx, func() error {
-		i.sequence = d.committer.sequence
+		i.Sequence = d.committer.sequence
 		err := pebbleCheckpoint(d.engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
 		log = logBytes(d.engine.DB)
 		if failed := d.engine.log.err(); failed != nil {

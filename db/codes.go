@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -47,7 +48,7 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 				having = cv.presence[t]
 			}
 			var b []byte
-			return forEachEntry(v.snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
+			return record.ForEachEntry(v.snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}

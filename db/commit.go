@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -327,7 +328,7 @@ func (tx *tx) finishBlock(key []byte, edit *blockEdit) error {
 		return tx.batch.Merge(key, edit.Append(nil, false), nil)
 	}
 	delete(edits, string(key))
-	base, err := get(tx.c.store, key)
+	base, err := record.Get(tx.c.store, key)
 	if err != nil {
 		return err
 	}

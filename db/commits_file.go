@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // The file COMMITS, beside the store, says which commits are known to be durable. Damage
@@ -48,7 +49,7 @@ const (
 // A commitsRecord is what one slot says.
 type commitsRecord struct {
 	write    uint64
-	uuid     [uuidBytes]byte
+	uuid     [record.UUIDBytes]byte
 	sequence uint64 // known to be durable
 	losses   []loss // that nobody has acknowledged, oldest first
 }

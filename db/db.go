@@ -17,6 +17,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -52,7 +53,7 @@ type DB struct {
 	staged      stagedFigures
 	disk        diskFigure
 
-	identity identity
+	identity record.Identity
 	recovery Recovery
 	keeper   *keeper // of the side file; nil where there is none, or it is only read
 }
@@ -108,7 +109,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	}
 	d.signals.Happened(event.Opened, slog.LevelInfo, event.Event{
 		Items: d.items(), Duration: time.Since(d.counters.opened),
-		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.format), slog.Bool("read_only", opts.ReadOnly)},
+		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.Format), slog.Bool("read_only", opts.ReadOnly)},
 	})
 	return d, nil
 }
@@ -150,11 +151,11 @@ func (d *DB) open(exists bool) error {
 // start reads the state of the store and starts the committer.
 func (d *DB) start(kv *pebble.DB) error {
 	var err error
-	if d.identity, err = readIdentity(kv, d.dir); err != nil {
+	if d.identity, err = record.ReadIdentity(kv, d.dir); err != nil {
 		return err
 	}
 	c := &committer{
-		store: kv, log: d.engine.log, counters: &d.counters, admit: d.engine.admit, keepUp: d.engine.keepUp, fullDisk: d.engine.fullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
+		store: kv, log: d.engine.log, counters: &d.counters, admit: d.engine.admit, keepUp: d.engine.keepUp, fullDisk: d.engine.fullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.Sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
@@ -402,7 +403,7 @@ func (tx *tx) createCollection(d *descriptor) error {
 		return fmt.Errorf("%w: collection %q", fault.ErrExists, d.Name)
 	}
 	next := uint32(1)
-	b, err := get(c.store, codec.DatabaseKey(codec.RecordNextID))
+	b, err := record.Get(c.store, codec.DatabaseKey(codec.RecordNextID))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -75,7 +76,7 @@ func (cv *collectionView) rowCodes(v *view) rowCodes {
 		if err != nil {
 			return err
 		}
-		return forEachEntry(v.snap, set.prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
+		return record.ForEachEntry(v.snap, set.prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -246,7 +247,7 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 	given := ids.sets(truth)
 	out := &evaluated{codes: codes, ranked: make([]*ranked, len(cv.Modalities))}
 	at := 0
-	err := forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
+	err := record.ForEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -24,8 +25,8 @@ type extract struct {
 	v           *view
 	collections []*collectionView // by ascending number
 	indexOnly   bool
-	identity    identity // of what is written
-	room        *reserve // where it is written
+	identity    record.Identity // of what is written
+	room        *reserve        // where it is written
 
 	progress    func(stage string, done, total int64)
 	reporting   sync.Mutex
@@ -39,7 +40,7 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 		return nil, nil
 	}
 	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: d.identity}
-	x.identity.sequence = v.sequence
+	x.identity.Sequence = v.sequence
 	if opt.Collection == "" {
 		x.collections = slices.SortedFunc(v.collections.values(), func(a, b *collectionView) int { return cmp.Compare(a.ID, b.ID) })
 		return x, nil
@@ -73,7 +74,7 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	if err := tables.make(ctx, tasks); err != nil {
 		return err
 	}
-	err := create(fsys, dir, func(path string) (identity, error) {
+	err := create(fsys, dir, func(path string) (record.Identity, error) {
 		if err := x.storeOf(path, tables.paths); err != nil {
 			return x.identity, err
 		}
@@ -155,7 +156,7 @@ func (x *extract) parts(kind byte) []part {
 	case codec.KindDatabase:
 		all, uuid := partOf([]byte{kind}), codec.DatabaseKey(codec.RecordUUID)
 		return []part{{lo: all.lo, hi: uuid},
-			{lo: uuid, hi: after(uuid), change: func([]byte) ([]byte, error) { return x.identity.uuid[:], nil }},
+			{lo: uuid, hi: after(uuid), change: func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }},
 			{lo: after(uuid), hi: all.hi}}
 	case codec.KindName:
 		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *collectionView) int { return cmp.Compare(a.Name, b.Name) }) {
@@ -238,7 +239,7 @@ func (x *extract) copy(s *tableStream, group []part) error {
 	var table *sstable.Writer
 	copied, reported := 0, uint64(0)
 	for _, p := range group {
-		err := forEachIn(x.v.snap, p.lo, p.hi, func(key, value []byte) error {
+		err := record.ForEachIn(x.v.snap, p.lo, p.hi, func(key, value []byte) error {
 			if codec.Merged(key[0]) && codec.EmptySum(key, value) {
 				return nil
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -187,7 +188,7 @@ func sameRecords(t testing.TB, was, is *DB, collections []string) {
 	t.Helper()
 	records := func(d *DB) map[string]string {
 		all := map[string]string{}
-		if err := forEach(d.engine.DB, nil, func(key, value []byte) error {
+		if err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
 			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
 			for _, name := range collections {
 				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == mustCollection(t, was, name).id
@@ -584,7 +585,7 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 		again := mustOpen(t, name, &Options{FS: fsys})
 		want, got := map[string]string{}, map[string]string{}
 		for d, into := range map[*DB]map[string]string{once: want, again: got} {
-			if err := forEach(d.engine.DB, nil, func(key, value []byte) error {
+			if err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
 				into[string(key)] = string(value)
 				return nil
 			}); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -87,7 +88,7 @@ func (cv *collectionView) forEachItem(r pebble.Reader, from uint32, f func(row u
 	defer features.close()
 	vectors := make([]model.Vector, len(cv.Modalities))
 	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
-	return forEachIn(r, codec.NumberKey(codec.KindItem, cv.ID, from), end, func(key, value []byte) error {
+	return record.ForEachIn(r, codec.NumberKey(codec.KindItem, cv.ID, from), end, func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // Filters read sets of rows: one for each label, one for each value of an indexed
@@ -172,7 +173,7 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 			continue
 		}
 		number, any := numberValue{field: uint16(i)}, false
-		err := forEach(tx.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
+		err := record.ForEach(tx.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
 			l, err := codec.DecodeLayer(b)
 			if err != nil {
 				return fault.Corrupt(err, "rows %x", key)
@@ -362,7 +363,7 @@ func (tx *tx) finishLayer(key []byte, l codec.Layer) error {
 
 // wholeLayer returns the sum of a set in the store and a layer.
 func (tx *tx) wholeLayer(key, layer []byte) ([]byte, error) {
-	base, err := get(tx.c.store, key)
+	base, err := record.Get(tx.c.store, key)
 	if err != nil {
 		return nil, err
 	}

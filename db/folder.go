@@ -16,6 +16,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/inside"
 )
 
@@ -128,8 +129,8 @@ func readMarker(fsys vfs.FS, dir string) (format int, err error) {
 	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
 		return 0, fmt.Errorf("%w: %s: its file %s is not ours", fault.ErrNotDatabase, dir, MarkerName)
 	}
-	if m.Format > NewestFormat || m.Format < MinFormat {
-		return 0, &fault.FormatError{Dir: dir, Found: m.Format, Supported: NewestFormat}
+	if m.Format > record.NewestFormat || m.Format < record.MinFormat {
+		return 0, &fault.FormatError{Dir: dir, Found: m.Format, Supported: record.NewestFormat}
 	}
 	return m.Format, nil
 }
@@ -137,7 +138,7 @@ func readMarker(fsys vfs.FS, dir string) (format int, err error) {
 // create makes a store in dir, which inspect has found creatable and the caller
 // has locked. A store that is there already is complete, as it gets its name only
 // then, and stays: only what stands beside it is missing. checkStore says what it is.
-func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (identity, error)) error {
+func create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (record.Identity, error)) error {
 	creating := fsys.PathJoin(dir, creatingName)
 	store := fsys.PathJoin(dir, storeName)
 	if err := fsys.RemoveAll(creating); err != nil {
@@ -191,15 +192,15 @@ func outside(fsys vfs.FS, dir string) error {
 
 // furnish writes what stands beside the store of a database: the side file, unless there is
 // one that can tell something, and the marker.
-func furnish(fsys vfs.FS, dir string, i *identity) error {
-	if i.format >= FormatIdentity {
-		if side, err := readCommits(fsys, dir); err != nil || side.uuid != i.uuid {
-			if err := makeCommits(fsys, dir, commitsRecord{uuid: i.uuid, sequence: i.sequence}); err != nil {
+func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
+	if i.Format >= record.FormatIdentity {
+		if side, err := readCommits(fsys, dir); err != nil || side.uuid != i.UUID {
+			if err := makeCommits(fsys, dir, commitsRecord{uuid: i.UUID, sequence: i.Sequence}); err != nil {
 				return err
 			}
 		}
 	}
-	return writeMarker(fsys, dir, i.format)
+	return writeMarker(fsys, dir, i.Format)
 }
 
 func writeMarker(fsys vfs.FS, dir string, format int) error {

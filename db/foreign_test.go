@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -83,7 +84,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 			}
 			putAll(t, c1, pairs(40, synth.Config{}))
 			mustTrain(t, c1, TrainOptions{})
-			b, err := get(d.engine.DB, c.key)
+			b, err := record.Get(d.engine.DB, c.key)
 			if err != nil || b == nil {
 				t.Fatal(b, err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -69,7 +70,7 @@ func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) 
 func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) {
 	rows := roaring.New()
 	prefix := codec.RowsPrefix(collection, codec.SetLabel, id)
-	err := forEach(r, prefix, func(key, value []byte) error {
+	err := record.ForEach(r, prefix, func(key, value []byte) error {
 		_, _, container := codec.RowsKeyParts(key)
 		return addRows(rows, key, value, container)
 	})

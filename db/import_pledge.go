@@ -96,7 +96,7 @@ func (d *DB) settleImports() error {
 		if errors.Is(err, fault.ErrCorrupt) {
 			continue // whoever goes on with the import hears of it
 		}
-		if err == nil && given && p.sequence > d.identity.sequence {
+		if err == nil && given && p.sequence > d.identity.Sequence {
 			err = removeFile(d.opts.FS, dir, importPledge)
 		}
 		if err != nil {

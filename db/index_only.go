@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // An index-only collection is a copy of a learned one that has all that answers
@@ -24,7 +25,7 @@ func (d *descriptor) checkVersion() error {
 	switch {
 	case d.Version > versionIndexOnly:
 		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: versionIndexOnly}
-	case d.Version < descriptorVersion:
+	case d.Version < record.DescriptorVersion:
 		return fmt.Errorf("version %d", d.Version)
 	case d.IndexOnly != (d.Version == versionIndexOnly):
 		return fmt.Errorf("version %d, index-only: %v", d.Version, d.IndexOnly)

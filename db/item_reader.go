@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -55,7 +56,7 @@ func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func
 	if rows != nil {
 		return cv.forEachKey(r, rows, read)
 	}
-	return forEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
+	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
 		return read(row, string(key))
 	})
 }
@@ -146,7 +147,7 @@ func (i *itemReader) rowCode(set int, row uint32) (rc codec.RowCode, found bool,
 	b := &i.codes[set]
 	if number := row / codec.BlockRows; b.at != number+1 {
 		key := i.cv.sets[set].block(codec.KindRowCodes, row)
-		value, err := get(i.r, key)
+		value, err := record.Get(i.r, key)
 		if err != nil {
 			return rc, false, fault.ReadError(err, "block %x", key)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -167,7 +168,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 		return err
 	}
 	end := codec.PrefixEnd(codec.NumberKey(codec.KindOutbox, cv.ID, sp.ID))
-	err := forEachIn(r, codec.OutboxKey(cv.ID, sp.ID, l.outbox), end, func(key, value []byte) error {
+	err := record.ForEachIn(r, codec.OutboxKey(cv.ID, sp.ID, l.outbox), end, func(key, value []byte) error {
 		d, err := codec.DecodeDeparture(sp.Bits, value)
 		if err == nil && codec.OutboxNumber(key) >= next {
 			err = fmt.Errorf("the next number is %d", next)
@@ -259,7 +260,7 @@ func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, wa
 		rows, items, lessons = rows[:0], items[:0], lessons[:0]
 		return err
 	}
-	err = forEachEntry(r, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
+	err = record.ForEachEntry(r, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
 		stored, err := codec.DecodeLesson(sp.Bits, entry)
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A row that has taught the projections of a space has a lesson there: the codes that
@@ -107,7 +108,7 @@ func (tx *tx) setOnline(sp *spaceState, set byte, row uint32, in bool) {
 func departure(r pebble.Reader, d *descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Departure, error) {
 	out := &codec.Departure{Lesson: l}
 	for _, t := range slices.Sorted(slices.Values(modalities)) {
-		b, err := get(r, codec.FeatureKey(d.ID, row, uint16(t)))
+		b, err := record.Get(r, codec.FeatureKey(d.ID, row, uint16(t)))
 		if err != nil {
 			return nil, fault.ReadError(err, "features %q of row %d", d.Modalities[t].Name, row)
 		}

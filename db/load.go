@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -183,7 +184,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 	codes := codec.NewCodes(q, room)
 	numbers, rows := make([]uint32, 0, room), make([]uint32, 0, room)
 	code := codec.NewCode(q)
-	err := forEachEntry(r, set.prefix(codec.KindCodes), func(n uint32, entry []byte) error {
+	err := record.ForEachEntry(r, set.prefix(codec.KindCodes), func(n uint32, entry []byte) error {
 		if n%codec.BlockRows == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -228,7 +229,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 			return nil, err
 		}
 	}
-	err = forEach(r, set.prefix(codec.KindCodeRows), func(key, value []byte) error {
+	err = record.ForEach(r, set.prefix(codec.KindCodeRows), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

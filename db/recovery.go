@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A Recovery says how what Open found in the store compares with what was known to be
@@ -103,15 +104,15 @@ func (d *DB) takeStock() error {
 	if err != nil {
 		return err
 	}
-	if format < i.format && !d.opts.ReadOnly { // the end of an interrupted upgrade
-		if err := writeMarker(fsys, d.dir, i.format); err != nil {
+	if format < i.Format && !d.opts.ReadOnly { // the end of an interrupted upgrade
+		if err := writeMarker(fsys, d.dir, i.Format); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
-	if i.format < FormatIdentity {
-		d.recovery = Recovery{Found: i.sequence, Promised: i.sequence}
-		if format > i.format {
-			d.recovery.Problem = "the file " + MarkerName + " " + olderStore(format, i.format)
+	if i.Format < record.FormatIdentity {
+		d.recovery = Recovery{Found: i.Sequence, Promised: i.Sequence}
+		if format > i.Format {
+			d.recovery.Problem = "the file " + MarkerName + " " + olderStore(format, i.Format)
 			d.commitsUnknown()
 		}
 		return nil
@@ -145,7 +146,7 @@ func (d *DB) commitsUnknown() {
 // UUID returns the identity of the database in 32 hexadecimal digits. It is made with the
 // database, at random, and stays with it through backup and restore; copies of the folder
 // share it. A database of a format before FormatIdentity has none: "".
-func (d *DB) UUID() string { return d.orNone().identity.text() }
+func (d *DB) UUID() string { return d.orNone().identity.Text() }
 
 // Format returns the format of the database, from MinFormat to NewestFormat.
-func (d *DB) Format() int { return d.orNone().identity.format }
+func (d *DB) Format() int { return d.orNone().identity.Format }

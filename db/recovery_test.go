@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 var numbersSchema = Schema{Bits: 16}
@@ -276,7 +277,7 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 // before it.
 func TestSideFileKeepsTheOlderRecord(t *testing.T) {
 	mem := vfs.NewMem()
-	uuid := newUUID()
+	uuid := record.NewUUID()
 	if err := mem.MkdirAll("db", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +414,7 @@ func TestSideFileFollows(t *testing.T) {
 		if err := mem.MkdirAll("db", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		k := newKeeper(mem, "db", nil, commitsRecord{}, commitsRecord{uuid: newUUID()}, true)
+		k := newKeeper(mem, "db", nil, commitsRecord{}, commitsRecord{uuid: record.NewUUID()}, true)
 		ctx, cancel := context.WithCancel(ctx)
 		go k.run(ctx)
 		says := func(want uint64) {
@@ -448,7 +449,7 @@ func TestLossesAreBounded(t *testing.T) {
 	for i := range uint64(3 * maxLosses) {
 		losses = addLoss(losses, loss{found: now(), first: 10*i + 1, last: 10*i + 5})
 	}
-	r := commitsRecord{write: 7, uuid: newUUID(), sequence: 9, losses: losses}
+	r := commitsRecord{write: 7, uuid: record.NewUUID(), sequence: 9, losses: losses}
 	back, err := decodeCommitsSlot(r.slot())
 	if err != nil || len(back.losses) != maxLosses || back.losses[0].first != 1 || !slices.Equal(back.losses, losses) {
 		t.Errorf("%+v, %v", back, err)
@@ -456,7 +457,7 @@ func TestLossesAreBounded(t *testing.T) {
 }
 
 func FuzzCommitsSlot(f *testing.F) {
-	r := commitsRecord{write: 3, uuid: newUUID(), sequence: 77, losses: []loss{{found: time.UnixMilli(5).UTC(), first: 2, last: 9}}}
+	r := commitsRecord{write: 3, uuid: record.NewUUID(), sequence: 77, losses: []loss{{found: time.UnixMilli(5).UTC(), first: 2, last: 9}}}
 	f.Add(r.slot())
 	f.Add(binary.LittleEndian.AppendUint32(nil, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -204,7 +205,7 @@ func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate 
 	if f.report, err = readReport(v.snap, cv.ID, sp.ID); err != nil {
 		return nil, err
 	}
-	err = forEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
+	err = record.ForEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
 		l, err := codec.DecodeLesson(sp.Bits, entry)
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
@@ -227,7 +228,7 @@ func (d *DB) presentStatistics(ctx context.Context, v *view, cv *collectionView)
 
 // readReport reads the report of the training of a space, nil where there is none.
 func readReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
-	b, err := get(r, codec.NumberKey(codec.KindSpace, collection, space))
+	b, err := record.Get(r, codec.NumberKey(codec.KindSpace, collection, space))
 	if err == nil && b == nil {
 		err = fault.ErrMissing
 	}

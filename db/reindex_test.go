@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -363,7 +364,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		t.Errorf("%+v and %+v", one.numbers, two.numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := forEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+		err := record.ForEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))

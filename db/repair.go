@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -136,7 +137,7 @@ type repairer struct {
 	marked bool // the marker of the database is sound
 	marker int  // the format that it names then
 
-	identity identity // of what has been made
+	identity record.Identity // of what has been made
 }
 
 // found reports something that could not be saved.
@@ -248,7 +249,7 @@ func (r *repairer) remake() (err error) {
 	if err != nil {
 		return err
 	}
-	m := &mender{repairer: r, format: MinFormat - 1, collections: map[uint32]*seenCollection{}}
+	m := &mender{repairer: r, format: record.MinFormat - 1, collections: map[uint32]*seenCollection{}}
 	s := &salvage{ctx: r.ctx, store: damaged, found: r.found}
 	if why != nil {
 		s.found(Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
@@ -290,10 +291,10 @@ type mender struct {
 	store  *pebble.DB
 	batch  *pebble.Batch
 
-	format      int             // of the database; below MinFormat: not known
-	uuid        [uuidBytes]byte // likewise; zero: not known, or there is none
-	lost        keyRanges       // keys of which something could not be read
-	newest      uint64          // sequence number of the storage engine
+	format      int                    // of the database; below MinFormat: not known
+	uuid        [record.UUIDBytes]byte // likewise; zero: not known, or there is none
+	lost        keyRanges              // keys of which something could not be read
+	newest      uint64                 // sequence number of the storage engine
 	collections map[uint32]*seenCollection
 }
 
@@ -371,13 +372,13 @@ func (m *mender) salvage(s *salvage) error {
 			switch kind := key[0]; kind {
 			case codec.KindDatabase:
 				if key[1] == codec.RecordFormat && len(value) == 4 {
-					if f := binary.BigEndian.Uint32(value); f > NewestFormat {
-						return &fault.FormatError{Dir: m.dir, Found: int(f), Supported: NewestFormat}
+					if f := binary.BigEndian.Uint32(value); f > record.NewestFormat {
+						return &fault.FormatError{Dir: m.dir, Found: int(f), Supported: record.NewestFormat}
 					}
 					ours, m.format = true, int(binary.BigEndian.Uint32(value))
 				}
-				if key[1] == codec.RecordUUID && len(value) == uuidBytes {
-					m.uuid = [uuidBytes]byte(value)
+				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
+					m.uuid = [record.UUIDBytes]byte(value)
 				}
 			case codec.KindName:
 			default:
@@ -478,7 +479,7 @@ func (m *mender) clearBlock(key []byte, width int, offsets ...byte) error {
 
 // blocks calls f with all blocks under a prefix that can be decoded, and deletes others.
 func (m *mender) blocks(prefix []byte, f func(key []byte, first uint32, b codec.Block) error) error {
-	return forEach(m.store, prefix, func(key, value []byte) error {
+	return record.ForEach(m.store, prefix, func(key, value []byte) error {
 		b, err := codec.DecodeBlock(value)
 		n := codec.LastNumber(key)
 		if err != nil || n > (1<<32-1)/codec.BlockRows {

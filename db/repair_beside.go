@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // beside mends what stands beside a sound store: the marker, and the side file.
@@ -14,7 +15,7 @@ func (r *repairer) beside() error {
 	if err != nil {
 		return err
 	}
-	i, err := readIdentity(kv, r.dir)
+	i, err := record.ReadIdentity(kv, r.dir)
 	if err = errors.Join(err, kv.Close()); err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func (r *repairer) beside() error {
 		return r.err
 	}
 	if !r.marked {
-		if err := r.mark(i.format); err != nil {
+		if err := r.mark(i.Format); err != nil {
 			return err
 		}
 	}
@@ -41,12 +42,12 @@ func (r *repairer) beside() error {
 // Either is to be made again then: it says whether the side file is. The format is for
 // commits that have gone since the store was opened last.
 // An error is that of reading the side file, what it says being not to be forgotten.
-func (r *repairer) missing(i identity, format string) (side bool, err error) {
-	if r.marked && r.marker > i.format {
-		r.found(aheadOfStore(r.marker, i.format))
+func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
+	if r.marked && r.marker > i.Format {
+		r.found(aheadOfStore(r.marker, i.Format))
 		r.marked = false
 	}
-	if i.format < FormatIdentity {
+	if i.Format < record.FormatIdentity {
 		return false, nil
 	}
 	before := r.done.Findings
@@ -69,11 +70,11 @@ func (r *repairer) missing(i identity, format string) (side bool, err error) {
 }
 
 // acknowledge makes the side file again, by which nothing is missing from the store.
-func (r *repairer) acknowledge(i identity) error {
-	if i.format < FormatIdentity {
+func (r *repairer) acknowledge(i record.Identity) error {
+	if i.Format < record.FormatIdentity {
 		return nil
 	}
-	return makeCommits(r.opts.FS, r.dir, commitsRecord{uuid: i.uuid, sequence: i.sequence})
+	return makeCommits(r.opts.FS, r.dir, commitsRecord{uuid: i.UUID, sequence: i.Sequence})
 }
 
 // mark writes the marker of the database, and keeps what is there in its place.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // What stands beside a sound store is mended, too: a repair names the commits that are
@@ -40,7 +41,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 			}
 		}, []string{"missing; whether"}},
 		{"that of another database", func(p *patient) {
-			if err := makeCommits(p.fs, p.dir, commitsRecord{uuid: newUUID(), sequence: 1}); err != nil {
+			if err := makeCommits(p.fs, p.dir, commitsRecord{uuid: record.NewUUID(), sequence: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"of another database"}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // mend makes what has been put into the new store sound.
@@ -30,7 +31,7 @@ func (m *mender) mend() error {
 func (m *mender) catalogue() ([]*descriptor, error) {
 	names := map[uint32]string{}
 	next := uint32(1)
-	err := forEach(m.store, []byte{codec.KindName}, func(key, value []byte) error {
+	err := record.ForEach(m.store, []byte{codec.KindName}, func(key, value []byte) error {
 		if len(value) == 4 && checkName("collection", string(key[1:])) == nil {
 			names[binary.BigEndian.Uint32(value)] = string(key[1:])
 		}
@@ -85,18 +86,18 @@ func (m *mender) catalogue() ([]*descriptor, error) {
 // database mends the records of the database, of which the number of the next collection
 // is at least next.
 func (m *mender) database(next uint32) error {
-	if b, err := get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
+	if b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
 		return err
 	} else if len(b) == 4 {
 		next = max(next, binary.BigEndian.Uint32(b))
 	}
-	b, err := get(m.store, codec.DatabaseKey(codec.RecordSequence))
+	b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordSequence))
 	if err != nil {
 		return err
 	}
 	i := m.whoami()
 	side, err := readCommits(m.opts.FS, m.dir)
-	sideKnown := err == nil && side.uuid == i.uuid
+	sideKnown := err == nil && side.uuid == i.UUID
 	if len(b) != 8 {
 		// Each commit has taken one of the numbers of the storage engine, or more; those
 		// before a database was copied into tables of its own stand in the side file.
@@ -107,19 +108,19 @@ func (m *mender) database(next uint32) error {
 		b = binary.BigEndian.AppendUint64(nil, next)
 		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}.at(codec.DatabaseKey(codec.RecordSequence)))
 	}
-	i.sequence = binary.BigEndian.Uint64(b)
+	i.Sequence = binary.BigEndian.Uint64(b)
 	if _, err := m.missing(i, "of %d to %d, the latest, some or all is missing"); err != nil {
 		return err
 	}
 	m.identity = i
 	want := map[byte][]byte{
-		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.format)), codec.RecordSequence: b,
+		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.Format)), codec.RecordSequence: b,
 		codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next),
 	}
-	if i.format >= FormatIdentity {
-		want[codec.RecordUUID] = i.uuid[:]
+	if i.Format >= record.FormatIdentity {
+		want[codec.RecordUUID] = i.UUID[:]
 	}
-	err = forEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
+	err = record.ForEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
 		if want[key[1]] == nil {
 			return m.delete(key)
 		}
@@ -135,23 +136,23 @@ func (m *mender) database(next uint32) error {
 
 // whoami returns format and UUID of the database, or what can be concluded: the side
 // file has the UUID, too, and only databases of its format have either.
-func (m *mender) whoami() identity {
-	i := identity{format: m.format, uuid: m.uuid}
+func (m *mender) whoami() record.Identity {
+	i := record.Identity{Format: m.format, UUID: m.uuid}
 	side, err := readCommits(m.opts.FS, m.dir)
-	if i.uuid == (identity{}).uuid && err == nil {
-		i.uuid = side.uuid
+	if i.UUID == (record.Identity{}).UUID && err == nil {
+		i.UUID = side.uuid
 	}
-	known := i.uuid != (identity{}).uuid
+	known := i.UUID != (record.Identity{}).UUID
 	switch {
-	case i.format >= MinFormat:
+	case i.Format >= record.MinFormat:
 	case known:
-		i.format = FormatIdentity
+		i.Format = record.FormatIdentity
 	default:
-		i.format = FormatFirst
+		i.Format = record.FormatFirst
 		m.found(Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}.at(codec.DatabaseKey(codec.RecordFormat)))
 	}
-	if i.format >= FormatIdentity && !known {
-		i.uuid = newUUID()
+	if i.Format >= record.FormatIdentity && !known {
+		i.UUID = record.NewUUID()
 		m.found(Finding{Record: "UUID", Problem: "lost: the database has got a new one"}.at(codec.DatabaseKey(codec.RecordUUID)))
 	}
 	return i
@@ -161,7 +162,7 @@ func (m *mender) whoami() identity {
 // if nothing.
 func (m *mender) descriptor(id uint32, names map[uint32]string) (*descriptor, error) {
 	key := codec.CollectionKey(codec.KindCollection, id)
-	b, err := get(m.store, key)
+	b, err := record.Get(m.store, key)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*descriptor, er
 		why = fault.Problem(err)
 	}
 	// Something of a collection that is gone may be left, and is no loss.
-	counters, err := get(m.store, codec.CollectionKey(codec.KindCounters, id))
+	counters, err := record.Get(m.store, codec.CollectionKey(codec.KindCounters, id))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -119,7 +120,7 @@ func (s *spaceMender) namedRows() (*roaring.Bitmap, error) {
 	if err != nil {
 		return nil, err
 	}
-	return named, forEach(s.store, s.prefix(codec.KindCodeRows), func(key, value []byte) error {
+	return named, record.ForEach(s.store, s.prefix(codec.KindCodeRows), func(key, value []byte) error {
 		if l, err := codec.DecodeLayer(value); err == nil {
 			_, container := codec.CodeRowsKeyParts(key)
 			addContainer(named, l.Added, container)
@@ -289,7 +290,7 @@ func (p *codePass) projection(row uint32) []byte {
 	key := p.verifier.projectionKey(row)
 	if !bytes.Equal(key, p.block) {
 		p.block, p.last = key, codec.Block{}
-		if b, err := get(p.verifier.snap, key); err == nil && b != nil {
+		if b, err := record.Get(p.verifier.snap, key); err == nil && b != nil {
 			if block, err := codec.DecodeBlock(b); err == nil {
 				p.last = block
 			}
@@ -410,7 +411,7 @@ func (p *codePass) uncoded(row uint32, made *recomputedItem) bool {
 
 // readable reports whether a block is there as it was.
 func (p *codePass) readable(key []byte) bool {
-	b, err := get(p.verifier.snap, key)
+	b, err := record.Get(p.verifier.snap, key)
 	if err != nil || b == nil || p.lost.has(key) {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -48,7 +49,7 @@ func (m *mender) concludeModalities(d *descriptor) error {
 	seen := map[int]Modality{}
 	var index []uint32
 	var value []float32
-	err := forEach(m.store, codec.CollectionKey(codec.KindFeatures, d.ID), func(key, b []byte) (err error) {
+	err := record.ForEach(m.store, codec.CollectionKey(codec.KindFeatures, d.ID), func(key, b []byte) (err error) {
 		_, t := codec.FeatureKeyParts(key)
 		if t >= MaxModalities || len(b) == 0 {
 			return nil
@@ -78,7 +79,7 @@ func (m *mender) concludeModalities(d *descriptor) error {
 	if len(seen) > 0 {
 		positions = slices.Max(slices.Collect(maps.Keys(seen))) + 1
 	} else if len(models) > 0 { // no features: sets of rows say how many there are
-		err := forEach(m.store, append(codec.CollectionKey(codec.KindRows, d.ID), codec.SetModality), func(key, _ []byte) error {
+		err := record.ForEach(m.store, append(codec.CollectionKey(codec.KindRows, d.ID), codec.SetModality), func(key, _ []byte) error {
 			if _, t, _ := codec.RowsKeyParts(key); t < MaxModalities {
 				positions = max(positions, int(t)+1)
 			}
@@ -143,7 +144,7 @@ func (m *mender) storedModel(collection, space uint32) *model.Model {
 func (m *mender) storedChunks(collection, space uint32) []byte {
 	var b []byte
 	for i := uint32(0); ; i++ {
-		chunk, err := get(m.store, codec.ChunkKey(codec.KindModel, collection, space, i))
+		chunk, err := record.Get(m.store, codec.ChunkKey(codec.KindModel, collection, space, i))
 		if err != nil || chunk == nil {
 			return b
 		}
@@ -154,7 +155,7 @@ func (m *mender) storedChunks(collection, space uint32) []byte {
 // concludeBits finds the length of the codes that the items of a collection bring.
 func (m *mender) concludeBits(d *descriptor) error {
 	var s spaceDescriptor
-	b, err := get(m.store, codec.NumberKey(codec.KindSpace, d.ID, 1))
+	b, err := record.Get(m.store, codec.NumberKey(codec.KindSpace, d.ID, 1))
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (m *mender) concludeBits(d *descriptor) error {
 		return nil
 	}
 	prefix := append(codec.NumberKey(codec.KindCodes, d.ID, 1), sharedTarget)
-	return forEach(m.store, prefix, func(_, value []byte) error {
+	return record.ForEach(m.store, prefix, func(_, value []byte) error {
 		if block, err := codec.DecodeBlock(value); err == nil && d.Bits == 0 {
 			if bits := 8 * (block.Width() - 4); codec.CheckBits(bits) == nil && codec.CodeEntryBytes(bits) == block.Width() {
 				d.Bits = bits
@@ -176,7 +177,7 @@ func (m *mender) concludeBits(d *descriptor) error {
 // concludeFields finds the fields of a collection by the values that items have.
 func (m *mender) concludeFields(d *descriptor) error {
 	types := map[uint32]FieldType{}
-	err := forEach(m.store, codec.CollectionKey(codec.KindItem, d.ID), func(_, value []byte) error {
+	err := record.ForEach(m.store, codec.CollectionKey(codec.KindItem, d.ID), func(_, value []byte) error {
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
 			return nil

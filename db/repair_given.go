@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // givenCodes are the codes of a collection whose items bring them. Nothing makes these
@@ -63,7 +64,7 @@ func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also car
 	if err != nil {
 		return nil, err
 	}
-	err = forEach(c.store, k.prefix(codec.KindCodeRows), func(key, value []byte) error {
+	err = record.ForEach(c.store, k.prefix(codec.KindCodeRows), func(key, value []byte) error {
 		number, container := codec.CodeRowsKeyParts(key)
 		if l, err := codec.DecodeLayer(value); err == nil {
 			for it := l.Added.Iterator(); it.HasNext(); {
@@ -131,7 +132,7 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 	split := storedSplit(bits)
 	found := map[uint32]*partial{}
 	var numbers []uint32
-	err := forEach(c.store, v.prefix(codec.KindSubstring), func(key, value []byte) (err error) {
+	err := record.ForEach(c.store, v.prefix(codec.KindSubstring), func(key, value []byte) (err error) {
 		j, substring := codec.SubstringKeyParts(key)
 		if int(j) >= split.Len() || uint64(substring)>>split.Width(int(j)) != 0 {
 			return nil

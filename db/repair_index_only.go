@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // What is different in an index-only collection: without features only the codes of
@@ -20,7 +21,7 @@ func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
 	}
 	for _, kind := range []byte{codec.KindFeatures, codec.KindStatistics, codec.KindLessons, codec.KindOutbox} {
 		some := false
-		err := forEach(m.store, codec.CollectionKey(kind, d.ID), func(_, _ []byte) error {
+		err := record.ForEach(m.store, codec.CollectionKey(kind, d.ID), func(_, _ []byte) error {
 			some = true
 			return nil
 		})
@@ -28,7 +29,7 @@ func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
 			return false, err
 		}
 	}
-	b, err := get(m.store, codec.CollectionKey(codec.KindCounters, d.ID))
+	b, err := record.Get(m.store, codec.CollectionKey(codec.KindCounters, d.ID))
 	if err != nil {
 		return false, err
 	}

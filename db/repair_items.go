@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -64,7 +65,7 @@ func (c *collectionMender) bad(what string, key []byte, format string, args ...a
 func (c *collectionMender) countersKey() []byte { return codec.CollectionKey(codec.KindCounters, c.ID) }
 
 func (c *collectionMender) readCounters() error {
-	b, err := get(c.store, c.countersKey())
+	b, err := record.Get(c.store, c.countersKey())
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (c *collectionMender) readCounters() error {
 // mendLabels makes sure that labels have names, without gaps and different ones.
 func (c *collectionMender) mendLabels() error {
 	names := map[uint32]string{}
-	err := forEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
+	err := record.ForEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
 		if checkLabel(string(value)) == nil {
 			names[codec.LastNumber(key)] = string(value)
 		}
@@ -90,7 +91,7 @@ func (c *collectionMender) mendLabels() error {
 	}
 	// Sets say of other labels that there are some.
 	evidence := maps.Clone(names)
-	err = forEach(c.store, append(codec.CollectionKey(codec.KindRows, c.ID), codec.SetLabel), func(key, value []byte) error {
+	err = record.ForEach(c.store, append(codec.CollectionKey(codec.KindRows, c.ID), codec.SetLabel), func(key, value []byte) error {
 		_, id, _ := codec.RowsKeyParts(key)
 		if l, err := codec.DecodeLayer(value); err == nil && !l.Added.IsEmpty() {
 			evidence[id] = names[id]
@@ -125,7 +126,7 @@ func (c *collectionMender) mendLabels() error {
 
 // readSets reads the live set and those of modalities, as far as they can be.
 func (c *collectionMender) readSets() error {
-	return forEach(c.store, codec.CollectionKey(codec.KindRows, c.ID), func(key, value []byte) error {
+	return record.ForEach(c.store, codec.CollectionKey(codec.KindRows, c.ID), func(key, value []byte) error {
 		set, id, container := codec.RowsKeyParts(key)
 		var into *roaring.Bitmap
 		switch {
@@ -162,7 +163,7 @@ func (c *collectionMender) values(fields []codec.Field) error {
 // readItems finds the rows whose record can be read.
 func (c *collectionMender) readItems() error {
 	c.stage("items")
-	return forEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+	return record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err == nil {
@@ -203,7 +204,7 @@ func (c *collectionMender) mendFeatures() error {
 		return c.keepPresence()
 	}
 	buffers := make([]model.Vector, len(c.Modalities))
-	err := forEach(c.store, codec.CollectionKey(codec.KindFeatures, c.ID), func(key, value []byte) error {
+	err := record.ForEach(c.store, codec.CollectionKey(codec.KindFeatures, c.ID), func(key, value []byte) error {
 		row, t := codec.FeatureKeyParts(key)
 		if int(t) >= len(c.Modalities) || !c.items.Contains(row) {
 			return c.delete(key)
@@ -235,7 +236,7 @@ func (c *collectionMender) makeSets() error {
 	}
 	labelled := map[uint32]*roaring.Bitmap{}
 	fields := fieldMaker{c: c, container: -1}
-	err := forEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+	err := record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil || !c.items.Contains(row) {

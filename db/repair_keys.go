@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A keyMender makes keys and rows lead to each other: either gives the other.
@@ -83,7 +84,7 @@ func (k *keyMender) giveKey(row uint32, key []byte) error {
 // readRows reads the rows of keys. One that is of an item without a key gives it that.
 func (k *keyMender) readRows() error {
 	lost, others := map[uint32]string{}, map[uint32]string{}
-	err := forEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
+	err := record.ForEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
 		text := key[5:]
 		if len(value) != 4 || checkKey(string(text)) != nil {
 			return k.delete(key)
@@ -171,7 +172,7 @@ func (k *keyMender) leadBack() error {
 		if err != nil {
 			return err
 		}
-		of, err := get(k.store, key)
+		of, err := record.Get(k.store, key)
 		if err != nil {
 			return err
 		}
@@ -202,7 +203,7 @@ func (k *keyMender) nameRest() error {
 		}
 		name := fmt.Sprintf("lost+found/%d", row)
 		for {
-			of, err := get(k.store, codec.ItemKey(k.ID, name))
+			of, err := record.Get(k.store, codec.ItemKey(k.ID, name))
 			if err != nil {
 				return err
 			}

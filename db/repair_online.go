@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -23,7 +24,7 @@ func (s *spaceMender) learnable() *roaring.Bitmap {
 
 // readOnlineRows reads the sets of rows of the online step, as far as they can be.
 func (s *spaceMender) readOnlineRows() error {
-	return forEach(s.store, s.prefix(codec.KindOnlineRows), func(key, value []byte) error {
+	return record.ForEach(s.store, s.prefix(codec.KindOnlineRows), func(key, value []byte) error {
 		set, container := codec.OnlineRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)
 		switch {
@@ -134,7 +135,7 @@ func (s *spaceMender) mendOutbox() (whole bool, err error) {
 	check := &spaceVerifier{collectionVerifier: &collectionVerifier{descriptor: s.descriptor}, space: s.space, n: s.n}
 	buffers := make([]model.Vector, len(s.Modalities))
 	expected, any := uint64(0), false
-	err = forEach(s.store, prefix, func(key, value []byte) error {
+	err = record.ForEach(s.store, prefix, func(key, value []byte) error {
 		n := codec.OutboxNumber(key)
 		if any && n != expected || s.known && n >= s.n.NextOutbox || check.checkDeparture(value, buffers) != nil {
 			whole = false
@@ -162,7 +163,7 @@ func (s *spaceMender) soundStatistics() (bool, error) {
 		return false, nil
 	}
 	extra := false
-	err = forEach(s.store, s.prefix(codec.KindStatistics), func(key, _ []byte) error {
+	err = record.ForEach(s.store, s.prefix(codec.KindStatistics), func(key, _ []byte) error {
 		extra = extra || codec.LastNumber(key) >= s.space.Statistics.Chunks
 		return nil
 	})
@@ -186,7 +187,7 @@ var errUnsound = errors.New("not sound")
 func (s *spaceMender) makeStatistics() error {
 	v, done := s.verifier(nil)
 	sum := newStatisticsSum(s.space)
-	err := forEachEntry(s.store, s.prefix(codec.KindLessons), func(row uint32, entry []byte) error {
+	err := record.ForEachEntry(s.store, s.prefix(codec.KindLessons), func(row uint32, entry []byte) error {
 		if row%lookEvery == 0 && s.ctx.Err() != nil {
 			return s.ctx.Err()
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -174,7 +175,7 @@ func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded ma
 	if err != nil {
 		return err
 	}
-	return forEach(p.store, codec.NumberKey(codec.KindCodeRows, p.ID, space), func(key, value []byte) error {
+	return record.ForEach(p.store, codec.NumberKey(codec.KindCodeRows, p.ID, space), func(key, value []byte) error {
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
 			return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -84,7 +85,7 @@ func TestRepairOfRandomDamage(t *testing.T) {
 // value returns what is stored under a key.
 func (p *patient) value(key string) (value string) {
 	p.store(func(kv *pebble.DB) {
-		b, err := get(kv, []byte(key))
+		b, err := record.Get(kv, []byte(key))
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -99,7 +100,7 @@ func FuzzRepair(f *testing.F) {
 	whole := newPatient(f)
 	var all []keyValue
 	whole.store(func(kv *pebble.DB) {
-		err := forEach(kv, nil, func(key, value []byte) error {
+		err := record.ForEach(kv, nil, func(key, value []byte) error {
 			all = append(all, keyValue{slices.Clone(key), slices.Clone(value)})
 			return nil
 		})

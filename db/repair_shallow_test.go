@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // Features of another item are damage that only a deep look finds: a shallow repair leaves them,
@@ -39,7 +40,7 @@ func (p *patient) exchangeFeatures() {
 	p.store(func(kv *pebble.DB) {
 		batch := kv.NewBatch()
 		last := map[string][]byte{} // by collection and modality
-		err := forEachIn(kv, []byte{codec.KindFeatures}, []byte{codec.KindFeatures + 1}, func(key, value []byte) error {
+		err := record.ForEachIn(kv, []byte{codec.KindFeatures}, []byte{codec.KindFeatures + 1}, func(key, value []byte) error {
 			of := string(key[:5]) + string(key[len(key)-2:])
 			before := last[of]
 			last[of] = slices.Clone(value)

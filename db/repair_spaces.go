@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -176,7 +177,7 @@ var errNoModel = errors.New("no model")
 func (s *spaceMender) readModel() error {
 	key := s.prefix(codec.KindSpace)
 	trained, err := readSpace(s.store, s.descriptor, s.id(), 1)
-	b, rerr := get(s.store, key)
+	b, rerr := record.Get(s.store, key)
 	if rerr != nil {
 		return rerr
 	}
@@ -207,7 +208,7 @@ func (s *spaceMender) readModel() error {
 	s.kept[1] = trained
 	s.space = trained
 	// Chunks that do not belong to the model.
-	return forEach(s.store, s.prefix(codec.KindModel), func(key, _ []byte) error {
+	return record.ForEach(s.store, s.prefix(codec.KindModel), func(key, _ []byte) error {
 		if codec.LastNumber(key) >= trained.Model.Chunks {
 			return s.delete(key)
 		}
@@ -268,7 +269,7 @@ func (m *mender) writeChunks(prefix []byte, first uint32, b []byte) error {
 // lost has the projections of the one before it.
 func (s *spaceMender) mendRevisions() error {
 	chunks := map[uint32]uint32{} // the last one of each revision
-	err := forEach(s.store, s.prefix(codec.KindRevision), func(key, _ []byte) error {
+	err := record.ForEach(s.store, s.prefix(codec.KindRevision), func(key, _ []byte) error {
 		revision, chunk := codec.RevisionKeyParts(key)
 		chunks[revision] = max(chunks[revision], chunk)
 		return nil

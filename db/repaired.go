@@ -49,4 +49,3 @@ func storePath(fsys vfs.FS, dir string) string {
 	}
 	return repaired
 }
-

@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // RestoreOptions are those of Restore. The zero value means the newest backup.
@@ -102,8 +103,8 @@ func restore(ctx context.Context, from backup.Store, dir string, opts settings, 
 
 // restorable checks that a backup is one of a database that this version reads.
 func restorable(m *backup.Manifest) error {
-	if m.Format > NewestFormat {
-		return &fault.FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: NewestFormat}
+	if m.Format > record.NewestFormat {
+		return &fault.FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: record.NewestFormat}
 	}
 	marker := false
 	for _, f := range m.Files {
@@ -269,13 +270,13 @@ func (r *restorer) verify() error {
 	switch {
 	case err != nil:
 		return err
-	case i.sequence != r.m.Sequence:
-		return fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.sequence, r.m.Sequence), "backup %s", r.m.ID)
-	case i.text() != r.m.Database:
-		return fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.text(), r.m.Database), "backup %s", r.m.ID)
+	case i.Sequence != r.m.Sequence:
+		return fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.Sequence, r.m.Sequence), "backup %s", r.m.ID)
+	case i.Text() != r.m.Database:
+		return fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.Text(), r.m.Database), "backup %s", r.m.ID)
 	}
-	if i.format >= FormatIdentity {
-		if err := makeCommits(r.fs, r.within, commitsRecord{uuid: i.uuid, sequence: i.sequence}); err != nil {
+	if i.Format >= record.FormatIdentity {
+		if err := makeCommits(r.fs, r.within, commitsRecord{uuid: i.UUID, sequence: i.Sequence}); err != nil {
 			return err
 		}
 	}
@@ -300,7 +301,7 @@ func (r *restorer) verify() error {
 }
 
 // identity returns what the store in restoring/ says it is.
-func (r *restorer) identity() (i identity, err error) {
+func (r *restorer) identity() (i record.Identity, err error) {
 	kv, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
 	if err != nil {
 		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
@@ -309,7 +310,7 @@ func (r *restorer) identity() (i identity, err error) {
 		return i, err
 	}
 	defer func() { err = errors.Join(err, kv.Close()) }()
-	return readIdentity(kv, "backup "+r.m.ID)
+	return record.ReadIdentity(kv, "backup "+r.m.ID)
 }
 
 // place makes the database of what is in restoring/.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -45,7 +46,7 @@ func readRevision(r pebble.Reader, collection uint32, s *space, revision uint32)
 }
 
 func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32) (*revisionDescriptor, error) {
-	b, err := get(r, codec.RevisionKey(collection, space, revision, 0))
+	b, err := record.Get(r, codec.RevisionKey(collection, space, revision, 0))
 	if err == nil && b == nil {
 		err = fault.ErrMissing
 	}
@@ -54,7 +55,7 @@ func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 	}
 	d := &revisionDescriptor{}
 	if err = json.Unmarshal(b, d); err == nil {
-		err = checkDescriptorVersion(d.Version)
+		err = record.CheckDescriptorVersion(d.Version)
 	}
 	if err == nil && d.Revision != revision {
 		err = fmt.Errorf("it is of revision %d", d.Revision)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -201,7 +202,7 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 	err = json.Unmarshal(value, &d)
 	closer.Close()
 	if err == nil {
-		err = checkDescriptorVersion(d.Version)
+		err = record.CheckDescriptorVersion(d.Version)
 	}
 	if err == nil {
 		err = codec.CheckBits(d.Bits)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A collection has one active space, which searches use unless told otherwise, and may
@@ -161,7 +162,7 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 		return nil, err
 	}
 	prefix := codec.NumberKey(codec.KindOnlineRows, d.ID, sp.ID)
-	err = forEach(r, prefix, func(key, value []byte) error {
+	err = record.ForEach(r, prefix, func(key, value []byte) error {
 		which, container := codec.OnlineRowsKeyParts(key)
 		into := s.onlineRows(which)
 		if into == nil {

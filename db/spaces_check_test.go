@@ -12,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -38,7 +39,7 @@ func inconsistency(d *DB) error {
 	}
 	defer done()
 	all := map[uint32]*storedCollection{}
-	err = forEach(v.snap, nil, func(key, value []byte) error {
+	err = record.ForEach(v.snap, nil, func(key, value []byte) error {
 		if key[0] == codec.KindDatabase || key[0] == codec.KindName || codec.EmptySum(key, value) {
 			return nil
 		}
@@ -402,7 +403,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 		if n++; !sampled(n, 3) {
 			continue
 		}
-		value, err := get(w.d.engine.DB, key)
+		value, err := record.Get(w.d.engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}

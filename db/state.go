@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // collectionState is what the committer knows of a collection. Only the
@@ -94,7 +95,7 @@ func (s *collectionState) publish() *collectionView {
 // loadStates reads all collections of the store.
 func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 	states := map[uint32]*collectionState{}
-	err := forEach(r, []byte{codec.KindCollection}, func(key, value []byte) error {
+	err := record.ForEach(r, []byte{codec.KindCollection}, func(key, value []byte) error {
 		d, err := decodeDescriptor(value)
 		if err == nil && d.ID != binary.BigEndian.Uint32(key[1:]) {
 			err = fmt.Errorf("id %d", d.ID)
@@ -110,7 +111,7 @@ func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 
 func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 	s := newCollectionState(d)
-	b, err := get(r, codec.CollectionKey(codec.KindCounters, d.ID))
+	b, err := record.Get(r, codec.CollectionKey(codec.KindCounters, d.ID))
 	if err != nil {
 		return nil, fault.ReadError(err, "counters of collection %q", d.Name)
 	}
@@ -118,7 +119,7 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 		return nil, fault.Corrupt(err, "counters of collection %q", d.Name)
 	}
 	s.freshRow = s.counters.NextRow
-	err = forEach(r, codec.CollectionKey(codec.KindLabel, d.ID), func(key, value []byte) error {
+	err = record.ForEach(r, codec.CollectionKey(codec.KindLabel, d.ID), func(key, value []byte) error {
 		id, isNew := s.labels.add(string(value))
 		if want := codec.LastNumber(key); id != want || !isNew {
 			return fault.Corrupt(fmt.Errorf("%q has id %d", value, id), "label %d", want)
@@ -154,7 +155,7 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 // loadRows reads the sets of rows of one sort that are held in memory.
 func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 	prefix := append(codec.CollectionKey(codec.KindRows, s.ID), set)
-	return forEach(r, prefix, func(key, value []byte) error {
+	return record.ForEach(r, prefix, func(key, value []byte) error {
 		_, id, container := codec.RowsKeyParts(key)
 		var into *roaring.Bitmap
 		switch {

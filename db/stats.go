@@ -116,7 +116,7 @@ func (d *DB) Stats() (*Stats, error) {
 	disk := d.diskNow(v)
 	store, a := d.engine.log.work.look(d.engine.DB), d.activity()
 	s := &Stats{
-		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
+		Format: d.identity.Format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
 		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,
 		Collections: make([]CollectionStats, 0, v.collections.len()), Activity: a,
 	}

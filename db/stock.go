@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A stock says how the commits that are in a store compare with those that were known to be
@@ -43,15 +45,15 @@ func (l loss) String() string {
 
 // compareCommits finds out what is missing from a store by the side file, and returns what
 // the side file is to say from now on. err is that of reading the file.
-func compareCommits(i *identity, side commitsRecord, err error, now time.Time) (s stock, next commitsRecord) {
-	s.found = i.sequence
-	next = commitsRecord{uuid: i.uuid, sequence: i.sequence}
+func compareCommits(i *record.Identity, side commitsRecord, err error, now time.Time) (s stock, next commitsRecord) {
+	s.found = i.Sequence
+	next = commitsRecord{uuid: i.UUID, sequence: i.Sequence}
 	switch {
 	case err != nil:
 		s.problem = commitsProblem(err)
 		return s, next
-	case side.uuid != i.uuid:
-		s.problem = fmt.Sprintf("the file %s is of another database: its UUID is %x, that of the store %x", commitsName, side.uuid, i.uuid)
+	case side.uuid != i.UUID:
+		s.problem = fmt.Sprintf("the file %s is of another database: its UUID is %x, that of the store %x", commitsName, side.uuid, i.UUID)
 		return s, next
 	}
 	s.promised = side.sequence

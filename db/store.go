@@ -18,6 +18,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 )
 
@@ -147,22 +148,22 @@ func (e *engine) tables(sequence uint64) *bulkTables {
 
 // makeStore makes an empty store. Pebble writes the first log of a new store
 // before it takes up its format, so that the store is opened once for that.
-func (e *engine) makeStore(path string) (identity, error) {
-	i := identity{format: NewestFormat, uuid: newUUID()}
+func (e *engine) makeStore(path string) (record.Identity, error) {
+	i := record.Identity{Format: record.NewestFormat, UUID: record.NewUUID()}
 	kv, err := openStore(path, e.cfg, e.log, true)
 	if err != nil {
 		return i, err
 	}
-	return i, errors.Join(i.store(kv), e.log.err(), kv.Close())
+	return i, errors.Join(i.Store(kv), e.log.err(), kv.Close())
 }
 
 // checkStore checks that a store is one of ours.
-func (e *engine) checkStore(path string) (identity, error) {
+func (e *engine) checkStore(path string) (record.Identity, error) {
 	kv, err := openStore(path, e.cfg, e.log, false)
 	if err != nil {
-		return identity{}, err
+		return record.Identity{}, err
 	}
-	i, err := readIdentity(kv, e.dir)
+	i, err := record.ReadIdentity(kv, e.dir)
 	return i, errors.Join(err, kv.Close())
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -160,7 +161,7 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 	}
 	var rows []uint32
 	prefix := s.set.allRows(n)
-	err := forEach(s.snap, prefix, func(key, value []byte) error {
+	err := record.ForEach(s.snap, prefix, func(key, value []byte) error {
 		_, container := codec.CodeRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)
 		if err != nil {

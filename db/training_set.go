@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -28,7 +29,7 @@ type trainingSet struct {
 func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) {
 	labelled := roaring.New()
 	s.rows = labelled
-	err = forEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
+	err = record.ForEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		if row%betweenLooks == 0 {
 			if err := ctx.Err(); err != nil {

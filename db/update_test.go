@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -45,7 +46,7 @@ func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.S
 			return err
 		}
 		taught := 0
-		err = forEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.space.ID), func(row uint32, entry []byte) error {
+		err = record.ForEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.space.ID), func(row uint32, entry []byte) error {
 			taught++
 			stored, err := codec.DecodeLesson(cv.space.Bits, entry)
 			if err != nil {

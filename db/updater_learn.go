@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -95,7 +96,7 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 	if pending.GetCardinality() > manyPending {
 		known := roaring.New()
 		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
-		err = forEach(u.v.snap, prefix, func(key, value []byte) error {
+		err = record.ForEach(u.v.snap, prefix, func(key, value []byte) error {
 			if _, id, container := codec.RowsKeyParts(key); m.Knows([]uint32{id}) {
 				return addRows(known, key, value, container)
 			}

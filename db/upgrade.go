@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A Migration brings a database from one format to the next. Each is atomic: a database
@@ -28,7 +29,7 @@ type migration struct {
 
 // migrations lead from MinFormat to NewestFormat, one step each.
 var migrations = []migration{
-	{Migration{FormatIdentity, "give the database a UUID and the side file " + commitsName}, addIdentity},
+	{Migration{record.FormatIdentity, "give the database a UUID and the side file " + commitsName}, addIdentity},
 }
 
 // upgrading is a database while it is being upgraded.
@@ -36,25 +37,25 @@ type upgrading struct {
 	fs    vfs.FS
 	dir   string
 	store *pebble.DB
-	identity
+	record.Identity
 }
 
 // addIdentity writes the side file first: as long as the store does not name its UUID it is
 // of no database, and the next attempt takes the UUID from it.
 func addIdentity(_ context.Context, u *upgrading) error {
-	next := u.identity
-	next.format = FormatIdentity
+	next := u.Identity
+	next.Format = record.FormatIdentity
 	side, err := readCommits(u.fs, u.dir)
-	if next.uuid = side.uuid; err != nil {
-		next.uuid = newUUID()
+	if next.UUID = side.uuid; err != nil {
+		next.UUID = record.NewUUID()
 	}
-	if err := makeCommits(u.fs, u.dir, commitsRecord{uuid: next.uuid, sequence: next.sequence}); err != nil {
+	if err := makeCommits(u.fs, u.dir, commitsRecord{uuid: next.UUID, sequence: next.Sequence}); err != nil {
 		return err
 	}
-	if err := next.store(u.store); err != nil {
+	if err := next.Store(u.store); err != nil {
 		return err
 	}
-	u.identity = next
+	u.Identity = next
 	return nil
 }
 
@@ -76,10 +77,10 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 	defer opts.disk.signals.Wait()
 	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, log *storeLogger) error {
 		u := &upgrading{fs: opts.FS, dir: dir, store: kv}
-		if u.identity, err = readIdentity(kv, dir); err != nil {
+		if u.Identity, err = record.ReadIdentity(kv, dir); err != nil {
 			return err
 		}
-		from, to = u.format, u.format
+		from, to = u.Format, u.Format
 		for _, m := range pending(from) {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -94,7 +95,7 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 			if err != nil {
 				return fault.Annotate(err, "upgrade %s to format %d", dir, m.To)
 			}
-			to = u.format
+			to = u.Format
 		}
 		if to > from { // damage to the end of the log is not to undo it unnoticed
 			if err := fault.Annotate(flushStore(ctx, kv, log), "upgrade %s", dir); err != nil {
@@ -102,8 +103,8 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 			}
 		}
 		format, err := readMarker(opts.FS, dir)
-		if err == nil && format != u.format {
-			err = fault.Annotate(writeMarker(opts.FS, dir, u.format), "upgrade %s", dir)
+		if err == nil && format != u.Format {
+			err = fault.Annotate(writeMarker(opts.FS, dir, u.Format), "upgrade %s", dir)
 		}
 		return err
 	})
@@ -117,11 +118,11 @@ func PendingMigrations(dir string, options *Options) (format int, _ []Migration,
 	opts.ReadOnly = true
 	var all []Migration
 	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, _ *storeLogger) error {
-		i, err := readIdentity(kv, dir)
+		i, err := record.ReadIdentity(kv, dir)
 		if err != nil {
 			return err
 		}
-		format = i.format
+		format = i.Format
 		for _, m := range pending(format) {
 			all = append(all, m.Migration)
 		}
@@ -131,7 +132,7 @@ func PendingMigrations(dir string, options *Options) (format int, _ []Migration,
 }
 
 // pending returns the migrations of a database of a format.
-func pending(format int) []migration { return migrations[format-MinFormat:] }
+func pending(format int) []migration { return migrations[format-record.MinFormat:] }
 
 // atDatabase runs f with the store of the database in dir, which nobody may have open.
 func atDatabase(dir string, opts *settings, f func(dir string, kv *pebble.DB, log *storeLogger) error) (err error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // knownCollection is what is to be found under the keys of a collection.
@@ -43,15 +44,15 @@ func (v *verifier) database() {
 			if len(value) == 4 {
 				format = binary.BigEndian.Uint32(value)
 			}
-			if format > NewestFormat {
-				v.found(Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", format, NewestFormat)}, key)
+			if format > record.NewestFormat {
+				v.found(Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", format, record.NewestFormat)}, key)
 			}
 		case codec.RecordSequence:
 			bad("commit sequence", 8)
 		case codec.RecordNextID:
 			bad("number of the next collection", 4)
 		case codec.RecordUUID:
-			bad("UUID", uuidBytes)
+			bad("UUID", record.UUIDBytes)
 		default:
 			v.found(Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
 		}
@@ -59,7 +60,7 @@ func (v *verifier) database() {
 	any, err := v.first([]byte{codec.KindName})
 	used := any != nil || err != nil
 	needed := map[byte]bool{
-		codec.RecordFormat: true, codec.RecordUUID: format >= FormatIdentity,
+		codec.RecordFormat: true, codec.RecordUUID: format >= record.FormatIdentity,
 		codec.RecordSequence: used, codec.RecordNextID: used,
 	}
 	for kind, name := range map[byte]string{
@@ -116,7 +117,7 @@ func (v *verifier) catalogue() []*descriptor {
 		}
 	}
 	next := uint32(1)
-	if b, err := get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
+	if b, err := record.Get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
 		next = binary.BigEndian.Uint32(b)
 	} else if err != nil || b != nil {
 		next = math.MaxUint32 // reported above

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // collectionVerifier is what is known of the collection that is being looked at.
@@ -71,7 +72,7 @@ func (c *collectionVerifier) stageAt(what string) { c.at("collection %s: %s", c.
 
 func (c *collectionVerifier) readCounters() {
 	key := codec.CollectionKey(codec.KindCounters, c.ID)
-	b, err := get(c.snap, key)
+	b, err := record.Get(c.snap, key)
 	if err == nil && b == nil {
 		err = errors.New("missing")
 	}

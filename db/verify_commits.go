@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // sideFile names the side file in a Finding.
@@ -11,14 +13,14 @@ const sideFile = "side file " + commitsName
 
 // beside compares the marker and the side file with the store.
 func (v *verifier) beside(fsys vfs.FS, dir string, side commitsRecord, err error) {
-	i, bad := readIdentity(v.snap, dir)
+	i, bad := record.ReadIdentity(v.snap, dir)
 	if bad != nil {
 		return // database has said so
 	}
-	if format, err := readMarker(fsys, dir); err == nil && format > i.format {
-		v.found(aheadOfStore(format, i.format), nil)
+	if format, err := readMarker(fsys, dir); err == nil && format > i.Format {
+		v.found(aheadOfStore(format, i.Format), nil)
 	}
-	if i.format < FormatIdentity {
+	if i.Format < record.FormatIdentity {
 		return
 	}
 	found := func(format string, args ...any) {

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -161,7 +162,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	active, other := v.spaces[1].space, v.spaces[0].space
 	row := uint32(25)
 	get := func(key []byte) []byte {
-		b, err := get(d.engine.DB, key)
+		b, err := record.Get(d.engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v, %v", key, b, err)
 		}

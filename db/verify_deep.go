@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -242,7 +243,7 @@ func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	}
 	what := fmt.Sprintf("projection of row %d", row)
 	if !bytes.Equal(s.lastProjections.key, key) {
-		b, err := get(s.snap, key)
+		b, err := record.Get(s.snap, key)
 		var block codec.Block
 		if err == nil && b != nil {
 			block, err = codec.DecodeBlock(b)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -100,7 +101,7 @@ func (s *spaceVerifier) readSpace() bool {
 	}
 	s.badIn(id, "space", key, "%s", fault.Problem(err))
 	// Codes can be looked at if the descriptor says what they are.
-	b, err := get(s.snap, key)
+	b, err := record.Get(s.snap, key)
 	var d spaceDescriptor
 	if err == nil {
 		err = json.Unmarshal(b, &d)

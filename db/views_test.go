@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -657,7 +658,7 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
 		want := allItems(t, c)
 		key := codec.CollectionKey(codec.KindCounters, c.id)
-		b, err := get(d.engine.DB, key)
+		b, err := record.Get(d.engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
@@ -172,7 +173,7 @@ func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, wher
 func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
 	for it := rows.Iterator(); it.HasNext(); {
 		block := it.PeekNext() / codec.BlockRows
-		value, err := get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
+		value, err := record.Get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
 		if err != nil {
 			return fault.ReadError(err, "keys of block %d", block)
 		}
@@ -353,7 +354,7 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 	}
 	out := roaring.New()
 	n := 0
-	err := forEachIn(w.r, lo, hi, func(key, value []byte) error {
+	err := record.ForEachIn(w.r, lo, hi, func(key, value []byte) error {
 		if n++; n%1024 == 0 {
 			if err := w.ctx.Err(); err != nil {
 				return err

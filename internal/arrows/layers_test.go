@@ -53,6 +53,8 @@ var house = plan{
 
 		// The database.
 		{names{"db"}, names{pebble, roaring}},
+		{names{"db/internal/store"}, names{pebble}},
+		{names{"db/internal/record"}, names{pebble, roaring}},
 		{names{"db/internal/signal"}, nil},
 		{names{"db/fault"}, names{pebble}},
 		{names{"db/backup", "db/event", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
@@ -73,6 +75,8 @@ var house = plan{
 			why: "anything of a database may use them"},
 		{of: names{"db/internal/where"}, only: names{},
 			why: "an expression knows fields, not where they are stored"},
+		{of: names{"db/internal/record"}, never: names{"os", "sync", "db/internal/work", "db/internal/signal"},
+			why: "a record is bytes and functions of them: no goroutine, lock or clock"},
 		{of: names{"codec/..."}, never: names{"db/...", "mih", "model"},
 			why: "files of vectors and items are read without a database"},
 		{of: names{"codec", "codec/internal/jsontext", "db/internal/where", "model/internal/dense"}, never: names{"os", "time"},

@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// get reads a value and copies it; nil where there is none.
-func get(r pebble.Reader, key []byte) ([]byte, error) {
+// Get reads a value and copies it; nil where there is none.
+func Get(r pebble.Reader, key []byte) ([]byte, error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, fault.ErrMissing) {
 		return nil, nil
@@ -22,14 +22,14 @@ func get(r pebble.Reader, key []byte) ([]byte, error) {
 	return b, closer.Close()
 }
 
-// forEach calls f with every key that starts with prefix and its value, which f
+// ForEach calls f with every key that starts with prefix and its value, which f
 // must not keep.
-func forEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) error {
-	return forEachIn(r, prefix, codec.PrefixEnd(prefix), f)
+func ForEach(r pebble.Reader, prefix []byte, f func(key, value []byte) error) error {
+	return ForEachIn(r, prefix, codec.PrefixEnd(prefix), f)
 }
 
-// forEachIn is forEach for the keys from lo up to and without hi.
-func forEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) error {
+// ForEachIn is ForEach for the keys from lo up to and without hi.
+func ForEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) error {
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return fault.ReadError(err, "keys %x", lo)
@@ -51,10 +51,10 @@ func forEachIn(r pebble.Reader, lo, hi []byte, f func(key, value []byte) error) 
 	return err
 }
 
-// forEachEntry calls f with every entry of the blocks under prefix and its
+// ForEachEntry calls f with every entry of the blocks under prefix and its
 // number: block * 256 + offset.
-func forEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
-	return forEach(r, prefix, func(key, value []byte) error {
+func ForEachEntry(r pebble.Reader, prefix []byte, f func(n uint32, entry []byte) error) error {
+	return ForEach(r, prefix, func(key, value []byte) error {
 		b, err := codec.DecodeBlock(value)
 		if err != nil {
 			return fault.Corrupt(err, "block %x", key)
