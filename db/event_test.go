@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -363,9 +364,9 @@ func TestEventsOfTrouble(t *testing.T) {
 	})
 	t.Run("disk full", func(t *testing.T) {
 		var h heard
-		disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+		disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 		d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 100 << 20, EventListener: h.listen})
-		disk.tell(d, 10<<30)
+		tell(disk, d, 10<<30)
 		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
 		if err != nil {
 			t.Fatal(err)
@@ -376,7 +377,7 @@ func TestEventsOfTrouble(t *testing.T) {
 			if full {
 				free = 1 << 20
 			}
-			disk.tell(d, free)
+			tell(disk, d, free)
 			if err := put(); full != errors.Is(err, ErrDiskFull) {
 				t.Fatal(err)
 			}

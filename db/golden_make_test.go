@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -207,7 +208,7 @@ func packFolder(t testing.TB, fsys vfs.FS, dir string) []byte {
 				walk(name)
 				continue
 			}
-			b := readAll(t, fsys, path.Join(dir, name))
+			b := testfs.ReadFile(t, fsys, path.Join(dir, name))
 			if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
 				t.Fatal(err)
 			}
@@ -259,18 +260,4 @@ func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func readAll(t testing.TB, fsys vfs.FS, name string) []byte {
-	t.Helper()
-	f, err := fsys.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

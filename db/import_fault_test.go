@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/internal/seed"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
 const lifeRows = 120
@@ -318,7 +319,7 @@ func TestDamageBeforeACommit(t *testing.T) {
 	}
 	dir := im.spool.dir
 	ref := im.spool.chunks[3]
-	flip(t, mem, ref.file.path, ref.at+ref.offset(chunkRecords)+5)
+	testfs.Flip(t, mem, ref.file.path, ref.at+ref.offset(chunkRecords)+5)
 	if err := im.Commit(ctx); !errors.Is(err, ErrStaged) || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
 		t.Fatal(err)
 	}
@@ -332,30 +333,13 @@ func TestDamageBeforeACommit(t *testing.T) {
 	if err := p.give(1<<40+1, d.engine.log); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, mem, dir+"/"+importPledge, 3)
+	testfs.Flip(t, mem, dir+"/"+importPledge, 3)
 	if err := importOnce(c, items); !errors.Is(err, ErrStaged) {
 		t.Fatal(err)
 	}
 	im = mustImport(t, c, ImportOptions{Restart: true})
 	mustStage(t, im, items[im.Rows():])
 	if err := im.Commit(ctx); err != nil || len(allItems(t, c)) != lifeRows {
-		t.Fatal(err)
-	}
-}
-
-// flip flips a bit of a file.
-func flip(t testing.TB, fsys vfs.FS, path string, at int64) {
-	t.Helper()
-	f, err := fsys.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b [1]byte
-	if _, err = f.ReadAt(b[:], at); err == nil {
-		b[0] ^= 4
-		_, err = f.WriteAt(b[:], at)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -457,25 +441,25 @@ func FuzzStagedChunk(f *testing.F) {
 // goes on when there is room again.
 func TestImportOnAFullDisk(t *testing.T) {
 	items := lifeItems()
-	disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
 	defer func() { mustClose(t, d) }()
 	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk.tell(d, 10<<20)
+	tell(disk, d, 10<<20)
 	if _, err := c.NewImport(ctx, ImportOptions{Source: "items", Bytes: 5 << 20}); !errors.Is(err, ErrDiskFull) {
 		t.Fatal(err)
 	}
 	if len(stagedFolders(t, disk)) > 0 {
 		t.Error("something is staged")
 	}
-	disk.set(func() { disk.room = 1500 })
+	disk.Set(func() { disk.Room = 1500 })
 	if err := importOnce(c, items); !errors.Is(err, ErrDiskFull) || errors.Is(err, ErrFailed) {
 		t.Fatal(err)
 	}
-	disk.set(func() { disk.room = -1 })
+	disk.Set(func() { disk.Room = -1 })
 	im := mustImport(t, c, ImportOptions{})
 	if n := im.Rows(); n == 0 || n == lifeRows {
 		t.Errorf("goes on at row %d", n)

@@ -72,6 +72,16 @@ func newReserve(cfg *storeConfig, dir string) *reserve {
 	return &reserve{fs: cfg.fs, dir: dir, path: cfg.fs.PathJoin(dir, storeName), want: cfg.reserveBytes, signals: cfg.signals}
 }
 
+// lookAgain makes the next write measure: what is free has changed, and not by what was admitted.
+func (r *reserve) lookAgain() {
+	if r == nil { // a repair keeps none
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at = time.Time{}
+}
+
 // admit refuses a write of about so many bytes if that would eat into the reserve, or,
 // where it frees space later, into the last of it. The error is a *DiskFullError.
 func (r *reserve) admit(bytes int64, frees bool) error {

@@ -40,6 +40,7 @@ func (e *engine) compactStore(ctx context.Context, progress func(done, total int
 		}
 		done += p.bytes
 	}
+	e.reserve.lookAgain() // the tables that were rewritten have gone
 	progress(done, total)
 	return nil
 }

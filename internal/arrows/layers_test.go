@@ -66,7 +66,7 @@ var house = plan{
 
 		// The ground, which imports nothing of ours.
 		{names{"codec/internal/jsontext", "internal/arrows", "internal/doctest", "internal/freemem",
-			"internal/inside", "internal/killtest", "internal/release"}, names{sys}},
+			"internal/inside", "internal/killtest", "internal/release", "internal/testfs"}, names{pebble, sys}},
 	},
 	rules: []rule{
 		{of: names{"db/backup"}, only: names{"internal/inside"},
