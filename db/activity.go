@@ -215,7 +215,7 @@ func (d *DB) activity() (a Activity) {
 		Waiting: int(c.waiting.Load()), Commits: c.commits.Stats(), CommitRequests: c.requests.Load(),
 		CommitBytes: c.bytes.Load(), Syncs: c.syncs.Stats(),
 		Cache: cacheStats(d.opts.disk.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
-		Store:     d.engine.log.work.look(d.engine.DB).stats(&d.engine.log.work),
+		Store:     d.storeStats(),
 		Snapshots: d.pins.count(),
 		Failed:    d.engine.log.failed.Load() != nil, DiskFull: d.engine.reserve.full.Load(),
 		FreeBytes: d.engine.reserve.found.Load(), ReserveBytes: d.engine.reserve.left.Load(),
@@ -245,4 +245,26 @@ func (d *DB) activity() (a Activity) {
 func cacheStats(c *pebble.Cache) CacheStats {
 	m := c.Metrics()
 	return CacheStats{Bytes: m.Size, Hits: m.Hits, Misses: m.Misses}
+}
+
+// StoreStats are figures about the store, Pebble.
+type StoreStats struct {
+	Tables              int             `json:"tables"`
+	LiveBytes           int64           `json:"live_bytes"`            // of tables and logs that count
+	ReadAmplification   int             `json:"read_amplification"`    // tables, or rows of them, that a read may have to look at
+	CompactionDebtBytes int64           `json:"compaction_debt_bytes"` // that compactions have yet to rewrite, about
+	Flushing            int             `json:"flushing"`              // flushes that are going on
+	Compacting          int             `json:"compacting"`            // compactions, likewise
+	Stalled             bool            `json:"stalled"`               // writers wait for these
+	Stalls              event.Latencies `json:"stalls,omitzero"`       // that have ended
+}
+
+func (d *DB) storeStats() StoreStats {
+	w := &d.engine.log.work
+	f := w.look(d.engine.DB)
+	return StoreStats{
+		Tables: f.tables, LiveBytes: f.live, ReadAmplification: f.amplification, CompactionDebtBytes: f.debt,
+		Flushing: int(w.flushes.Load()), Compacting: int(w.compactions.Load()),
+		Stalled: w.stalled.Load(), Stalls: w.stalls.Stats(),
+	}
 }

@@ -100,18 +100,6 @@ func (l *storeLogger) ended(op event.Op, took time.Duration, bytes int64, err er
 	l.signals.Happened(event.NameOf(op, e.Phase), level, e)
 }
 
-// StoreStats are figures about the store, Pebble.
-type StoreStats struct {
-	Tables              int             `json:"tables"`
-	LiveBytes           int64           `json:"live_bytes"`            // of tables and logs that count
-	ReadAmplification   int             `json:"read_amplification"`    // tables, or rows of them, that a read may have to look at
-	CompactionDebtBytes int64           `json:"compaction_debt_bytes"` // that compactions have yet to rewrite, about
-	Flushing            int             `json:"flushing"`              // flushes that are going on
-	Compacting          int             `json:"compacting"`            // compactions, likewise
-	Stalled             bool            `json:"stalled"`               // writers wait for these
-	Stalls              event.Latencies `json:"stalls,omitzero"`       // that have ended
-}
-
 // storeFigures are what the store knows of itself.
 type storeFigures struct {
 	live, obsolete        int64 // bytes on disk
@@ -145,13 +133,4 @@ func figuresOf(m *pebble.Metrics) *storeFigures {
 	}
 	f.live = int64(m.DiskSpaceUsage()) - f.obsolete
 	return f
-}
-
-// stats returns them for Activity.
-func (f *storeFigures) stats(w *storeWork) StoreStats {
-	return StoreStats{
-		Tables: f.tables, LiveBytes: f.live, ReadAmplification: f.amplification, CompactionDebtBytes: f.debt,
-		Flushing: int(w.flushes.Load()), Compacting: int(w.compactions.Load()),
-		Stalled: w.stalled.Load(), Stalls: w.stalls.Stats(),
-	}
 }
