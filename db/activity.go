@@ -214,11 +214,11 @@ func (d *DB) activity() (a Activity) {
 		ItemsPut: c.put.Load(), ItemsDeleted: c.deleted.Load(),
 		Waiting: int(c.waiting.Load()), Commits: c.commits.Stats(), CommitRequests: c.requests.Load(),
 		CommitBytes: c.bytes.Load(), Syncs: c.syncs.Stats(),
-		Cache: cacheStats(d.opts.disk.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
+		Cache: cacheStats(d.opts.disk.Cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
 		Store:     d.storeStats(),
 		Snapshots: d.pins.count(),
-		Failed:    d.engine.log.failed.Load() != nil, DiskFull: d.engine.reserve.full.Load(),
-		FreeBytes: d.engine.reserve.found.Load(), ReserveBytes: d.engine.reserve.left.Load(),
+		Failed:    d.engine.Log.Failed.Load() != nil, DiskFull: d.engine.Reserve.Full.Load(),
+		FreeBytes: d.engine.Reserve.Found.Load(), ReserveBytes: d.engine.Reserve.Left.Load(),
 		LostCommits: c.lost.Load(), EventsDropped: d.signals.Lost(),
 	}
 	for i, op := range searchOps {
@@ -236,7 +236,7 @@ func (d *DB) activity() (a Activity) {
 		a.LastBackup = &own
 	}
 	a.Running, a.Operations = d.signals.Operations.Stats()
-	_, ofStore := d.engine.log.work.ended.Stats()
+	_, ofStore := d.engine.Log.Work.Ended.Stats()
 	a.Operations = append(a.Operations, ofStore...)
 	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
 	return a
@@ -260,11 +260,11 @@ type StoreStats struct {
 }
 
 func (d *DB) storeStats() StoreStats {
-	w := &d.engine.log.work
-	f := w.look(d.engine.DB)
+	w := &d.engine.Log.Work
+	f := w.Look(d.engine.DB)
 	return StoreStats{
-		Tables: f.tables, LiveBytes: f.live, ReadAmplification: f.amplification, CompactionDebtBytes: f.debt,
-		Flushing: int(w.flushes.Load()), Compacting: int(w.compactions.Load()),
-		Stalled: w.stalled.Load(), Stalls: w.stalls.Stats(),
+		Tables: f.Tables, LiveBytes: f.Live, ReadAmplification: f.Amplification, CompactionDebtBytes: f.Debt,
+		Flushing: int(w.Flushes.Load()), Compacting: int(w.Compactions.Load()),
+		Stalled: w.Stalled.Load(), Stalls: w.Stalls.Stats(),
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -107,7 +108,7 @@ func backupEvent(m *backup.Manifest) event.Event {
 
 func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
 	fsys := d.opts.FS
-	dir := fsys.PathJoin(d.dir, checkpointsName, fmt.Sprintf("%016x", rand.Uint64()))
+	dir := fsys.PathJoin(d.dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
 	defer func() {
 		// If it cannot be removed now, Open does.
 		_ = fsys.RemoveAll(dir)
@@ -127,8 +128,8 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	whole := x == nil
 	if whole {
 		var i record.Identity
-		if i, err = d.checkpointStore(ctx, fsys.PathJoin(dir, storeName)); err == nil {
-			err = vfs.Copy(fsys, fsys.PathJoin(d.dir, MarkerName), fsys.PathJoin(dir, MarkerName))
+		if i, err = d.checkpointStore(ctx, fsys.PathJoin(dir, store.StoreName)); err == nil {
+			err = vfs.Copy(fsys, fsys.PathJoin(d.dir, store.MarkerName), fsys.PathJoin(dir, store.MarkerName))
 		}
 		about.Sequence = i.Sequence
 	} else {
@@ -177,7 +178,7 @@ func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 				if err := walk(rel); err != nil {
 					return err
 				}
-			case name == lockName, name == commitsName:
+			case name == store.LockName, name == store.CommitsName:
 			default:
 				all = append(all, backup.Source{Path: rel, Size: info.Size(), Open: func() (backup.SourceFile, error) {
 					return fsys.Open(full)

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -187,10 +188,10 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 			t.Fatalf("operation %d, %s: %v", k, path, err)
 		}
 		err = c.Put(ctx, &Item{Key: "after"})
-		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, checkpointsName) && !errors.Is(err, ErrFailed) {
+		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, store.CheckpointsName) && !errors.Is(err, ErrFailed) {
 			err = c.Put(ctx, &Item{Key: "after"}) // it waited for the same reading of a table, which can be read again
 		}
-		if err != nil && (strings.Contains(path, checkpointsName) || !errors.Is(err, ErrFailed)) {
+		if err != nil && (strings.Contains(path, store.CheckpointsName) || !errors.Is(err, ErrFailed)) {
 			t.Fatalf("operation %d, %s: a write: %v", k, path, err)
 		}
 		if cerr := d.Close(); cerr != nil && err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // copiedLog writes keys to a store that replaces its log every so often, and so writes
@@ -18,7 +19,7 @@ func copiedLog(t *testing.T) (fsys vfs.FS, path string, keys int, log int64) {
 	t.Helper()
 	fsys = vfs.NewMem()
 	opts := (&Options{FS: fsys}).withDefaults()
-	po := storeOptions(&opts.disk, &storeLogger{}, true)
+	po := store.PebbleOptions(&opts.disk, &store.Log{}, true)
 	kv, err := pebble.Open("store", po)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestTrimLog(t *testing.T) {
 		t.Errorf("a log that is too short: %v", err)
 	}
 	opts := (&Options{FS: fsys}).withDefaults()
-	kv, err := pebble.Open("copy", storeOptions(&opts.disk, &storeLogger{}, false))
+	kv, err := pebble.Open("copy", store.PebbleOptions(&opts.disk, &store.Log{}, false))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -43,7 +44,7 @@ func restored(t testing.TB, repo backup.Store, opt RestoreOptions) *DB {
 	if _, err := Restore(ctx, repo, dir, nil, opt); err != nil {
 		t.Fatal(err)
 	}
-	for _, left := range []string{restoringName, MarkerName + ".tmp"} {
+	for _, left := range []string{store.RestoringName, store.MarkerName + ".tmp"} {
 		if _, err := os.Stat(filepath.Join(dir, left)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the restored folder has %s: %v", left, err)
 		}
@@ -221,7 +222,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	busy.Wait()
 	soundRepository(t, repo)
 	mustClose(t, d)
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", commitsName, MarkerName, lockName, checkpointsName, storeName) {
+	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -230,12 +231,12 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 func TestLeftoversOfBackupsGo(t *testing.T) {
 	d, _ := openPairs(t)
 	mustClose(t, d)
-	left := filepath.Join(d.dir, checkpointsName, "0123", storeName)
+	left := filepath.Join(d.dir, store.CheckpointsName, "0123", store.StoreName)
 	if err := os.MkdirAll(left, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, mustOpen(t, d.dir, nil))
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", commitsName, MarkerName, lockName, storeName) {
+	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -236,7 +237,7 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 	err := b.db.committer.do(ctx, 0, func(tx *tx) error {
 		size, err := tx.resolve(r)
 		if err == nil {
-			err = tx.c.admit(writtenTwice*int64(size), false)
+			err = tx.c.admit(store.WrittenTwice*int64(size), false)
 		}
 		if err == nil {
 			err = b.pledge.give(tx.c.sequence+1, tx.c.log)
@@ -245,8 +246,8 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 			return err
 		}
 		if err := tx.apply(r); err != nil {
-			tx.c.log.fail(err)
-			return tx.c.log.err()
+			tx.c.log.Fail(err)
+			return tx.c.log.Err()
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A builder gives all items of a collection their codes in a new space, block after
@@ -242,7 +243,7 @@ func (tx *tx) complete(s *collectionState, sp *spaceState, drift *Drift) error {
 // them has a code yet, as one commit of sorted tables. Where it fails nothing has changed.
 func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
 	t := c.tables()
-	t.workers = workers
+	t.Workers = workers
 	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, madeCodes(block.encs))
 	codes.numbers = n
 	defer func() {
@@ -251,11 +252,11 @@ func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionSt
 		}
 	}()
 	first, tasks := codes.tasks(t)
-	tasks = append(tasks, t.task(func(stream *tableStream) error {
+	tasks = append(tasks, t.Task(func(stream *store.Stream) error {
 		if err := codes.waitNumbered(stream); err != nil {
 			return err
 		}
-		if err := t.writeSequence(stream); err != nil {
+		if err := t.WriteSequence(stream); err != nil {
 			return err
 		}
 		all := s.allCounters()
@@ -264,7 +265,7 @@ func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionSt
 				all.Spaces[i] = codes.counters()
 			}
 		}
-		return stream.set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
+		return stream.Set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
 	}))
 	bytes := int64(len(block.rows)) * int64(codesBytes(sp.Bits, len(sp.sets), true))
 	return c.commitTables(ctx, t, bytes, append(first, tasks...), func() {

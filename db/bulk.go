@@ -218,7 +218,7 @@ func (k *bulk) key(i int) string {
 	return k.keys[i]
 }
 
-// commit stores the items in one commit; pledge, if not nil, is that of bulkTables. It
+// commit stores the items in one commit; pledge, if not nil, is that of Tables. It
 // gives errNotBulk where that has to be done one by one, because some of the items are
 // there already, say; nothing has happened then. bytes are about those of the items.
 func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
@@ -247,7 +247,7 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress f
 	if err := k.collection.loaded(ctx); err != nil {
 		return err
 	}
-	if err := d.engine.admit(bytes, false); err != nil { // before all that work
+	if err := d.engine.Admit(bytes, false); err != nil { // before all that work
 		return err
 	}
 	defer k.dropColumns()
@@ -261,8 +261,8 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress f
 			return errNotBulk
 		}
 		if pledge != nil {
-			l.tables.promise = func(commit uint64) error { return pledge.give(commit, tx.c.log) }
-			l.tables.withdraw = func() { pledge.takeBack(tx.c.log) }
+			l.tables.Promise = func(commit uint64) error { return pledge.give(commit, tx.c.log) }
+			l.tables.Withdraw = func() { pledge.takeBack(tx.c.log) }
 		}
 		return l.run(ctx)
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -98,24 +99,24 @@ type bulkCodes struct {
 const noCode = 1<<32 - 1
 
 // tasks returns what there is to do, for together, on the way to tables.
-func (s *bulkSpace) tasks(t *bulkTables) (number, write []work.Task) {
-	write = append(write, t.task(s.writeProjections))
+func (s *bulkSpace) tasks(t *store.Tables) (number, write []work.Task) {
+	write = append(write, t.Task(s.writeProjections))
 	for _, k := range s.sets {
 		number = append(number, k.number)
 		m := storedSplit(s.space.Bits).Len()
-		parts := min(m, t.workers)
+		parts := min(m, t.Workers)
 		for p := range parts {
-			write = append(write, t.task(func(s *tableStream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
+			write = append(write, t.Task(func(s *store.Stream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
 		}
-		write = append(write, t.task(k.writeCodes), t.task(k.writeRowCodes), t.task(k.writeCodeRows))
+		write = append(write, t.Task(k.writeCodes), t.Task(k.writeRowCodes), t.Task(k.writeCodeRows))
 	}
 	return number, write
 }
 
 // waitNumbered waits until the numbers of all codes are known.
-func (s *bulkSpace) waitNumbered(t *tableStream) error {
+func (s *bulkSpace) waitNumbered(t *store.Stream) error {
 	for _, k := range s.sets {
-		if err := t.wait(k.numbered); err != nil {
+		if err := t.Wait(k.numbered); err != nil {
 			return err
 		}
 	}
@@ -172,8 +173,8 @@ func (k *bulkCodes) number(ctx context.Context) error {
 	return nil
 }
 
-func (k *bulkCodes) writeRowCodes(t *tableStream) error {
-	if err := t.wait(k.numbered); err != nil {
+func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	b := newBlockStream(t, k.block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
@@ -191,7 +192,7 @@ func (k *bulkCodes) writeRowCodes(t *tableStream) error {
 	return b.flush()
 }
 
-func (s *bulkSpace) writeProjections(t *tableStream) error {
+func (s *bulkSpace) writeProjections(t *store.Stream) error {
 	width := s.space.projectionBytes()
 	b := newBlockStream(t, s.space.projections(s.collection).block(codec.KindProjection, 0), width, s.freshRow)
 	if width > 0 {
@@ -205,8 +206,8 @@ func (s *bulkSpace) writeProjections(t *tableStream) error {
 
 // writeCodes writes the new codes with the row that carries each, or with a sign
 // that several do, which also replaces the row of older codes.
-func (k *bulkCodes) writeCodes(t *tableStream) error {
-	if err := t.wait(k.numbered); err != nil {
+func (k *bulkCodes) writeCodes(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	q, table := k.space.Bits, k.table.Table()
@@ -235,8 +236,8 @@ func (k *bulkCodes) writeCodes(t *tableStream) error {
 }
 
 // writeCodeRows writes the rows of the codes that several carry.
-func (k *bulkCodes) writeCodeRows(t *tableStream) error {
-	if err := t.wait(k.numbered); err != nil {
+func (k *bulkCodes) writeCodeRows(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	table := k.table.Table()
@@ -264,8 +265,8 @@ func (k *bulkCodes) writeCodeRows(t *tableStream) error {
 
 // writePostings writes the postings of the new codes for some of the substrings,
 // by sorting the numbers of the codes by substring.
-func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
-	if err := t.wait(k.numbered); err != nil {
+func (k *bulkCodes) writePostings(t *store.Stream, from, to int) error {
+	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	table := k.table.Table()
@@ -293,7 +294,7 @@ func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
 			}
 			key = k.appendPosting(key[:0], uint16(j), uint32(v))
 			value = codec.AppendPosting(value[:0], sorted[begin:end], nil)
-			if err := t.put(key, value, k.firstCode == 0); err != nil {
+			if err := t.Put(key, value, k.firstCode == 0); err != nil {
 				return err
 			}
 			begin = end

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -24,7 +25,7 @@ type bulkLoad struct {
 	c      *committer
 	s      *collectionState
 	b      *bulk
-	tables *bulkTables
+	tables *store.Tables
 	bytes  int64 // that these take, about
 
 	firstRow uint32
@@ -68,7 +69,7 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 		}
 	}
 	l.collectPresence()
-	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.task(l.writeKeys)}
+	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.Task(l.writeKeys)}
 	for _, sp := range s.spaces {
 		var made itemCodes = broughtCodes{l.b.codes}
 		if sp.model != nil {
@@ -84,10 +85,10 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 		number, write := codes.tasks(l.tables)
 		first, tasks = append(first, number...), append(tasks, write...)
 	}
-	for _, write := range []func(*tableStream) error{
+	for _, write := range []func(*store.Stream) error{
 		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writePending, l.writeCounters,
 	} {
-		tasks = append(tasks, l.tables.task(write))
+		tasks = append(tasks, l.tables.Task(write))
 	}
 	err = l.c.commitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {

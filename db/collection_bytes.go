@@ -43,7 +43,7 @@ const countedBytes = 256 << 10
 // errLarge ends the counting of records.
 var errLarge = errors.New("more than are counted")
 
-// diskBytes estimates the bytes of the records that have a prefix.
+// DiskBytes estimates the bytes of the records that have a prefix.
 func (d *DB) diskBytes(ctx context.Context, v *view, prefix []byte) (int64, error) {
 	lo, hi := prefix, codec.PrefixEnd(prefix)
 	counted := int64(0)

@@ -3,6 +3,8 @@ package db
 import (
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // diskFigure is what Stats says of the disk, so that it need not look at each file each time.
@@ -24,9 +26,9 @@ func (d *DB) diskNow(v *view) int64 {
 	f := &d.disk
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if changes := d.engine.log.work.changes.Load() + d.imports.changed.Load(); f.sequence != v.sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
+	if changes := d.engine.Log.Work.Changes.Load() + d.imports.changed.Load(); f.sequence != v.sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
 		f.sequence, f.changes, f.at = v.sequence, changes, time.Now()
-		f.bytes = diskBytes(d.opts.FS, d.dir)
+		f.bytes = store.DiskBytes(d.opts.FS, d.dir)
 	}
 	return f.bytes
 }

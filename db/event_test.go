@@ -351,7 +351,7 @@ func TestEventsOfTrouble(t *testing.T) {
 	t.Run("disk full without a reserve", func(t *testing.T) {
 		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), ReserveBytes: -1})
 		defer mustClose(t, d)
-		_ = d.engine.fullDisk(syscall.ENOSPC) // as a bulk load says
+		_ = d.engine.FullDisk(syscall.ENOSPC) // as a bulk load says
 		if !mustStats(t, d).Activity.DiskFull {
 			t.Error("it is not full")
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -26,7 +27,7 @@ type extract struct {
 	collections []*collectionView // by ascending number
 	indexOnly   bool
 	identity    record.Identity // of what is written
-	room        *reserve        // where it is written
+	room        *store.Reserve  // where it is written
 
 	progress    func(stage string, done, total int64)
 	reporting   sync.Mutex
@@ -56,29 +57,29 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 // writeFolder makes a database in a folder that holds nothing.
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	fsys := x.d.opts.FS
-	tables := &bulkTables{
-		fs: fsys, dir: fsys.PathJoin(dir, ingestName), opts: tableOptions(&x.d.opts.disk), workers: work.Background(),
+	tables := &store.Tables{
+		FS: fsys, Dir: fsys.PathJoin(dir, store.IngestName), Opts: store.TableOptions(&x.d.opts.disk), Workers: work.Background(),
 	}
-	if err := fsys.MkdirAll(tables.dir, 0o755); err != nil {
+	if err := fsys.MkdirAll(tables.Dir, 0o755); err != nil {
 		return err
 	}
 	// The database itself may be on the same disk.
-	x.room = &reserve{fs: fsys, dir: dir, path: dir, want: x.d.opts.ReserveBytes}
+	x.room = &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: x.d.opts.ReserveBytes}
 	var tasks []work.Task
 	for _, group := range x.groups() {
-		tasks = append(tasks, tables.task(func(s *tableStream) error { return x.copy(s, group) }))
+		tasks = append(tasks, tables.Task(func(s *store.Stream) error { return x.copy(s, group) }))
 	}
 	if err := x.estimate(ctx); err != nil {
 		return err
 	}
-	if err := tables.make(ctx, tasks); err != nil {
+	if err := tables.Make(ctx, tasks); err != nil {
 		return err
 	}
-	err := create(fsys, dir, func(path string) (record.Identity, error) {
-		if err := x.storeOf(path, tables.paths); err != nil {
+	err := store.Create(fsys, dir, func(path string) (record.Identity, error) {
+		if err := x.storeOf(path, tables.Paths); err != nil {
 			return x.identity, err
 		}
-		return x.identity, fsys.RemoveAll(tables.dir)
+		return x.identity, fsys.RemoveAll(tables.Dir)
 	}, nil)
 	if err == nil {
 		x.finished()
@@ -90,17 +91,17 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 // it is opened.
 func (x *extract) storeOf(path string, tables []string) error {
 	cfg := x.d.opts.disk
-	cfg.cacheBytes, cfg.cache = 1<<20, nil // what is made here must not displace what is read there
+	cfg.CacheBytes, cfg.Cache = 1<<20, nil // what is made here must not displace what is read there
 	for _, isNew := range []bool{true, false} {
-		log := newStoreLogger(cfg.signals)
-		kv, err := openStore(path, &cfg, log, isNew)
+		log := store.NewLog(cfg.Signals)
+		kv, err := store.Open(path, &cfg, log, isNew)
 		if err == nil {
 			if !isNew {
 				err = kv.Ingest(context.Background(), tables)
 			}
 			err = errors.Join(err, kv.Close())
 		}
-		if failed := log.failed.Load(); failed != nil {
+		if failed := log.Failed.Load(); failed != nil {
 			err = *failed // the store has not heard of it, or calls it a failed database
 		}
 		if err != nil {
@@ -235,7 +236,7 @@ func indexOnlySpace(value []byte) ([]byte, error) {
 const lookEveryBytes = 1 << 20
 
 // copy copies a group into a stream of tables.
-func (x *extract) copy(s *tableStream, group []part) error {
+func (x *extract) copy(s *store.Stream, group []part) error {
 	var table *sstable.Writer
 	copied, reported := 0, uint64(0)
 	for _, p := range group {
@@ -249,23 +250,23 @@ func (x *extract) copy(s *tableStream, group []part) error {
 					return fault.Corrupt(err, "key %x", key)
 				}
 			}
-			if err := s.set(key, value); err != nil {
+			if err := s.Set(key, value); err != nil {
 				return err
 			}
 			if copied += len(key) + len(value); copied < lookEveryBytes {
 				return nil
 			}
-			if err := x.room.admit(int64(copied), false); err != nil {
+			if err := x.room.Admit(int64(copied), false); err != nil {
 				return err
 			}
 			copied = 0
-			if s.w != table {
-				table, reported = s.w, 0
+			if s.W != table {
+				table, reported = s.W, 0
 			}
 			size := table.Raw().EstimatedSize()
 			x.report(int64(size - reported))
-			if reported = size; size >= bulkFileBytes { // the stream looks after many keys, however long their values
-				s.finish()
+			if reported = size; size >= store.TableBytes { // the stream looks after many keys, however long their values
+				s.Finish()
 			}
 			return nil
 		})

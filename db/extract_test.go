@@ -19,6 +19,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -615,7 +616,7 @@ func TestExtractOfLargeItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string][32]byte{}
-	payload := make([]byte, bulkFileBytes/2)
+	payload := make([]byte, store.TableBytes/2)
 	r := rand.NewChaCha8([32]byte{})
 	for i := range 4 {
 		_, _ = r.Read(payload)
@@ -630,17 +631,17 @@ func TestExtractOfLargeItems(t *testing.T) {
 	}
 	is := mustOpen(t, filepath.Join(dir, "copy"), nil)
 	defer is.Close()
-	tables, err := filepath.Glob(filepath.Join(dir, "copy", storeName, "*.sst"))
+	tables, err := filepath.Glob(filepath.Join(dir, "copy", store.StoreName, "*.sst"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	large := 0
 	for _, path := range tables {
 		info, err := os.Stat(path)
-		if err != nil || info.Size() > bulkFileBytes*7/4 {
+		if err != nil || info.Size() > store.TableBytes*7/4 {
 			t.Errorf("%s has %d bytes, %v", path, info.Size(), err)
 		}
-		if info.Size() > bulkFileBytes/4 {
+		if info.Size() > store.TableBytes/4 {
 			large++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -20,7 +21,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 	d := mustOpen(t, own, nil)
 	mustClose(t, d)
 	other := t.TempDir()
-	kv, err := pebble.Open(other, &pebble.Options{Logger: newStoreLogger(d.opts.disk.signals)})
+	kv, err := pebble.Open(other, &pebble.Options{Logger: store.NewLog(d.opts.disk.Signals)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 		{file("0123456789abcdef\xed\xda\x0c\xed and so on"), "a bbolt database"},
 		{file("x"), "is a file; a database is a folder"},
 		{other, "a Pebble store that is no database of fddhdb"},
-		{filepath.Join(own, storeName), "it is the store of the database in " + own},
+		{filepath.Join(own, store.StoreName), "it is the store of the database in " + own},
 		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "IDENTITY": "x", "000001.sst": ""}), "a RocksDB database"},
 		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "MANIFEST-000004": ""}), "a LevelDB database"},
 		{folderIn(t, map[string]string{"fddhdb-backups.json": "{}"}), "a repository of backups"},
@@ -105,17 +106,17 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 func TestNewerStoreIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, dir, nil))
-	markers, err := filepath.Glob(filepath.Join(dir, storeName, "marker.format-version.*"))
+	markers, err := filepath.Glob(filepath.Join(dir, store.StoreName, "marker.format-version.*"))
 	if err != nil || len(markers) != 1 {
 		t.Fatal(markers, err)
 	}
-	newer := filepath.Join(dir, storeName, "marker.format-version.000099.099")
+	newer := filepath.Join(dir, store.StoreName, "marker.format-version.000099.099")
 	if err := os.Rename(markers[0], newer); err != nil {
 		t.Fatal(err)
 	}
 	for _, readOnly := range []bool{false, true} {
 		var fe *FormatError
-		if _, err := Open(dir, &Options{ReadOnly: readOnly}); !errors.As(err, &fe) || fe.Found != 99 || fe.Supported != int(storeFormat) || fe.What != "store" {
+		if _, err := Open(dir, &Options{ReadOnly: readOnly}); !errors.As(err, &fe) || fe.Found != 99 || fe.Supported != int(store.PebbleFormat) || fe.What != "store" {
 			t.Errorf("%v", err)
 		}
 	}

@@ -1,6 +1,12 @@
 package db
 
-import "github.com/fddhdb/fddhdb/db/internal/record"
+import (
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+)
+
+// MarkerName is the name of the file that makes a folder a database.
+const MarkerName = store.MarkerName
 
 // The format of a database says how everything in its folder is stored. It only ever
 // rises, by Upgrade: Open leaves it as it is, so that an older version of fddhdb goes on

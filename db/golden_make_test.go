@@ -18,6 +18,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
@@ -130,7 +131,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := syncDir(mem, "golden/store"); err != nil { // what has been removed is gone for good
+	if err := store.SyncDir(mem, "golden/store"); err != nil { // what has been removed is gone for good
 		t.Fatal(err)
 	}
 }
@@ -256,7 +257,7 @@ func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
 		}
 	}
 	for _, d := range []string{fsys.PathJoin(dir, "store"), dir, fsys.PathDir(dir)} {
-		if err := syncDir(fsys, d); err != nil {
+		if err := store.SyncDir(fsys, d); err != nil {
 			t.Fatal(err)
 		}
 	}

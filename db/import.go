@@ -100,7 +100,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		return nil, err
 	}
 	defer d.guard.leave()
-	if err := d.engine.log.err(); err != nil { // nobody knows what the last commit was
+	if err := d.engine.Log.Err(); err != nil { // nobody knows what the last commit was
 		return nil, err
 	}
 	head := importHeader{FDDHDB: "import", Version: importVersion, UUID: d.UUID(), Collection: c.id, Source: opt.Source}
@@ -117,7 +117,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 			im.spool.close()
 		}
 		d.imports.leave(im.name)
-		return nil, fault.Annotate(d.engine.fullDisk(err), "import into collection %q", c.name)
+		return nil, fault.Annotate(d.engine.FullDisk(err), "import into collection %q", c.name)
 	}
 	d.imports.changed.Add(1) // whoever has looked since it was taken may not have seen its folder
 	return im, nil
@@ -228,7 +228,7 @@ func (im *Import) stage(f func(*collectionView) error) error {
 	}
 	return im.c.read(func(_ *view, cv *collectionView) error {
 		if im.err == nil && im.w == nil {
-			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.engine.admit(bytes, false) })
+			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.engine.Admit(bytes, false) })
 		}
 		if im.err != nil {
 			return im.failure(im.err)
@@ -262,7 +262,7 @@ func (im *Import) usable() error {
 }
 
 func (im *Import) failure(err error) error {
-	return fault.Annotate(im.c.db.engine.fullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(im.c.db.engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // flush hands the chunk to the writer.
@@ -297,7 +297,7 @@ func (im *Import) Close() error {
 	}
 	defer d.guard.leave()
 	err := im.close()
-	return fault.Annotate(d.engine.fullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(d.engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // close makes what is staged durable, and ends it.

@@ -27,7 +27,7 @@ func (im *Import) Commit(ctx context.Context) error {
 		return err
 	}
 	defer d.guard.leave()
-	if err := d.engine.log.err(); err != nil {
+	if err := d.engine.Log.Err(); err != nil {
 		return err
 	}
 	if !im.pledged {
@@ -36,7 +36,7 @@ func (im *Import) Commit(ctx context.Context) error {
 			err = im.commit(ctx)
 		}
 		if err != nil {
-			return fault.Annotate(d.engine.fullDisk(err), "import into collection %q", im.c.name)
+			return fault.Annotate(d.engine.FullDisk(err), "import into collection %q", im.c.name)
 		}
 		im.pledged = true
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -132,7 +133,7 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, impo
 		t.Fatalf("%s: %v", what, err)
 	}
 	// One that was done may have been left, where it could not be removed.
-	if names, err := fsys.List("db/" + importsName); err == nil && len(names) > 0 && !imported {
+	if names, err := fsys.List("db/" + store.ImportsName); err == nil && len(names) > 0 && !imported {
 		t.Errorf("%s: staged imports: %v", what, names)
 	}
 }
@@ -190,7 +191,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if importing = importing || strings.Contains(op.Path, importsName); importing {
+		if importing = importing || strings.Contains(op.Path, store.ImportsName); importing {
 			for _, percent := range []int{0, 50} {
 				crashes = append(crashes, crash{
 					fmt.Sprintf("before change %d (%v %s), %d%% of what is not synced", len(crashes), op.Kind, op.Path, percent),
@@ -199,7 +200,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 			}
 		}
 		given = given || path.Base(op.Path) == importPledge+".tmp"
-		if given && op.Kind == errorfs.OpRename && path.Base(path.Dir(op.Path)) == importsName {
+		if given && op.Kind == errorfs.OpRename && path.Base(path.Dir(op.Path)) == store.ImportsName {
 			imported = true // from here on it may be forgotten, and is not yet acknowledged
 		}
 		return nil
@@ -267,7 +268,7 @@ func TestDamageToStagedItems(t *testing.T) {
 	}
 	fewer, places := 0, 0
 	for name, content := range files {
-		if !strings.Contains(name, importsName) {
+		if !strings.Contains(name, store.ImportsName) {
 			continue
 		}
 		for at := 0; at < len(content); at += step {
@@ -330,7 +331,7 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pledge{fs: mem, dir: dir}
-	if err := p.give(1<<40+1, d.engine.log); err != nil {
+	if err := p.give(1<<40+1, d.engine.Log); err != nil {
 		t.Fatal(err)
 	}
 	testfs.Flip(t, mem, dir+"/"+importPledge, 3)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // open makes the folder, or reads what is there.
@@ -25,10 +26,10 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 		return err
 	}
 	if found != head || im.opt.Restart {
-		if err := d.engine.admit(2*im.opt.Bytes, false); err != nil {
+		if err := d.engine.Admit(2*im.opt.Bytes, false); err != nil {
 			return err
 		}
-		if err := makeDir(fsys, dir); err != nil {
+		if err := store.MakeDir(fsys, dir); err != nil {
 			return err
 		}
 		if err := head.write(fsys, dir); err != nil {
@@ -43,7 +44,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 	}
 	im.rows = max(im.rows, im.done.rows)
 	if left := im.opt.Bytes - int64(im.spool.bytes); !im.pledged && found == head {
-		return d.engine.admit(im.opt.Bytes+max(left, 0), false)
+		return d.engine.Admit(im.opt.Bytes+max(left, 0), false)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A spool is the files of a staged import: one for each time that it was begun or resumed,
@@ -119,7 +120,7 @@ func (s *spool) resume(ctx context.Context, found func(h *chunkHeader, parts *[c
 		}
 	}
 	if removed {
-		return syncDir(s.fs, s.dir)
+		return store.SyncDir(s.fs, s.dir)
 	}
 	return nil
 }
@@ -284,7 +285,7 @@ func (s *spool) newWriter(admit func(bytes int64) error) (*spoolWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(s.fs, s.dir); err != nil {
+	if err := store.SyncDir(s.fs, s.dir); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	w := &spoolWriter{

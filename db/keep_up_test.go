@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
@@ -103,24 +104,24 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.engine.flushed(ctx); err != nil {
+		if err := d.engine.FlushAll(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mustClose(t, d)
 	// Items are in the first half of a table, in the order of their rows, so that what is
 	// damaged is no key that is written again.
-	names, err := fs.List("db/" + storeName)
+	names, err := fs.List("db/" + store.StoreName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	newest := ""
 	for _, name := range names {
-		if info, err := fs.Stat(filepath.Join("db", storeName, name)); err == nil && path.Ext(name) == ".sst" && info.Size() > 20_000 {
+		if info, err := fs.Stat(filepath.Join("db", store.StoreName, name)); err == nil && path.Ext(name) == ".sst" && info.Size() > 20_000 {
 			newest = max(newest, name)
 		}
 	}
-	testfs.Flip(t, fs, filepath.Join("db", storeName, newest), 9_000)
+	testfs.Flip(t, fs, filepath.Join("db", store.StoreName, newest), 9_000)
 
 	d = mustOpen(t, "db", &Options{FS: fs})
 	defer d.Close()
@@ -132,7 +133,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		} else if err != nil || i > 100 {
 			t.Fatal(i, err)
 		}
-		if err := d.engine.flushed(ctx); err != nil {
+		if err := d.engine.FlushAll(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

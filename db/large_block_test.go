@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
@@ -25,7 +26,7 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 		}
 	}
 	mustClose(t, d)
-	tables, err := filepath.Glob(filepath.Join(dir, storeName, "*.sst"))
+	tables, err := filepath.Glob(filepath.Join(dir, store.StoreName, "*.sst"))
 	if err != nil || len(tables) == 0 {
 		t.Fatal(tables, err)
 	}

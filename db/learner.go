@@ -339,7 +339,7 @@ func (d *DB) checkpointAll() {
 				return nil
 			})
 		})
-		if err != nil && d.engine.log.err() == nil {
+		if err != nil && d.engine.Log.Err() == nil {
 			d.signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
@@ -47,7 +48,7 @@ func TestCopiesAskForRoom(t *testing.T) {
 		if err := make(); !errors.As(err, &full) || full.Free != 100<<20+100 || full.Needed <= 0 {
 			t.Errorf("%s: %v", what, err)
 		}
-		if _, err := disk.Stat("copy" + incompleteSuffix); err == nil {
+		if _, err := disk.Stat("copy" + store.IncompleteSuffix); err == nil {
 			t.Errorf("%s has left what it was making", what)
 		}
 		disk.free.Store(1 << 40)

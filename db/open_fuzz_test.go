@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A stranger gives out databases that are like one of ours, but for some records.
@@ -82,7 +83,7 @@ func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
 	opts := (&Options{FS: mem}).withDefaults()
-	kv, err := openStore(mem.PathJoin(s.dir, storeName), &opts.disk, newStoreLogger(nil), false)
+	kv, err := store.Open(mem.PathJoin(s.dir, store.StoreName), &opts.disk, store.NewLog(nil), false)
 	if err != nil {
 		t.Fatal(err)
 	}

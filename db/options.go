@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // Options tune a database. A nil *Options and zero fields mean the defaults.
@@ -77,7 +78,7 @@ type Options struct {
 // settings are the options of a database with their defaults, and what follows from them.
 type settings struct {
 	Options
-	disk storeConfig
+	disk store.Config
 }
 
 func (o *Options) withDefaults() settings {
@@ -100,10 +101,10 @@ func (o *Options) withDefaults() settings {
 	if out.FS == nil {
 		out.FS = vfs.Default
 	}
-	out.FS = withKinds(out.FS)
-	out.disk = storeConfig{
-		fs: out.FS, cacheBytes: out.CacheBytes, reserveBytes: out.ReserveBytes,
-		signals: signal.NewSender(out.Logger, out.EventListener, out.Tracer),
+	out.FS = store.WithKinds(out.FS)
+	out.disk = store.Config{
+		FS: out.FS, CacheBytes: out.CacheBytes, ReserveBytes: out.ReserveBytes,
+		Signals: signal.NewSender(out.Logger, out.EventListener, out.Tracer),
 	}
 	return out
 }

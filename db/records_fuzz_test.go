@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // FuzzRecords gives any record of a small database any value, whose checksums are right, as
@@ -112,7 +113,7 @@ func resealed(b []byte) []byte {
 func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
 	t.Helper()
 	opts := (&Options{FS: fsys}).withDefaults()
-	kv, err := openStore(fsys.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
+	kv, err := store.Open(fsys.PathJoin("db", store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,10 +213,10 @@ func FuzzDescriptors(f *testing.F) {
 			}
 		}
 		mem := vfs.NewMem()
-		writeFile(t, mem, MarkerName, b)
-		var m marker
+		writeFile(t, mem, store.MarkerName, b)
+		var m store.Marker
 		ours := json.Unmarshal(b, &m) == nil && m.FDDHDB == "database"
-		switch format, err := readMarker(mem, ""); {
+		switch format, err := store.ReadMarker(mem, ""); {
 		case err == nil:
 			if !ours || m.Format != format || format < MinFormat || format > NewestFormat {
 				t.Fatalf("%q is taken for a marker", b)

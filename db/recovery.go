@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A Recovery says how what Open found in the store compares with what was known to be
@@ -46,19 +47,19 @@ type Loss struct {
 }
 
 // Commits returns how many commits are lost.
-func (l Loss) Commits() uint64 { return l.inStore().commits() }
+func (l Loss) Commits() uint64 { return l.inStore().Commits() }
 
 // String returns the loss in words.
 func (l Loss) String() string { return l.inStore().String() }
 
 // inStore returns the loss as the side file of the store has it.
-func (l Loss) inStore() loss { return loss{found: l.Found, first: l.First, last: l.Last} }
+func (l Loss) inStore() store.Loss { return store.Loss{Found: l.Found, First: l.First, Last: l.Last} }
 
 // lossesOf returns losses of the side file for callers.
-func lossesOf(stored []loss) []Loss {
+func lossesOf(stored []store.Loss) []Loss {
 	var all []Loss
 	for _, l := range stored {
-		all = append(all, Loss{Found: l.found, First: l.first, Last: l.last})
+		all = append(all, Loss{Found: l.Found, First: l.First, Last: l.Last})
 	}
 	return all
 }
@@ -69,7 +70,7 @@ func (d *DB) Recovery() Recovery {
 	d = d.orNone()
 	r := d.recovery
 	if r.Losses = slices.Clone(r.Losses); d.keeper != nil {
-		r.Losses = lossesOf(d.keeper.losses())
+		r.Losses = lossesOf(d.keeper.Losses())
 	}
 	return r
 }
@@ -89,7 +90,7 @@ func (d *DB) AcknowledgeLosses() ([]Loss, error) {
 	if d.keeper == nil {
 		return nil, nil
 	}
-	forgotten, err := d.keeper.forget()
+	forgotten, err := d.keeper.Forget()
 	if err == nil {
 		d.counters.lost.Store(0)
 	}
@@ -100,26 +101,26 @@ func (d *DB) AcknowledgeLosses() ([]Loss, error) {
 // step, unless the database is only read.
 func (d *DB) takeStock() error {
 	fsys, i := d.opts.FS, &d.identity
-	format, err := readMarker(fsys, d.dir)
+	format, err := store.ReadMarker(fsys, d.dir)
 	if err != nil {
 		return err
 	}
 	if format < i.Format && !d.opts.ReadOnly { // the end of an interrupted upgrade
-		if err := writeMarker(fsys, d.dir, i.Format); err != nil {
+		if err := store.WriteMarker(fsys, d.dir, i.Format); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
 	if i.Format < record.FormatIdentity {
 		d.recovery = Recovery{Found: i.Sequence, Promised: i.Sequence}
 		if format > i.Format {
-			d.recovery.Problem = "the file " + MarkerName + " " + olderStore(format, i.Format)
+			d.recovery.Problem = "the file " + store.MarkerName + " " + store.OlderStore(format, i.Format)
 			d.commitsUnknown()
 		}
 		return nil
 	}
-	side, err := readCommits(fsys, d.dir)
-	found, next := compareCommits(i, side, err, now())
-	d.recovery = Recovery{Found: found.found, Promised: found.promised, Losses: lossesOf(found.losses), Problem: found.problem}
+	side, err := store.ReadCommits(fsys, d.dir)
+	found, next := store.CompareCommits(i, side, err, now())
+	d.recovery = Recovery{Found: found.Found, Promised: found.Promised, Losses: lossesOf(found.Losses), Problem: found.Problem}
 	if n := d.recovery.Missing(); n > 0 {
 		d.signals.Happened(event.CommitsMissing, slog.LevelWarn, event.Event{Attrs: []slog.Attr{
 			slog.Uint64("missing", n), slog.Uint64("found", d.recovery.Found), slog.Uint64("promised", d.recovery.Promised),
@@ -128,13 +129,13 @@ func (d *DB) takeStock() error {
 	if d.recovery.Problem != "" {
 		d.commitsUnknown()
 	}
-	for _, l := range found.losses {
-		d.counters.lost.Add(l.commits())
+	for _, l := range found.Losses {
+		d.counters.lost.Add(l.Commits())
 	}
 	// A file that could not be read just now is left alone.
 	known := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrCorrupt)
 	if !d.opts.ReadOnly && known {
-		d.keeper = newKeeper(fsys, d.dir, d.signals, side, next, d.recovery.Problem != "")
+		d.keeper = store.NewKeeper(fsys, d.dir, d.signals, side, next, d.recovery.Problem != "")
 	}
 	return nil
 }

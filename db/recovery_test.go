@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
@@ -29,7 +30,7 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 	mem := vfs.NewMem()
 	opts.FS = mem
 	d := mustOpen(t, "db", &opts)
-	d.keeper.mu.Lock() // so that it keeps nothing by itself, however long this takes
+	d.keeper.Mu.Lock() // so that it keeps nothing by itself, however long this takes
 	c, err := d.CreateCollection(ctx, "main", numbersSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -39,14 +40,14 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 			t.Fatal(err)
 		}
 		if i+1 == known {
-			d.keeper.mu.Unlock()
-			d.keeper.keep()
-			d.keeper.mu.Lock()
+			d.keeper.Mu.Unlock()
+			d.keeper.Keep()
+			d.keeper.Mu.Lock()
 		}
 	}
 	left := vfs.NewMem()
 	copyFolder(t, mem, left, "db")
-	d.keeper.mu.Unlock()
+	d.keeper.Mu.Unlock()
 	mustClose(t, d)
 	return left
 }
@@ -238,21 +239,21 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 			if err := c.Put(ctx, numbered(i)); err != nil {
 				t.Fatal(err)
 			}
-			d.keeper.keep()
+			d.keeper.Keep()
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
-			side, err := readCommits(crash, "db")
-			if want := uint64(i + 2); err != nil || (!noSync && side.sequence != want) || (noSync && side.sequence != 1) {
-				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.sequence, err)
+			side, err := store.ReadCommits(crash, "db")
+			if want := uint64(i + 2); err != nil || (!noSync && side.Sequence != want) || (noSync && side.Sequence != 1) {
+				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.Sequence, err)
 			}
 			again := mustOpen(t, "db", &Options{FS: crash})
-			if r := again.Recovery(); r.Missing() > 0 || r.Problem != "" || r.Found < side.sequence {
+			if r := again.Recovery(); r.Missing() > 0 || r.Problem != "" || r.Found < side.Sequence {
 				t.Errorf("NoSync %v: %+v", noSync, r)
 			}
 			mustClose(t, again)
 		}
 		mustClose(t, d)
-		if side, err := readCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil || side.sequence != 11 {
-			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.sequence, err)
+		if side, err := store.ReadCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil || side.Sequence != 11 {
+			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.Sequence, err)
 		}
 	}
 }
@@ -330,7 +331,7 @@ func TestSideFileThatCannotBeWritten(t *testing.T) {
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && strings.Contains(op.Path, commitsName) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+		if broken && strings.Contains(op.Path, store.CommitsName) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			return errInjected
 		}
 		return nil

@@ -7,11 +7,12 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // beside mends what stands beside a sound store: the marker, and the side file.
 func (r *repairer) beside() error {
-	kv, err := openStoreToRead(r.path(r.storeName()), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
+	kv, err := store.OpenToRead(r.path(r.storeName()), &r.opts.disk, store.NewLog(r.opts.disk.Signals))
 	if err != nil {
 		return err
 	}
@@ -51,20 +52,20 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 		return false, nil
 	}
 	before := r.done.Findings
-	beside, err := readCommits(r.opts.FS, r.dir)
+	beside, err := store.ReadCommits(r.opts.FS, r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
 		return false, err
 	}
-	told, _ := compareCommits(&i, beside, err, now())
-	if told.problem != "" {
-		r.found(Finding{Record: sideFile, Problem: told.problem + "; whether commits are missing is not known"})
+	told, _ := store.CompareCommits(&i, beside, err, now())
+	if told.Problem != "" {
+		r.found(Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
-	for _, l := range beside.losses {
+	for _, l := range beside.Losses {
 		r.found(Finding{Record: sideFile, Problem: l.String()})
 	}
-	if told.missing() > 0 {
-		r.found(Finding{Record: "commits", Problem: fmt.Sprintf(format, told.found+1, told.promised)})
+	if told.Missing() > 0 {
+		r.found(Finding{Record: "commits", Problem: fmt.Sprintf(format, told.Found+1, told.Promised)})
 	}
 	return r.done.Findings > before, nil
 }
@@ -74,22 +75,22 @@ func (r *repairer) acknowledge(i record.Identity) error {
 	if i.Format < record.FormatIdentity {
 		return nil
 	}
-	return makeCommits(r.opts.FS, r.dir, commitsRecord{uuid: i.UUID, sequence: i.Sequence})
+	return store.MakeCommits(r.opts.FS, r.dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence})
 }
 
 // mark writes the marker of the database, and keeps what is there in its place.
 func (r *repairer) mark(format int) error {
-	_, err := r.opts.FS.Stat(r.path(MarkerName))
+	_, err := r.opts.FS.Stat(r.path(store.MarkerName))
 	if err == nil {
 		name, err := r.freeName()
 		if err != nil {
 			return err
 		}
-		if err := r.rename(r.path(MarkerName), r.path(name+"."+MarkerName)); err != nil {
+		if err := r.rename(r.path(store.MarkerName), r.path(name+"."+store.MarkerName)); err != nil {
 			return err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return writeMarker(r.opts.FS, r.dir, format)
+	return store.WriteMarker(r.opts.FS, r.dir, format)
 }

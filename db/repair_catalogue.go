@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // mend makes what has been put into the new store sound.
@@ -96,14 +97,14 @@ func (m *mender) database(next uint32) error {
 		return err
 	}
 	i := m.whoami()
-	side, err := readCommits(m.opts.FS, m.dir)
-	sideKnown := err == nil && side.uuid == i.UUID
+	side, err := store.ReadCommits(m.opts.FS, m.dir)
+	sideKnown := err == nil && side.UUID == i.UUID
 	if len(b) != 8 {
 		// Each commit has taken one of the numbers of the storage engine, or more; those
 		// before a database was copied into tables of its own stand in the side file.
 		next := m.newest
 		if sideKnown {
-			next = max(next, side.sequence)
+			next = max(next, side.Sequence)
 		}
 		b = binary.BigEndian.AppendUint64(nil, next)
 		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}.at(codec.DatabaseKey(codec.RecordSequence)))
@@ -138,9 +139,9 @@ func (m *mender) database(next uint32) error {
 // file has the UUID, too, and only databases of its format have either.
 func (m *mender) whoami() record.Identity {
 	i := record.Identity{Format: m.format, UUID: m.uuid}
-	side, err := readCommits(m.opts.FS, m.dir)
+	side, err := store.ReadCommits(m.opts.FS, m.dir)
 	if i.UUID == (record.Identity{}).UUID && err == nil {
-		i.UUID = side.uuid
+		i.UUID = side.UUID
 	}
 	known := i.UUID != (record.Identity{}).UUID
 	switch {

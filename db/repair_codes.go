@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -23,10 +24,10 @@ func (s *spaceMender) mendCodes() error {
 		return err
 	}
 	verifier, done := s.verifier(nil)
-	t := s.engine.tables(0)
+	t := s.engine.Tables(0)
 	coded := uint64(0)
-	work := t.task(func(first *tableStream) error {
-		stream := func() *tableStream { return &tableStream{ctx: first.ctx, tables: t} }
+	work := t.Task(func(first *store.Stream) error {
+		stream := func() *store.Stream { return &store.Stream{Ctx: first.Ctx, Tables: t} }
 		projections := newBlockStream(first, s.space.projections(s.ID).block(codec.KindProjection, 0), s.space.projectionBytes(), 0)
 		p := &codePass{spaceMender: s, verifier: verifier, projections: projections}
 		p.named, p.untraced = named, s.known && named.GetCardinality() < s.n.Coded

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // givenCodes are the codes of a collection whose items bring them. Nothing makes these
@@ -218,9 +219,9 @@ func (c *collectionMender) writeGiven() (codec.SpaceCounters, error) {
 	if err := c.flush(); err != nil {
 		return n, err
 	}
-	t := c.engine.tables(0)
-	err := c.take(t, t.task(func(s *tableStream) error {
-		set, err := c.given.write(func() *tableStream { return &tableStream{ctx: s.ctx, tables: t} })
+	t := c.engine.Tables(0)
+	err := c.take(t, t.Task(func(s *store.Stream) error {
+		set, err := c.given.write(func() *store.Stream { return &store.Stream{Ctx: s.Ctx, Tables: t} })
 		n.Sets, n.Coded = []codec.CodeCounters{set}, set.Coded
 		return err
 	}))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A targetMender is what is known of the codes of one target of a space.
@@ -182,11 +183,11 @@ func (v *targetMender) take(row uint32) {
 }
 
 // write writes everything that is stored of the codes, and returns the counters.
-func (v *targetMender) write(newStream func() *tableStream) (n codec.CodeCounters, err error) {
+func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounters, err error) {
 	n = codec.CodeCounters{View: v.target, NextCode: v.codes.next}
 	var pairs []uint64 // code number and row
 	blocks := newBlockStream(newStream(), v.block(codec.KindRowCodes, 0), codec.RowCodeBytes, 0)
-	defer func() { blocks.t.finish() }()
+	defer func() { blocks.t.Finish() }()
 	var entry []byte
 	v.rows.each(func(row uint32, x *carriedCode) {
 		if x.state == carriedNone || err != nil {
@@ -203,7 +204,7 @@ func (v *targetMender) write(newStream func() *tableStream) (n codec.CodeCounter
 	slices.Sort(pairs)
 	codes := newBlockStream(newStream(), v.block(codec.KindCodes, 0), codec.CodeEntryBytes(v.space.Bits), 0)
 	many := newStream()
-	defer func() { codes.t.finish(); many.finish() }()
+	defer func() { codes.t.Finish(); many.Finish() }()
 	var numbers []uint32
 	code := codec.NewCode(v.space.Bits)
 	for len(pairs) > 0 {
@@ -233,7 +234,7 @@ func (v *targetMender) write(newStream func() *tableStream) (n codec.CodeCounter
 }
 
 // writeCarriers writes the rows of a code that several have.
-func (v *targetMender) writeCarriers(t *tableStream, pairs []uint64) error {
+func (v *targetMender) writeCarriers(t *store.Stream, pairs []uint64) error {
 	for len(pairs) > 0 {
 		l, container := codec.NewLayer(), pairs[0]>>16
 		for len(pairs) > 0 && pairs[0]>>16 == container {
@@ -248,8 +249,8 @@ func (v *targetMender) writeCarriers(t *tableStream, pairs []uint64) error {
 }
 
 // writePostings writes the postings of codes.
-func (v *targetMender) writePostings(t *tableStream, numbers []uint32) error {
-	defer t.finish()
+func (v *targetMender) writePostings(t *store.Stream, numbers []uint32) error {
+	defer t.Finish()
 	split := storedSplit(v.space.Bits)
 	code := codec.NewCode(v.space.Bits)
 	sorted := make([]uint64, len(numbers)) // substring and number
@@ -270,7 +271,7 @@ func (v *targetMender) writePostings(t *tableStream, numbers []uint32) error {
 			}
 			key = v.appendPosting(key[:0], uint16(j), uint32(substring))
 			value = codec.AppendPosting(value[:0], posting, nil)
-			if err := t.set(key, value); err != nil {
+			if err := t.Set(key, value); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -45,7 +46,7 @@ func TestRepairOfRandomDamage(t *testing.T) {
 			}
 			p.put([]byte(key), value)
 		}
-		all := p.files(func(name string) bool { return name != lockName })
+		all := p.files(func(name string) bool { return name != store.LockName })
 		for range random.IntN(3) {
 			name := all[random.IntN(len(all))]
 			if _, err := p.fs.Stat(p.file(name)); err != nil {

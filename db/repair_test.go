@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -96,7 +97,7 @@ func (p *patient) options() *Options { return &Options{FS: p.fs, MustExist: true
 func (p *patient) store(f func(kv *pebble.DB)) {
 	p.t.Helper()
 	opts := p.options().withDefaults()
-	kv, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
+	kv, err := store.Open(p.fs.PathJoin(p.dir, store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/internal/testfs"
 )
@@ -18,7 +19,7 @@ import (
 // tell makes the disk say that so much is free, and the database look at once.
 func tell(disk *testfs.SmallDisk, d *DB, free int64) {
 	disk.Set(func() { disk.Usage = vfs.DiskUsage{AvailBytes: uint64(free), TotalBytes: 1 << 40} })
-	d.engine.reserve.lookAgain()
+	d.engine.Reserve.LookAgain()
 }
 
 func TestReserveIsKept(t *testing.T) {
@@ -84,7 +85,7 @@ func TestReserveIsKept(t *testing.T) {
 	}
 	tell(disk, d, reserve-1)
 	refused("below the reserve", writes)
-	refused("below the reserve", map[string]func() error{"compact": func() error { tell(disk, d, freeingFloor-1); return d.Compact(ctx) }})
+	refused("below the reserve", map[string]func() error{"compact": func() error { tell(disk, d, store.FreeingFloor-1); return d.Compact(ctx) }})
 	goesOn("below the reserve", reads)
 	tell(disk, d, reserve/100)
 	goesOn("below the reserve", map[string]func() error{
@@ -95,7 +96,7 @@ func TestReserveIsKept(t *testing.T) {
 	})
 	tell(disk, d, reserve-1)
 	goesOn("below the reserve", map[string]func() error{"compact": func() error { return d.Compact(ctx) }})
-	tell(disk, d, freeingFloor-1)
+	tell(disk, d, store.FreeingFloor-1)
 	refused("below the last of it", writes)
 	refused("below the last of it", map[string]func() error{
 		"delete": func() error { return second(c.Delete(ctx, "k2")) },

@@ -114,10 +114,10 @@ func (d *DB) Stats() (*Stats, error) {
 	}
 	defer done()
 	disk := d.diskNow(v)
-	store, a := d.engine.log.work.look(d.engine.DB), d.activity()
+	store, a := d.engine.Log.Work.Look(d.engine.DB), d.activity()
 	s := &Stats{
 		Format: d.identity.Format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
-		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,
+		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.Memory, ObsoleteBytes: store.Obsolete,
 		Collections: make([]CollectionStats, 0, v.collections.len()), Activity: a,
 	}
 	if s.StagedImports, err = d.stagedNow(v); err != nil {

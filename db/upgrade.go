@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A Migration brings a database from one format to the next. Each is atomic: a database
@@ -29,7 +30,7 @@ type migration struct {
 
 // migrations lead from MinFormat to NewestFormat, one step each.
 var migrations = []migration{
-	{Migration{record.FormatIdentity, "give the database a UUID and the side file " + commitsName}, addIdentity},
+	{Migration{record.FormatIdentity, "give the database a UUID and the side file " + store.CommitsName}, addIdentity},
 }
 
 // upgrading is a database while it is being upgraded.
@@ -45,11 +46,11 @@ type upgrading struct {
 func addIdentity(_ context.Context, u *upgrading) error {
 	next := u.Identity
 	next.Format = record.FormatIdentity
-	side, err := readCommits(u.fs, u.dir)
-	if next.UUID = side.uuid; err != nil {
+	side, err := store.ReadCommits(u.fs, u.dir)
+	if next.UUID = side.UUID; err != nil {
 		next.UUID = record.NewUUID()
 	}
-	if err := makeCommits(u.fs, u.dir, commitsRecord{uuid: next.UUID, sequence: next.Sequence}); err != nil {
+	if err := store.MakeCommits(u.fs, u.dir, store.Commits{UUID: next.UUID, Sequence: next.Sequence}); err != nil {
 		return err
 	}
 	if err := next.Store(u.store); err != nil {
@@ -73,9 +74,9 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 	if opts.ReadOnly {
 		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", fault.ErrReadOnly, dir)
 	}
-	opts.disk.signals.About(dir)
-	defer opts.disk.signals.Wait()
-	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, log *storeLogger) error {
+	opts.disk.Signals.About(dir)
+	defer opts.disk.Signals.Wait()
+	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, log *store.Log) error {
 		u := &upgrading{fs: opts.FS, dir: dir, store: kv}
 		if u.Identity, err = record.ReadIdentity(kv, dir); err != nil {
 			return err
@@ -89,7 +90,7 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 				progress(m.Migration)
 			}
 			err := m.run(ctx, u)
-			if failed := log.err(); failed != nil {
+			if failed := log.Err(); failed != nil {
 				err = failed
 			}
 			if err != nil {
@@ -98,13 +99,13 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 			to = u.Format
 		}
 		if to > from { // damage to the end of the log is not to undo it unnoticed
-			if err := fault.Annotate(flushStore(ctx, kv, log), "upgrade %s", dir); err != nil {
+			if err := fault.Annotate(store.FlushAll(ctx, kv, log), "upgrade %s", dir); err != nil {
 				return err
 			}
 		}
-		format, err := readMarker(opts.FS, dir)
+		format, err := store.ReadMarker(opts.FS, dir)
 		if err == nil && format != u.Format {
-			err = fault.Annotate(writeMarker(opts.FS, dir, u.Format), "upgrade %s", dir)
+			err = fault.Annotate(store.WriteMarker(opts.FS, dir, u.Format), "upgrade %s", dir)
 		}
 		return err
 	})
@@ -117,7 +118,7 @@ func PendingMigrations(dir string, options *Options) (format int, _ []Migration,
 	opts := options.withDefaults()
 	opts.ReadOnly = true
 	var all []Migration
-	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, _ *storeLogger) error {
+	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, _ *store.Log) error {
 		i, err := record.ReadIdentity(kv, dir)
 		if err != nil {
 			return err
@@ -135,15 +136,15 @@ func PendingMigrations(dir string, options *Options) (format int, _ []Migration,
 func pending(format int) []migration { return migrations[format-record.MinFormat:] }
 
 // atDatabase runs f with the store of the database in dir, which nobody may have open.
-func atDatabase(dir string, opts *settings, f func(dir string, kv *pebble.DB, log *storeLogger) error) (err error) {
-	dir, lock, err := lockDatabase(opts.FS, dir, opts.ReadOnly)
+func atDatabase(dir string, opts *settings, f func(dir string, kv *pebble.DB, log *store.Log) error) (err error) {
+	dir, lock, err := store.LockDatabase(opts.FS, dir, opts.ReadOnly)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	log := newStoreLogger(opts.disk.signals)
-	defer func() { err = fault.DiskFullToOpen(dir, err, log.failed.Load()) }()
-	kv, err := openDatabaseStore(dir, &opts.disk, log, opts.ReadOnly)
+	log := store.NewLog(opts.disk.Signals)
+	defer func() { err = fault.DiskFullToOpen(dir, err, log.Failed.Load()) }()
+	kv, err := store.OpenDatabase(dir, &opts.disk, log, opts.ReadOnly)
 	if err != nil {
 		return err
 	}

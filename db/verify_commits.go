@@ -6,18 +6,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // sideFile names the side file in a Finding.
-const sideFile = "side file " + commitsName
+const sideFile = "side file " + store.CommitsName
 
 // beside compares the marker and the side file with the store.
-func (v *verifier) beside(fsys vfs.FS, dir string, side commitsRecord, err error) {
+func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error) {
 	i, bad := record.ReadIdentity(v.snap, dir)
 	if bad != nil {
 		return // database has said so
 	}
-	if format, err := readMarker(fsys, dir); err == nil && format > i.Format {
+	if format, err := store.ReadMarker(fsys, dir); err == nil && format > i.Format {
 		v.found(aheadOfStore(format, i.Format), nil)
 	}
 	if i.Format < record.FormatIdentity {
@@ -26,16 +27,16 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side commitsRecord, err error
 	found := func(format string, args ...any) {
 		v.found(Finding{Record: sideFile, Problem: fmt.Sprintf(format, args...)}, nil)
 	}
-	told, _ := compareCommits(&i, side, err, now())
-	if told.problem != "" {
-		found("%s; whether commits are missing is not known", told.problem)
+	told, _ := store.CompareCommits(&i, side, err, now())
+	if told.Problem != "" {
+		found("%s; whether commits are missing is not known", told.Problem)
 	}
-	for _, l := range told.losses {
+	for _, l := range told.Losses {
 		found("%s", l)
 	}
 }
 
 // aheadOfStore is the finding that the marker names a later format than the store.
 func aheadOfStore(marker, stored int) Finding {
-	return Finding{Record: "marker " + MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", olderStore(marker, stored))}
+	return Finding{Record: "marker " + store.MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", store.OlderStore(marker, stored))}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // tables looks at the checksums of all blocks of the tables that the store has: also of
@@ -21,7 +22,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 		v.found(Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
 		return
 	}
-	options := storeOptions(&storeConfig{fs: fsys}, &storeLogger{}, false) // for its form; nothing is opened with it
+	options := store.PebbleOptions(&store.Config{FS: fsys}, &store.Log{}, false) // for its form; nothing is opened with it
 	options.EnsureDefaults()
 	for _, level := range levels {
 		for _, table := range level {
@@ -36,7 +37,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 				return
 			}
 			name := fmt.Sprintf("%06d.sst", number)
-			err := v.table(fsys, fsys.PathJoin(storePath(fsys, dir), name), options.MakeReaderOptions())
+			err := v.table(fsys, fsys.PathJoin(store.Path(fsys, dir), name), options.MakeReaderOptions())
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // merged into others meanwhile, else found on opening
 				v.found(Finding{Record: "table " + name, Problem: fault.Problem(err)}, nil)
 			}
@@ -46,7 +47,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 
 // table looks at one table.
 func (v *verifier) table(fsys vfs.FS, path string, options sstable.ReaderOptions) (err error) {
-	r, err := openTable(v.ctx, fsys, path, options)
+	r, err := store.OpenTable(v.ctx, fsys, path, options)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -486,7 +487,7 @@ func TestFailedBulkLoadOfViews(t *testing.T) {
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, ingestName) {
+		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, store.IngestName) {
 			return errInjected
 		}
 		return nil
@@ -689,7 +690,7 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
 			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
-			kv, err := openStore(opts.FS.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
+			kv, err := store.Open(opts.FS.PathJoin("db", store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
 			if err == nil {
 				err = errors.Join(kv.Set(key, tc.value, pebble.Sync), kv.Close())
 			}

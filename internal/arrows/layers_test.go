@@ -75,7 +75,7 @@ var house = plan{
 			why: "anything of a database may use them"},
 		{of: names{"db/internal/where"}, only: names{},
 			why: "an expression knows fields, not where they are stored"},
-		{of: names{"db/internal/record"}, never: names{"os", "db/internal/work", "db/internal/signal"},
+		{of: names{"db/internal/record"}, never: names{"db/internal/work", "db/internal/signal", "db/internal/store"},
 			why: "a record is bytes and functions of them: no goroutine, lock or clock"},
 		{of: names{"codec/..."}, never: names{"db/...", "mih", "model"},
 			why: "files of vectors and items are read without a database"},
