@@ -23,7 +23,7 @@ type codeBlocks struct {
 }
 
 func newCodeBlocks(snap *pebble.Snapshot, set codeKeys) codeBlocks {
-	return codeBlocks{snap: snap, set: set, code: codec.NewCode(set.space.Bits)}
+	return codeBlocks{snap: snap, set: set, code: codec.NewCode(set.Bits)}
 }
 
 func (b *codeBlocks) close() error {
@@ -74,7 +74,7 @@ func (b *codeBlocks) read(n uint32) (codec.Code, uint32, error) {
 	if !ok {
 		return nil, 0, fault.Corrupt(errors.New("missing"), "code number %d", n)
 	}
-	row, err := codec.DecodeCodeEntry(b.code, b.set.space.Bits, entry)
+	row, err := codec.DecodeCodeEntry(b.code, b.set.Bits, entry)
 	if err != nil {
 		return nil, 0, fault.Corrupt(err, "code number %d", n)
 	}
@@ -104,7 +104,7 @@ func (b *codeBlocks) each(f func(numbers []uint32, codes []uint64) error) error 
 	if err != nil {
 		return err
 	}
-	q := b.set.space.Bits
+	q := b.set.Bits
 	var numbers []uint32
 	codes := codec.NewCodes(q, codec.BlockRows)
 	for ok := it.First(); ok; ok = it.Next() {

@@ -184,7 +184,7 @@ func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
 			continue
 		}
 		from := k.of.codes.in(k.at, i).from
-		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.space.Revision}.Append(entry[:0])
+		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.of.space.Revision}.Append(entry[:0])
 		if err := b.set(k.of.row(i), entry); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (k *bulkCodes) writeCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
-	q, table := k.space.Bits, k.table.Table()
+	q, table := k.Bits, k.table.Table()
 	b := newBlockStream(t, k.block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
 	var entry []byte
 	for _, s := range k.singles {
@@ -270,7 +270,7 @@ func (k *bulkCodes) writePostings(t *store.Stream, from, to int) error {
 		return err
 	}
 	table := k.table.Table()
-	split, count := storedSplit(k.space.Bits), int(table.Next()-k.firstCode)
+	split, count := storedSplit(k.Bits), int(table.Next()-k.firstCode)
 	codes := make([]uint16, count)
 	sorted := make([]uint32, count)
 	var key, value []byte

@@ -63,7 +63,7 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 				if err != nil {
 					return err
 				}
-				b = code.AppendBytes(b[:0], set.space.Bits)
+				b = code.AppendBytes(b[:0], set.Bits)
 				if !yield(Coded{row, string(entry), b}, nil) {
 					return errStopped
 				}

@@ -23,45 +23,46 @@ const maxTargetModality = 254
 
 // codeKeys says where a code set stands in the store.
 type codeKeys struct {
-	collection uint32
-	space      *space
-	target     byte // sharedTarget, or that of a target
+	Collection, Space uint32
+	Bits              int  // of a code
+	Target            byte // sharedTarget, or that of a target
 }
 
 // modality returns the modality of the collection that the items of the set have;
 // there is none for the shared target.
-func (k codeKeys) modality() (t int, is bool) { return int(k.target) - 1, k.target != sharedTarget }
+func (k codeKeys) modality() (t int, is bool) { return int(k.Target) - 1, k.Target != sharedTarget }
 
 // prefix returns what the keys of a kind begin with.
 func (k codeKeys) prefix(kind byte) []byte {
-	return append(codec.NumberKey(kind, k.collection, k.space.ID), k.target)
+	return append(codec.NumberKey(kind, k.Collection, k.Space), k.Target)
 }
 
 // block returns the key of the block of a kind that holds the number n.
 func (k codeKeys) block(kind byte, n uint32) []byte {
-	return codec.SpaceBlockKey(kind, k.collection, k.space.ID, k.target, n/codec.BlockRows)
+	return codec.SpaceBlockKey(kind, k.Collection, k.Space, k.Target, n/codec.BlockRows)
 }
 
 // rows returns the key of the rows of a container that carry a code which several
 // rows do.
 func (k codeKeys) rows(n uint32, container uint16) []byte {
-	return codec.CodeRowsKey(k.collection, k.space.ID, k.target, n, container)
+	return codec.CodeRowsKey(k.Collection, k.Space, k.Target, n, container)
 }
 
 // allRows returns the prefix of these keys.
 func (k codeKeys) allRows(n uint32) []byte {
-	return codec.CodeRowsPrefix(k.collection, k.space.ID, k.target, n)
+	return codec.CodeRowsPrefix(k.Collection, k.Space, k.Target, n)
 }
 
 // appendPosting appends the key of a posting.
 func (k codeKeys) appendPosting(dst []byte, substring uint16, value uint32) []byte {
-	return codec.AppendSubstringKey(dst, k.collection, k.space.ID, k.target, substring, value)
+	return codec.AppendSubstringKey(dst, k.Collection, k.Space, k.Target, substring, value)
 }
 
 // A codeSet is what the committer knows of a code set. Only the committer touches
 // it; readers see what it publishes.
 type codeSet struct {
 	codeKeys
+	space   *space             // in its latest revision
 	table   *mih.Writer        // nil while it is being loaded; nothing is written meanwhile
 	loading *loading           // nil where there is nothing to load
 	stored  codec.CodeCounters // in the store, while there is no table
@@ -72,8 +73,8 @@ type codeSet struct {
 }
 
 // newCodeSet returns a set with no codes in it.
-func newCodeSet(k codeKeys) *codeSet {
-	return &codeSet{codeKeys: k, table: mih.NewWriter(k.space.Bits)}
+func newCodeSet(sp *space, k codeKeys) *codeSet {
+	return &codeSet{codeKeys: k, space: sp, table: mih.NewWriter(k.Bits)}
 }
 
 // counters returns how many codes there are.
@@ -88,7 +89,7 @@ func (s *codeSet) counters() codec.CodeCounters {
 func (k codeKeys) countersOf(w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{
-		View: k.target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
+		View: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
 	}
 }
 

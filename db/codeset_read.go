@@ -73,10 +73,10 @@ func (v *codeSetView) codeOf(r pebble.Reader, n, row uint32) (codec.Code, error)
 		}
 		return nil, fault.Corrupt(fmt.Errorf("number %d does not exist", n), "code of row %d", row)
 	}
-	code, found := codec.NewCode(v.space.Bits), false
+	code, found := codec.NewCode(v.Bits), false
 	err := blockEntry(r, v.block(codec.KindCodes, n), n, func(entry []byte) error {
 		found = true
-		_, err := codec.DecodeCodeEntry(code, v.space.Bits, entry)
+		_, err := codec.DecodeCodeEntry(code, v.Bits, entry)
 		return err
 	})
 	if err == nil && !found {

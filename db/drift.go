@@ -273,7 +273,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
 // search looks for the nearest code to each query and counts the distances.
 func (m *modalityMeasure) search(ctx context.Context, set *codeSetView, counts []int64) error {
 	if set.table == nil {
-		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.space.ID)
+		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
 	}
 	nearest := make([]int, len(m.rows))
 	groups := (len(m.rows) + maxShared - 1) / maxShared

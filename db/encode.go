@@ -52,7 +52,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 		if _, err := e.project([][]model.Vector{it.vectors}); err != nil {
 			return fault.Invalid("encode: %w", err)
 		}
-		fused, _ := e.fuse(0, slices.Index(sp.targets, set.target))
+		fused, _ := e.fuse(0, slices.Index(sp.targets, set.Target))
 		if isZero(fused) {
 			return errFarAway
 		}

@@ -54,7 +54,7 @@ func (tx *tx) setPosting(set *codeSet, n uint32, c codec.Code, in bool) {
 		at = len(tx.sets)
 		tx.sets = append(tx.sets, set)
 	}
-	split := storedSplit(set.space.Bits)
+	split := storedSplit(set.Bits)
 	for j := range split.Len() {
 		tx.postings = append(tx.postings, postingChange{uint32(at), split.Of(c, j), n, uint16(j), !in})
 	}
@@ -192,11 +192,11 @@ func (tx *tx) rowBlock(s *collectionState, sp *spaceState, k codeKeys, kind byte
 // codeBlock returns the edit of the block with code number n.
 func (tx *tx) codeBlock(set *codeSet, n uint32) *codec.BlockEdit {
 	first := uint64(n) / codec.BlockRows * codec.BlockRows
-	return tx.block(set.block(codec.KindCodes, n), codec.CodeEntryBytes(set.space.Bits), first >= set.freshCode)
+	return tx.block(set.block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.freshCode)
 }
 
 func (tx *tx) setCodeEntry(set *codeSet, n, row uint32) {
-	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.table.Table().Code(n), set.space.Bits, row))
+	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.table.Table().Code(n), set.Bits, row))
 }
 
 // setCodeRow adds a row to the stored rows of a code that several carry, or

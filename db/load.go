@@ -95,7 +95,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 		case <-set.loading.wanted:
 		}
 		octx, op := d.signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
-		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.space.Bits, set.codes))
+		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.Bits, set.codes))
 		var w *mih.Writer
 		err := work.Safely(func() (err error) {
 			w, err = loadTable(octx, v.snap, cv, set, bare)
@@ -126,7 +126,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 
 // event returns what events say of the codes of a set.
 func (v *codeSetView) event() event.Event {
-	return event.Event{Space: v.space.ID, Items: int64(v.coded), Attrs: []slog.Attr{slog.Int("codes", v.codes)}}
+	return event.Event{Space: v.Space, Items: int64(v.coded), Attrs: []slog.Attr{slog.Int("codes", v.codes)}}
 }
 
 // notLoaded tells those who need codes why they cannot have them.
@@ -177,7 +177,7 @@ const maxRoom = 64 << 20
 // loadTable reads the codes of a code set of the collection and which rows carry
 // them, and indexes them unless bare.
 func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *codeSetView, bare bool) (*mih.Writer, error) {
-	q, next := set.space.Bits, uint32(set.nextCode)
+	q, next := set.Bits, uint32(set.nextCode)
 	// The largest first: after it the others do not make the garbage collector run
 	// again, as they would one by one in a heap that is small yet.
 	room := min(set.codes, maxRoom/codec.CodeEntryBytes(q))

@@ -435,7 +435,7 @@ func (s *searcher) usesStore(q *mih.Query, radius int) bool {
 func (s *searcher) storedIndex() *mih.Stored {
 	set := s.set
 	return &mih.Stored{
-		Split: storedSplit(set.space.Bits), Codes: set.codes, Bits: set.space.Bits,
+		Split: storedSplit(set.Bits), Codes: set.codes, Bits: set.Bits,
 		Store: s.inStore(), Costs: &s.c.db.stored,
 	}
 }

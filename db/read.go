@@ -176,7 +176,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 		if err != nil {
 			return nil, err
 		}
-		b, from := code.AppendBytes(nil, set.space.Bits), cv.provenanceName(rc.Provenance)
+		b, from := code.AppendBytes(nil, set.Bits), cv.provenanceName(rc.Provenance)
 		t, is := set.modality()
 		if !is {
 			it.Code, it.CodeFrom = b, from

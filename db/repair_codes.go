@@ -87,7 +87,7 @@ func (s *spaceMender) readTargets() error {
 	}
 	s.targets = nil
 	for _, target := range s.space.targets {
-		v, err := s.readCodes(codeKeys{s.ID, s.space, target}, s.n, nil)
+		v, err := s.readCodes(s.space.keys(s.ID, target), s.n, nil)
 		if err != nil {
 			return err
 		}

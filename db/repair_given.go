@@ -31,7 +31,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
-	v, err := c.readTwice(codeKeys{c.ID, sp, sharedTarget}, n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
+	v, err := c.readTwice(sp.keys(c.ID, sharedTarget), n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 		known []bool // by substring
 		twice bool
 	}
-	bits := v.space.Bits
+	bits := v.Bits
 	split := storedSplit(bits)
 	found := map[uint32]*partial{}
 	var numbers []uint32

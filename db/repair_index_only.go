@@ -41,7 +41,7 @@ func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
 func (s *spaceMender) readKept() error {
 	s.targets = nil
 	for _, target := range s.space.targets {
-		v, err := s.readTwice(codeKeys{s.ID, s.space, target}, s.n, carriedCode{state: carriedOnce})
+		v, err := s.readTwice(s.space.keys(s.ID, target), s.n, carriedCode{state: carriedOnce})
 		if err != nil {
 			return err
 		}

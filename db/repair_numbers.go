@@ -103,7 +103,7 @@ func (x *numberedCodes) number(code []byte) (uint32, error) {
 // readCodes reads which code the items have for a target, and the codes. claims, if not
 // nil, hears of rows that stand beside codes.
 func (c *collectionMender) readCodes(k codeKeys, n codec.SpaceCounters, claims func(row, number uint32)) (*targetMender, error) {
-	v := &targetMender{codeKeys: k, codes: newNumberedCodes(k.space.Bits)}
+	v := &targetMender{codeKeys: k, codes: newNumberedCodes(k.Bits)}
 	named := roaring.New()
 	err := c.blocks(v.prefix(codec.KindRowCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
@@ -120,15 +120,15 @@ func (c *collectionMender) readCodes(k codeKeys, n codec.SpaceCounters, claims f
 	}
 	var next uint64 // as it is stored
 	for _, set := range n.Sets {
-		if set.View == k.target {
+		if set.View == k.Target {
 			next = set.NextCode
 		}
 	}
-	code := codec.NewCode(k.space.Bits)
+	code := codec.NewCode(k.Bits)
 	err = c.blocks(v.prefix(codec.KindCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
 			number := first + uint32(b.Offset(i))
-			row, err := codec.DecodeCodeEntry(code, k.space.Bits, b.Entry(i))
+			row, err := codec.DecodeCodeEntry(code, k.Bits, b.Entry(i))
 			if err != nil || number >= maxRows-1 || uint64(number) >= next && !named.Contains(number) && claims == nil {
 				continue
 			}
@@ -184,7 +184,7 @@ func (v *targetMender) take(row uint32) {
 
 // write writes everything that is stored of the codes, and returns the counters.
 func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounters, err error) {
-	n = codec.CodeCounters{View: v.target, NextCode: v.codes.next}
+	n = codec.CodeCounters{View: v.Target, NextCode: v.codes.next}
 	var pairs []uint64 // code number and row
 	blocks := newBlockStream(newStream(), v.block(codec.KindRowCodes, 0), codec.RowCodeBytes, 0)
 	defer func() { blocks.t.Finish() }()
@@ -202,11 +202,11 @@ func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounte
 	}
 	n.Coded = uint64(len(pairs))
 	slices.Sort(pairs)
-	codes := newBlockStream(newStream(), v.block(codec.KindCodes, 0), codec.CodeEntryBytes(v.space.Bits), 0)
+	codes := newBlockStream(newStream(), v.block(codec.KindCodes, 0), codec.CodeEntryBytes(v.Bits), 0)
 	many := newStream()
 	defer func() { codes.t.Finish(); many.Finish() }()
 	var numbers []uint32
-	code := codec.NewCode(v.space.Bits)
+	code := codec.NewCode(v.Bits)
 	for len(pairs) > 0 {
 		number, end := uint32(pairs[0]>>32), 1
 		for end < len(pairs) && uint32(pairs[end]>>32) == number {
@@ -220,7 +220,7 @@ func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounte
 			}
 		}
 		code.SetBytes(v.codes.of(number))
-		entry = codec.AppendCodeEntry(entry[:0], code, v.space.Bits, row)
+		entry = codec.AppendCodeEntry(entry[:0], code, v.Bits, row)
 		if err := codes.set(number, entry); err != nil {
 			return n, err
 		}
@@ -251,8 +251,8 @@ func (v *targetMender) writeCarriers(t *store.Stream, pairs []uint64) error {
 // writePostings writes the postings of codes.
 func (v *targetMender) writePostings(t *store.Stream, numbers []uint32) error {
 	defer t.Finish()
-	split := storedSplit(v.space.Bits)
-	code := codec.NewCode(v.space.Bits)
+	split := storedSplit(v.Bits)
+	code := codec.NewCode(v.Bits)
 	sorted := make([]uint64, len(numbers)) // substring and number
 	var key, value []byte
 	var posting []uint32

@@ -114,7 +114,7 @@ func (p *presenceMender) readRowCodes(space uint32, made *roaring.Bitmap) (coded
 		if coded[target] == nil {
 			coded[target] = roaring.New()
 		}
-		t, has := codeKeys{target: target}.modality()
+		t, has := codeKeys{Target: target}.modality()
 		if has = has && t < len(p.told); has {
 			p.whole[t] = true
 		}
@@ -148,7 +148,7 @@ func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded ma
 		if !p.items.Contains(row) || coded[target] != nil && coded[target].Contains(row) {
 			return nil
 		}
-		if t, target := (codeKeys{target: target}).modality(); target {
+		if t, target := (codeKeys{Target: target}).modality(); target {
 			if t < len(p.told) && !p.parts[t].Contains(row>>16) {
 				p.told[t].Add(row)
 			}

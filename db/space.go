@@ -254,7 +254,12 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 // whatever the targets, as they put in order what shares a code, for which all that
 // is known of an item counts.
 func (s *space) projections(collection uint32) codeKeys {
-	return codeKeys{collection, s, sharedTarget}
+	return s.keys(collection, sharedTarget)
+}
+
+// keys says where the code set of a target stands.
+func (s *space) keys(collection uint32, target byte) codeKeys {
+	return codeKeys{Collection: collection, Space: s.ID, Bits: s.Bits, Target: target}
 }
 
 // projectionBytes returns the length of a stored projection, 0 where the space

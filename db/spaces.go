@@ -48,7 +48,7 @@ func newSpaceState(collection uint32, sp *space) *spaceState {
 		pending: sharedBitmap{b: roaring.New()}, recode: sharedBitmap{b: roaring.New()},
 	}
 	for _, target := range sp.targets {
-		s.sets = append(s.sets, newCodeSet(codeKeys{collection, sp, target}))
+		s.sets = append(s.sets, newCodeSet(sp, sp.keys(collection, target)))
 	}
 	return s
 }
@@ -153,8 +153,8 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 		return nil, fault.Corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.targets)), "counters of collection %q", d.Name)
 	}
 	for i, set := range s.sets {
-		if n.Sets[i].View != set.target {
-			return nil, fault.Corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.target), "counters of collection %q", d.Name)
+		if n.Sets[i].View != set.Target {
+			return nil, fault.Corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.Target), "counters of collection %q", d.Name)
 		}
 		set.table, set.stored, set.loading, set.freshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}

@@ -112,17 +112,17 @@ func (c *storedCollection) checkMemory(cv *collectionView) error {
 			if set.table == nil {
 				continue
 			}
-			stored := s.target(set.target)
+			stored := s.target(set.Target)
 			if set.table.Items() != len(stored.rowCodes) || set.table.Distinct() != len(stored.codes) {
-				return fmt.Errorf("space %d, view %d: %d codes of %d rows", sv.space.ID, set.target, set.table.Distinct(), set.table.Items())
+				return fmt.Errorf("space %d, view %d: %d codes of %d rows", sv.space.ID, set.Target, set.table.Distinct(), set.table.Items())
 			}
 			for row, rc := range stored.rowCodes {
-				code := codec.NewCode(set.space.Bits)
+				code := codec.NewCode(set.Bits)
 				if n, has := set.table.CodeOf(row); !has || n != rc.Code {
-					return fmt.Errorf("space %d, view %d: row %d has code number %d (%v), not %d", sv.space.ID, set.target, row, n, has, rc.Code)
+					return fmt.Errorf("space %d, view %d: row %d has code number %d (%v), not %d", sv.space.ID, set.Target, row, n, has, rc.Code)
 				}
-				if _, err := codec.DecodeCodeEntry(code, set.space.Bits, stored.codes[rc.Code]); err != nil || !slices.Equal(code, set.table.Code(rc.Code)) {
-					return fmt.Errorf("space %d, view %d: code number %d is %x, not %x", sv.space.ID, set.target, rc.Code, set.table.Code(rc.Code), code)
+				if _, err := codec.DecodeCodeEntry(code, set.Bits, stored.codes[rc.Code]); err != nil || !slices.Equal(code, set.table.Code(rc.Code)) {
+					return fmt.Errorf("space %d, view %d: code number %d is %x, not %x", sv.space.ID, set.Target, rc.Code, set.table.Code(rc.Code), code)
 				}
 			}
 		}

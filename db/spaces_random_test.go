@@ -492,7 +492,7 @@ func (h *history) checkSearch(c *Collection, space uint32) {
 			if t, is := set.modality(); is {
 				to = in.Modalities[t].Name
 			}
-			q := Query{Space: space, To: to, Code: randomCodes(1, set.space.Bits, h.r.Uint64())[0], K: 20_000}
+			q := Query{Space: space, To: to, Code: randomCodes(1, set.Bits, h.r.Uint64())[0], K: 20_000}
 			radius := h.r.IntN(8)
 			res, err := firstWithin(c, q, radius)
 			if err != nil {
@@ -507,7 +507,7 @@ func (h *history) checkSearch(c *Collection, space uint32) {
 				if err != nil {
 					return err
 				}
-				if n, has := set.table.CodeOf(row); has && hamming(set.table.Code(n).AppendBytes(nil, set.space.Bits), q.Code) <= radius {
+				if n, has := set.table.CodeOf(row); has && hamming(set.table.Code(n).AppendBytes(nil, set.Bits), q.Code) <= radius {
 					want++
 				}
 			}

@@ -47,9 +47,9 @@ type storedCode struct {
 
 // checkCodes looks at the codes of a target.
 func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
-	c := &codeVerifier{spaceVerifier: s, codeKeys: codeKeys{s.ID(), s.space, s.targets[target]}, bytes: map[uint32][]byte{}}
+	c := &codeVerifier{spaceVerifier: s, codeKeys: s.space.keys(s.ID(), s.targets[target]), bytes: map[uint32][]byte{}}
 	for _, n := range s.n.Sets {
-		if n.View == c.target {
+		if n.View == c.Target {
 			c.n = n
 		}
 	}
@@ -152,7 +152,7 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 
 // readCodes reads the codes and the rows that stand beside them.
 func (c *codeVerifier) readCodes() {
-	q, distinct := c.Bits(), uint64(0)
+	q, distinct := c.codeKeys.Bits, uint64(0)
 	size := codec.Bytes(q)
 	code := codec.NewCode(q)
 	complete := c.entries(c.prefix(codec.KindCodes), c.about("codes"), func(key []byte, n uint32, entry []byte) {
@@ -188,7 +188,7 @@ func codeName(n uint32) string { return fmt.Sprintf("code number %d", n) }
 
 // code returns the code with a number, in memory of the caller's.
 func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
-	size := uint32(codec.Bytes(c.Bits()))
+	size := uint32(codec.Bytes(c.codeKeys.Bits))
 	into.SetBytes(c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size])
 	return into
 }
@@ -257,7 +257,7 @@ func (c *codeVerifier) distinct() {
 		hash uint64
 		n    uint32
 	}
-	seed, size := maphash.MakeSeed(), uint32(codec.Bytes(c.Bits()))
+	seed, size := maphash.MakeSeed(), uint32(codec.Bytes(c.codeKeys.Bits))
 	var all []hashed
 	of := func(n uint32) []byte { return c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size] }
 	c.codes.each(func(n uint32, x *storedCode) {
@@ -278,10 +278,10 @@ func (c *codeVerifier) distinct() {
 // checkPostings looks at the postings of all substrings: each code is in one of each
 // table, that of its substring.
 func (c *codeVerifier) checkPostings() {
-	split := storedSplit(c.Bits())
+	split := storedSplit(c.codeKeys.Bits)
 	prefix := c.prefix(codec.KindSubstring)
 	var numbers []uint32
-	code := codec.NewCode(c.Bits())
+	code := codec.NewCode(c.codeKeys.Bits)
 	for j := range split.Len() {
 		c.walkPrefix(c.postingKey(uint16(j), 0)[:len(prefix)+2], c.about("postings"), func(key, value []byte) {
 			_, substring := codec.SubstringKeyParts(key)
@@ -324,7 +324,7 @@ func (c *codeVerifier) checkPostings() {
 }
 
 func (c *codeVerifier) postingKey(table uint16, substring uint32) []byte {
-	return codec.SubstringKey(c.ID(), c.spaceID(), c.target, table, substring)
+	return codec.SubstringKey(c.ID(), c.spaceID(), c.Target, table, substring)
 }
 
 // checkUncoded looks at rows that have an item and no code, whether they are to have one.
@@ -365,7 +365,7 @@ func (c *codeVerifier) hasCode(row uint32, target int) bool {
 		return false
 	}
 	if c.IndexOnly { // whether its features give one cannot be told
-		return c.model.LabelCode(codec.NewCode(c.Bits()), it.labels)
+		return c.model.LabelCode(codec.NewCode(c.codeKeys.Bits), it.labels)
 	}
 	enc, err := c.space().encode(it.vectors, it.labels, nil)
 	if err != nil || enc.in(target).code == nil {

@@ -205,7 +205,7 @@ func (c *codeVerifier) compareCode(row uint32, want targetCode, fused []float64)
 	if stored := c.codes.get(x.number); stored == nil || !stored.there {
 		return // reported before
 	}
-	code := c.code(codec.NewCode(c.Bits()), x.number)
+	code := c.code(codec.NewCode(c.codeKeys.Bits), x.number)
 	wrong := wrongBits(code, want.code, fused)
 	switch {
 	case wrong == 0:

@@ -578,7 +578,7 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	w.put([]*Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
 	for set := range w.d.current.Load().sets() {
 		if set.table == nil {
-			t.Errorf("view %d was not waited for", set.target)
+			t.Errorf("view %d was not waited for", set.Target)
 		}
 	}
 	if _, err := w.c.Delete(ctx, "far"); err != nil {
