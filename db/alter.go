@@ -54,7 +54,7 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 }
 
 func (tx *tx) alter(s *collectionState, a Alteration) error {
-	d, err := s.altered(a)
+	d, err := a.of(s.descriptor)
 	if err != nil {
 		return err
 	}
@@ -73,9 +73,9 @@ func (tx *tx) alter(s *collectionState, a Alteration) error {
 	return nil
 }
 
-// altered returns the descriptor of the collection when it has been altered. What is new
+// of returns the descriptor of the collection when it has been altered. What is new
 // comes last, as positions never change.
-func (d *descriptor) altered(a Alteration) (*descriptor, error) {
+func (a Alteration) of(d *descriptor) (*descriptor, error) {
 	switch {
 	case d.IndexOnly:
 		return nil, fmt.Errorf("%w: collection %q is index-only, a copy that stays as it is: alter the database that it is a copy of",
@@ -87,27 +87,26 @@ func (d *descriptor) altered(a Alteration) (*descriptor, error) {
 			shortened(a.AddModalities[0].Name), d.Name)
 	}
 	for _, m := range a.AddModalities {
-		if err := d.unused("modality", m.Name); err != nil {
+		if err := unused(d, "modality", m.Name); err != nil {
 			return nil, err
 		}
 	}
 	for _, f := range a.AddFields {
-		if err := d.unused("field", f.Name); err != nil {
+		if err := unused(d, "field", f.Name); err != nil {
 			return nil, err
 		}
 	}
 	out := *d
-	out.Modalities = slices.Concat(d.Modalities, a.AddModalities)
-	out.Fields = slices.Concat(d.Fields, a.AddFields)
-	schema := out.schema()
-	if err := schema.check(); err != nil {
+	out.Modalities = slices.Concat(d.Modalities, storedModalities(a.AddModalities))
+	out.Fields = slices.Concat(d.Fields, storedFields(a.AddFields))
+	if err := out.check(); err != nil {
 		return nil, err
 	}
 	return &out, nil
 }
 
 // unused refuses a name that a modality or a field of the collection has.
-func (d *descriptor) unused(what, name string) error {
+func unused(d *descriptor, what, name string) error {
 	for _, m := range d.Modalities {
 		if m.Name == name {
 			return fmt.Errorf("%w: %s %q: collection %q has a modality of that name, of dimension %d, which stays as it is",

@@ -119,7 +119,7 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 			}
 			return nil
 		}
-		ch.item, err = cv.check(item, kind == mergeItem)
+		ch.item, err = checkItem(cv.descriptor, item, kind == mergeItem)
 		return err
 	})
 	if err != nil {

@@ -59,12 +59,12 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 	}
 	return true, c.read(func(_ *view, cv *collectionView) error {
 		k := b.bulk
-		if cv.isPlain(item) {
+		if isPlain(cv.descriptor, item) {
 			k.addPlain(item)
 			b.bytes += itemBytes + len(item.Key) + 8*len(k.scratch)
 			return nil
 		}
-		it, err := cv.check(item, false)
+		it, err := checkItem(cv.descriptor, item, false)
 		if err == nil {
 			k.addChecked(it)
 			b.bytes += it.bytes()
@@ -75,7 +75,7 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 
 // isPlain reports whether an item has nothing but a code, which suits the collection,
 // and a key that can be one.
-func (d *descriptor) isPlain(item *Item) bool {
+func isPlain(d *descriptor, item *Item) bool {
 	return len(item.Vectors)+len(item.Sparse)+len(item.Labels)+len(item.Fields)+len(item.Payload) == 0 &&
 		d.codesOnly() && len(item.Code) == codec.Bytes(d.Bits) && checkKey(item.Key) == nil
 }
@@ -138,11 +138,6 @@ func (k *bulk) keep(more *checked) {
 	if k.more != nil {
 		k.more = append(k.more, more)
 	}
-}
-
-// isPlain reports whether there is nothing but key and code.
-func (it *checked) isPlain() bool {
-	return it.vectors == nil && len(it.labels)+len(it.fields)+len(it.payload) == 0
 }
 
 // addColumns adds what the columns have of an item.

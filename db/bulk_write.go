@@ -204,7 +204,7 @@ func (l *bulkLoad) writeFields(t *store.Stream) error {
 			container := uint16(l.row(from) >> 16)
 			to := min(l.b.n, from+int(1<<16-l.row(from)&(1<<16-1)))
 			write := l.writeSlices
-			if field.Type == String {
+			if field.Type == stringField {
 				write = l.writeTexts
 			}
 			if err := write(t, uint16(f), container, from, to); err != nil {

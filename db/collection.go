@@ -56,7 +56,7 @@ func (c *Collection) Schema() (Schema, error) {
 	c = c.orNone()
 	var s Schema
 	err := c.read(func(_ *view, cv *collectionView) error {
-		s = cv.schema()
+		s = schemaOf(cv.descriptor)
 		return nil
 	})
 	return s, err

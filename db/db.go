@@ -376,7 +376,8 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if schema.IndexOnly {
 		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
 	}
-	if err := schema.check(); err != nil {
+	desc := schema.descriptor(name)
+	if err := desc.check(); err != nil {
 		return nil, err
 	}
 	if err := d.writable(); err != nil {
@@ -386,10 +387,6 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 		return nil, err
 	}
 	defer d.guard.leave()
-	desc := &descriptor{
-		Name: name, Bits: schema.Bits,
-		Modalities: slices.Clone(schema.Modalities), Fields: slices.Clone(schema.Fields),
-	}
 	err := d.committer.do(ctx, 0, func(tx *tx) error { return tx.createCollection(desc) })
 	if err != nil {
 		return nil, err

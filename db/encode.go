@@ -37,7 +37,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 		if len(item.Vectors)+len(item.Sparse) == 0 {
 			return fault.Invalid("no vectors to encode")
 		}
-		it, err := cv.check(&Item{Vectors: item.Vectors, Sparse: item.Sparse}, true)
+		it, err := checkItem(cv.descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse}, true)
 		if err != nil {
 			return err
 		}

@@ -137,9 +137,9 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			}
 			z, codes, err := cv.projectAll(ctx, v, from, len(e.Labels), func(i int) (model.Vector, error) {
 				if isSparse {
-					return cv.vector(from, nil, &sparse[i])
+					return vectorOf(&cv.Modalities[from], nil, &sparse[i])
 				}
-				return cv.vector(from, dense[i], nil)
+				return vectorOf(&cv.Modalities[from], dense[i], nil)
 			})
 			if err != nil {
 				return err

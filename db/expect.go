@@ -1,15 +1,10 @@
 package db
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"math"
-	"slices"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/model"
 )
 
 // PutIf stores an item, as Put does, if what is stored under its key is still old, and
@@ -69,7 +64,7 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 			if err := cv.changeable(); err != nil {
 				return err
 			}
-			ch.old, err = cv.check(old, false)
+			ch.old, err = checkItem(cv.descriptor, old, false)
 			return err
 		})
 		if err != nil {
@@ -108,39 +103,4 @@ func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
 		return conflict("has changed")
 	}
 	return bytes, nil
-}
-
-// equal reports whether two items are the same, but for their keys and the order of their
-// labels, bit for bit.
-func (it *checked) equal(other *checked) bool {
-	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
-	bits := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
-	same := func(a, b model.Vector) bool {
-		return a.Present() == b.Present() && slices.Equal(a.Index, b.Index) && slices.EqualFunc(a.Value, b.Value, bits)
-	}
-	for t := range max(len(it.vectors), len(other.vectors)) {
-		if !same(it.vector(t), other.vector(t)) {
-			return false
-		}
-	}
-	return slices.Equal(it.code, other.code) && slices.Equal(sorted(it.labels), sorted(other.labels)) &&
-		slices.EqualFunc(it.fields, other.fields, sameField) && bytes.Equal(it.payload, other.payload)
-}
-
-// vector returns the vector of a modality, the zero Vector where it is absent, or was
-// added to the collection after the item was checked.
-func (it *checked) vector(t int) model.Vector {
-	if t < len(it.vectors) {
-		return it.vectors[t]
-	}
-	return model.Vector{}
-}
-
-func sameField(a, b codec.Field) bool {
-	x, ok := a.Value.(float64)
-	if !ok {
-		return a == b
-	}
-	y, ok := b.Value.(float64)
-	return ok && a.ID == b.ID && math.Float64bits(x) == math.Float64bits(y)
 }

@@ -17,7 +17,7 @@ type featureReader struct {
 	collection uint32
 	it         *pebble.Iterator
 	valid      bool
-	modalities []Modality
+	modalities []modality
 	buffers    []model.Vector
 }
 

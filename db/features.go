@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // defaultWindow is the least number of items that RerankFeatures puts in order.
@@ -114,4 +115,36 @@ func (s *searcher) squaredDistance(row uint32) (float64, error) {
 		return 0, err
 	}
 	return squaredDistance(x, s.p.vector), nil
+}
+
+// squaredDistance returns the squared Euclidean distance of two vectors of one form.
+func squaredDistance(x, y model.Vector) (sum float64) {
+	add := func(d float64) { sum += d * d }
+	if !x.IsSparse() {
+		for j, v := range y.Value {
+			add(float64(x.Value[j]) - float64(v))
+		}
+		return sum
+	}
+	i, j := 0, 0
+	for i < len(x.Index) && j < len(y.Index) {
+		switch a, b := x.Index[i], y.Index[j]; {
+		case a < b:
+			add(float64(x.Value[i]))
+			i++
+		case a > b:
+			add(float64(y.Value[j]))
+			j++
+		default:
+			add(float64(x.Value[i]) - float64(y.Value[j]))
+			i, j = i+1, j+1
+		}
+	}
+	for _, v := range x.Value[i:] {
+		add(float64(v))
+	}
+	for _, v := range y.Value[j:] {
+		add(float64(v))
+	}
+	return sum
 }

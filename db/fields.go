@@ -78,19 +78,19 @@ func (d *descriptor) terms(labels []uint32, fields []codec.Field) (terms, error)
 		typ := field.Type
 		switch v := f.Value.(type) {
 		case string:
-			typ = String
+			typ = stringField
 			out.texts = append(out.texts, textValue{uint16(f.ID), v})
 		case int64:
-			typ, number.image = Int, codec.IntImage(v)
+			typ, number.image = intField, codec.IntImage(v)
 		case float64:
-			typ, number.image = Float, codec.FloatImage(v)
+			typ, number.image = floatField, codec.FloatImage(v)
 		case bool:
-			typ, number.image = Bool, codec.BoolImage(v)
+			typ, number.image = boolField, codec.BoolImage(v)
 		}
 		if typ != field.Type {
 			return out, fmt.Errorf("field %q is of type %s, its value of type %s", field.Name, field.Type, typ)
 		}
-		if typ != String {
+		if typ != stringField {
 			out.numbers = append(out.numbers, number)
 		}
 	}
@@ -183,7 +183,7 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 			}
 			_, _, value := codec.FieldRowsKeyParts(key)
 			switch {
-			case f.Type == String:
+			case f.Type == stringField:
 				out.texts = append(out.texts, textValue{uint16(i), string(value)})
 			case len(value) == 1 && value[0] == codec.SliceExists:
 				any = true

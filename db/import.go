@@ -153,7 +153,7 @@ func (im *Import) Put(item *Item) error {
 			bits = cv.Bits
 		}
 		it := &im.plain
-		if cv.isPlain(item) {
+		if isPlain(cv.descriptor, item) {
 			if it.code == nil {
 				it.code = codec.NewCode(bits)
 			}
@@ -161,7 +161,7 @@ func (im *Import) Put(item *Item) error {
 			it.code.SetBytes(item.Code)
 		} else {
 			var err error
-			if it, err = cv.look(item, false); err != nil {
+			if it, err = lookAt(cv.descriptor, item, false); err != nil {
 				return err
 			}
 		}

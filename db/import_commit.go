@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
 )
@@ -141,16 +140,4 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	}
 	b.pledge = pledge
 	return b.Commit(ctx)
-}
-
-// clone returns a copy that shares nothing that may change.
-func (it *checked) clone() *checked {
-	own := *it
-	own.vectors = slices.Clone(it.vectors)
-	for t, x := range own.vectors {
-		own.vectors[t] = cloneVector(x)
-	}
-	own.code, own.payload = slices.Clone(it.code), slices.Clone(it.payload)
-	own.labels, own.fields = slices.Clone(it.labels), slices.Clone(it.fields)
-	return &own
 }

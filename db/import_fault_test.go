@@ -348,8 +348,8 @@ func TestDamageBeforeACommit(t *testing.T) {
 // A part of a chunk may be anything: it is refused, or its items are such as Put takes.
 func FuzzStagedChunk(f *testing.F) {
 	d := &descriptor{
-		Modalities: []Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
-		Fields:     []Field{{"n", Int, true}, {"s", String, false}},
+		Modalities: []modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
+		Fields:     []field{{"n", intField, true}, {"s", stringField, false}},
 	}
 	l := newLabels()
 	l.add("a")
@@ -363,7 +363,7 @@ func FuzzStagedChunk(f *testing.F) {
 		{Sparse: map[string]Sparse{"words": {Index: []uint32{1, 8}, Value: []float32{3, 4}}}, Fields: map[string]any{"n": 7, "s": "x"}},
 		{},
 	} {
-		checked, err := d.check(it, false)
+		checked, err := checkItem(d, it, false)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -387,7 +387,7 @@ func FuzzStagedChunk(f *testing.F) {
 			t.Fatal(err)
 		}
 		check := func(it *Item) {
-			if _, err := d.check(it, false); err != nil {
+			if _, err := checkItem(d, it, false); err != nil {
 				t.Errorf("part %d: %v is not for Put: %v", p, it, err)
 			}
 		}

@@ -59,7 +59,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 		if err != nil {
 			return nil, err
 		}
-		x, err := cv.vector(t, q.Vector, q.Sparse)
+		x, err := vectorOf(&cv.Modalities[t], q.Vector, q.Sparse)
 		if err != nil {
 			return nil, err
 		}

@@ -65,7 +65,7 @@ func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, err
 
 // readVector reads the features of one modality of a row; found is false where
 // the item lacks it.
-func readVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
+func readVector(r pebble.Reader, collection, row uint32, modality int, m modality) (x model.Vector, found bool, err error) {
 	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
 	if errors.Is(err, fault.ErrMissing) {
 		return x, false, nil

@@ -190,7 +190,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 // again; a marker of others is none of ours.
 func FuzzDescriptors(f *testing.F) {
 	for _, schema := range []Schema{pairsSchema, {Bits: 16}} {
-		b, err := (&descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: schema.Modalities, Fields: schema.Fields}).encode()
+		b, err := (&descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: storedModalities(schema.Modalities), Fields: storedFields(schema.Fields)}).encode()
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -36,8 +36,7 @@ func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
 	} else if only {
 		d = d.indexOnly()
 	}
-	schema := d.schema()
-	if schema.check() != nil {
+	if d.check() != nil {
 		return nil, nil
 	}
 	return d, nil
@@ -46,7 +45,7 @@ func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
 // concludeModalities finds the modalities of a collection by the features that are
 // stored, and by its models.
 func (m *mender) concludeModalities(d *descriptor) error {
-	seen := map[int]Modality{}
+	seen := map[int]modality{}
 	var index []uint32
 	var value []float32
 	err := record.ForEach(m.store, codec.CollectionKey(codec.KindFeatures, d.ID), func(key, b []byte) (err error) {
@@ -57,12 +56,12 @@ func (m *mender) concludeModalities(d *descriptor) error {
 		was, known := seen[int(t)]
 		if index, value, err = codec.AppendDecodedSparse(index[:0], value[:0], MaxDim, b); err == nil {
 			if len(index) > 0 && (!known || was.Sparse) {
-				seen[int(t)] = Modality{Dim: max(was.Dim, int(index[len(index)-1])+1), Sparse: true}
+				seen[int(t)] = modality{Dim: max(was.Dim, int(index[len(index)-1])+1), Sparse: true}
 			}
 			return nil
 		}
 		if dim := (len(b) - 1) / 4; !known && dim >= 1 && dim <= MaxDim && codec.DecodeFeatures(make([]float32, dim), b) == nil {
-			seen[int(t)] = Modality{Dim: dim}
+			seen[int(t)] = modality{Dim: dim}
 		}
 		return nil
 	})
@@ -89,7 +88,7 @@ func (m *mender) concludeModalities(d *descriptor) error {
 			return err
 		}
 	}
-	d.Modalities = make([]Modality, positions)
+	d.Modalities = make([]modality, positions)
 	for t, x := range seen {
 		d.Modalities[t] = x
 	}
@@ -109,7 +108,7 @@ func (m *mender) concludeModalities(d *descriptor) error {
 
 // name gives a modality of a model to the first of the collection that it can be.
 func (d *descriptor) name(x model.Modality) {
-	if slices.ContainsFunc(d.Modalities, func(m Modality) bool { return m.Name == x.Name }) {
+	if slices.ContainsFunc(d.Modalities, func(m modality) bool { return m.Name == x.Name }) {
 		return
 	}
 	for t := range d.Modalities {
@@ -120,11 +119,11 @@ func (d *descriptor) name(x model.Modality) {
 	}
 	for t := range d.Modalities { // no item has it
 		if m := &d.Modalities[t]; m.Name == "" && m.Dim == 0 {
-			*m = Modality{x.Name, x.Dim, x.Sparse}
+			*m = modality{x.Name, x.Dim, x.Sparse}
 			return
 		}
 	}
-	d.Modalities = append(d.Modalities, Modality{x.Name, x.Dim, x.Sparse})
+	d.Modalities = append(d.Modalities, modality{x.Name, x.Dim, x.Sparse})
 }
 
 // storedModel returns the model of a space by its chunks alone, nil if there is none.
@@ -176,7 +175,7 @@ func (m *mender) concludeBits(d *descriptor) error {
 
 // concludeFields finds the fields of a collection by the values that items have.
 func (m *mender) concludeFields(d *descriptor) error {
-	types := map[uint32]FieldType{}
+	types := map[uint32]fieldType{}
 	err := record.ForEach(m.store, codec.CollectionKey(codec.KindItem, d.ID), func(_, value []byte) error {
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
@@ -196,22 +195,22 @@ func (m *mender) concludeFields(d *descriptor) error {
 	for i := range slices.Max(slices.Collect(maps.Keys(types))) + 1 {
 		typ := types[i]
 		if typ == "" {
-			typ = String
+			typ = stringField
 		}
-		d.Fields = append(d.Fields, Field{fmt.Sprintf("field%d", i), typ, indexed[uint16(i)]})
+		d.Fields = append(d.Fields, field{fmt.Sprintf("field%d", i), typ, indexed[uint16(i)]})
 	}
 	return nil
 }
 
 // typeOf returns the type of a field with a value.
-func typeOf(value any) FieldType {
+func typeOf(value any) fieldType {
 	switch value.(type) {
 	case int64:
-		return Int
+		return intField
 	case float64:
-		return Float
+		return floatField
 	case bool:
-		return Bool
+		return boolField
 	}
-	return String
+	return stringField
 }

@@ -172,25 +172,6 @@ func targetsOf(modalities []int) ([]byte, error) {
 	return targets, nil
 }
 
-// match finds the modalities of a model among those of a collection.
-func (d *descriptor) match(m *model.Model) ([]int, error) {
-	var positions []int
-	for _, mod := range m.Modalities() {
-		t, err := d.modality(mod.Name)
-		if err != nil {
-			return nil, fmt.Errorf("the model has a modality %q", mod.Name)
-		}
-		if d.Modalities[t].Dim != mod.Dim {
-			return nil, fmt.Errorf("modality %q of the model has %d dimensions", mod.Name, mod.Dim)
-		}
-		if d.Modalities[t].Sparse != mod.Sparse {
-			return nil, fmt.Errorf("modality %q of the model is sparse: %v", mod.Name, mod.Sparse)
-		}
-		positions = append(positions, t)
-	}
-	return positions, nil
-}
-
 // readSpace reads a space of a collection, with the model of a revision, from the
 // store.
 func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, error) {

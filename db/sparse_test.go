@@ -347,7 +347,7 @@ func TestSparseRefuses(t *testing.T) {
 // TestSparseFeatureOfAnotherForm: a record that is not of the form of its modality is
 // damage, not a vector.
 func TestSparseFeatureOfAnotherForm(t *testing.T) {
-	m, n := Modality{Name: "a", Dim: 2, Sparse: true}, Modality{Name: "a", Dim: 2}
+	m, n := modality{Name: "a", Dim: 2, Sparse: true}, modality{Name: "a", Dim: 2}
 	var v model.Vector
 	if err := m.decodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err, codec.ErrCorrupt) {
 		t.Errorf("%v", err)

@@ -147,12 +147,12 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 
 func (cv *collectionView) stats() CollectionStats {
 	s := CollectionStats{
-		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.items, Labels: len(cv.names), Fields: slices.Clone(cv.Fields), Bits: cv.Bits,
+		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.items, Labels: len(cv.names), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
 		Spaces: len(cv.spaces), MemoryBytes: int64(cv.live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
 		learned := cv.space != nil && slices.Contains(cv.space.modalities, t)
-		s.Modalities = append(s.Modalities, ModalityStats{m, int(cv.presence[t].GetCardinality()), learned})
+		s.Modalities = append(s.Modalities, ModalityStats{Modality(m), int(cv.presence[t].GetCardinality()), learned})
 		s.MemoryBytes += int64(cv.presence[t].GetSizeInBytes())
 	}
 	if cv.space != nil {

@@ -10,46 +10,37 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Sparse is a vector of which most numbers are 0: that in dimension Index[e] is
-// Value[e], the indices strictly ascending and below the dimensions of the modality.
-// Zeros among the values are dropped. A vector without any numbers, as that of an
-// empty text, is one nevertheless: the item has the modality.
-type Sparse struct {
-	Index []uint32  `json:"i"`
-	Value []float32 `json:"v"`
-}
-
-// vector returns a vector of the modality in its form, of which one of the two is
-// given; it may share the memory of what is given.
-func (d *descriptor) vector(t int, dense []float32, sparse *Sparse) (model.Vector, error) {
-	m := d.Modalities[t]
-	if sparse == nil {
-		if err := m.checkDense(dense); err != nil {
-			return model.Vector{}, err
-		}
-		if !m.Sparse {
-			return model.Dense(dense), nil
-		}
-		v := model.Sparse(nil, nil)
-		for j, x := range dense {
-			if x != 0 {
-				v.Index, v.Value = append(v.Index, uint32(j)), append(v.Value, x)
-			}
-		}
-		return v, nil
-	}
-	if err := m.checkSparse(sparse); err != nil {
+// ofDense returns a dense vector of the modality in its form; it may share the memory.
+func (m *modality) ofDense(dense []float32) (model.Vector, error) {
+	if err := m.checkDense(dense); err != nil {
 		return model.Vector{}, err
 	}
-	v := model.Sparse(sparse.Index, sparse.Value)
+	if !m.Sparse {
+		return model.Dense(dense), nil
+	}
+	v := model.Sparse(nil, nil)
+	for j, x := range dense {
+		if x != 0 {
+			v.Index, v.Value = append(v.Index, uint32(j)), append(v.Value, x)
+		}
+	}
+	return v, nil
+}
+
+// ofSparse returns a sparse vector of the modality in its form; it may share the memory.
+func (m *modality) ofSparse(index []uint32, value []float32) (model.Vector, error) {
+	if err := m.checkSparse(index, value); err != nil {
+		return model.Vector{}, err
+	}
+	v := model.Sparse(index, value)
 	if !m.Sparse {
 		return model.Dense(expand(v, m.Dim)), nil
 	}
 	if slices.Contains(v.Value, 0) {
 		v = model.Sparse(nil, nil)
-		for e, x := range sparse.Value {
+		for e, x := range value {
 			if x != 0 {
-				v.Index, v.Value = append(v.Index, sparse.Index[e]), append(v.Value, x)
+				v.Index, v.Value = append(v.Index, index[e]), append(v.Value, x)
 			}
 		}
 	}
@@ -57,7 +48,7 @@ func (d *descriptor) vector(t int, dense []float32, sparse *Sparse) (model.Vecto
 }
 
 // checkDense checks the length of a vector and that its values are finite.
-func (m *Modality) checkDense(x []float32) error {
+func (m *modality) checkDense(x []float32) error {
 	if len(x) != m.Dim {
 		return &fault.DimensionError{Modality: m.Name, Got: len(x), Want: m.Dim}
 	}
@@ -71,16 +62,16 @@ func (m *Modality) checkDense(x []float32) error {
 
 // checkSparse checks that indices ascend within the dimensions, and that values are
 // finite. There can be no more of them than dimensions.
-func (m *Modality) checkSparse(x *Sparse) error {
-	if len(x.Index) != len(x.Value) {
-		return fault.Invalid("modality %q: a sparse vector of %d indices and %d values: there is one index for each value", m.Name, len(x.Index), len(x.Value))
+func (m *modality) checkSparse(index []uint32, value []float32) error {
+	if len(index) != len(value) {
+		return fault.Invalid("modality %q: a sparse vector of %d indices and %d values: there is one index for each value", m.Name, len(index), len(value))
 	}
-	for e, j := range x.Index {
-		switch f := float64(x.Value[e]); {
+	for e, j := range index {
+		switch f := float64(value[e]); {
 		case int64(j) >= int64(m.Dim):
 			return fault.Invalid("modality %q: a sparse vector has index %d, dimensions are 0 to %d", m.Name, j, m.Dim-1)
-		case e > 0 && j <= x.Index[e-1]:
-			return fault.Invalid("modality %q: index %d of a sparse vector follows %d: indices ascend, each once", m.Name, j, x.Index[e-1])
+		case e > 0 && j <= index[e-1]:
+			return fault.Invalid("modality %q: index %d of a sparse vector follows %d: indices ascend, each once", m.Name, j, index[e-1])
 		case math.IsNaN(f) || math.IsInf(f, 0):
 			return fault.Invalid("modality %q: dimension %d is %g", m.Name, j, f)
 		}
@@ -112,7 +103,7 @@ func appendVector(dst []byte, v model.Vector) []byte {
 
 // decodeVector reads the record of a vector of the modality into v, whose memory it
 // uses again.
-func (m *Modality) decodeVector(v *model.Vector, b []byte) (err error) {
+func (m *modality) decodeVector(v *model.Vector, b []byte) (err error) {
 	if m.Sparse {
 		if v.Index == nil {
 			*v = model.Sparse(nil, nil)
@@ -130,36 +121,4 @@ func (m *Modality) decodeVector(v *model.Vector, b []byte) (err error) {
 		v.Value = make([]float32, m.Dim)
 	}
 	return codec.DecodeFeatures(v.Value, b)
-}
-
-// squaredDistance returns the squared Euclidean distance of two vectors of one form.
-func squaredDistance(x, y model.Vector) (sum float64) {
-	add := func(d float64) { sum += d * d }
-	if !x.IsSparse() {
-		for j, v := range y.Value {
-			add(float64(x.Value[j]) - float64(v))
-		}
-		return sum
-	}
-	i, j := 0, 0
-	for i < len(x.Index) && j < len(y.Index) {
-		switch a, b := x.Index[i], y.Index[j]; {
-		case a < b:
-			add(float64(x.Value[i]))
-			i++
-		case a > b:
-			add(float64(y.Value[j]))
-			j++
-		default:
-			add(float64(x.Value[i]) - float64(y.Value[j]))
-			i, j = i+1, j+1
-		}
-	}
-	for _, v := range x.Value[i:] {
-		add(float64(v))
-	}
-	for _, v := range y.Value[j:] {
-		add(float64(v))
-	}
-	return sum
 }

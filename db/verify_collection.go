@@ -305,17 +305,17 @@ func (c *collectionVerifier) checkValues(fields []codec.Field) error {
 		if int64(f.ID) >= int64(len(c.Fields)) {
 			return fmt.Errorf("field %d of %d", f.ID, len(c.Fields))
 		}
-		typ := String
+		typ := stringField
 		switch x := f.Value.(type) {
 		case int64:
-			typ = Int
+			typ = intField
 		case float64:
-			typ = Float
+			typ = floatField
 			if math.IsNaN(x) || math.IsInf(x, 0) {
 				return fmt.Errorf("field %q is %g", c.Fields[f.ID].Name, x)
 			}
 		case bool:
-			typ = Bool
+			typ = boolField
 		}
 		if typ != c.Fields[f.ID].Type {
 			return fmt.Errorf("field %q is of type %s, its value of type %s", c.Fields[f.ID].Name, c.Fields[f.ID].Type, typ)

@@ -76,7 +76,7 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 		f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), uint16(from), ""), end, f.c.about("indexed fields"), func(key, value []byte) {
 			_, container, of := codec.FieldRowsKeyParts(key)
 			name := f.name(i, string(of))
-			if field.Type != String && (len(of) != 1 || of[0] >= codec.SliceCount) {
+			if field.Type != stringField && (len(of) != 1 || of[0] >= codec.SliceCount) {
 				f.c.bad(name, key, "there is no such slice")
 				return
 			}
@@ -131,7 +131,7 @@ func (f *fieldVerifier) key(field int, row uint32, value string) []byte {
 // finish reports what is left in the sets of the container.
 func (f *fieldVerifier) finish() {
 	for i, sets := range f.sets {
-		if values := slices.Sorted(maps.Keys(sets)); f.c.Fields[i].Type == String {
+		if values := slices.Sorted(maps.Keys(sets)); f.c.Fields[i].Type == stringField {
 			for _, value := range values {
 				f.strays(i, value, sets[value], uint16(f.container))
 			}
@@ -176,7 +176,7 @@ func (f *fieldVerifier) straySlices(field int, values []string) {
 // name says what a set is.
 func (f *fieldVerifier) name(field int, value string) string {
 	switch d := f.c.Fields[field]; {
-	case d.Type == String:
+	case d.Type == stringField:
 		return fmt.Sprintf("rows whose field %q is %q", d.Name, value)
 	case value == "":
 		return fmt.Sprintf("rows by field %q", d.Name)

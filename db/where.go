@@ -250,7 +250,7 @@ func whereError(err error) error {
 
 // Field implements where.Schema.
 func (cv *collectionView) Field(name string) (int, where.Type, error) {
-	var indexed []Field
+	var indexed []field
 	for _, f := range cv.Fields {
 		if f.Indexed {
 			indexed = append(indexed, f)
@@ -274,7 +274,7 @@ func (cv *collectionView) Field(name string) (int, where.Type, error) {
 	return 0, 0, fmt.Errorf("unknown field %q: %s", shortened(name), there)
 }
 
-var whereTypes = map[FieldType]where.Type{String: where.String, Int: where.Int, Float: where.Float, Bool: where.Bool}
+var whereTypes = map[fieldType]where.Type{stringField: where.String, intField: where.Int, floatField: where.Float, boolField: where.Bool}
 
 // Modality implements where.Schema.
 func (cv *collectionView) Modality(name string) (int, error) {
