@@ -137,7 +137,7 @@ func (s *bulkSpace) counters() codec.SpaceCounters {
 		}
 	}
 	for _, k := range s.sets {
-		n.Sets = append(n.Sets, k.countersOf(k.table))
+		n.Sets = append(n.Sets, countersOf(k.codeKeys, k.table))
 	}
 	return n
 }

@@ -75,7 +75,7 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, wor
 		go encode()
 		return nil
 	}
-	err := cv.forEachItem(v.snap, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+	err := forEachItem(v.snap, cv.descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
 		if uint64(row) >= until {
 			return errStopped
 		}

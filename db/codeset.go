@@ -12,52 +12,6 @@ import (
 // codes, which rows carry each, and the postings of their substrings, in the store
 // and in memory. Sets know nothing of each other; a code has a number in each set.
 
-// sharedTarget is the target of a space that has one, whatever is searched for.
-const sharedTarget = 0
-
-// targetOf returns the target that a modality of the collection is.
-func targetOf(t int) byte { return byte(t + 1) }
-
-// maxTargetModality is the last modality of a collection that can be a target.
-const maxTargetModality = 254
-
-// codeKeys says where a code set stands in the store.
-type codeKeys struct {
-	Collection, Space uint32
-	Bits              int  // of a code
-	Target            byte // sharedTarget, or that of a target
-}
-
-// modality returns the modality of the collection that the items of the set have;
-// there is none for the shared target.
-func (k codeKeys) modality() (t int, is bool) { return int(k.Target) - 1, k.Target != sharedTarget }
-
-// prefix returns what the keys of a kind begin with.
-func (k codeKeys) prefix(kind byte) []byte {
-	return append(codec.NumberKey(kind, k.Collection, k.Space), k.Target)
-}
-
-// block returns the key of the block of a kind that holds the number n.
-func (k codeKeys) block(kind byte, n uint32) []byte {
-	return codec.SpaceBlockKey(kind, k.Collection, k.Space, k.Target, n/codec.BlockRows)
-}
-
-// rows returns the key of the rows of a container that carry a code which several
-// rows do.
-func (k codeKeys) rows(n uint32, container uint16) []byte {
-	return codec.CodeRowsKey(k.Collection, k.Space, k.Target, n, container)
-}
-
-// allRows returns the prefix of these keys.
-func (k codeKeys) allRows(n uint32) []byte {
-	return codec.CodeRowsPrefix(k.Collection, k.Space, k.Target, n)
-}
-
-// appendPosting appends the key of a posting.
-func (k codeKeys) appendPosting(dst []byte, substring uint16, value uint32) []byte {
-	return codec.AppendSubstringKey(dst, k.Collection, k.Space, k.Target, substring, value)
-}
-
 // A codeSet is what the committer knows of a code set. Only the committer touches
 // it; readers see what it publishes.
 type codeSet struct {
@@ -82,11 +36,11 @@ func (s *codeSet) counters() codec.CodeCounters {
 	if s.table == nil {
 		return s.stored
 	}
-	return s.countersOf(s.table)
+	return countersOf(s.codeKeys, s.table)
 }
 
 // countersOf returns how many codes there are in a table, as counters of the set.
-func (k codeKeys) countersOf(w *mih.Writer) codec.CodeCounters {
+func countersOf(k codeKeys, w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{
 		View: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),

@@ -42,18 +42,6 @@ func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
 	return nil, cv.unlearned(t)
 }
 
-// rowCode returns what code a row has; found is false where it has none.
-func (v *codeSetView) rowCode(r pebble.Reader, row uint32) (rc codec.RowCode, found bool, err error) {
-	err = blockEntry(r, v.block(codec.KindRowCodes, row), row, func(entry []byte) error {
-		found = true
-		if rc, err = codec.DecodeRowCode(entry); err != nil {
-			return fault.Corrupt(err, "code of row %d", row)
-		}
-		return nil
-	})
-	return rc, found && err == nil, err
-}
-
 // numberOf returns the number of the code that a row carries.
 func (v *codeSetView) numberOf(r pebble.Reader, row uint32) (n uint32, found bool, err error) {
 	if v.table != nil {
@@ -73,19 +61,7 @@ func (v *codeSetView) codeOf(r pebble.Reader, n, row uint32) (codec.Code, error)
 		}
 		return nil, fault.Corrupt(fmt.Errorf("number %d does not exist", n), "code of row %d", row)
 	}
-	code, found := codec.NewCode(v.Bits), false
-	err := blockEntry(r, v.block(codec.KindCodes, n), n, func(entry []byte) error {
-		found = true
-		_, err := codec.DecodeCodeEntry(code, v.Bits, entry)
-		return err
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("number %d does not exist", n)
-	}
-	if err != nil {
-		return nil, fault.Corrupt(err, "code of row %d", row)
-	}
-	return code, nil
+	return v.code(r, n, row)
 }
 
 // itemCode returns the code of a row for this target, or, where it has none there, in

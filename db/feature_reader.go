@@ -21,15 +21,15 @@ type featureReader struct {
 	buffers    []model.Vector
 }
 
-func newFeatureReader(r pebble.Reader, cv *collectionView, from uint32) (*featureReader, error) {
-	end := codec.PrefixEnd(codec.CollectionKey(codec.KindFeatures, cv.ID))
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.FeatureKey(cv.ID, from, 0), UpperBound: end})
+func newFeatureReader(r pebble.Reader, d *descriptor, from uint32) (*featureReader, error) {
+	end := codec.PrefixEnd(codec.CollectionKey(codec.KindFeatures, d.ID))
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: codec.FeatureKey(d.ID, from, 0), UpperBound: end})
 	if err != nil {
 		return nil, fault.ReadError(err, "features")
 	}
 	return &featureReader{
-		collection: cv.ID, it: it, valid: it.First(),
-		modalities: cv.Modalities, buffers: make([]model.Vector, len(cv.Modalities)),
+		collection: d.ID, it: it, valid: it.First(),
+		modalities: d.Modalities, buffers: make([]model.Vector, len(d.Modalities)),
 	}, nil
 }
 
@@ -80,15 +80,15 @@ func (f *featureReader) hand(t int) { f.buffers[t] = model.Vector{} }
 
 // forEachItem calls f with every item from a row on, in order of rows; its vectors are
 // valid until f returns.
-func (cv *collectionView) forEachItem(r pebble.Reader, from uint32, f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {
-	features, err := newFeatureReader(r, cv, from)
+func forEachItem(r pebble.Reader, d *descriptor, from uint32, f func(row uint32, rec *codec.ItemRecord, vectors []model.Vector) error) error {
+	features, err := newFeatureReader(r, d, from)
 	if err != nil {
 		return err
 	}
 	defer features.close()
-	vectors := make([]model.Vector, len(cv.Modalities))
-	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, cv.ID))
-	return record.ForEachIn(r, codec.NumberKey(codec.KindItem, cv.ID, from), end, func(key, value []byte) error {
+	vectors := make([]model.Vector, len(d.Modalities))
+	end := codec.PrefixEnd(codec.CollectionKey(codec.KindItem, d.ID))
+	return record.ForEachIn(r, codec.NumberKey(codec.KindItem, d.ID, from), end, func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {

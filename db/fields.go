@@ -3,13 +3,8 @@ package db
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"math/bits"
-	"strings"
-
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
@@ -23,32 +18,6 @@ import (
 // to know what the item said before, which only the old record tells: resolve
 // reads it, in collections that have labels or indexed fields.
 
-// terms are what a row is found by: the sets that it is in.
-type terms struct {
-	labels  []uint32      // ids, ascending
-	texts   []textValue   // of indexed fields of strings, ascending
-	numbers []numberValue // of other indexed fields, ascending
-}
-
-type textValue struct {
-	field uint16
-	text  string
-}
-
-type numberValue struct {
-	field uint16
-	image uint64
-}
-
-func (a textValue) compare(b textValue) int {
-	if a.field != b.field {
-		return cmp.Compare(a.field, b.field)
-	}
-	return strings.Compare(a.text, b.text)
-}
-
-func (a numberValue) compare(b numberValue) int { return cmp.Compare(a.field, b.field) }
-
 // indexes reports whether items of the collection can be in any of the sets.
 func (s *collectionState) indexes() bool {
 	if len(s.labels.all()) > 0 {
@@ -60,67 +29,6 @@ func (s *collectionState) indexes() bool {
 		}
 	}
 	return false
-}
-
-// terms returns those of an item with these labels and fields, both ascending. The
-// error is about values that no item of the collection can have.
-func (d *descriptor) terms(labels []uint32, fields []codec.Field) (terms, error) {
-	out := terms{labels: labels}
-	for _, f := range fields {
-		if int(f.ID) >= len(d.Fields) {
-			return out, fmt.Errorf("field %d of %d", f.ID, len(d.Fields))
-		}
-		field := &d.Fields[f.ID]
-		if !field.Indexed {
-			continue
-		}
-		number := numberValue{field: uint16(f.ID)}
-		typ := field.Type
-		switch v := f.Value.(type) {
-		case string:
-			typ = stringField
-			out.texts = append(out.texts, textValue{uint16(f.ID), v})
-		case int64:
-			typ, number.image = intField, codec.IntImage(v)
-		case float64:
-			typ, number.image = floatField, codec.FloatImage(v)
-		case bool:
-			typ, number.image = boolField, codec.BoolImage(v)
-		}
-		if typ != field.Type {
-			return out, fmt.Errorf("field %q is of type %s, its value of type %s", field.Name, field.Type, typ)
-		}
-		if typ != stringField {
-			out.numbers = append(out.numbers, number)
-		}
-	}
-	return out, nil
-}
-
-// termBytes estimates what a change to a term of an indexed field takes in a batch,
-// besides its text.
-const termBytes = 64
-
-// bytes estimates what it takes in a batch to put a row into the sets of its terms,
-// or to take it out.
-func (x *terms) bytes() int {
-	n := 16*len(x.labels) + termBytes*(len(x.texts)+len(x.numbers))
-	for _, v := range x.texts {
-		n += len(v.text)
-	}
-	return n
-}
-
-// termBytes estimates the same for an item; its labels it counts itself.
-func (d *descriptor) termBytes(it *checked) int {
-	n := 0
-	for _, f := range it.fields {
-		if d.Fields[f.ID].Indexed {
-			s, _ := f.Value.(string)
-			n += termBytes + len(s)
-		}
-	}
-	return n
 }
 
 // fetchTerms reads the terms of a row whose item is to be replaced or deleted,
@@ -203,24 +111,6 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 	return out, nil
 }
 
-// readRows reads one container of a set: the low 16 bits of its rows, in a bitmap
-// of the caller's own.
-func readRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
-	value, closer, err := r.Get(key)
-	if errors.Is(err, fault.ErrMissing) {
-		return roaring.New(), nil
-	}
-	if err != nil {
-		return nil, fault.ReadError(err, "rows %x", key)
-	}
-	defer closer.Close()
-	l, err := codec.DecodeLayer(value)
-	if err != nil {
-		return nil, fault.Corrupt(err, "rows %x", key)
-	}
-	return l.Added, nil
-}
-
 // before returns the terms of a row as the transaction leaves it. If it has an item, that
 // has been resolved.
 func (tx *tx) before(s *collectionState, row uint32) terms {
@@ -257,35 +147,6 @@ func (tx *tx) index(s *collectionState, row uint32, before, after terms) {
 		slices.change(low, old.image&^new.image, false)
 		slices.change(low, new.image&^old.image, true)
 	})
-}
-
-// compare walks over two ascending lists: it calls one with what is only in before
-// or, with in, only in after, and both with what is in both.
-func compare[T any](before, after []T, order func(a, b T) int, one func(x T, in bool), both func(old, new T)) {
-	for len(before) > 0 || len(after) > 0 {
-		c := 0
-		switch {
-		case len(after) == 0:
-			c = -1
-		case len(before) == 0:
-			c = 1
-		default:
-			c = order(before[0], after[0])
-		}
-		switch {
-		case c < 0:
-			one(before[0], false)
-			before = before[1:]
-		case c > 0:
-			one(after[0], true)
-			after = after[1:]
-		default:
-			if both != nil {
-				both(before[0], after[0])
-			}
-			before, after = before[1:], after[1:]
-		}
-	}
 }
 
 // fieldSlices are the changes to the slices of a field in one container; those

@@ -143,10 +143,10 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 	sp := f.space
 	sp.ID, sp.Created = uint32(s.counters.NextSpace), now()
 	sp.Model, sp.Statistics = chunkedOf(f.model), chunkedOf(f.statistics)
-	if err := tx.writeChunks(codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
+	if err := writeChunks(tx.batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
 		return err
 	}
-	if err := tx.writeChunks(codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
+	if err := writeChunks(tx.batch, codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
 		return err
 	}
 	if err := tx.writeDescriptor(s, sp, f.report); err != nil {

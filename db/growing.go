@@ -168,7 +168,7 @@ func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 // encodeSome makes the codes of some rows.
 func encodeSome(ctx context.Context, v *view, cv *collectionView, rows []uint32) (*coded, error) {
 	out := &coded{space: cv.space, rows: rows, encs: make([]encoding, len(rows)), teaches: make([]bool, len(rows))}
-	features, err := newFeatureReader(v.snap, cv, 0)
+	features, err := newFeatureReader(v.snap, cv.descriptor, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func newItemReader(r pebble.Reader, cv *collectionView, from uint32) (*itemReade
 	i.records = it
 	it.First()
 	if len(cv.Modalities) > 0 && !cv.IndexOnly {
-		if i.features, err = newFeatureReader(r, cv, from); err != nil {
+		if i.features, err = newFeatureReader(r, cv.descriptor, from); err != nil {
 			return nil, errors.Join(err, it.Close())
 		}
 	}

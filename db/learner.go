@@ -245,7 +245,7 @@ func (s *space) lesson(l codec.Lesson, item model.Example) (model.Lesson, error)
 // until it returns.
 func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, want func(codec.Lesson) bool,
 	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
-	features, err := newFeatureReader(r, cv, 0)
+	features, err := newFeatureReader(r, cv.descriptor, 0)
 	if err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ const checkpointItems = 10_000
 // writeCheckpoint stores the statistics of a learner, which are those of the present
 // revision, in place of those before, with the departures that they need no more.
 func (tx *tx) writeCheckpoint(sp *spaceState, statistics []byte, outbox uint64) error {
-	if err := tx.writeChunks(codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
+	if err := writeChunks(tx.batch, codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
 		return err
 	}
 	from, to := codec.OutboxKey(sp.in, sp.ID, 0), codec.OutboxKey(sp.in, sp.ID, outbox)

@@ -3,11 +3,7 @@ package db
 import (
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A row that has taught the projections of a space has a lesson there: the codes that
@@ -54,7 +50,7 @@ func (tx *tx) fetchTaught(s *collectionState, row uint32) (bytes int, err error)
 		at := spaceRow{s.ID, sp.ID, row}
 		d, known := tx.taught[at]
 		if !known && sp.model != nil {
-			l, found, err := lessonOf(tx.c.store, s.ID, sp.space, row)
+			l, found, err := lessonOf(tx.c.store, s.ID, sp.ID, sp.Bits, row)
 			if err != nil {
 				return 0, err
 			}
@@ -102,32 +98,4 @@ func (tx *tx) setOnline(sp *spaceState, set byte, row uint32, in bool) {
 		into.edit().Remove(row)
 		l.Delete(uint16(row))
 	}
-}
-
-// departure returns what a row has taught, with the features that r has of it.
-func departure(r pebble.Reader, d *descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Departure, error) {
-	out := &codec.Departure{Lesson: l}
-	for _, t := range slices.Sorted(slices.Values(modalities)) {
-		b, err := record.Get(r, codec.FeatureKey(d.ID, row, uint16(t)))
-		if err != nil {
-			return nil, fault.ReadError(err, "features %q of row %d", d.Modalities[t].Name, row)
-		}
-		if b != nil {
-			out.Features = append(out.Features, codec.Feature{Modality: uint16(t), Record: b})
-		}
-	}
-	return out, nil
-}
-
-// lessonOf returns what a row has taught in a space; found is false where it has not.
-func lessonOf(r pebble.Reader, collection uint32, sp *space, row uint32) (l codec.Lesson, found bool, err error) {
-	err = blockEntry(r, codec.LessonsKey(collection, sp.ID, row), row, func(entry []byte) error {
-		found = true
-		if l, err = codec.DecodeLesson(sp.Bits, entry); err != nil {
-			return fault.Corrupt(err, "lesson of row %d", row)
-		}
-		l.Codes = slices.Clone(l.Codes)
-		return nil
-	})
-	return l, found && err == nil, err
 }

@@ -94,7 +94,7 @@ func (m *mender) concludeModalities(d *descriptor) error {
 	}
 	for _, trained := range models {
 		for _, x := range trained.Modalities() { // in the order of the collection
-			d.name(x)
+			nameModality(d, x)
 		}
 	}
 	for t := range d.Modalities {
@@ -107,7 +107,7 @@ func (m *mender) concludeModalities(d *descriptor) error {
 }
 
 // name gives a modality of a model to the first of the collection that it can be.
-func (d *descriptor) name(x model.Modality) {
+func nameModality(d *descriptor, x model.Modality) {
 	if slices.ContainsFunc(d.Modalities, func(m modality) bool { return m.Name == x.Name }) {
 		return
 	}

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,51 +47,6 @@ type spaceDescriptor struct {
 type reportedSpace struct {
 	spaceDescriptor
 	Report json.RawMessage `json:"report,omitempty"`
-}
-
-// chunked says how a large value is cut: chunkBytes each, the last one less.
-type chunked struct {
-	Chunks uint32 `json:"chunks"`
-	Bytes  int64  `json:"bytes"`
-}
-
-const chunkBytes = 1 << 20
-
-// chunkedOf says how a value is cut.
-func chunkedOf(b []byte) chunked {
-	return chunked{Chunks: uint32((len(b) + chunkBytes - 1) / chunkBytes), Bytes: int64(len(b))}
-}
-
-// writeChunks stores b in chunks, from first on, under what the key of each begins
-// with.
-func (tx *tx) writeChunks(prefix []byte, first uint32, b []byte) error {
-	for i := range chunkedOf(b).Chunks {
-		n := min(chunkBytes, len(b))
-		if err := tx.batch.Set(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i), b[:n], nil); err != nil {
-			return err
-		}
-		b = b[n:]
-	}
-	return nil
-}
-
-// readChunks reads what writeChunks has stored.
-func readChunks(r pebble.Reader, prefix []byte, first uint32, c chunked) ([]byte, error) {
-	var b []byte
-	for i := range c.Chunks {
-		value, closer, err := r.Get(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i))
-		if err != nil {
-			return nil, fault.ReadError(err, "chunk %d of %d", i, c.Chunks)
-		}
-		b = append(b, value...)
-		if err := closer.Close(); err != nil {
-			return nil, err
-		}
-	}
-	if int64(len(b)) != c.Bytes {
-		return nil, fault.Corrupt(fmt.Errorf("%d bytes, %d were written", len(b), c.Bytes), "chunks")
-	}
-	return b, nil
 }
 
 // codesOnlySpace makes the one space that a codes-only collection has.

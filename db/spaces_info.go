@@ -2,10 +2,7 @@ package db
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -173,24 +170,4 @@ func (sv *spaceView) revisionInfos(r pebble.Reader, collection uint32, of *Space
 		infos = append(infos, info)
 	}
 	return infos, nil
-}
-
-// checksum returns the CRC-32C in which a stored frame ends, from its last chunk, or the
-// last two.
-func checksum(r pebble.Reader, prefix []byte, first uint32, c chunked) (string, error) {
-	var tail []byte
-	for i := c.Chunks; i > 0 && len(tail) < 4; i-- {
-		value, closer, err := r.Get(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i-1))
-		if err != nil {
-			return "", fault.ReadError(err, "chunk %d of %d", i-1, c.Chunks)
-		}
-		tail = append(slices.Clone(value[max(0, len(value)-4):]), tail...)
-		if err := closer.Close(); err != nil {
-			return "", err
-		}
-	}
-	if len(tail) < 4 {
-		return "", fault.Corrupt(fmt.Errorf("%d bytes", c.Bytes), "checksum")
-	}
-	return fmt.Sprintf("%08x", binary.LittleEndian.Uint32(tail[len(tail)-4:])), nil
 }

@@ -169,13 +169,3 @@ func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 		return addRows(into, key, value, container)
 	})
 }
-
-// addRows adds the rows of a stored layer, which are of a container.
-func addRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
-	l, err := codec.DecodeLayer(value)
-	if err != nil {
-		return fault.Corrupt(err, "rows %x", key)
-	}
-	into.Or(roaring.AddOffset64(l.Added, int64(container)<<16))
-	return nil
-}

@@ -174,7 +174,7 @@ func (tx *tx) writeRevision(sp *spaceState, d *revisionDescriptor, projections [
 		return err
 	}
 	prefix := codec.RevisionPrefix(sp.in, sp.ID, d.Revision)
-	if err := tx.writeChunks(prefix, 1, projections); err != nil {
+	if err := writeChunks(tx.batch, prefix, 1, projections); err != nil {
 		return err
 	}
 	kept := append(slices.Clone(sp.revisions), d) // views share the slice

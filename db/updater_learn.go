@@ -177,7 +177,7 @@ func (u *updater) learning(err error) error {
 
 // eachItem calls f with rows and their items, model.MaxLesson at a time.
 func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows []uint32, items []model.Example) error) error {
-	features, err := newFeatureReader(u.v.snap, u.cv, 0)
+	features, err := newFeatureReader(u.v.snap, u.cv.descriptor, 0)
 	if err != nil {
 		return err
 	}
