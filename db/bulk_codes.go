@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -66,7 +67,7 @@ func newBulkSpace(s *collectionState, sp *spaceState, row func(i int) uint32, co
 	}
 	for i, set := range sp.sets {
 		b.sets = append(b.sets, &bulkCodes{
-			codeKeys: set.codeKeys, of: b, at: i, table: set.table, before: set.table.Publish(),
+			CodeKeys: set.CodeKeys, of: b, at: i, table: set.table, before: set.table.Publish(),
 			freshCode: set.freshCode, firstCode: set.table.Table().Next(), numbered: make(chan struct{}),
 		})
 	}
@@ -82,7 +83,7 @@ func (s *bulkSpace) rollback() {
 
 // bulkCodes is the part of one target.
 type bulkCodes struct {
-	codeKeys
+	record.CodeKeys
 	of        *bulkSpace
 	at        int // of the target among those of the space
 	table     *mih.Writer
@@ -137,7 +138,7 @@ func (s *bulkSpace) counters() codec.SpaceCounters {
 		}
 	}
 	for _, k := range s.sets {
-		n.Sets = append(n.Sets, countersOf(k.codeKeys, k.table))
+		n.Sets = append(n.Sets, countersOf(k.CodeKeys, k.table))
 	}
 	return n
 }
@@ -177,7 +178,7 @@ func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
 	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
-	b := newBlockStream(t, k.block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
+	b := newBlockStream(t, k.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
 	var entry []byte
 	for i, n := range k.numbers {
 		if n == noCode {
@@ -194,7 +195,7 @@ func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
 
 func (s *bulkSpace) writeProjections(t *store.Stream) error {
 	width := s.space.projectionBytes()
-	b := newBlockStream(t, s.space.projections(s.collection).block(codec.KindProjection, 0), width, s.freshRow)
+	b := newBlockStream(t, s.space.projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
 	if width > 0 {
 		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.set(s.row(i), projection) })
 		if err != nil {
@@ -211,7 +212,7 @@ func (k *bulkCodes) writeCodes(t *store.Stream) error {
 		return err
 	}
 	q, table := k.Bits, k.table.Table()
-	b := newBlockStream(t, k.block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
+	b := newBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
 	var entry []byte
 	for _, s := range k.singles {
 		n := uint32(s >> 32)
@@ -255,7 +256,7 @@ func (k *bulkCodes) writeCodeRows(t *store.Stream) error {
 			pairs = pairs[1:]
 		}
 		n := uint32(container >> 16)
-		key := k.rows(n, uint16(container))
+		key := k.RowsKey(n, uint16(container))
 		if err := putLayer(t, key, layer, n >= k.firstCode); err != nil {
 			return err
 		}
@@ -292,7 +293,7 @@ func (k *bulkCodes) writePostings(t *store.Stream, from, to int) error {
 			if begin == end {
 				continue
 			}
-			key = k.appendPosting(key[:0], uint16(j), uint32(v))
+			key = k.AppendPosting(key[:0], uint16(j), uint32(v))
 			value = codec.AppendPosting(value[:0], sorted[begin:end], nil)
 			if err := t.Put(key, value, k.firstCode == 0); err != nil {
 				return err

@@ -127,7 +127,7 @@ func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) erro
 // nothing to encode. progress may be nil, see ImportOptions.
 func (k *bulk) encode(ctx context.Context, progress func(stage string, done, total int)) error {
 	return k.collection.read(func(_ *view, cv *collectionView) error {
-		if cv.codesOnly() {
+		if cv.CodesOnly() {
 			return nil
 		}
 		for _, sp := range cv.spaces {
@@ -196,7 +196,7 @@ func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []st
 				if items[j] == nil {
 					return nil, nil
 				}
-				return items[j].vectors, labelIDs(items[j].labels)
+				return items[j].Vectors, labelIDs(items[j].Labels)
 			},
 			func(j int, err error) error {
 				return fault.OfItem(k.key(from+j), fmt.Errorf("fddhdb: encode: %w", err))

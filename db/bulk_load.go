@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -44,7 +45,7 @@ type bulkLoad struct {
 // room for it, which the ordinary way has the words for. bytes are those of the items.
 func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
 	s := c.states[b.collection.id]
-	if s == nil || s.counters.NextRow+uint64(b.n) > maxRows {
+	if s == nil || s.counters.NextRow+uint64(b.n) > record.MaxRows {
 		return nil
 	}
 	l := &bulkLoad{
@@ -52,7 +53,7 @@ func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
 		firstRow: uint32(s.counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()
-	if uint64(l.labels.count()) > maxRows {
+	if uint64(l.labels.count()) > record.MaxRows {
 		return nil
 	}
 	return l

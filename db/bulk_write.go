@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -64,8 +65,8 @@ func (l *bulkLoad) writeKeys(t *store.Stream) error {
 func (l *bulkLoad) writeItems(t *store.Stream) error {
 	key := codec.NumberKey(codec.KindItem, l.s.ID, 0)
 	var value []byte
-	return l.b.each(t.Ctx, recordPart, 0, l.b.n, func(i int, it *checked) (err error) {
-		rec := codec.ItemRecord{Labels: l.labelIDs(it.labels), Fields: it.fields, Payload: it.payload}
+	return l.b.each(t.Ctx, recordPart, 0, l.b.n, func(i int, it *record.Item) (err error) {
+		rec := codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload}
 		if value, err = rec.Append(value[:0]); err != nil {
 			return err
 		}
@@ -79,12 +80,12 @@ func (l *bulkLoad) writeFeatures(t *store.Stream) error {
 		return nil
 	}
 	var value []byte
-	return l.b.each(t.Ctx, vectorPart, 0, l.b.n, func(i int, it *checked) error {
-		for m, x := range it.vectors {
+	return l.b.each(t.Ctx, vectorPart, 0, l.b.n, func(i int, it *record.Item) error {
+		for m, x := range it.Vectors {
 			if !x.Present() {
 				continue
 			}
-			value = appendVector(value[:0], x)
+			value = record.AppendVector(value[:0], x)
 			if err := t.Set(codec.FeatureKey(l.s.ID, l.row(i), uint16(m)), value); err != nil {
 				return err
 			}
@@ -129,8 +130,8 @@ func (l *bulkLoad) writeSets(t *store.Stream) error {
 		return nil
 	}
 	labelled := map[uint32]*roaring.Bitmap{}
-	err := l.b.each(t.Ctx, recordPart, 0, l.b.n, func(i int, it *checked) error {
-		for _, id := range l.labelIDs(it.labels) {
+	err := l.b.each(t.Ctx, recordPart, 0, l.b.n, func(i int, it *record.Item) error {
+		for _, id := range l.labelIDs(it.Labels) {
 			rows := labelled[id]
 			if rows == nil {
 				rows = roaring.New()
@@ -204,7 +205,7 @@ func (l *bulkLoad) writeFields(t *store.Stream) error {
 			container := uint16(l.row(from) >> 16)
 			to := min(l.b.n, from+int(1<<16-l.row(from)&(1<<16-1)))
 			write := l.writeSlices
-			if field.Type == stringField {
+			if field.Type == record.String {
 				write = l.writeTexts
 			}
 			if err := write(t, uint16(f), container, from, to); err != nil {
@@ -224,11 +225,11 @@ func (l *bulkLoad) writeTexts(t *store.Stream, field, container uint16, from, to
 		low  uint16
 	}
 	var rows []textRow
-	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *checked) error {
-		found, err := l.s.terms(nil, it.fields)
-		for _, v := range found.texts {
-			if v.field == field {
-				rows = append(rows, textRow{v.text, uint16(l.row(i))})
+	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *record.Item) error {
+		found, err := l.s.Terms(nil, it.Fields)
+		for _, v := range found.Texts {
+			if v.Field == field {
+				rows = append(rows, textRow{v.Text, uint16(l.row(i))})
 			}
 		}
 		return err
@@ -253,12 +254,12 @@ func (l *bulkLoad) writeTexts(t *store.Stream, field, container uint16, from, to
 // writeSlices is writeTexts for the slices of another field.
 func (l *bulkLoad) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices fieldSlices
-	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *checked) error {
-		found, err := l.s.terms(nil, it.fields)
-		for _, v := range found.numbers {
-			if v.field == field {
+	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *record.Item) error {
+		found, err := l.s.Terms(nil, it.Fields)
+		for _, v := range found.Numbers {
+			if v.Field == field {
 				slices.put(codec.SliceExists, uint16(l.row(i)), true)
-				slices.change(uint16(l.row(i)), v.image, true)
+				slices.change(uint16(l.row(i)), v.Image, true)
 			}
 		}
 		return err

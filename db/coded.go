@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -75,13 +76,13 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, wor
 		go encode()
 		return nil
 	}
-	err := forEachItem(v.snap, cv.descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+	err := record.ForEachItem(v.snap, cv.Descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
 		if uint64(row) >= until {
 			return errStopped
 		}
 		own := make([]model.Vector, len(x))
 		for t := range x {
-			own[t] = cloneVector(x[t])
+			own[t] = record.CloneVector(x[t])
 		}
 		rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
 		n := len(out.rows) + len(rows)

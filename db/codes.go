@@ -41,7 +41,7 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 			}
 			var having *roaring.Bitmap // nil: all
 			if to != "" {
-				t, err := cv.modality(to)
+				t, err := cv.ModalityOf(to)
 				if err != nil {
 					return err
 				}

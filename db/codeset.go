@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -15,7 +16,7 @@ import (
 // A codeSet is what the committer knows of a code set. Only the committer touches
 // it; readers see what it publishes.
 type codeSet struct {
-	codeKeys
+	record.CodeKeys
 	space   *space             // in its latest revision
 	table   *mih.Writer        // nil while it is being loaded; nothing is written meanwhile
 	loading *loading           // nil where there is nothing to load
@@ -27,8 +28,8 @@ type codeSet struct {
 }
 
 // newCodeSet returns a set with no codes in it.
-func newCodeSet(sp *space, k codeKeys) *codeSet {
-	return &codeSet{codeKeys: k, space: sp, table: mih.NewWriter(k.Bits)}
+func newCodeSet(sp *space, k record.CodeKeys) *codeSet {
+	return &codeSet{CodeKeys: k, space: sp, table: mih.NewWriter(k.Bits)}
 }
 
 // counters returns how many codes there are.
@@ -36,11 +37,11 @@ func (s *codeSet) counters() codec.CodeCounters {
 	if s.table == nil {
 		return s.stored
 	}
-	return countersOf(s.codeKeys, s.table)
+	return countersOf(s.CodeKeys, s.table)
 }
 
 // countersOf returns how many codes there are in a table, as counters of the set.
-func countersOf(k codeKeys, w *mih.Writer) codec.CodeCounters {
+func countersOf(k record.CodeKeys, w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{
 		View: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
@@ -49,7 +50,7 @@ func countersOf(k codeKeys, w *mih.Writer) codec.CodeCounters {
 
 // codeSetView is the state of a code set as readers see it, which is immutable.
 type codeSetView struct {
-	codeKeys
+	record.CodeKeys
 	nextCode uint64
 	codes    int // that some item has
 	coded    int // items that have a code
@@ -62,7 +63,7 @@ type codeSetView struct {
 func (s *codeSet) publish(standing spaceStanding) codeSetView {
 	n := s.counters()
 	v := codeSetView{
-		codeKeys: s.codeKeys, nextCode: n.NextCode, codes: int(n.Codes), coded: int(n.Coded),
+		CodeKeys: s.CodeKeys, nextCode: n.NextCode, codes: int(n.Codes), coded: int(n.Coded),
 		loading: s.loading, standing: standing, set: s,
 	}
 	if s.table != nil {

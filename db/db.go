@@ -370,14 +370,14 @@ func (g *guard) close() error {
 // ErrExists, a schema that cannot be ErrInvalid.
 func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
 	d = d.orNone()
-	if err := checkName("collection", name); err != nil {
+	if err := record.CheckName("collection", name); err != nil {
 		return nil, err
 	}
 	if schema.IndexOnly {
 		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
 	}
 	desc := schema.descriptor(name)
-	if err := desc.check(); err != nil {
+	if err := desc.Check(); err != nil {
 		return nil, err
 	}
 	if err := d.writable(); err != nil {
@@ -395,7 +395,7 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	return &Collection{db: d, id: desc.ID, name: name}, nil
 }
 
-func (tx *tx) createCollection(d *descriptor) error {
+func (tx *tx) createCollection(d *record.Descriptor) error {
 	c := tx.c
 	if _, ok := c.shown.ids.get(d.Name); ok {
 		return fmt.Errorf("%w: collection %q", fault.ErrExists, d.Name)
@@ -411,12 +411,12 @@ func (tx *tx) createCollection(d *descriptor) error {
 	case b != nil:
 		return fault.Corrupt(fmt.Errorf("%d bytes", len(b)), "id of the next collection")
 	}
-	if next == maxRows {
+	if next == record.MaxRows {
 		return fmt.Errorf("%w: collections", fault.ErrFull)
 	}
 	d.ID = next
 	s := newCollectionState(d)
-	value, err := d.encode()
+	value, err := d.Encode()
 	if err != nil {
 		return err
 	}
@@ -429,7 +429,7 @@ func (tx *tx) createCollection(d *descriptor) error {
 			return err
 		}
 	}
-	if d.codesOnly() {
+	if d.CodesOnly() {
 		if err := tx.codesOnlySpace(s); err != nil {
 			return err
 		}
@@ -449,7 +449,7 @@ func (d *DB) Collection(name string) (*Collection, error) {
 	defer done()
 	id, ok := v.ids.get(name)
 	if !ok {
-		return nil, fault.NotFound("collection %q", shortened(name))
+		return nil, fault.NotFound("collection %q", record.Shortened(name))
 	}
 	return &Collection{db: d, id: id, name: name}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
@@ -141,7 +142,7 @@ func newDriftMeasure(cv *collectionView) *driftMeasure {
 	for _, t := range cv.space.modalities {
 		of := modalityMeasure{t: t, bits: newBitCounts(cv.space.Bits), codes: codec.NewCodes(cv.space.Bits, 0), finds: newRetrievalMeasure(cv.space.Bits)}
 		for i := range cv.sets {
-			if target, is := cv.sets[i].modality(); !is || target != t || len(cv.sets) == 1 {
+			if target, is := cv.sets[i].Modality(); !is || target != t || len(cv.sets) == 1 {
 				of.sets = append(of.sets, &cv.sets[i])
 			}
 		}
@@ -174,7 +175,7 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 		if !cv.live.Contains(row) {
 			continue
 		}
-		rec, err := readRecord(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.snap, cv.ID, row)
 		if err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 		found := false
 		for _, t := range sp.modalities {
 			has := false
-			if x[t], has, err = readVector(v.snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
+			if x[t], has, err = record.ReadVector(v.snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
 				return err
 			}
 			found = found || has

@@ -27,7 +27,7 @@ func (cv *collectionView) unlearned(t int) error {
 func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, err error) {
 	c = c.orNone()
 	err = c.read(func(_ *view, cv *collectionView) error {
-		if cv.codesOnly() {
+		if cv.CodesOnly() {
 			return fault.Invalid("collection %q has no model to encode with: its items bring codes", cv.Name)
 		}
 		set, err := cv.codesFor(to)
@@ -37,19 +37,19 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 		if len(item.Vectors)+len(item.Sparse) == 0 {
 			return fault.Invalid("no vectors to encode")
 		}
-		it, err := checkItem(cv.descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse}, true)
+		it, err := checkItem(cv.Descriptor, &Item{Vectors: item.Vectors, Sparse: item.Sparse}, true)
 		if err != nil {
 			return err
 		}
 		sp := cv.space
 		e := sp.encoders.Get().(*encoder)
 		defer sp.encoders.Put(e)
-		for t, x := range it.vectors {
+		for t, x := range it.Vectors {
 			if _, known := e.position(t); x.Present() && !known {
 				return cv.unlearned(t)
 			}
 		}
-		if _, err := e.project([][]model.Vector{it.vectors}); err != nil {
+		if _, err := e.project([][]model.Vector{it.Vectors}); err != nil {
 			return fault.Invalid("encode: %w", err)
 		}
 		fused, _ := e.fuse(0, slices.Index(sp.targets, set.Target))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -168,7 +169,7 @@ func (s *space) encoding(e *encoder, item int, vectors []model.Vector, labelIDs 
 	code := codec.NewCode(s.Bits)
 	labelled := s.model.LabelCode(code, labelIDs)
 	for v, target := range s.targets {
-		if target != sharedTarget && !has(vectors, int(target)-1) {
+		if target != record.SharedTarget && !has(vectors, int(target)-1) {
 			continue
 		}
 		if labelled {

@@ -76,7 +76,7 @@ func (cv *collectionView) rowCodes(v *view) rowCodes {
 		if err != nil {
 			return err
 		}
-		return record.ForEachEntry(v.snap, set.prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
+		return record.ForEachEntry(v.snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -173,7 +173,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 // check holds the queries against the collection and the labels.
 func (e *Evaluation) check(cv *collectionView) error {
 	check := func(name string, queries int) error {
-		if _, err := cv.modality(name); err != nil {
+		if _, err := cv.ModalityOf(name); err != nil {
 			return err
 		}
 		if queries != len(e.Labels) {

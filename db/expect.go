@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // PutIf stores an item, as Put does, if what is stored under its key is still old, and
@@ -48,29 +49,29 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 	if err := b.usable(c); err != nil {
 		return err
 	}
-	if err := checkWholeKey(key); err != nil {
+	if err := record.CheckWholeKey(key); err != nil {
 		return err
 	}
 	if b.bulk != nil {
 		b.spill()
 	}
 	b.single = true // a bulk load reads nothing that it does not replace
-	ch := &change{collection: c.id, kind: expectItem, item: &checked{key: key}}
+	ch := &change{collection: c.id, kind: expectItem, item: &record.Item{Key: key}}
 	if old != nil {
 		if old.Key != key {
 			return fault.Invalid("the item that is expected under key %q has key %q", key, old.Key)
 		}
 		err := c.read(func(_ *view, cv *collectionView) (err error) {
-			if err := cv.changeable(); err != nil {
+			if err := cv.Changeable(); err != nil {
 				return err
 			}
-			ch.old, err = checkItem(cv.descriptor, old, false)
+			ch.old, err = checkItem(cv.Descriptor, old, false)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		b.bytes += ch.old.bytes()
+		b.bytes += ch.old.Bytes()
 	}
 	b.changes = append(b.changes, ch)
 	return nil
@@ -80,12 +81,12 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 // bytes it has read.
 func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
 	conflict := func(how string) (int, error) {
-		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.item.key, s.Name, how)
+		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.item.Key, s.Name, how)
 	}
 	if !s.loaded() {
 		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
 	}
-	st, err := tx.row(s, ch.item.key)
+	st, err := tx.row(s, ch.item.Key)
 	switch {
 	case err != nil:
 		return 0, err
@@ -99,7 +100,7 @@ func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
 	if bytes, err = tx.fetch(s, st.row, true); err != nil {
 		return 0, err
 	}
-	if !tx.items[itemRow{s.ID, st.row}].equal(ch.old) {
+	if !tx.items[itemRow{s.ID, st.row}].Equal(ch.old) {
 		return conflict("has changed")
 	}
 	return bytes, nil

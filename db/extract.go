@@ -167,7 +167,7 @@ func (x *extract) parts(kind byte) []part {
 		return parts
 	}
 	for _, cv := range x.collections {
-		if x.indexOnly && !cv.codesOnly() {
+		if x.indexOnly && !cv.CodesOnly() {
 			parts = append(parts, indexOnlyParts(cv, kind)...)
 		} else {
 			parts = append(parts, partOf(codec.CollectionKey(kind, cv.ID)))
@@ -184,7 +184,7 @@ func indexOnlyParts(cv *collectionView, kind byte) []part {
 	case codec.KindFeatures, codec.KindStatistics, codec.KindOutbox, codec.KindLessons:
 		return nil
 	case codec.KindCollection:
-		all.change = func([]byte) ([]byte, error) { return cv.indexOnly().encode() }
+		all.change = func([]byte) ([]byte, error) { return cv.WithoutVectors().Encode() }
 	case codec.KindCounters:
 		all.change = indexOnlyCounters
 	}
@@ -228,7 +228,7 @@ func indexOnlySpace(value []byte) ([]byte, error) {
 	if err := json.Unmarshal(value, &d); err != nil {
 		return nil, err
 	}
-	d.Statistics = chunked{}
+	d.Statistics = record.Chunked{}
 	return json.Marshal(d)
 }
 

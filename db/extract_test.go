@@ -397,7 +397,7 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 		it.Labels = append(it.Labels, tell(name+" label", 10*i+1, in))
 		it.Fields = map[string]any{"title": tell(name+" field", 10*i+2, in)}
 		it.Payload = []byte(tell(name+" payload", 10*i+3, in))
-		vector := string(appendVector(nil, model.Dense(it.Vectors["image"])))
+		vector := string(record.AppendVector(nil, model.Dense(it.Vectors["image"])))
 		secrets = append(secrets, told{name + " vector", vector[1:], func(o CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
 		putAll(t, c, items)
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -37,11 +38,11 @@ func (s *searcher) checkFeatures() error {
 	case s.q.After != "":
 		return fault.Invalid("rerank features has no cursors, as items that come or go change which are put in order: ask for more with a larger K")
 	case s.cv.IndexOnly:
-		return s.cv.lacksVectors("to rerank features by: leave it out")
+		return s.cv.LacksVectors("to rerank features by: leave it out")
 	case !s.p.vector.Present():
 		return fault.Invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}
-	s.p.vector = cloneVector(s.p.vector) // runs are looked at later
+	s.p.vector = record.CloneVector(s.p.vector) // runs are looked at later
 	having := s.cv.presence[s.p.modality]
 	if s.filter == nil && having.IsEmpty() || s.filter != nil && !s.filter.IsEmpty() && !s.filter.Intersects(having) {
 		return fault.Invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
@@ -107,7 +108,7 @@ func (s *searcher) squaredDistance(row uint32) (float64, error) {
 		return math.Inf(1), nil
 	}
 	m := s.cv.Modalities[t]
-	x, found, err := readVector(s.v.snap, s.cv.ID, row, t, m)
+	x, found, err := record.ReadVector(s.v.snap, s.cv.ID, row, t, m)
 	if err == nil && !found {
 		err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 	}

@@ -38,18 +38,18 @@ func (s *collectionState) indexes() bool {
 func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
-		return s.termBytes(it), nil
+		return s.TermBytes(it), nil
 	}
 	if !s.indexes() {
 		return 0, nil
 	}
 	old, known := tx.terms[at]
 	if known {
-		return old.bytes(), nil
+		return old.Bytes(), nil
 	}
-	rec, err := readRecord(tx.c.store, s.ID, row)
+	rec, err := record.ReadItem(tx.c.store, s.ID, row)
 	if err == nil {
-		if old, err = s.descriptor.terms(rec.Labels, rec.Fields); err != nil {
+		if old, err = s.Descriptor.Terms(rec.Labels, rec.Fields); err != nil {
 			err = fault.Corrupt(err, "item in row %d", row)
 		}
 	}
@@ -60,27 +60,27 @@ func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) 
 		return 0, err
 	}
 	tx.terms[at] = old
-	return old.bytes(), nil
+	return old.Bytes(), nil
 }
 
 // searchTerms finds a row in the sets, reading one container of all of them.
-func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
-	var out terms
+func (tx *tx) searchTerms(s *collectionState, row uint32) (record.Terms, error) {
+	var out record.Terms
 	container := uint16(row >> 16)
 	for id := range s.labels.all() {
-		rows, err := readRows(tx.c.store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
+		rows, err := record.ReadRows(tx.c.store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
 		if err != nil {
 			return out, err
 		}
 		if rows.Contains(row & 0xffff) {
-			out.labels = append(out.labels, uint32(id))
+			out.Labels = append(out.Labels, uint32(id))
 		}
 	}
 	for i, f := range s.Fields {
 		if !f.Indexed {
 			continue
 		}
-		number, any := numberValue{field: uint16(i)}, false
+		number, any := record.Number{Field: uint16(i)}, false
 		err := record.ForEach(tx.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
 			l, err := codec.DecodeLayer(b)
 			if err != nil {
@@ -91,12 +91,12 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 			}
 			_, _, value := codec.FieldRowsKeyParts(key)
 			switch {
-			case f.Type == stringField:
-				out.texts = append(out.texts, textValue{uint16(i), string(value)})
+			case f.Type == record.String:
+				out.Texts = append(out.Texts, record.Text{Field: uint16(i), Text: string(value)})
 			case len(value) == 1 && value[0] == codec.SliceExists:
 				any = true
 			case len(value) == 1 && value[0] < codec.SliceCount:
-				number.image |= 1 << (64 - value[0])
+				number.Image |= 1 << (64 - value[0])
 				any = true
 			}
 			return nil
@@ -105,7 +105,7 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 			return out, err
 		}
 		if any {
-			out.numbers = append(out.numbers, number)
+			out.Numbers = append(out.Numbers, number)
 		}
 	}
 	return out, nil
@@ -113,17 +113,17 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 
 // before returns the terms of a row as the transaction leaves it. If it has an item, that
 // has been resolved.
-func (tx *tx) before(s *collectionState, row uint32) terms {
+func (tx *tx) before(s *collectionState, row uint32) record.Terms {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
-		old, _ := s.descriptor.terms(s.labels.lookup(it.labels), it.fields) // checked when it came
+		old, _ := s.Descriptor.Terms(s.labels.lookup(it.Labels), it.Fields) // checked when it came
 		return old
 	}
 	return tx.terms[at]
 }
 
 // index takes a row out of the sets of the terms before and puts it into those after.
-func (tx *tx) index(s *collectionState, row uint32, before, after terms) {
+func (tx *tx) index(s *collectionState, row uint32, before, after record.Terms) {
 	container, low := uint16(row>>16), uint16(row)
 	put := func(key []byte, in bool) {
 		if l := tx.layer(key); in {
@@ -132,20 +132,20 @@ func (tx *tx) index(s *collectionState, row uint32, before, after terms) {
 			l.Delete(low)
 		}
 	}
-	compare(before.labels, after.labels, cmp.Compare[uint32], func(id uint32, in bool) {
+	record.Differences(before.Labels, after.Labels, cmp.Compare[uint32], func(id uint32, in bool) {
 		put(codec.RowsKey(s.ID, codec.SetLabel, id, container), in)
 	}, nil)
-	compare(before.texts, after.texts, textValue.compare, func(v textValue, in bool) {
-		put(codec.FieldRowsKey(s.ID, v.field, container, v.text), in)
+	record.Differences(before.Texts, after.Texts, record.Text.Compare, func(v record.Text, in bool) {
+		put(codec.FieldRowsKey(s.ID, v.Field, container, v.Text), in)
 	}, nil)
-	compare(before.numbers, after.numbers, numberValue.compare, func(v numberValue, in bool) {
-		slices := tx.slicesOf(s, v.field, container)
+	record.Differences(before.Numbers, after.Numbers, record.Number.Compare, func(v record.Number, in bool) {
+		slices := tx.slicesOf(s, v.Field, container)
 		slices.put(codec.SliceExists, low, in)
-		slices.change(low, v.image, in)
-	}, func(old, new numberValue) {
-		slices := tx.slicesOf(s, old.field, container)
-		slices.change(low, old.image&^new.image, false)
-		slices.change(low, new.image&^old.image, true)
+		slices.change(low, v.Image, in)
+	}, func(old, new record.Number) {
+		slices := tx.slicesOf(s, old.Field, container)
+		slices.change(low, old.Image&^new.Image, false)
+		slices.change(low, new.Image&^old.Image, true)
 	})
 }
 

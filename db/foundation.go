@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A foundation is what a new space begins with: a model, its statistics, and what each
@@ -110,7 +111,7 @@ func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, er
 	var v *view
 	err := c.look(ctx, func(s *collectionState) error {
 		switch {
-		case s.codesOnly():
+		case s.CodesOnly():
 			return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
 		case s.changed != nil:
 			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", fault.ErrBusy, s.Name)
@@ -132,7 +133,7 @@ const maxFoundationBytes = 3 << 30
 
 // create stores the foundation of a space, which was laid on a view.
 func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionView) error {
-	if s.counters.NextSpace == maxRows {
+	if s.counters.NextSpace == record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
 	size := f.bytes()
@@ -142,11 +143,11 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 	}
 	sp := f.space
 	sp.ID, sp.Created = uint32(s.counters.NextSpace), now()
-	sp.Model, sp.Statistics = chunkedOf(f.model), chunkedOf(f.statistics)
-	if err := writeChunks(tx.batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
+	sp.Model, sp.Statistics = record.ChunksOf(f.model), record.ChunksOf(f.statistics)
+	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
 		return err
 	}
-	if err := writeChunks(tx.batch, codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
+	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
 		return err
 	}
 	if err := tx.writeDescriptor(s, sp, f.report); err != nil {
@@ -162,7 +163,7 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		if !gone.Contains(row) {
 			continue
 		}
-		d, err := departure(v.snap, cv.descriptor, sp.modalities, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
+		d, err := record.Departure(v.snap, cv.Descriptor, sp.modalities, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
 		if err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) 
 	prefix := codec.RowsPrefix(collection, codec.SetLabel, id)
 	err := record.ForEach(r, prefix, func(key, value []byte) error {
 		_, _, container := codec.RowsKeyParts(key)
-		return addRows(rows, key, value, container)
+		return record.AddRows(rows, key, value, container)
 	})
 	return rows, err
 }
@@ -100,7 +100,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 	for {
 		var block *coded
 		err := c.read(func(v *view, cv *collectionView) error {
-			if cv.codesOnly() {
+			if cv.CodesOnly() {
 				return nil // refused later, with the words for it
 			}
 			cv, err := cv.inSpace(space)
@@ -168,21 +168,21 @@ func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 // encodeSome makes the codes of some rows.
 func encodeSome(ctx context.Context, v *view, cv *collectionView, rows []uint32) (*coded, error) {
 	out := &coded{space: cv.space, rows: rows, encs: make([]encoding, len(rows)), teaches: make([]bool, len(rows))}
-	features, err := newFeatureReader(v.snap, cv.descriptor, 0)
+	features, err := record.NewFeatureReader(v.snap, cv.Descriptor, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer features.close()
+	defer features.Close()
 	vectors := make([]model.Vector, len(cv.Modalities))
 	for i, row := range rows {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		rec, err := readRecord(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.snap, cv.ID, row)
 		if err != nil {
 			return nil, err
 		}
-		if err := features.seek(vectors, row); err != nil {
+		if err := features.Seek(vectors, row); err != nil {
 			return nil, err
 		}
 		if out.encs[i], err = cv.space.encode(vectors, rec.Labels, nil); err != nil {

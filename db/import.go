@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // ImportOptions say what is imported. Only Source has to be set.
@@ -62,12 +63,12 @@ type Import struct {
 	w       *spoolWriter // nil: nothing has been put yet
 	chunk   *chunk       // that is being filled; nil: none
 	k       *bulk
-	named   int      // labels that are in chunks
-	arena   keyArena // of keys
-	plain   checked  // scratch
-	pledged bool     // it has been committed, by an earlier process
-	done    pledged  // what that was, then
-	err     error    // of writing, after which nothing can be put
+	named   int         // labels that are in chunks
+	arena   keyArena    // of keys
+	plain   record.Item // scratch
+	pledged bool        // it has been committed, by an earlier process
+	done    pledged     // what that was, then
+	err     error       // of writing, after which nothing can be put
 
 	// Of its user alone: the database may close it meanwhile.
 	rows, bytes uint64 // that have been put or skipped, and what the items take
@@ -104,7 +105,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		return nil, err
 	}
 	head := importHeader{FDDHDB: "import", Version: importVersion, UUID: d.UUID(), Collection: c.id, Source: opt.Source}
-	im := &Import{c: c, opt: opt, name: head.name(), chunkBytes: stagedChunkBytes, oneCommit: MaxBatchBytes}
+	im := &Import{c: c, opt: opt, name: head.name(), chunkBytes: stagedChunkBytes, oneCommit: record.MaxBatchBytes}
 	if !d.imports.take(im.name, im) {
 		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", fault.ErrBusy, c.name)
 	}
@@ -149,27 +150,27 @@ func (im *Import) Put(item *Item) error {
 	}
 	return im.stage(func(cv *collectionView) error {
 		bits := 0
-		if cv.codesOnly() {
+		if cv.CodesOnly() {
 			bits = cv.Bits
 		}
 		it := &im.plain
-		if isPlain(cv.descriptor, item) {
-			if it.code == nil {
-				it.code = codec.NewCode(bits)
+		if isPlain(cv.Descriptor, item) {
+			if it.Code == nil {
+				it.Code = codec.NewCode(bits)
 			}
-			it.key = item.Key
-			it.code.SetBytes(item.Code)
+			it.Key = item.Key
+			it.Code.SetBytes(item.Code)
 		} else {
 			var err error
-			if it, err = lookAt(cv.descriptor, item, false); err != nil {
+			if it, err = lookAt(cv.Descriptor, item, false); err != nil {
 				return err
 			}
 		}
-		it.key = im.arena.add(it.key)
-		im.k.register(it.labels)
+		it.Key = im.arena.add(it.Key)
+		im.k.register(it.Labels)
 		var ids []uint32
-		if len(it.labels) > 0 {
-			ids = im.k.labels.lookup(it.labels)
+		if len(it.Labels) > 0 {
+			ids = im.k.labels.lookup(it.Labels)
 		}
 		im.nameLabels()
 		if err := im.chunk.add(it, bits, ids); err != nil {
@@ -196,7 +197,7 @@ func (im *Import) Skip(why string) error {
 func (im *Import) RegisterLabels(labels []string) error {
 	im = im.orNone()
 	for _, l := range labels {
-		if err := checkLabel(l); err != nil {
+		if err := record.CheckLabel(l); err != nil {
 			return err
 		}
 	}

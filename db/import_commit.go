@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // Commit stores the items that have been put, in one commit, as Batch.Commit does where
@@ -72,7 +73,7 @@ func (im *Import) commit(ctx context.Context) error {
 	d, k := im.c.db, im.k
 	pledge := &pledge{fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.n)}}
 	err := im.c.read(func(_ *view, cv *collectionView) error {
-		im.spool.descriptor = cv.descriptor // what it may have grown by is in later items
+		im.spool.descriptor = cv.Descriptor // what it may have grown by is in later items
 		return nil
 	})
 	if err != nil {
@@ -118,7 +119,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 		}
 	}
 	k := im.k
-	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *checked) error {
+	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *record.Item) error {
 		if inParts && int64(b.bytes) >= most {
 			if err := b.Commit(ctx); err != nil {
 				return err
@@ -129,10 +130,10 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 				im.opt.Progress("storing", i, k.n)
 			}
 		}
-		own := it.clone()
+		own := it.Clone()
 		k.keyAndCode(i, own)
 		b.changes = append(b.changes, &change{collection: im.c.id, kind: putItem, item: own})
-		b.bytes += own.bytes()
+		b.bytes += own.Bytes()
 		return nil
 	})
 	if err != nil {

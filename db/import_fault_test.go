@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/testfs"
@@ -347,9 +348,9 @@ func TestDamageBeforeACommit(t *testing.T) {
 
 // A part of a chunk may be anything: it is refused, or its items are such as Put takes.
 func FuzzStagedChunk(f *testing.F) {
-	d := &descriptor{
-		Modalities: []modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
-		Fields:     []field{{"n", intField, true}, {"s", stringField, false}},
+	d := &record.Descriptor{
+		Modalities: []record.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
+		Fields:     []record.Field{{Name: "n", Type: record.Int, Indexed: true}, {Name: "s", Type: record.String, Indexed: false}},
 	}
 	l := newLabels()
 	l.add("a")
@@ -367,7 +368,7 @@ func FuzzStagedChunk(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		if err := c.add(checked, 0, l.lookup(checked.labels)); err != nil {
+		if err := c.add(checked, 0, l.lookup(checked.Labels)); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -418,11 +419,11 @@ func FuzzStagedChunk(f *testing.F) {
 				return
 			}
 			for _, it := range items {
-				out := &Item{Labels: it.labels, Payload: it.payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
-				for _, field := range it.fields {
+				out := &Item{Labels: it.Labels, Payload: it.Payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
+				for _, field := range it.Fields {
 					out.Fields[d.Fields[field.ID].Name] = field.Value
 				}
-				for m, x := range it.vectors {
+				for m, x := range it.Vectors {
 					if x.IsSparse() {
 						out.Sparse[d.Modalities[m].Name] = Sparse{x.Index, x.Value}
 					} else if x.Present() {

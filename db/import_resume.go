@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -63,9 +64,9 @@ func (im *Import) resume(ctx context.Context) error {
 	}
 	im.spool = &spool{
 		fs: d.opts.FS, dir: d.importDir(im.name),
-		descriptor: cv.descriptor, labels: im.k.labels,
+		descriptor: cv.Descriptor, labels: im.k.labels,
 	}
-	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.descriptor, h, parts) })
+	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.Descriptor, h, parts) })
 	im.named = im.k.labels.count()
 	im.rows, im.bytes = im.spool.rows, im.spool.bytes
 	return err
@@ -73,9 +74,9 @@ func (im *Import) resume(ctx context.Context) error {
 
 // take adds the items of a chunk that is read to the columns. An error leaves them as they
 // were.
-func (im *Import) take(desc *descriptor, h *chunkHeader, parts *[chunkParts][]byte) error {
+func (im *Import) take(desc *record.Descriptor, h *chunkHeader, parts *[chunkParts][]byte) error {
 	bits := 0
-	if desc.codesOnly() {
+	if desc.CodesOnly() {
 		bits = desc.Bits
 	}
 	if len(parts[chunkCodes]) != int(h.items)*codec.Bytes(bits) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -32,7 +33,7 @@ type spool struct {
 	extras      bool   // some item has more than key and code
 
 	// What decoding needs.
-	descriptor *descriptor
+	descriptor *record.Descriptor
 	labels     *labels
 }
 
@@ -210,7 +211,7 @@ func (s *spool) blockOf(i int) int {
 	return sort.Search(len(s.chunks), func(j int) bool { return s.chunks[j].start > uint64(i) }) - 1
 }
 
-func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, items []*checked, err error) {
+func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, items []*record.Item, err error) {
 	ref := &s.chunks[block]
 	items = buf.prepare(int(ref.items))
 	part := func(p int) ([]byte, error) {

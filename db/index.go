@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -83,7 +84,7 @@ func (tx *tx) finishPostings() error {
 				added = append(added, n)
 			}
 		}
-		key = tx.sets[first.set].appendPosting(key[:0], first.substring, first.value)
+		key = tx.sets[first.set].AppendPosting(key[:0], first.substring, first.value)
 		value = codec.AppendPosting(value[:0], added, deleted)
 		if err := tx.batch.Merge(key, value, nil); err != nil {
 			return err
@@ -125,7 +126,7 @@ func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint
 		tx.unlinkCode(set, old, row)
 	}
 	rowCodes := func() *codec.BlockEdit {
-		return tx.rowBlock(s, sp, set.codeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
+		return tx.rowBlock(s, sp, set.CodeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
 	}
 	if given.code != nil {
 		if !same {
@@ -184,15 +185,15 @@ func (tx *tx) unlinkCode(set *codeSet, n, row uint32) {
 }
 
 // rowBlock returns the edit of a block of rows of a space.
-func (tx *tx) rowBlock(s *collectionState, sp *spaceState, k codeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
+func (tx *tx) rowBlock(s *collectionState, sp *spaceState, k record.CodeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
 	first := uint64(row) / codec.BlockRows * codec.BlockRows
-	return tx.block(k.block(kind, row), width, sp.fresh || first >= s.freshRow)
+	return tx.block(k.Block(kind, row), width, sp.fresh || first >= s.freshRow)
 }
 
 // codeBlock returns the edit of the block with code number n.
 func (tx *tx) codeBlock(set *codeSet, n uint32) *codec.BlockEdit {
 	first := uint64(n) / codec.BlockRows * codec.BlockRows
-	return tx.block(set.block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.freshCode)
+	return tx.block(set.Block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.freshCode)
 }
 
 func (tx *tx) setCodeEntry(set *codeSet, n, row uint32) {
@@ -202,7 +203,7 @@ func (tx *tx) setCodeEntry(set *codeSet, n, row uint32) {
 // setCodeRow adds a row to the stored rows of a code that several carry, or
 // takes it out.
 func (tx *tx) setCodeRow(set *codeSet, n, row uint32, in bool) {
-	l := tx.layer(set.rows(n, uint16(row>>16)))
+	l := tx.layer(set.RowsKey(n, uint16(row>>16)))
 	if in {
 		l.Add(uint16(row))
 	} else {

@@ -17,6 +17,6 @@ func (c *Collection) changeable() error {
 		if err != nil {
 			return err
 		}
-		return cv.changeable()
+		return cv.Changeable()
 	})
 }

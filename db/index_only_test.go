@@ -203,7 +203,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 		`{"version":1,"id":1,"name":"a","bits":8,"index_only":true}`:                                               false,
 		`{"version":1,"id":1,"name":"a","bits":8,"modalities":[{"name":"x","dim":1}],"index_only":true,"more":{}}`: false,
 	} {
-		if _, err := decodeDescriptor([]byte(text)); (err == nil) != ok {
+		if _, err := record.DecodeDescriptor([]byte(text)); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -60,40 +61,40 @@ type TargetCode struct {
 
 // checkItem brings an item into the terms of the collection. A partial one, for
 // Merge, need not have a code.
-func checkItem(d *descriptor, it *Item, partial bool) (*checked, error) {
+func checkItem(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {
 	c, err := lookAt(d, it, partial)
 	if err != nil {
 		return nil, err
 	}
-	for t, v := range c.vectors {
-		c.vectors[t] = cloneVector(v)
+	for t, v := range c.Vectors {
+		c.Vectors[t] = record.CloneVector(v)
 	}
-	c.payload = slices.Clone(c.payload)
+	c.Payload = slices.Clone(c.Payload)
 	return c, nil
 }
 
 // lookAt is checkItem for as long as the caller leaves the item as it is: the result shares
 // its vectors and payload.
-func lookAt(d *descriptor, it *Item, partial bool) (*checked, error) {
-	if err := checkKey(it.Key); err != nil {
+func lookAt(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {
+	if err := record.CheckKey(it.Key); err != nil {
 		return nil, err
 	}
-	c := &checked{key: it.Key}
-	fail := func(err error) (*checked, error) {
+	c := &record.Item{Key: it.Key}
+	fail := func(err error) (*record.Item, error) {
 		return nil, fault.OfItem(it.Key, err)
 	}
 	if len(it.Vectors)+len(it.Sparse) > 0 {
-		c.vectors = make([]model.Vector, len(d.Modalities))
+		c.Vectors = make([]model.Vector, len(d.Modalities))
 	}
 	add := func(name string, dense []float32, sparse *Sparse) error {
-		t, err := d.modality(name)
+		t, err := d.ModalityOf(name)
 		if err != nil {
 			return err
 		}
-		if c.vectors[t].Present() {
+		if c.Vectors[t].Present() {
 			return fault.Invalid("modality %q: there is a dense and a sparse vector of it", name)
 		}
-		c.vectors[t], err = vectorOf(&d.Modalities[t], dense, sparse)
+		c.Vectors[t], err = vectorOf(&d.Modalities[t], dense, sparse)
 		return err
 	}
 	for name, x := range it.Vectors {
@@ -107,43 +108,43 @@ func lookAt(d *descriptor, it *Item, partial bool) (*checked, error) {
 		}
 	}
 	switch {
-	case !d.codesOnly():
+	case !d.CodesOnly():
 	case it.Code == nil && partial:
 	case len(it.Code) != codec.Bytes(d.Bits):
 		return fail(fault.Invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
 			len(it.Code), d.Name, codec.Bytes(d.Bits), d.Bits))
 	default:
-		c.code = codec.NewCode(d.Bits)
-		c.code.SetBytes(it.Code)
+		c.Code = codec.NewCode(d.Bits)
+		c.Code.SetBytes(it.Code)
 	}
 	if it.Labels != nil {
-		c.labels = []string{} // empty and not nil: to be taken away by Merge
+		c.Labels = []string{} // empty and not nil: to be taken away by Merge
 	}
-	if len(it.Labels) > MaxLabels {
-		return fail(fault.Invalid("%d labels, at most %d are possible", len(it.Labels), MaxLabels))
+	if len(it.Labels) > record.MaxLabels {
+		return fail(fault.Invalid("%d labels, at most %d are possible", len(it.Labels), record.MaxLabels))
 	}
 	for _, l := range it.Labels {
-		if err := checkLabel(l); err != nil {
+		if err := record.CheckLabel(l); err != nil {
 			return fail(err)
 		}
-		if !slices.Contains(c.labels, l) {
-			c.labels = append(c.labels, l)
+		if !slices.Contains(c.Labels, l) {
+			c.Labels = append(c.Labels, l)
 		}
 	}
 	for name, v := range it.Fields {
-		i, err := d.field(name)
+		i, err := d.FieldOf(name)
 		if err != nil {
 			return fail(err)
 		}
-		if v, err = d.Fields[i].checkValue(v); err != nil {
+		if v, err = d.Fields[i].CheckValue(v); err != nil {
 			return fail(err)
 		}
-		c.fields = append(c.fields, codec.Field{ID: uint32(i), Value: v})
+		c.Fields = append(c.Fields, codec.Field{ID: uint32(i), Value: v})
 	}
-	slices.SortFunc(c.fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
-	if len(it.Payload) > MaxPayloadBytes {
-		return fail(fault.Invalid("payload of %d bytes, at most %d are possible", len(it.Payload), MaxPayloadBytes))
+	slices.SortFunc(c.Fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
+	if len(it.Payload) > record.MaxPayloadBytes {
+		return fail(fault.Invalid("payload of %d bytes, at most %d are possible", len(it.Payload), record.MaxPayloadBytes))
 	}
-	c.payload = it.Payload
+	c.Payload = it.Payload
 	return c, nil
 }

@@ -122,7 +122,7 @@ func (l *learner) catchUp(ctx context.Context, v *view, cv *collectionView) erro
 func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	sp := cv.space
 	what := fmt.Sprintf("statistics of space %d", sp.ID)
-	b, err := readChunks(v.snap, codec.NumberKey(codec.KindStatistics, cv.ID, sp.ID), 0, sp.Statistics)
+	b, err := record.ReadChunks(v.snap, codec.NumberKey(codec.KindStatistics, cv.ID, sp.ID), 0, sp.Statistics)
 	if err != nil {
 		return fault.ReadError(err, "%s", what)
 	}
@@ -187,7 +187,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 			if int(f.Modality) >= len(vectors) {
 				return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)), "outbox %x", key)
 			}
-			if err := cv.Modalities[f.Modality].decodeVector(&vectors[f.Modality], f.Record); err != nil {
+			if err := cv.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); err != nil {
 				return fault.Corrupt(err, "outbox %x", key)
 			}
 		}
@@ -245,11 +245,11 @@ func (s *space) lesson(l codec.Lesson, item model.Example) (model.Lesson, error)
 // until it returns.
 func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, want func(codec.Lesson) bool,
 	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
-	features, err := newFeatureReader(r, cv.descriptor, 0)
+	features, err := record.NewFeatureReader(r, cv.Descriptor, 0)
 	if err != nil {
 		return err
 	}
-	defer features.close()
+	defer features.Close()
 	sp := cv.space
 	var rows []uint32
 	var items []model.Example
@@ -268,12 +268,12 @@ func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, wa
 		if !want(stored) {
 			return nil
 		}
-		if err := features.seek(vectors, row); err != nil {
+		if err := features.Seek(vectors, row); err != nil {
 			return err
 		}
 		item := sp.example(vectors, nil)
 		for t := range item.Vectors {
-			item.Vectors[t] = cloneVector(item.Vectors[t])
+			item.Vectors[t] = record.CloneVector(item.Vectors[t])
 		}
 		lesson, err := sp.lesson(stored, item)
 		if err != nil {
@@ -301,7 +301,7 @@ const checkpointItems = 10_000
 // writeCheckpoint stores the statistics of a learner, which are those of the present
 // revision, in place of those before, with the departures that they need no more.
 func (tx *tx) writeCheckpoint(sp *spaceState, statistics []byte, outbox uint64) error {
-	if err := writeChunks(tx.batch, codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
+	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
 		return err
 	}
 	from, to := codec.OutboxKey(sp.in, sp.ID, 0), codec.OutboxKey(sp.in, sp.ID, outbox)

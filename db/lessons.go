@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A row that has taught the projections of a space has a lesson there: the codes that
@@ -28,7 +29,7 @@ func (tx *tx) depart(sp *spaceState, d *codec.Departure) error {
 
 // teaches reports whether the change is one of what projections learn from, or may be.
 func (ch *change) teaches() bool {
-	return ch.kind != mergeItem || ch.item.vectors != nil || ch.item.labels != nil
+	return ch.kind != mergeItem || ch.item.Vectors != nil || ch.item.Labels != nil
 }
 
 // recodes reports whether a row waits for another code in some space: whatever is
@@ -39,8 +40,8 @@ func (s *collectionState) recodes(row uint32) bool {
 
 // learnsFrom reports whether an item has something that the projections of the space
 // can learn from.
-func (s *space) learnsFrom(it *checked) bool {
-	return slices.ContainsFunc(s.modalities, func(t int) bool { return has(it.vectors, t) })
+func (s *space) learnsFrom(it *record.Item) bool {
+	return slices.ContainsFunc(s.modalities, func(t int) bool { return has(it.Vectors, t) })
 }
 
 // fetchTaught reads what a row has taught, unless the transaction knows it. It returns about
@@ -50,12 +51,12 @@ func (tx *tx) fetchTaught(s *collectionState, row uint32) (bytes int, err error)
 		at := spaceRow{s.ID, sp.ID, row}
 		d, known := tx.taught[at]
 		if !known && sp.model != nil {
-			l, found, err := lessonOf(tx.c.store, s.ID, sp.ID, sp.Bits, row)
+			l, found, err := record.ReadLesson(tx.c.store, s.ID, sp.ID, sp.Bits, row)
 			if err != nil {
 				return 0, err
 			}
 			if found {
-				if d, err = departure(tx.c.store, s.descriptor, sp.modalities, row, l); err != nil {
+				if d, err = record.Departure(tx.c.store, s.Descriptor, sp.modalities, row, l); err != nil {
 					return 0, err
 				}
 			}

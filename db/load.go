@@ -184,7 +184,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 	codes := codec.NewCodes(q, room)
 	numbers, rows := make([]uint32, 0, room), make([]uint32, 0, room)
 	code := codec.NewCode(q)
-	err := record.ForEachEntry(r, set.prefix(codec.KindCodes), func(n uint32, entry []byte) error {
+	err := record.ForEachEntry(r, set.Prefix(codec.KindCodes), func(n uint32, entry []byte) error {
 		if n%codec.BlockRows == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -229,7 +229,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 			return nil, err
 		}
 	}
-	err = record.ForEach(r, set.prefix(codec.KindCodeRows), func(key, value []byte) error {
+	err = record.ForEach(r, set.Prefix(codec.KindCodeRows), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
@@ -108,3 +109,19 @@ func (o *Options) withDefaults() settings {
 	}
 	return out
 }
+
+// Limits on what an item, and a batch, may hold.
+const (
+	MaxKeyBytes     = record.MaxKeyBytes     // key, in bytes of UTF-8: 1 KiB
+	MaxNameBytes    = record.MaxNameBytes    // names of collections, modalities, fields: 256
+	MaxLabelBytes   = record.MaxLabelBytes   // one label: 1 KiB
+	MaxLabels       = record.MaxLabels       // labels of one item: 4096
+	MaxFieldBytes   = record.MaxFieldBytes   // one string field: 1 MiB
+	MaxIndexedBytes = record.MaxIndexedBytes // one string field that is indexed: 1 KiB
+	MaxPayloadBytes = record.MaxPayloadBytes // payload: 64 MiB
+	MaxDim          = record.MaxDim          // dimensions of a modality: 1,048,576
+	MaxModalities   = record.MaxModalities   // modalities of a collection: 256
+	MaxFields       = record.MaxFields       // fields of a collection: 1024
+	MaxBatchBytes   = record.MaxBatchBytes   // all items of one Batch: 1 GiB
+	MaxBulkBytes    = record.MaxBulkBytes    // the same where all are new items of one collection: 4 GiB
+)

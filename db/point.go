@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -55,7 +56,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 		if q.From == "" {
 			return nil, fault.Invalid("a query by vector names the modality that the vector is of")
 		}
-		t, err := cv.modality(q.From)
+		t, err := cv.ModalityOf(q.From)
 		if err != nil {
 			return nil, err
 		}
@@ -79,12 +80,12 @@ func (s *searcher) encode(q Query) (*point, error) {
 	}
 	s.self = row
 	if q.From != "" {
-		t, err := cv.modality(q.From)
+		t, err := cv.ModalityOf(q.From)
 		if err != nil {
 			return nil, err
 		}
 		if !cv.IndexOnly {
-			x, found, err := readVector(s.v.snap, cv.ID, row, t, cv.Modalities[t])
+			x, found, err := record.ReadVector(s.v.snap, cv.ID, row, t, cv.Modalities[t])
 			if err != nil {
 				return nil, err
 			}
@@ -96,7 +97,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 	code, found, err := cv.itemCode(s.v.snap, s.set, row)
 	if err == nil && !found {
 		lacks := "neither features nor a label that the model knows"
-		if _, is := s.set.modality(); is {
+		if _, is := s.set.Modality(); is {
 			lacks = "no features of a modality that the model knows, and there are codes for these only"
 		}
 		err = fault.Invalid("item %q has no code: it has %s", q.Key, lacks)

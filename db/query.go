@@ -332,7 +332,7 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 			return nil, err
 		}
 	}
-	if _, is := s.set.modality(); is && q.Where == "" && !q.ExcludeSelf {
+	if _, is := s.set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
 		s.filter = nil // the items that have codes for the target are those
 	}
 	if q.After != "" {
@@ -375,7 +375,7 @@ func (s *searcher) close() {
 func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where string) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
-		t, err := cv.modality(to)
+		t, err := cv.ModalityOf(to)
 		if err != nil {
 			return nil, err
 		}

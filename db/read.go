@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -34,15 +35,15 @@ type storedParts struct {
 }
 
 func (p storedParts) record(row uint32) (*codec.ItemRecord, error) {
-	return readRecord(p.r, p.cv.ID, row)
+	return record.ReadItem(p.r, p.cv.ID, row)
 }
 
 func (p storedParts) vector(row uint32, t int) (model.Vector, bool, error) {
-	return readVector(p.r, p.cv.ID, row, t, p.cv.Modalities[t])
+	return record.ReadVector(p.r, p.cv.ID, row, t, p.cv.Modalities[t])
 }
 
 func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
-	return p.cv.sets[set].rowCode(p.r, row)
+	return p.cv.sets[set].RowCode(p.r, row)
 }
 
 // item puts the item of a row together.
@@ -108,7 +109,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 			return nil, err
 		}
 		b, from := code.AppendBytes(nil, set.Bits), cv.provenanceName(rc.Provenance)
-		t, is := set.modality()
+		t, is := set.Modality()
 		if !is {
 			it.Code, it.CodeFrom = b, from
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -190,7 +191,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 // again; a marker of others is none of ours.
 func FuzzDescriptors(f *testing.F) {
 	for _, schema := range []Schema{pairsSchema, {Bits: 16}} {
-		b, err := (&descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: storedModalities(schema.Modalities), Fields: storedFields(schema.Fields)}).encode()
+		b, err := (&record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: storedModalities(schema.Modalities), Fields: storedFields(schema.Fields)}).Encode()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -199,16 +200,16 @@ func FuzzDescriptors(f *testing.F) {
 	f.Add([]byte(`{"fddhdb":"database","format":0}`))
 	f.Add([]byte(`{"fddhdb":"database","format":99}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if d, err := decodeDescriptor(b); err == nil {
-			enc, err := d.encode()
+		if d, err := record.DecodeDescriptor(b); err == nil {
+			enc, err := d.Encode()
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := decodeDescriptor(enc)
+			again, err := record.DecodeDescriptor(enc)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if enc2, err := again.encode(); err != nil || !bytes.Equal(enc, enc2) {
+			if enc2, err := again.Encode(); err != nil || !bytes.Equal(enc, enc2) {
 				t.Fatalf("%s became %s, %v", enc, enc2, err)
 			}
 		}

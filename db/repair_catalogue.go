@@ -29,11 +29,11 @@ func (m *mender) mend() error {
 
 // catalogue mends names and descriptors of collections, and the records of the
 // database, and returns the collections by number. What belongs to none goes.
-func (m *mender) catalogue() ([]*descriptor, error) {
+func (m *mender) catalogue() ([]*record.Descriptor, error) {
 	names := map[uint32]string{}
 	next := uint32(1)
 	err := record.ForEach(m.store, []byte{codec.KindName}, func(key, value []byte) error {
-		if len(value) == 4 && checkName("collection", string(key[1:])) == nil {
+		if len(value) == 4 && record.CheckName("collection", string(key[1:])) == nil {
 			names[binary.BigEndian.Uint32(value)] = string(key[1:])
 		}
 		return m.delete(key) // and written again below
@@ -42,7 +42,7 @@ func (m *mender) catalogue() ([]*descriptor, error) {
 		return nil, err
 	}
 	taken := map[string]bool{}
-	var all []*descriptor
+	var all []*record.Descriptor
 	for _, id := range slices.Sorted(maps.Keys(m.collections)) {
 		d, err := m.descriptor(id, names)
 		if err != nil {
@@ -54,7 +54,7 @@ func (m *mender) catalogue() ([]*descriptor, error) {
 			}
 			continue
 		}
-		if id < maxRows-1 {
+		if id < record.MaxRows-1 {
 			next = max(next, id+1)
 		}
 		if name := d.Name; taken[name] {
@@ -67,7 +67,7 @@ func (m *mender) catalogue() ([]*descriptor, error) {
 		all = append(all, d)
 	}
 	for _, d := range all {
-		b, err := d.encode()
+		b, err := d.Encode()
 		if err == nil {
 			err = m.set(codec.CollectionKey(codec.KindCollection, d.ID), b)
 		}
@@ -161,13 +161,13 @@ func (m *mender) whoami() record.Identity {
 
 // descriptor returns that of a collection; where it is lost, what can be concluded, nil
 // if nothing.
-func (m *mender) descriptor(id uint32, names map[uint32]string) (*descriptor, error) {
+func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descriptor, error) {
 	key := codec.CollectionKey(codec.KindCollection, id)
 	b, err := record.Get(m.store, key)
 	if err != nil {
 		return nil, err
 	}
-	d, err := decodeDescriptor(b)
+	d, err := record.DecodeDescriptor(b)
 	if err == nil && d.ID != id {
 		err = fmt.Errorf("it is of number %d", d.ID)
 	}

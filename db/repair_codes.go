@@ -28,7 +28,7 @@ func (s *spaceMender) mendCodes() error {
 	coded := uint64(0)
 	work := t.Task(func(first *store.Stream) error {
 		stream := func() *store.Stream { return &store.Stream{Ctx: first.Ctx, Tables: t} }
-		projections := newBlockStream(first, s.space.projections(s.ID).block(codec.KindProjection, 0), s.space.projectionBytes(), 0)
+		projections := newBlockStream(first, s.space.projections(s.ID).Block(codec.KindProjection, 0), s.space.projectionBytes(), 0)
 		p := &codePass{spaceMender: s, verifier: verifier, projections: projections}
 		p.named, p.untraced = named, s.known && named.GetCardinality() < s.n.Coded
 		for it := s.items.Iterator(); it.HasNext(); {
@@ -278,7 +278,7 @@ func (p *codePass) fits(it *verifiedItem, got *recomputedItem) bool {
 			if wrongBits(code, want.code, got.fused[i]) > 0 {
 				return false
 			}
-		} else if x.number >= maxRows-1 {
+		} else if x.number >= record.MaxRows-1 {
 			return false
 		}
 	}
@@ -396,14 +396,14 @@ func (p *codePass) uncoded(row uint32, made *recomputedItem) bool {
 		if made.enc.in(i).from == codec.ProvenanceLabels {
 			return false
 		}
-		told = told || p.readable(v.block(codec.KindRowCodes, row))
+		told = told || p.readable(v.Block(codec.KindRowCodes, row))
 	}
 	key := p.verifier.projectionKey(row)
 	if told || p.readable(key) {
 		return p.projection(row) == nil
 	}
 	for _, v := range p.targets {
-		if p.lost.has(v.block(codec.KindRowCodes, row)) {
+		if p.lost.has(v.Block(codec.KindRowCodes, row)) {
 			return false
 		}
 	}
@@ -433,7 +433,7 @@ func (p *codePass) unchecked(row uint32, made *recomputedItem) bool {
 		if (stored == nil) != (made.enc.in(i).code == nil) {
 			return false
 		}
-		verifier.codeKeys, verifier.n = v.codeKeys, codec.CodeCounters{NextCode: v.codes.next}
+		verifier.CodeKeys, verifier.n = v.CodeKeys, codec.CodeCounters{NextCode: v.codes.next}
 		if stored != nil && verifier.checkRowCode(row, codec.RowCode{Code: x.number, Provenance: x.from, Revision: x.revision}) != nil {
 			return false
 		}

@@ -15,8 +15,8 @@ import (
 // names and dimensions of modalities, features the dimensions of all that items have,
 // items the types of fields. What no record says is made up. It returns nil where
 // neither features nor codes can be told.
-func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
-	d := &descriptor{ID: id, Name: name}
+func (m *mender) conclude(id uint32, name string) (*record.Descriptor, error) {
+	d := &record.Descriptor{ID: id, Name: name}
 	if name == "" {
 		d.Name = fmt.Sprintf("collection-%d", id)
 	}
@@ -34,9 +34,9 @@ func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
 	if only, err := m.seemsIndexOnly(d); err != nil {
 		return nil, err
 	} else if only {
-		d = d.indexOnly()
+		d = d.WithoutVectors()
 	}
-	if d.check() != nil {
+	if d.Check() != nil {
 		return nil, nil
 	}
 	return d, nil
@@ -44,24 +44,24 @@ func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
 
 // concludeModalities finds the modalities of a collection by the features that are
 // stored, and by its models.
-func (m *mender) concludeModalities(d *descriptor) error {
-	seen := map[int]modality{}
+func (m *mender) concludeModalities(d *record.Descriptor) error {
+	seen := map[int]record.Modality{}
 	var index []uint32
 	var value []float32
 	err := record.ForEach(m.store, codec.CollectionKey(codec.KindFeatures, d.ID), func(key, b []byte) (err error) {
 		_, t := codec.FeatureKeyParts(key)
-		if t >= MaxModalities || len(b) == 0 {
+		if t >= record.MaxModalities || len(b) == 0 {
 			return nil
 		}
 		was, known := seen[int(t)]
-		if index, value, err = codec.AppendDecodedSparse(index[:0], value[:0], MaxDim, b); err == nil {
+		if index, value, err = codec.AppendDecodedSparse(index[:0], value[:0], record.MaxDim, b); err == nil {
 			if len(index) > 0 && (!known || was.Sparse) {
-				seen[int(t)] = modality{Dim: max(was.Dim, int(index[len(index)-1])+1), Sparse: true}
+				seen[int(t)] = record.Modality{Dim: max(was.Dim, int(index[len(index)-1])+1), Sparse: true}
 			}
 			return nil
 		}
-		if dim := (len(b) - 1) / 4; !known && dim >= 1 && dim <= MaxDim && codec.DecodeFeatures(make([]float32, dim), b) == nil {
-			seen[int(t)] = modality{Dim: dim}
+		if dim := (len(b) - 1) / 4; !known && dim >= 1 && dim <= record.MaxDim && codec.DecodeFeatures(make([]float32, dim), b) == nil {
+			seen[int(t)] = record.Modality{Dim: dim}
 		}
 		return nil
 	})
@@ -79,7 +79,7 @@ func (m *mender) concludeModalities(d *descriptor) error {
 		positions = slices.Max(slices.Collect(maps.Keys(seen))) + 1
 	} else if len(models) > 0 { // no features: sets of rows say how many there are
 		err := record.ForEach(m.store, append(codec.CollectionKey(codec.KindRows, d.ID), codec.SetModality), func(key, _ []byte) error {
-			if _, t, _ := codec.RowsKeyParts(key); t < MaxModalities {
+			if _, t, _ := codec.RowsKeyParts(key); t < record.MaxModalities {
 				positions = max(positions, int(t)+1)
 			}
 			return nil
@@ -88,7 +88,7 @@ func (m *mender) concludeModalities(d *descriptor) error {
 			return err
 		}
 	}
-	d.Modalities = make([]modality, positions)
+	d.Modalities = make([]record.Modality, positions)
 	for t, x := range seen {
 		d.Modalities[t] = x
 	}
@@ -107,8 +107,8 @@ func (m *mender) concludeModalities(d *descriptor) error {
 }
 
 // name gives a modality of a model to the first of the collection that it can be.
-func nameModality(d *descriptor, x model.Modality) {
-	if slices.ContainsFunc(d.Modalities, func(m modality) bool { return m.Name == x.Name }) {
+func nameModality(d *record.Descriptor, x model.Modality) {
+	if slices.ContainsFunc(d.Modalities, func(m record.Modality) bool { return m.Name == x.Name }) {
 		return
 	}
 	for t := range d.Modalities {
@@ -119,11 +119,11 @@ func nameModality(d *descriptor, x model.Modality) {
 	}
 	for t := range d.Modalities { // no item has it
 		if m := &d.Modalities[t]; m.Name == "" && m.Dim == 0 {
-			*m = modality{x.Name, x.Dim, x.Sparse}
+			*m = record.Modality{Name: x.Name, Dim: x.Dim, Sparse: x.Sparse}
 			return
 		}
 	}
-	d.Modalities = append(d.Modalities, modality{x.Name, x.Dim, x.Sparse})
+	d.Modalities = append(d.Modalities, record.Modality{Name: x.Name, Dim: x.Dim, Sparse: x.Sparse})
 }
 
 // storedModel returns the model of a space by its chunks alone, nil if there is none.
@@ -152,7 +152,7 @@ func (m *mender) storedChunks(collection, space uint32) []byte {
 }
 
 // concludeBits finds the length of the codes that the items of a collection bring.
-func (m *mender) concludeBits(d *descriptor) error {
+func (m *mender) concludeBits(d *record.Descriptor) error {
 	var s spaceDescriptor
 	b, err := record.Get(m.store, codec.NumberKey(codec.KindSpace, d.ID, 1))
 	if err != nil {
@@ -162,7 +162,7 @@ func (m *mender) concludeBits(d *descriptor) error {
 		d.Bits = s.Bits
 		return nil
 	}
-	prefix := append(codec.NumberKey(codec.KindCodes, d.ID, 1), sharedTarget)
+	prefix := append(codec.NumberKey(codec.KindCodes, d.ID, 1), record.SharedTarget)
 	return record.ForEach(m.store, prefix, func(_, value []byte) error {
 		if block, err := codec.DecodeBlock(value); err == nil && d.Bits == 0 {
 			if bits := 8 * (block.Width() - 4); codec.CheckBits(bits) == nil && codec.CodeEntryBytes(bits) == block.Width() {
@@ -174,15 +174,15 @@ func (m *mender) concludeBits(d *descriptor) error {
 }
 
 // concludeFields finds the fields of a collection by the values that items have.
-func (m *mender) concludeFields(d *descriptor) error {
-	types := map[uint32]fieldType{}
+func (m *mender) concludeFields(d *record.Descriptor) error {
+	types := map[uint32]record.FieldType{}
 	err := record.ForEach(m.store, codec.CollectionKey(codec.KindItem, d.ID), func(_, value []byte) error {
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
 			return nil
 		}
 		for _, f := range rec.Fields {
-			if f.ID < MaxFields && types[f.ID] == "" {
+			if f.ID < record.MaxFields && types[f.ID] == "" {
 				types[f.ID] = typeOf(f.Value)
 			}
 		}
@@ -195,22 +195,22 @@ func (m *mender) concludeFields(d *descriptor) error {
 	for i := range slices.Max(slices.Collect(maps.Keys(types))) + 1 {
 		typ := types[i]
 		if typ == "" {
-			typ = stringField
+			typ = record.String
 		}
-		d.Fields = append(d.Fields, field{fmt.Sprintf("field%d", i), typ, indexed[uint16(i)]})
+		d.Fields = append(d.Fields, record.Field{Name: fmt.Sprintf("field%d", i), Type: typ, Indexed: indexed[uint16(i)]})
 	}
 	return nil
 }
 
 // typeOf returns the type of a field with a value.
-func typeOf(value any) fieldType {
+func typeOf(value any) record.FieldType {
 	switch value.(type) {
 	case int64:
-		return intField
+		return record.Int
 	case float64:
-		return floatField
+		return record.Float
 	case bool:
-		return boolField
+		return record.Bool
 	}
-	return stringField
+	return record.String
 }

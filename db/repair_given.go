@@ -17,7 +17,7 @@ type givenCodes struct{ *targetMender }
 
 // readGiven reads the codes of a codes-only collection; items whose code is lost go.
 func (c *collectionMender) readGiven() error {
-	if !c.codesOnly() {
+	if !c.CodesOnly() {
 		return nil
 	}
 	c.stage("codes")
@@ -31,7 +31,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
-	v, err := c.readTwice(sp.keys(c.ID, sharedTarget), n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
+	v, err := c.readTwice(sp.keys(c.ID, record.SharedTarget), n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *collectionMender) readGiven() error {
 
 // readTwice reads the codes of a target, and finds those of which part is lost where they
 // are stored again. also is what is known of a row that only a code names.
-func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also carriedCode) (*targetMender, error) {
+func (c *collectionMender) readTwice(k record.CodeKeys, n codec.SpaceCounters, also carriedCode) (*targetMender, error) {
 	claimed := map[uint32]uint32{} // by row
 	claim := func(row, number uint32) {
 		if c.items.Contains(row) {
@@ -65,7 +65,7 @@ func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also car
 	if err != nil {
 		return nil, err
 	}
-	err = record.ForEach(c.store, k.prefix(codec.KindCodeRows), func(key, value []byte) error {
+	err = record.ForEach(c.store, k.Prefix(codec.KindCodeRows), func(key, value []byte) error {
 		number, container := codec.CodeRowsKeyParts(key)
 		if l, err := codec.DecodeLayer(value); err == nil {
 			for it := l.Added.Iterator(); it.HasNext(); {
@@ -89,7 +89,7 @@ func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also car
 		switch {
 		case has && v.codes.of(x.number) != nil:
 			if is && number != x.number {
-				c.bad(fmt.Sprintf("code of row %d", row), v.block(codec.KindRowCodes, row), "the row has code number %d, and number %d is to be that of the row: the first one counts", x.number, number)
+				c.bad(fmt.Sprintf("code of row %d", row), v.Block(codec.KindRowCodes, row), "the row has code number %d, and number %d is to be that of the row: the first one counts", x.number, number)
 			}
 		case is && v.codes.of(number) != nil:
 			also.number = number
@@ -107,7 +107,7 @@ func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also car
 
 // givenSpace returns the one space of a codes-only collection.
 func (c *collectionMender) givenSpace() (*space, error) {
-	sp, err := readSpace(c.store, c.descriptor, 1, 1)
+	sp, err := readSpace(c.store, c.Descriptor, 1, 1)
 	if err == nil {
 		return sp, nil
 	}
@@ -133,7 +133,7 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 	split := storedSplit(bits)
 	found := map[uint32]*partial{}
 	var numbers []uint32
-	err := record.ForEach(c.store, v.prefix(codec.KindSubstring), func(key, value []byte) (err error) {
+	err := record.ForEach(c.store, v.Prefix(codec.KindSubstring), func(key, value []byte) (err error) {
 		j, substring := codec.SubstringKeyParts(key)
 		if int(j) >= split.Len() || uint64(substring)>>split.Width(int(j)) != 0 {
 			return nil
@@ -187,7 +187,7 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 func (c *collectionMender) loseGiven(row uint32) error {
 	block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
 	key := ""
-	err := blockEntry(c.store, block, row, func(entry []byte) error {
+	err := record.BlockEntry(c.store, block, row, func(entry []byte) error {
 		key = string(entry)
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 
 // seemsIndexOnly reports whether a collection whose descriptor is lost is index-only, by
 // its records: it has a space, and nothing of what learning needs.
-func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
+func (m *mender) seemsIndexOnly(d *record.Descriptor) (bool, error) {
 	if len(m.collections[d.ID].spaces) == 0 || m.lostAny(codec.CollectionKey(codec.KindFeatures, d.ID)) {
 		return false, nil
 	}
@@ -106,7 +106,7 @@ func (p *codePass) keepStored(row uint32) error {
 				continue
 			}
 			anew = true
-			if stored == nil && named && x.number < maxRows-1 { // it keeps its number
+			if stored == nil && named && x.number < record.MaxRows-1 { // it keeps its number
 				v.codes.put(x.number, want.AppendBytes(nil, q))
 			}
 			if err := v.give(row, want.AppendBytes(nil, q), codec.ProvenanceLabels, revision); err != nil {
@@ -150,7 +150,7 @@ func (p *codePass) keepStored(row uint32) error {
 	switch {
 	case lost:
 		p.account.lost++
-		p.bad(fmt.Sprintf("code of row %d", row), p.targets[0].block(codec.KindRowCodes, row), "lost, and without features it cannot be made again: the item is kept")
+		p.bad(fmt.Sprintf("code of row %d", row), p.targets[0].Block(codec.KindRowCodes, row), "lost, and without features it cannot be made again: the item is kept")
 	case anew:
 		p.done.CodesMade++
 	case p.hasStored(row):
@@ -216,7 +216,7 @@ func (p *codePass) breaks(row uint32, made *space) bool {
 
 // expected reports whether an item may have a code for a target.
 func (s *spaceMender) expected(v *targetMender, row uint32) bool {
-	t, target := v.modality()
+	t, target := v.Modality()
 	return !target || s.presence[t].Contains(row)
 }
 
@@ -259,10 +259,10 @@ func (s *spaceMender) dropLearning() error {
 	}
 	s.pending.Clear()
 	s.n.Taught, s.n.Checkpoint = 0, 0
-	if s.space.Statistics == (chunked{}) {
+	if s.space.Statistics == (record.Chunked{}) {
 		return nil
 	}
 	d := s.space.spaceDescriptor
-	d.Statistics = chunked{}
+	d.Statistics = record.Chunked{}
 	return s.writeSpace(d, s.report)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -196,8 +197,8 @@ func TestRepairOfAnIndexOnlyDescriptor(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(lost), "taken for index-only") {
 		t.Errorf("lost %v", lost)
 	}
-	d, err := decodeDescriptor([]byte(p.value(string(key))))
-	if err != nil || !d.IndexOnly || d.Version != versionIndexOnly || binary.BigEndian.Uint32(key[1:]) != d.ID {
+	d, err := record.DecodeDescriptor([]byte(p.value(string(key))))
+	if err != nil || !d.IndexOnly || d.Version != record.VersionIndexOnly || binary.BigEndian.Uint32(key[1:]) != d.ID {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

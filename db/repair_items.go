@@ -17,7 +17,7 @@ import (
 // A collectionMender is what is known of the collection that is being mended.
 type collectionMender struct {
 	*mender
-	*descriptor
+	*record.Descriptor
 	seen     *seenCollection
 	counters codec.Counters
 	counted  bool // the counters could be read
@@ -34,9 +34,9 @@ type collectionMender struct {
 }
 
 // collection mends everything that is stored of a collection.
-func (m *mender) collection(d *descriptor) error {
+func (m *mender) collection(d *record.Descriptor) error {
 	c := &collectionMender{
-		mender: m, descriptor: d, seen: m.collections[d.ID],
+		mender: m, Descriptor: d, seen: m.collections[d.ID],
 		items: roaring.New(), damaged: roaring.New(), live: roaring.New(),
 	}
 	for range d.Modalities {
@@ -81,7 +81,7 @@ func (c *collectionMender) readCounters() error {
 func (c *collectionMender) mendLabels() error {
 	names := map[uint32]string{}
 	err := record.ForEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
-		if checkLabel(string(value)) == nil {
+		if record.CheckLabel(string(value)) == nil {
 			names[codec.LastNumber(key)] = string(value)
 		}
 		return c.delete(key)
@@ -157,7 +157,7 @@ func (c *collectionMender) mayLive(row uint32) bool {
 
 // values checks values of fields.
 func (c *collectionMender) values(fields []codec.Field) error {
-	return (&collectionVerifier{descriptor: c.descriptor}).checkValues(fields)
+	return (&collectionVerifier{Descriptor: c.Descriptor}).checkValues(fields)
 }
 
 // readItems finds the rows whose record can be read.
@@ -170,9 +170,9 @@ func (c *collectionMender) readItems() error {
 			err = c.values(rec.Fields)
 		}
 		if err == nil {
-			_, err = c.terms(rec.Labels, rec.Fields)
+			_, err = c.Terms(rec.Labels, rec.Fields)
 		}
-		if err != nil || row >= maxRows-1 {
+		if err != nil || row >= record.MaxRows-1 {
 			c.damaged.Add(row)
 			return c.delete(key)
 		}
@@ -209,7 +209,7 @@ func (c *collectionMender) mendFeatures() error {
 		if int(t) >= len(c.Modalities) || !c.items.Contains(row) {
 			return c.delete(key)
 		}
-		if err := c.Modalities[t].decodeVector(&buffers[t], value); err != nil {
+		if err := c.Modalities[t].DecodeVector(&buffers[t], value); err != nil {
 			c.had[t].Add(row)
 			return c.delete(key)
 		}
@@ -221,7 +221,7 @@ func (c *collectionMender) mendFeatures() error {
 		rows.And(c.items)
 		for it := rows.Iterator(); it.HasNext(); {
 			row := it.Next()
-			c.bad((&collectionVerifier{descriptor: c.descriptor}).featuresName(row, t), codec.FeatureKey(c.ID, row, uint16(t)), "lost: the item is kept without them")
+			c.bad((&collectionVerifier{Descriptor: c.Descriptor}).featuresName(row, t), codec.FeatureKey(c.ID, row, uint16(t)), "lost: the item is kept without them")
 		}
 	}
 	return err
@@ -289,7 +289,7 @@ func (m *mender) writeLayer(key []byte, l codec.Layer) error {
 type fieldMaker struct {
 	c         *collectionMender
 	container int // -1: none yet
-	texts     map[textValue]codec.Layer
+	texts     map[record.Text]codec.Layer
 	slices    map[uint16]*fieldSlices
 }
 
@@ -298,13 +298,13 @@ func (f *fieldMaker) add(row uint32, rec *codec.ItemRecord) error {
 		if err := f.flush(); err != nil {
 			return err
 		}
-		f.container, f.texts, f.slices = int(row>>16), map[textValue]codec.Layer{}, map[uint16]*fieldSlices{}
+		f.container, f.texts, f.slices = int(row>>16), map[record.Text]codec.Layer{}, map[uint16]*fieldSlices{}
 	}
-	t, err := f.c.terms(nil, rec.Fields)
+	t, err := f.c.Terms(nil, rec.Fields)
 	if err != nil {
 		return err
 	}
-	for _, x := range t.texts {
+	for _, x := range t.Texts {
 		l, has := f.texts[x]
 		if !has {
 			l = codec.NewLayer()
@@ -312,14 +312,14 @@ func (f *fieldMaker) add(row uint32, rec *codec.ItemRecord) error {
 		}
 		l.Add(uint16(row))
 	}
-	for _, x := range t.numbers {
-		s := f.slices[x.field]
+	for _, x := range t.Numbers {
+		s := f.slices[x.Field]
 		if s == nil {
 			s = new(fieldSlices)
-			f.slices[x.field] = s
+			f.slices[x.Field] = s
 		}
 		s.put(codec.SliceExists, uint16(row), true)
-		s.change(uint16(row), x.image, true)
+		s.change(uint16(row), x.Image, true)
 	}
 	return nil
 }
@@ -329,8 +329,8 @@ func (f *fieldMaker) flush() error {
 	write := func(field uint16, value string, l codec.Layer) error {
 		return f.c.writeLayer(codec.FieldRowsKey(f.c.ID, field, uint16(f.container), value), l)
 	}
-	for _, x := range slices.SortedFunc(maps.Keys(f.texts), textValue.compare) {
-		if err := write(x.field, x.text, f.texts[x]); err != nil {
+	for _, x := range slices.SortedFunc(maps.Keys(f.texts), record.Text.Compare) {
+		if err := write(x.Field, x.Text, f.texts[x]); err != nil {
 			return err
 		}
 	}
@@ -354,7 +354,7 @@ func (c *collectionMender) writeCounters() error {
 	if !c.items.IsEmpty() {
 		n.NextRow = max(n.NextRow, uint64(c.items.Maximum())+1)
 	}
-	n.NextRow = min(n.NextRow, maxRows)
+	n.NextRow = min(n.NextRow, record.MaxRows)
 	n.NextKey = max(n.NextKey, c.nextKey)
 	n.Items = c.items.GetCardinality()
 	return c.set(c.countersKey(), n.Append(nil))

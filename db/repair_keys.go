@@ -51,7 +51,7 @@ func (k *keyMender) readKeys() error {
 		var gone []byte
 		for i := range b.Len() {
 			row, entry := first+uint32(b.Offset(i)), b.Entry(i)
-			if len(entry) == 0 || checkKey(string(entry)) != nil {
+			if len(entry) == 0 || record.CheckKey(string(entry)) != nil {
 				gone = append(gone, b.Offset(i))
 				continue
 			}
@@ -81,12 +81,12 @@ func (k *keyMender) giveKey(row uint32, key []byte) error {
 	return k.merge(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows), e.Append(nil, false))
 }
 
-// readRows reads the rows of keys. One that is of an item without a key gives it that.
+// ReadRows reads the rows of keys. One that is of an item without a key gives it that.
 func (k *keyMender) readRows() error {
 	lost, others := map[uint32]string{}, map[uint32]string{}
 	err := record.ForEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
 		text := key[5:]
-		if len(value) != 4 || checkKey(string(text)) != nil {
+		if len(value) != 4 || record.CheckKey(string(text)) != nil {
 			return k.delete(key)
 		}
 		row := binary.BigEndian.Uint32(value)
@@ -127,7 +127,7 @@ func (k *keyMender) readRows() error {
 		}
 	}
 	for it := k.damaged.Iterator(); it.HasNext(); {
-		if row := it.Next(); lost[row] == "" && row < maxRows-1 {
+		if row := it.Next(); lost[row] == "" && row < record.MaxRows-1 {
 			lost[row] = ""
 		}
 	}
@@ -165,7 +165,7 @@ func (k *keyMender) leadBack() error {
 	for _, x := range rest {
 		var key []byte
 		block := codec.NumberKey(codec.KindRowKeys, k.ID, x.row/codec.BlockRows)
-		err := blockEntry(k.store, block, x.row, func(entry []byte) error {
+		err := record.BlockEntry(k.store, block, x.row, func(entry []byte) error {
 			key = codec.ItemKey(k.ID, string(entry))
 			return nil
 		})

@@ -132,7 +132,7 @@ func (s *spaceMender) mendLessons() (lost bool, err error) {
 func (s *spaceMender) mendOutbox() (whole bool, err error) {
 	prefix := s.prefix(codec.KindOutbox)
 	whole = !s.lostAny(prefix) && s.known
-	check := &spaceVerifier{collectionVerifier: &collectionVerifier{descriptor: s.descriptor}, space: s.space, n: s.n}
+	check := &spaceVerifier{collectionVerifier: &collectionVerifier{Descriptor: s.Descriptor}, space: s.space, n: s.n}
 	buffers := make([]model.Vector, len(s.Modalities))
 	expected, any := uint64(0), false
 	err = record.ForEach(s.store, prefix, func(key, value []byte) error {
@@ -152,7 +152,7 @@ func (s *spaceMender) mendOutbox() (whole bool, err error) {
 // soundStatistics reports whether the statistics that are stored are what rows have
 // taught.
 func (s *spaceMender) soundStatistics() (bool, error) {
-	b, err := readChunks(s.store, s.prefix(codec.KindStatistics), 0, s.space.Statistics)
+	b, err := record.ReadChunks(s.store, s.prefix(codec.KindStatistics), 0, s.space.Statistics)
 	if err == nil {
 		var statistics *model.Statistics
 		if statistics, err = model.UnmarshalStatistics(b); err == nil {
@@ -218,7 +218,7 @@ func (s *spaceMender) makeStatistics() error {
 		return err
 	}
 	s.n.Checkpoint = s.n.Revision
-	if cut := chunkedOf(b); cut != s.space.Statistics {
+	if cut := record.ChunksOf(b); cut != s.space.Statistics {
 		d := s.space.spaceDescriptor
 		d.Statistics = cut
 		return s.writeSpace(d, s.report)

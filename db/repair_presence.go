@@ -87,7 +87,7 @@ func (p *presenceMender) hear(space uint32) error {
 // modelOf returns the model of a space, of its present revision where that can be read, and
 // the modalities that it knows; nil where it is lost.
 func (p *presenceMender) modelOf(space uint32) (*model.Model, []int) {
-	s, err := readSpace(p.store, p.descriptor, space, 1)
+	s, err := readSpace(p.store, p.Descriptor, space, 1)
 	if err == nil {
 		for _, n := range p.counters.Spaces {
 			if n.ID == uint64(space) && n.Revision > 1 {
@@ -99,7 +99,7 @@ func (p *presenceMender) modelOf(space uint32) (*model.Model, []int) {
 		return s.model, s.modalities
 	}
 	if m := p.storedModel(p.ID, space); m != nil {
-		if modalities, err := p.match(m); err == nil {
+		if modalities, err := p.Match(m); err == nil {
 			return m, modalities
 		}
 	}
@@ -114,7 +114,7 @@ func (p *presenceMender) readRowCodes(space uint32, made *roaring.Bitmap) (coded
 		if coded[target] == nil {
 			coded[target] = roaring.New()
 		}
-		t, has := codeKeys{Target: target}.modality()
+		t, has := record.CodeKeys{Target: target}.Modality()
 		if has = has && t < len(p.told); has {
 			p.whole[t] = true
 		}
@@ -148,13 +148,13 @@ func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded ma
 		if !p.items.Contains(row) || coded[target] != nil && coded[target].Contains(row) {
 			return nil
 		}
-		if t, target := (codeKeys{Target: target}).modality(); target {
+		if t, target := (record.CodeKeys{Target: target}).Modality(); target {
 			if t < len(p.told) && !p.parts[t].Contains(row>>16) {
 				p.told[t].Add(row)
 			}
 			return nil
 		}
-		rec, err := readRecord(p.store, p.ID, row)
+		rec, err := record.ReadItem(p.store, p.ID, row)
 		if err == nil && !trained.LabelCode(code, rec.Labels) {
 			made.Add(row)
 		}

@@ -24,7 +24,7 @@ func (c *collectionMender) mendSpaces() error {
 	}
 	last := uint32(0)
 	for id := range c.seen.spaces {
-		if id > 0 && id < maxRows-1 {
+		if id > 0 && id < record.MaxRows-1 {
 			last = max(last, id)
 		}
 	}
@@ -40,7 +40,7 @@ func (c *collectionMender) mendSpaces() error {
 		}
 		var kept bool
 		var err error
-		if c.codesOnly() {
+		if c.CodesOnly() {
 			if kept = id == 1; kept {
 				continue // below
 			}
@@ -55,7 +55,7 @@ func (c *collectionMender) mendSpaces() error {
 		}
 		ids[id] = kept
 	}
-	if c.codesOnly() {
+	if c.CodesOnly() {
 		n, err := c.writeGiven()
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (c *collectionMender) spaceIDs() []uint32 {
 	}
 	if !c.counted || c.lostAny(c.countersKey()) {
 		for id := range c.seen.spaces {
-			if id > 0 && id < maxRows-1 {
+			if id > 0 && id < record.MaxRows-1 {
 				ids[id] = true
 			}
 		}
@@ -176,7 +176,7 @@ var errNoModel = errors.New("no model")
 // model says what stood there.
 func (s *spaceMender) readModel() error {
 	key := s.prefix(codec.KindSpace)
-	trained, err := readSpace(s.store, s.descriptor, s.id(), 1)
+	trained, err := readSpace(s.store, s.Descriptor, s.id(), 1)
 	b, rerr := record.Get(s.store, key)
 	if rerr != nil {
 		return rerr
@@ -223,11 +223,11 @@ func (s *spaceMender) conclude(d spaceDescriptor) (*space, error) {
 	if err != nil {
 		return nil, err
 	}
-	modalities, err := s.match(m)
+	modalities, err := s.Match(m)
 	if err != nil {
 		return nil, err
 	}
-	d.Bits, d.Model = m.Bits(), chunkedOf(b)
+	d.Bits, d.Model = m.Bits(), record.ChunksOf(b)
 	trained, err := newSpace(d, m, modalities)
 	if err != nil {
 		return nil, err
@@ -250,13 +250,13 @@ func (c *collectionMender) writeSpace(d spaceDescriptor, report json.RawMessage)
 	return c.flush()
 }
 
-// writeChunks stores a large value in chunks, from first on, and deletes what follows.
+// WriteChunks stores a large value in chunks, from first on, and deletes what follows.
 func (m *mender) writeChunks(prefix []byte, first uint32, b []byte) error {
 	if err := m.deleteRange(binary.BigEndian.AppendUint32(slices.Clip(prefix), first), codec.PrefixEnd(prefix)); err != nil {
 		return err
 	}
-	for i := range chunkedOf(b).Chunks {
-		n := min(chunkBytes, len(b))
+	for i := range record.ChunksOf(b).Chunks {
+		n := min(record.ChunkBytes, len(b))
 		if err := m.set(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i), b[:n]); err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (s *spaceMender) mendRevisions() error {
 	if !s.known || latest == 0 {
 		latest = 1
 		for revision := range chunks {
-			if revision < maxRows-1 {
+			if revision < record.MaxRows-1 {
 				latest = max(latest, revision)
 			}
 		}
@@ -334,7 +334,7 @@ func (s *spaceMender) mendFirst() error {
 func (s *spaceMender) writeRevision(info RevisionInfo, projections []byte) error {
 	d := revisionDescriptor{RevisionInfo: info}
 	if projections != nil {
-		d.Model = chunkedOf(projections)
+		d.Model = record.ChunksOf(projections)
 	}
 	b, err := json.Marshal(&d)
 	if err != nil {
@@ -396,7 +396,7 @@ func (s *spaceMender) verifier(found func(Finding) error) (v *spaceVerifier, don
 	return &spaceVerifier{
 		collectionVerifier: &collectionVerifier{
 			verifier:   &verifier{ctx: s.ctx, snap: snap, report: found, opt: VerifyOptions{Deep: true}, known: map[uint32]*knownCollection{}},
-			descriptor: s.descriptor, presence: s.presence, live: s.items,
+			Descriptor: s.Descriptor, presence: s.presence, live: s.items,
 		},
 		space: s.space, n: s.n, kept: s.kept, readable: true,
 	}, snap.Close

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
@@ -46,7 +47,7 @@ func hold(t testing.TB, d *DB) *held {
 		h.items[name], h.rows[name] = map[string]*Item{}, map[string]uint32{}
 		for _, it := range allItems(t, c) {
 			h.items[name][it.Key] = it
-			row, _, err := rowOf(d.engine.DB, c.id, it.Key)
+			row, _, err := record.RowOf(d.engine.DB, c.id, it.Key)
 			if err != nil {
 				t.Fatal(err)
 			}

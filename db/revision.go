@@ -18,10 +18,10 @@ import (
 // revisionDescriptor is what is stored of a revision of a space besides its
 // projections. It is immutable.
 type revisionDescriptor struct {
-	Version      int     `json:"version"`
-	RevisionInfo         // but Bytes and Checksum, which its chunks have
-	Model        chunked `json:"model,omitzero"` // zero of revision 1, whose model is that of the space
-	Outbox       uint64  `json:"outbox"`         // departures before this number are out of the projections
+	Version      int            `json:"version"`
+	RevisionInfo                // but Bytes and Checksum, which its chunks have
+	Model        record.Chunked `json:"model,omitzero"` // zero of revision 1, whose model is that of the space
+	Outbox       uint64         `json:"outbox"`         // departures before this number are out of the projections
 }
 
 // readRevision reads the model of a revision of a space.
@@ -34,7 +34,7 @@ func readRevision(r pebble.Reader, collection uint32, s *space, revision uint32)
 	if err != nil {
 		return nil, err
 	}
-	b, err := readChunks(r, codec.RevisionPrefix(collection, s.ID, revision), 1, d.Model)
+	b, err := record.ReadChunks(r, codec.RevisionPrefix(collection, s.ID, revision), 1, d.Model)
 	if err != nil {
 		return nil, fault.ReadError(err, "%s", what)
 	}

@@ -1,5 +1,7 @@
 package db
 
+import "github.com/fddhdb/fddhdb/db/internal/record"
+
 // A Schema says what the items of a collection may hold. With modalities the
 // collection is learned: items bring features and training makes the codes.
 // With Bits instead, items bring their codes.
@@ -42,39 +44,39 @@ const (
 )
 
 // schemaOf returns what a descriptor says, in memory of the caller's own.
-func schemaOf(d *descriptor) Schema {
+func schemaOf(d *record.Descriptor) Schema {
 	return Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields), IndexOnly: d.IndexOnly}
 }
 
 // descriptor returns the descriptor of a collection that is to be made.
-func (s *Schema) descriptor(name string) *descriptor {
-	return &descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities), Fields: storedFields(s.Fields)}
+func (s *Schema) descriptor(name string) *record.Descriptor {
+	return &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities), Fields: storedFields(s.Fields)}
 }
 
-func modalitiesOf(stored []modality) (all []Modality) {
+func modalitiesOf(stored []record.Modality) (all []Modality) {
 	for _, m := range stored {
 		all = append(all, Modality(m))
 	}
 	return all
 }
 
-func storedModalities(given []Modality) (all []modality) {
+func storedModalities(given []Modality) (all []record.Modality) {
 	for _, m := range given {
-		all = append(all, modality(m))
+		all = append(all, record.Modality(m))
 	}
 	return all
 }
 
-func fieldsOf(stored []field) (all []Field) {
+func fieldsOf(stored []record.Field) (all []Field) {
 	for _, f := range stored {
 		all = append(all, Field{f.Name, FieldType(f.Type), f.Indexed})
 	}
 	return all
 }
 
-func storedFields(given []Field) (all []field) {
+func storedFields(given []Field) (all []record.Field) {
 	for _, f := range given {
-		all = append(all, field{f.Name, fieldType(f.Type), f.Indexed})
+		all = append(all, record.Field{Name: f.Name, Type: record.FieldType(f.Type), Indexed: f.Indexed})
 	}
 	return all
 }

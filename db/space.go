@@ -33,14 +33,14 @@ type space struct {
 
 // spaceDescriptor is what is stored of a space besides its matrices.
 type spaceDescriptor struct {
-	Version    int       `json:"version"`
-	ID         uint32    `json:"id"`
-	Parent     uint32    `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
-	Bits       int       `json:"bits"`
-	Views      []int     `json:"views,omitempty"` // the targets; absent: the shared one
-	Created    time.Time `json:"created"`
-	Model      chunked   `json:"model"`
-	Statistics chunked   `json:"statistics"`
+	Version    int            `json:"version"`
+	ID         uint32         `json:"id"`
+	Parent     uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
+	Bits       int            `json:"bits"`
+	Views      []int          `json:"views,omitempty"` // the targets; absent: the shared one
+	Created    time.Time      `json:"created"`
+	Model      record.Chunked `json:"model"`
+	Statistics record.Chunked `json:"statistics"`
 }
 
 // reportedSpace is a descriptor with the report of the training.
@@ -78,7 +78,7 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // newSpace returns the first revision of the space of a model, nil for none, and
 // completes its descriptor. modalities says which of the collection's each of the model's is.
 func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, error) {
-	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, targets: []byte{sharedTarget}, distances: make(histogram, d.Bits+1), balance: new(knownBalance)}
+	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, targets: []byte{record.SharedTarget}, distances: make(histogram, d.Bits+1), balance: new(knownBalance)}
 	if m == nil {
 		return s, nil
 	}
@@ -117,18 +117,18 @@ func (s *space) newEncoder() any {
 func targetsOf(modalities []int) ([]byte, error) {
 	var targets []byte
 	for _, t := range modalities {
-		if t > maxTargetModality {
+		if t > record.MaxTargetModality {
 			return nil, fault.Invalid("views of targets are possible for the first %d modalities of a collection, and one to train with is number %d: use shared views",
-				maxTargetModality+1, t+1)
+				record.MaxTargetModality+1, t+1)
 		}
-		targets = append(targets, targetOf(t))
+		targets = append(targets, record.TargetOf(t))
 	}
 	return targets, nil
 }
 
 // readSpace reads a space of a collection, with the model of a revision, from the
 // store.
-func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, error) {
+func readSpace(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*space, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, c.ID, id))
 	if err != nil {
 		return nil, fault.ReadError(err, "descriptor of space %d", id)
@@ -148,13 +148,13 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 	if err != nil {
 		return nil, fault.Corrupt(err, "descriptor of space %d", id)
 	}
-	if c.codesOnly() {
+	if c.CodesOnly() {
 		if d.Bits != c.Bits || d.Model.Chunks > 0 {
 			return nil, fault.Corrupt(fmt.Errorf("%d bits, %d chunks of a model", d.Bits, d.Model.Chunks), "descriptor of space %d", id)
 		}
 		return newSpace(d, nil, nil)
 	}
-	b, err := readChunks(r, codec.NumberKey(codec.KindModel, c.ID, id), 0, d.Model)
+	b, err := record.ReadChunks(r, codec.NumberKey(codec.KindModel, c.ID, id), 0, d.Model)
 	if err != nil {
 		return nil, fault.ReadError(err, "model of space %d", id)
 	}
@@ -164,7 +164,7 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 	}
 	var modalities []int
 	if err == nil {
-		modalities, err = c.match(m)
+		modalities, err = c.Match(m)
 	}
 	var s *space
 	if err == nil {
@@ -188,13 +188,13 @@ func readSpace(r pebble.Reader, c *descriptor, id, revision uint32) (*space, err
 // projections says where the fused projections of a collection stand: once,
 // whatever the targets, as they put in order what shares a code, for which all that
 // is known of an item counts.
-func (s *space) projections(collection uint32) codeKeys {
-	return s.keys(collection, sharedTarget)
+func (s *space) projections(collection uint32) record.CodeKeys {
+	return s.keys(collection, record.SharedTarget)
 }
 
 // keys says where the code set of a target stands.
-func (s *space) keys(collection uint32, target byte) codeKeys {
-	return codeKeys{Collection: collection, Space: s.ID, Bits: s.Bits, Target: target}
+func (s *space) keys(collection uint32, target byte) record.CodeKeys {
+	return record.CodeKeys{Collection: collection, Space: s.ID, Bits: s.Bits, Target: target}
 }
 
 // projectionBytes returns the length of a stored projection, 0 where the space

@@ -140,7 +140,7 @@ func (s *spaceState) hasCode(row uint32) bool {
 }
 
 // loadSpace reads the state of a space, but not its codes.
-func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceState, error) {
+func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*spaceState, error) {
 	sp, err := readSpace(r, d, uint32(n.ID), uint32(n.Revision))
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 		if into == nil {
 			return fault.Corrupt(fmt.Errorf("unknown set %d", which), "rows %x", key)
 		}
-		return addRows(into.b, key, value, container)
+		return record.AddRows(into.b, key, value, container)
 	})
 	s.written = int(s.pending.b.GetCardinality()) // it is looked at once after opening
 	return s, err

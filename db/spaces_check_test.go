@@ -289,7 +289,7 @@ func (c *storedCollection) read(key, value []byte) (err error) {
 		code, _ := codec.CodeRowsKeyParts(key)
 		return layer(bitmapIn(c.space(number()).target(key[9]).many, code))
 	case codec.KindProjection:
-		if key[9] != sharedTarget {
+		if key[9] != record.SharedTarget {
 			return errors.New("a projection of a view")
 		}
 		return into(c.space(number()).projections)
@@ -305,7 +305,7 @@ func (c *storedCollection) read(key, value []byte) (err error) {
 }
 
 func (c *storedCollection) check(id uint32) error {
-	d, err := decodeDescriptor(c.descriptor)
+	d, err := record.DecodeDescriptor(c.descriptor)
 	if err != nil {
 		return err
 	}
@@ -347,7 +347,7 @@ func (c *storedCollection) check(id uint32) error {
 }
 
 // checkItems checks what is kept of items but for their codes.
-func (c *storedCollection) checkItems(d *descriptor, n codec.Counters) error {
+func (c *storedCollection) checkItems(d *record.Descriptor, n codec.Counters) error {
 	if len(c.items) != int(n.Items) || len(c.rows) != len(c.items) || len(c.keys) != len(c.items) || c.live.GetCardinality() != n.Items {
 		return fmt.Errorf("%d items, %d rows, %d keys, %d live, %d counted", len(c.items), len(c.rows), len(c.keys), c.live.GetCardinality(), n.Items)
 	}
@@ -363,7 +363,7 @@ func (c *storedCollection) checkItems(d *descriptor, n codec.Counters) error {
 			if c.items[row] == nil || int(t) >= len(d.Modalities) {
 				return fmt.Errorf("features %d of row %d", t, row)
 			}
-			if err := d.Modalities[t].decodeVector(&model.Vector{}, record); err != nil {
+			if err := d.Modalities[t].DecodeVector(&model.Vector{}, record); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -132,7 +133,7 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 	}
 	for i := range sv.sets {
 		info.Codes += sv.sets[i].codes
-		if t, is := sv.sets[i].modality(); is {
+		if t, is := sv.sets[i].Modality(); is {
 			info.Views = append(info.Views, cv.Modalities[t].Name)
 		}
 	}
@@ -148,7 +149,7 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 			return nil, fault.Corrupt(err, "report of space %d", sp.ID)
 		}
 	}
-	if info.Checksum, err = checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
+	if info.Checksum, err = record.Checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
 		return nil, fault.ReadError(err, "model of space %d", sp.ID)
 	}
 	info.Revisions, err = sv.revisionInfos(r, cv.ID, info)
@@ -163,7 +164,7 @@ func (sv *spaceView) revisionInfos(r pebble.Reader, collection uint32, of *Space
 		if info.Bytes, info.Checksum = of.ModelBytes, of.Checksum; d.Model.Chunks > 0 {
 			var err error
 			info.Bytes = d.Model.Bytes
-			if info.Checksum, err = checksum(r, codec.RevisionPrefix(collection, of.Space, d.Revision), 1, d.Model); err != nil {
+			if info.Checksum, err = record.Checksum(r, codec.RevisionPrefix(collection, of.Space, d.Revision), 1, d.Model); err != nil {
 				return nil, fault.ReadError(err, "revision %d of space %d", d.Revision, of.Space)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -489,7 +490,7 @@ func (h *history) checkSearch(c *Collection, space uint32) {
 		}
 		for _, set := range in.sets {
 			to := ""
-			if t, is := set.modality(); is {
+			if t, is := set.Modality(); is {
 				to = in.Modalities[t].Name
 			}
 			q := Query{Space: space, To: to, Code: randomCodes(1, set.Bits, h.r.Uint64())[0], K: 20_000}
@@ -503,7 +504,7 @@ func (h *history) checkSearch(c *Collection, space uint32) {
 				if err != nil {
 					return err
 				}
-				row, _, err := rowOf(v.snap, in.ID, it.Key)
+				row, _, err := record.RowOf(v.snap, in.ID, it.Key)
 				if err != nil {
 					return err
 				}

@@ -1,6 +1,9 @@
 package db
 
-import "github.com/fddhdb/fddhdb/model"
+import (
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/model"
+)
 
 // A Sparse is a vector of which most numbers are 0: that in dimension Index[e] is
 // Value[e], the indices strictly ascending and below the dimensions of the modality.
@@ -13,9 +16,9 @@ type Sparse struct {
 
 // vectorOf returns a vector in the form of its modality, of which one of the two is given;
 // it may share the memory of what is given.
-func vectorOf(m *modality, dense []float32, sparse *Sparse) (model.Vector, error) {
+func vectorOf(m *record.Modality, dense []float32, sparse *Sparse) (model.Vector, error) {
 	if sparse == nil {
-		return m.ofDense(dense)
+		return m.OfDense(dense)
 	}
-	return m.ofSparse(sparse.Index, sparse.Value)
+	return m.OfSparse(sparse.Index, sparse.Value)
 }

@@ -16,7 +16,7 @@ import (
 // collectionState is what the committer knows of a collection. Only the
 // committer touches it; readers see what it publishes.
 type collectionState struct {
-	*descriptor
+	*record.Descriptor
 	labels   *labels
 	counters codec.Counters // but those of the spaces
 	live     sharedBitmap
@@ -54,8 +54,8 @@ func (s *sharedBitmap) publish() *roaring.Bitmap {
 	return s.b
 }
 
-func newCollectionState(d *descriptor) *collectionState {
-	s := &collectionState{descriptor: d, labels: newLabels(), live: sharedBitmap{b: roaring.New()}, gone: make(chan struct{})}
+func newCollectionState(d *record.Descriptor) *collectionState {
+	s := &collectionState{Descriptor: d, labels: newLabels(), live: sharedBitmap{b: roaring.New()}, gone: make(chan struct{})}
 	for range d.Modalities {
 		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
 	}
@@ -67,7 +67,7 @@ func newCollectionState(d *descriptor) *collectionState {
 func (s *collectionState) publish() *collectionView {
 	s.dirty = false
 	v := &collectionView{
-		descriptor: s.descriptor,
+		Descriptor: s.Descriptor,
 		labels:     s.labels,
 		names:      s.labels.all(),
 		items:      int(s.counters.Items),
@@ -96,7 +96,7 @@ func (s *collectionState) publish() *collectionView {
 func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 	states := map[uint32]*collectionState{}
 	err := record.ForEach(r, []byte{codec.KindCollection}, func(key, value []byte) error {
-		d, err := decodeDescriptor(value)
+		d, err := record.DecodeDescriptor(value)
 		if err == nil && d.ID != binary.BigEndian.Uint32(key[1:]) {
 			err = fmt.Errorf("id %d", d.ID)
 		}
@@ -109,7 +109,7 @@ func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 	return states, err
 }
 
-func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
+func loadState(r pebble.Reader, d *record.Descriptor) (*collectionState, error) {
 	s := newCollectionState(d)
 	b, err := record.Get(r, codec.CollectionKey(codec.KindCounters, d.ID))
 	if err != nil {
@@ -166,6 +166,6 @@ func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 		default:
 			return fault.Corrupt(errors.New("unknown set"), "rows %x", key)
 		}
-		return addRows(into, key, value, container)
+		return record.AddRows(into, key, value, container)
 	})
 }

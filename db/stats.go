@@ -175,7 +175,7 @@ func (cv *collectionView) stats() CollectionStats {
 		s.DistinctCodes += v.DistinctCodes
 		s.MemoryBytes += v.MemoryBytes
 		s.IndexBytes += v.IndexBytes
-		if t, is := set.modality(); is {
+		if t, is := set.Modality(); is {
 			v.Target = cv.Modalities[t].Name
 			s.Views = append(s.Views, v)
 		}

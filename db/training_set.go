@@ -71,7 +71,7 @@ func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, err
 	return func(yield func(model.Example, error) bool) {
 		n := 0
 		chosen := make([]model.Vector, len(s.modalities))
-		err := forEachItem(s.v.snap, s.cv.descriptor, 0, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
+		err := record.ForEachItem(s.v.snap, s.cv.Descriptor, 0, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
 			if len(rec.Labels) == 0 {
 				return nil
 			}

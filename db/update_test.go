@@ -54,7 +54,7 @@ func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.S
 			}
 			item := model.Example{}
 			for _, at := range cv.space.modalities {
-				x, _, err := readVector(v.snap, cv.ID, row, at, cv.Modalities[at])
+				x, _, err := record.ReadVector(v.snap, cv.ID, row, at, cv.Modalities[at])
 				if err != nil {
 					return err
 				}

@@ -100,7 +100,7 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 				sp = s.active()
 			}
 			switch {
-			case s.codesOnly():
+			case s.CodesOnly():
 				return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
 			case sp == nil && space == 0:
 				return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)

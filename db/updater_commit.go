@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -51,7 +52,7 @@ func (u *updater) commit(ctx context.Context) error {
 			tx.c.touch(s)
 			return nil
 		}
-		if next.Revision == maxRows {
+		if next.Revision == record.MaxRows {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
 		departures, err := u.departures(sp)
@@ -123,11 +124,11 @@ func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error
 		if !sp.changed.Contains(row) {
 			continue
 		}
-		if bytes > MaxBatchBytes {
+		if bytes > record.MaxBatchBytes {
 			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 		}
 		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
-		d, err := departure(u.v.snap, u.cv.descriptor, sp.modalities, row, l)
+		d, err := record.Departure(u.v.snap, u.cv.Descriptor, sp.modalities, row, l)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +153,7 @@ func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte
 	if err != nil {
 		return nil, u.learning(err)
 	}
-	d := &revisionDescriptor{Model: chunkedOf(projections), Outbox: u.l.outbox, RevisionInfo: RevisionInfo{
+	d := &revisionDescriptor{Model: record.ChunksOf(projections), Outbox: u.l.outbox, RevisionInfo: RevisionInfo{
 		Revision: revision, Parent: u.parent, Created: now(),
 		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
 		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
@@ -174,7 +175,7 @@ func (tx *tx) writeRevision(sp *spaceState, d *revisionDescriptor, projections [
 		return err
 	}
 	prefix := codec.RevisionPrefix(sp.in, sp.ID, d.Revision)
-	if err := writeChunks(tx.batch, prefix, 1, projections); err != nil {
+	if err := record.WriteChunks(tx.batch, prefix, 1, projections); err != nil {
 		return err
 	}
 	kept := append(slices.Clone(sp.revisions), d) // views share the slice

@@ -98,7 +98,7 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
 		err = record.ForEach(u.v.snap, prefix, func(key, value []byte) error {
 			if _, id, container := codec.RowsKeyParts(key); m.Knows([]uint32{id}) {
-				return addRows(known, key, value, container)
+				return record.AddRows(known, key, value, container)
 			}
 			return ctx.Err()
 		})
@@ -108,7 +108,7 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 	labelled, unlabelled = roaring.New(), roaring.New()
 	for it := pending.Iterator(); it.HasNext() && err == nil; {
 		row := it.Next()
-		rec, rerr := readRecord(u.v.snap, u.cv.ID, row)
+		rec, rerr := record.ReadItem(u.v.snap, u.cv.ID, row)
 		switch {
 		case rerr != nil:
 			return nil, nil, rerr
@@ -177,11 +177,11 @@ func (u *updater) learning(err error) error {
 
 // eachItem calls f with rows and their items, model.MaxLesson at a time.
 func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows []uint32, items []model.Example) error) error {
-	features, err := newFeatureReader(u.v.snap, u.cv.descriptor, 0)
+	features, err := record.NewFeatureReader(u.v.snap, u.cv.Descriptor, 0)
 	if err != nil {
 		return err
 	}
-	defer features.close()
+	defer features.Close()
 	vectors := make([]model.Vector, len(u.cv.Modalities))
 	var rows []uint32
 	var items []model.Example
@@ -195,11 +195,11 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 	}
 	for it := set.Iterator(); it.HasNext(); {
 		row := it.Next()
-		rec, err := readRecord(u.v.snap, u.cv.ID, row)
+		rec, err := record.ReadItem(u.v.snap, u.cv.ID, row)
 		if err != nil {
 			return err
 		}
-		if err := features.seek(vectors, row); err != nil {
+		if err := features.Seek(vectors, row); err != nil {
 			return err
 		}
 		item := u.cv.space.example(vectors, rec.Labels)
@@ -212,7 +212,7 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 			continue
 		}
 		for t := range item.Vectors {
-			item.Vectors[t] = cloneVector(item.Vectors[t])
+			item.Vectors[t] = record.CloneVector(item.Vectors[t])
 		}
 		if rows, items = append(rows, row), append(items, item); len(rows) == model.MaxLesson {
 			if err := flush(); err != nil {
@@ -296,7 +296,7 @@ func (u *updater) sample(ctx context.Context, step int) (held []model.Example, l
 		return at%step == 0
 	}, func(rows []uint32, items []model.Example, taught []model.Lesson) error {
 		for i, row := range rows {
-			rec, err := readRecord(u.v.snap, u.cv.ID, row)
+			rec, err := record.ReadItem(u.v.snap, u.cv.ID, row)
 			if err != nil {
 				return err
 			}

@@ -74,7 +74,7 @@ func (v *verifier) database() {
 }
 
 // catalogue looks at names and descriptors and returns the collections, by number.
-func (v *verifier) catalogue() []*descriptor {
+func (v *verifier) catalogue() []*record.Descriptor {
 	found := func(name, what string, key []byte, format string, args ...any) {
 		v.found(Finding{Collection: name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 	}
@@ -89,11 +89,11 @@ func (v *verifier) catalogue() []*descriptor {
 		}
 		ids[name] = binary.BigEndian.Uint32(value)
 	})
-	all := map[uint32]*descriptor{}
+	all := map[uint32]*record.Descriptor{}
 	v.walkPrefix([]byte{codec.KindCollection}, Finding{Record: "descriptors of collections"}, func(key, value []byte) {
 		id := codec.LastNumber(key)
 		number := fmt.Sprintf("number %d", id)
-		d, err := decodeDescriptor(value)
+		d, err := record.DecodeDescriptor(value)
 		if err == nil && d.ID != id {
 			err = fmt.Errorf("it is of number %d", d.ID)
 		}
@@ -127,7 +127,7 @@ func (v *verifier) catalogue() []*descriptor {
 			found(d.Name, "descriptor", codec.CollectionKey(codec.KindCollection, id), "number %d, the number of the next collection is %d", id, next)
 		}
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b *descriptor) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.SortedFunc(maps.Values(all), func(a, b *record.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // strangers looks for keys of unknown kinds, and of collections, spaces and targets that
@@ -218,7 +218,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	targets := s.targets
 	if kind == codec.KindProjection {
 		if targets = nil; s.model {
-			targets = []byte{sharedTarget}
+			targets = []byte{record.SharedTarget}
 		}
 	}
 	if !slices.Contains(targets, key[9]) {

@@ -11,13 +11,14 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A codeVerifier looks at the codes of one target of a space: row -> code, codes, code ->
 // rows, and postings. It holds them in memory.
 type codeVerifier struct {
 	*spaceVerifier
-	codeKeys
+	record.CodeKeys
 	n     codec.CodeCounters
 	rows  byBlock[carriedCode]
 	codes byBlock[storedCode]
@@ -47,7 +48,7 @@ type storedCode struct {
 
 // checkCodes looks at the codes of a target.
 func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
-	c := &codeVerifier{spaceVerifier: s, codeKeys: s.space.keys(s.ID(), s.targets[target]), bytes: map[uint32][]byte{}}
+	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.space.keys(s.ID(), s.targets[target]), bytes: map[uint32][]byte{}}
 	for _, n := range s.n.Sets {
 		if n.View == c.Target {
 			c.n = n
@@ -67,11 +68,11 @@ func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 	return c
 }
 
-func (c *codeVerifier) prefix(kind byte) []byte { return c.codeKeys.prefix(kind) }
+func (c *codeVerifier) prefix(kind byte) []byte { return c.CodeKeys.Prefix(kind) }
 
 // in says for which target a record is, where there are several.
 func (c *codeVerifier) in(what string) string {
-	if t, is := c.modality(); is && t < len(c.Modalities) {
+	if t, is := c.Modality(); is && t < len(c.Modalities) {
 		return fmt.Sprintf("%s, for target %q", what, c.Modalities[t].Name)
 	}
 	return what
@@ -93,7 +94,7 @@ func (c *codeVerifier) counter(format string, args ...any) {
 	c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID()), format, args...)
 }
 
-// readRows reads which code each row has.
+// ReadRows reads which code each row has.
 func (c *codeVerifier) readRows() {
 	coded := roaring.New()
 	complete := c.entries(c.prefix(codec.KindRowCodes), c.about("codes of rows"), func(key []byte, row uint32, entry []byte) {
@@ -122,7 +123,7 @@ func (c *codeVerifier) readRows() {
 
 // checkRowCode checks that a row can have what stands there.
 func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
-	t, target := c.modality()
+	t, target := c.Modality()
 	switch {
 	case c.dead(row):
 		return fmt.Errorf("the row has no item")
@@ -135,7 +136,7 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 	}
 	ok := false
 	switch p := rc.Provenance; {
-	case c.codesOnly():
+	case c.CodesOnly():
 		ok = p == codec.ProvenanceGiven
 	case p == codec.ProvenanceLabels, p == codec.ProvenanceFused:
 		ok = true
@@ -152,7 +153,7 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 
 // readCodes reads the codes and the rows that stand beside them.
 func (c *codeVerifier) readCodes() {
-	q, distinct := c.codeKeys.Bits, uint64(0)
+	q, distinct := c.CodeKeys.Bits, uint64(0)
 	size := codec.Bytes(q)
 	code := codec.NewCode(q)
 	complete := c.entries(c.prefix(codec.KindCodes), c.about("codes"), func(key []byte, n uint32, entry []byte) {
@@ -188,7 +189,7 @@ func codeName(n uint32) string { return fmt.Sprintf("code number %d", n) }
 
 // code returns the code with a number, in memory of the caller's.
 func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
-	size := uint32(codec.Bytes(c.codeKeys.Bits))
+	size := uint32(codec.Bytes(c.CodeKeys.Bits))
 	into.SetBytes(c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size])
 	return into
 }
@@ -196,7 +197,7 @@ func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
 // carries takes note of a row that a code names.
 func (c *codeVerifier) carries(key []byte, n, row uint32) {
 	c.codes.put(n).rows++
-	block := c.block(codec.KindRowCodes, row)
+	block := c.Block(codec.KindRowCodes, row)
 	switch x := c.rows.get(row); {
 	case x == nil || x.state == carriedNone:
 		c.missing(codeName(n), block, "row %d is to carry it, and has no code", row)
@@ -223,7 +224,7 @@ func (c *codeVerifier) readCarriers() {
 			return
 		}
 		if x := c.codes.get(n); x == nil || !x.there {
-			c.missing("rows of "+codeName(n), c.block(codec.KindCodes, n), "there is no such code")
+			c.missing("rows of "+codeName(n), c.Block(codec.KindCodes, n), "there is no such code")
 			return
 		} else if !x.many {
 			c.bad("rows of "+codeName(n), key, "one row stands beside the code itself")
@@ -239,15 +240,15 @@ func (c *codeVerifier) readCarriers() {
 // does not name them.
 func (c *codeVerifier) compare() {
 	c.codes.each(func(n uint32, x *storedCode) {
-		if prefix := c.allRows(n); x.many && x.rows < 2 && c.err == nil && !c.lostAny(prefix) {
+		if prefix := c.AllRows(n); x.many && x.rows < 2 && c.err == nil && !c.lostAny(prefix) {
 			c.bad("rows of "+codeName(n), prefix, "%d, and several are to carry it", x.rows)
 		}
 	})
 	c.rows.each(func(row uint32, x *carriedCode) {
-		if x.state != carriedOnce || c.err != nil || c.lostAny(c.allRows(x.number)) {
+		if x.state != carriedOnce || c.err != nil || c.lostAny(c.AllRows(x.number)) {
 			return
 		}
-		c.missing(fmt.Sprintf("code of row %d", row), c.block(codec.KindCodes, x.number), "code number %d does not name the row", x.number)
+		c.missing(fmt.Sprintf("code of row %d", row), c.Block(codec.KindCodes, x.number), "code number %d does not name the row", x.number)
 	})
 }
 
@@ -257,7 +258,7 @@ func (c *codeVerifier) distinct() {
 		hash uint64
 		n    uint32
 	}
-	seed, size := maphash.MakeSeed(), uint32(codec.Bytes(c.codeKeys.Bits))
+	seed, size := maphash.MakeSeed(), uint32(codec.Bytes(c.CodeKeys.Bits))
 	var all []hashed
 	of := func(n uint32) []byte { return c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size] }
 	c.codes.each(func(n uint32, x *storedCode) {
@@ -270,7 +271,7 @@ func (c *codeVerifier) distinct() {
 	})
 	for i := 1; i < len(all) && c.err == nil; i++ {
 		if a, b := all[i-1], all[i]; a.hash == b.hash && string(of(a.n)) == string(of(b.n)) {
-			c.bad(codeName(b.n), c.block(codec.KindCodes, b.n), "it is the same code as number %d", a.n)
+			c.bad(codeName(b.n), c.Block(codec.KindCodes, b.n), "it is the same code as number %d", a.n)
 		}
 	}
 }
@@ -278,10 +279,10 @@ func (c *codeVerifier) distinct() {
 // checkPostings looks at the postings of all substrings: each code is in one of each
 // table, that of its substring.
 func (c *codeVerifier) checkPostings() {
-	split := storedSplit(c.codeKeys.Bits)
+	split := storedSplit(c.CodeKeys.Bits)
 	prefix := c.prefix(codec.KindSubstring)
 	var numbers []uint32
-	code := codec.NewCode(c.codeKeys.Bits)
+	code := codec.NewCode(c.CodeKeys.Bits)
 	for j := range split.Len() {
 		c.walkPrefix(c.postingKey(uint16(j), 0)[:len(prefix)+2], c.about("postings"), func(key, value []byte) {
 			_, substring := codec.SubstringKeyParts(key)
@@ -302,7 +303,7 @@ func (c *codeVerifier) checkPostings() {
 				x := c.codes.get(n)
 				switch {
 				case x == nil || !x.there:
-					c.missing(what, c.block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
+					c.missing(what, c.Block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
 				case split.Of(c.code(code, n), j) != substring:
 					c.bad(what, key, "code number %d is in it, which has %d there", n, split.Of(code, j))
 				default:
@@ -330,7 +331,7 @@ func (c *codeVerifier) postingKey(table uint16, substring uint32) []byte {
 // checkUncoded looks at rows that have an item and no code, whether they are to have one.
 func (c *codeVerifier) checkUncoded(target int) {
 	rows := c.live
-	if t, is := c.modality(); is {
+	if t, is := c.Modality(); is {
 		rows = c.presence[t]
 	}
 	limit := uint64(math.MaxUint32)
@@ -345,10 +346,10 @@ func (c *codeVerifier) checkUncoded(target int) {
 		if x := c.rows.get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
 			continue
 		}
-		if !c.codesOnly() && !c.hasCode(row, target) {
+		if !c.CodesOnly() && !c.hasCode(row, target) {
 			continue
 		}
-		c.missing(fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row), "missing")
+		c.missing(fmt.Sprintf("code of row %d", row), c.Block(codec.KindRowCodes, row), "missing")
 	}
 }
 
@@ -365,7 +366,7 @@ func (c *codeVerifier) hasCode(row uint32, target int) bool {
 		return false
 	}
 	if c.IndexOnly { // whether its features give one cannot be told
-		return c.model.LabelCode(codec.NewCode(c.codeKeys.Bits), it.labels)
+		return c.model.LabelCode(codec.NewCode(c.CodeKeys.Bits), it.labels)
 	}
 	enc, err := c.space().encode(it.vectors, it.labels, nil)
 	if err != nil || enc.in(target).code == nil {
@@ -378,7 +379,7 @@ func (c *codeVerifier) hasCode(row uint32, target int) bool {
 // read.
 func (s *spaceVerifier) hasProjection(row uint32) bool {
 	found := false
-	err := blockEntry(s.snap, s.projectionKey(row), row, func([]byte) error {
+	err := record.BlockEntry(s.snap, s.projectionKey(row), row, func([]byte) error {
 		found = true
 		return nil
 	})

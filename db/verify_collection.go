@@ -17,7 +17,7 @@ import (
 // collectionVerifier is what is known of the collection that is being looked at.
 type collectionVerifier struct {
 	*verifier
-	*descriptor
+	*record.Descriptor
 	counters *codec.Counters // nil: cannot be read
 	nextRow  uint64
 	labels   int
@@ -29,9 +29,9 @@ type collectionVerifier struct {
 }
 
 // collection looks at everything that is stored of a collection.
-func (v *verifier) collection(d *descriptor) {
+func (v *verifier) collection(d *record.Descriptor) {
 	c := &collectionVerifier{
-		verifier: v, descriptor: d, nextRow: math.MaxUint32,
+		verifier: v, Descriptor: d, nextRow: math.MaxUint32,
 		live: roaring.New(), labelled: map[uint32]*roaring.Bitmap{}, items: roaring.New(), unknown: roaring.New(),
 	}
 	for range d.Modalities {
@@ -99,7 +99,7 @@ func (c *collectionVerifier) readCounters() {
 			c.bad("counters", key, "the %s is %d, which is being built", what, id)
 		}
 	}
-	if c.codesOnly() && (len(n.Spaces) != 1 || n.ActiveSpace != 1) {
+	if c.CodesOnly() && (len(n.Spaces) != 1 || n.ActiveSpace != 1) {
 		c.bad("counters", key, "%d spaces, the active one is %d: a collection of given codes has space 1 and no other", len(n.Spaces), n.ActiveSpace)
 	}
 }
@@ -129,7 +129,7 @@ func (c *collectionVerifier) readLabels() {
 	}
 }
 
-// readRows reads the sets of rows: of those that have an item, a modality, a label.
+// ReadRows reads the sets of rows: of those that have an item, a modality, a label.
 func (c *collectionVerifier) readRows() {
 	c.stageAt("sets of rows")
 	c.walkPrefix(codec.CollectionKey(codec.KindRows, c.ID), c.about("sets of rows"), func(key, value []byte) {
@@ -172,7 +172,7 @@ func (c *collectionVerifier) setName(set byte, id uint32) string {
 	return fmt.Sprintf("rows with label %d", id)
 }
 
-// addRows adds the rows of a layer, if it is one.
+// AddRows adds the rows of a layer, if it is one.
 func (c *collectionVerifier) addRows(into *roaring.Bitmap, what string, key, value []byte, container uint16) {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
@@ -249,9 +249,9 @@ func (c *collectionVerifier) checkItems() {
 		if err == nil {
 			err = c.checkValues(rec.Fields)
 		}
-		var found terms
+		var found record.Terms
 		if err == nil {
-			found, err = c.terms(rec.Labels, rec.Fields)
+			found, err = c.Terms(rec.Labels, rec.Fields)
 		}
 		if err != nil {
 			c.bad(what, key, "%s", fault.Problem(err))
@@ -283,18 +283,18 @@ func (c *collectionVerifier) checkItems() {
 
 // dead reports whether a row has no item, if the live set says so.
 func (c *collectionVerifier) dead(row uint32) bool {
-	return !c.live.Contains(row) && !c.lost(codec.RowsKey(c.descriptor.ID, codec.SetLive, 0, uint16(row>>16)))
+	return !c.live.Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetLive, 0, uint16(row>>16)))
 }
 
 // lacks reports whether a row lacks a modality, if the set of the modality says so.
 func (c *collectionVerifier) lacks(row uint32, t int) bool {
-	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
+	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
 }
 
 // untold reports whether it cannot be told what the item of a row says, which has been
 // reported: it cannot be read, or is missing.
 func (c *collectionVerifier) untold(row uint32) bool {
-	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.descriptor.ID, row))
+	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
 }
 
 func rowName(what string, row uint32) string { return fmt.Sprintf("%s in row %d", what, row) }
@@ -305,17 +305,17 @@ func (c *collectionVerifier) checkValues(fields []codec.Field) error {
 		if int64(f.ID) >= int64(len(c.Fields)) {
 			return fmt.Errorf("field %d of %d", f.ID, len(c.Fields))
 		}
-		typ := stringField
+		typ := record.String
 		switch x := f.Value.(type) {
 		case int64:
-			typ = intField
+			typ = record.Int
 		case float64:
-			typ = floatField
+			typ = record.Float
 			if math.IsNaN(x) || math.IsInf(x, 0) {
 				return fmt.Errorf("field %q is %g", c.Fields[f.ID].Name, x)
 			}
 		case bool:
-			typ = boolField
+			typ = record.Bool
 		}
 		if typ != c.Fields[f.ID].Type {
 			return fmt.Errorf("field %q is of type %s, its value of type %s", c.Fields[f.ID].Name, c.Fields[f.ID].Type, typ)

@@ -23,7 +23,7 @@ type verifiedItem struct {
 
 // item reads an item.
 func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
-	rec, err := readRecord(c.snap, c.descriptor.ID, row)
+	rec, err := record.ReadItem(c.snap, c.Descriptor.ID, row)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 		if !c.presence[t].Contains(row) {
 			continue
 		}
-		x, found, err := readVector(c.snap, c.descriptor.ID, row, t, m)
+		x, found, err := record.ReadVector(c.snap, c.Descriptor.ID, row, t, m)
 		if err == nil && !found {
 			err = errors.New("missing")
 		}
@@ -71,7 +71,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 				continue
 			}
 			if revision != 0 && x.revision != revision {
-				s.bad(fmt.Sprintf("code of row %d", row), set.block(codec.KindRowCodes, row), "of revision %d, in another view of revision %d", x.revision, revision)
+				s.bad(fmt.Sprintf("code of row %d", row), set.Block(codec.KindRowCodes, row), "of revision %d, in another view of revision %d", x.revision, revision)
 			}
 			revision = x.revision
 		}
@@ -193,7 +193,7 @@ func (c *codeVerifier) compareCode(row uint32, want targetCode, fused []float64)
 	if x == nil || x.state == carriedNone {
 		return // whether it is to have one has been looked at
 	}
-	what, key := fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row)
+	what, key := fmt.Sprintf("code of row %d", row), c.Block(codec.KindRowCodes, row)
 	if want.code == nil {
 		c.bad(what, key, "it has one, and neither features nor labels give one")
 		return
@@ -205,7 +205,7 @@ func (c *codeVerifier) compareCode(row uint32, want targetCode, fused []float64)
 	if stored := c.codes.get(x.number); stored == nil || !stored.there {
 		return // reported before
 	}
-	code := c.code(codec.NewCode(c.codeKeys.Bits), x.number)
+	code := c.code(codec.NewCode(c.CodeKeys.Bits), x.number)
 	wrong := wrongBits(code, want.code, fused)
 	switch {
 	case wrong == 0:

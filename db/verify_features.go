@@ -30,7 +30,7 @@ func (c *collectionVerifier) checkFeatures() {
 		if !left[t].CheckedRemove(row) {
 			c.missing(what, codec.RowsKey(c.ID, codec.SetModality, uint32(t), uint16(row>>16)), "the row is not in the set of the modality")
 		}
-		if err := c.Modalities[t].decodeVector(&buffers[t], value); err != nil {
+		if err := c.Modalities[t].DecodeVector(&buffers[t], value); err != nil {
 			c.bad(what, key, "%s", fault.Problem(err))
 			c.lose(key)
 		}

@@ -61,7 +61,7 @@ func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *space, ite
 			case labelled:
 				set.compareCode(it.row, targetCode{want, codec.ProvenanceLabels}, nil)
 			case x.from == codec.ProvenanceLabels:
-				set.bad(fmt.Sprintf("code of row %d", it.row), set.block(codec.KindRowCodes, it.row), "of labels, and it has none that the model knows")
+				set.bad(fmt.Sprintf("code of row %d", it.row), set.Block(codec.KindRowCodes, it.row), "of labels, and it has none that the model knows")
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // checkKeys looks at keys and rows, which lead to each other. It keeps a hash of the
@@ -56,7 +57,7 @@ func (c *collectionVerifier) checkKeys() {
 			return
 		}
 		block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
-		err := blockEntry(c.snap, block, row, func(entry []byte) error {
+		err := record.BlockEntry(c.snap, block, row, func(entry []byte) error {
 			key := codec.ItemKey(c.ID, string(entry))
 			c.missing(fmt.Sprintf("row of key %q", entry), key, "it does not lead to row %d, which has the key", row)
 			return nil

@@ -34,7 +34,7 @@ func (s *spaceVerifier) checkOnline() {
 			row := it.Next()
 			key := codec.OnlineRowsKey(s.ID(), s.spaceID(), byte(set), uint16(row>>16))
 			switch {
-			case s.codesOnly():
+			case s.CodesOnly():
 				s.bad(names[set], key, "row %d is in it, and there is no model", row)
 			case s.dead(row):
 				s.bad(names[set], key, "row %d is in it, and has no item", row)
@@ -58,7 +58,7 @@ func (s *spaceVerifier) checkLessons() {
 		switch {
 		case err != nil:
 			s.bad(what, key, "%s", fault.Problem(err))
-		case s.codesOnly():
+		case s.CodesOnly():
 			s.bad(what, key, "there is no model")
 		case s.dead(row):
 			s.bad(what, key, "the row has no item")
@@ -125,7 +125,7 @@ func (s *spaceVerifier) checkDeparture(value []byte, buffers []model.Vector) err
 		if int(f.Modality) >= len(s.Modalities) {
 			return fmt.Errorf("it has features of modality %d of %d", f.Modality, len(s.Modalities))
 		}
-		if err := s.Modalities[f.Modality].decodeVector(&buffers[f.Modality], f.Record); err != nil {
+		if err := s.Modalities[f.Modality].DecodeVector(&buffers[f.Modality], f.Record); err != nil {
 			return fmt.Errorf("features %q: %w", s.Modalities[f.Modality].Name, err)
 		}
 	}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // checkProjections looks at the projections of rows: their form, and that rows whose
 // code was made of features have one.
 func (s *spaceVerifier) checkProjections() {
-	if s.codesOnly() {
+	if s.CodesOnly() {
 		return // other keys of that kind are found as such
 	}
 	s.stageIn("projections", s.spaceID())
@@ -39,11 +40,11 @@ func (s *spaceVerifier) checkProjections() {
 }
 
 func (s *spaceVerifier) projectionPrefix() []byte {
-	return append(s.prefix(codec.KindProjection), sharedTarget)
+	return append(s.prefix(codec.KindProjection), record.SharedTarget)
 }
 
 func (s *spaceVerifier) projectionKey(row uint32) []byte {
-	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), sharedTarget, row/codec.BlockRows)
+	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), record.SharedTarget, row/codec.BlockRows)
 }
 
 // checkProjection checks that an entry is a direction as codec.AppendProjection makes it.

@@ -74,7 +74,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 		}
 		s.recompute(sets)
 	}
-	return &knownSpace{targets: s.targets, model: !c.codesOnly()}
+	return &knownSpace{targets: s.targets, model: !c.CodesOnly()}
 }
 
 // readSpace reads descriptor, model and the revision in use. It reports whether it is
@@ -82,7 +82,7 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 func (s *spaceVerifier) readSpace() bool {
 	id, revision := uint32(s.n.ID), uint32(s.n.Revision)
 	key := codec.NumberKey(codec.KindSpace, s.ID(), id)
-	trained, err := readSpace(s.snap, s.descriptor, id, 1)
+	trained, err := readSpace(s.snap, s.Descriptor, id, 1)
 	if err == nil {
 		s.space, s.readable = trained, true
 		s.kept[1] = trained
@@ -106,14 +106,14 @@ func (s *spaceVerifier) readSpace() bool {
 	if err == nil {
 		err = json.Unmarshal(b, &d)
 	}
-	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.codesOnly() && d.Bits != s.descriptor.Bits {
+	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.CodesOnly() && d.Bits != s.Descriptor.Bits {
 		return false
 	}
-	s.space = &space{spaceDescriptor: d, Revision: revision, targets: []byte{sharedTarget}}
+	s.space = &space{spaceDescriptor: d, Revision: revision, targets: []byte{record.SharedTarget}}
 	if len(d.Views) > 0 {
 		s.targets = nil
 		for _, target := range d.Views {
-			if target < 1 || target > len(s.Modalities) || target > maxTargetModality+1 {
+			if target < 1 || target > len(s.Modalities) || target > record.MaxTargetModality+1 {
 				return false
 			}
 			s.targets = append(s.targets, byte(target))
@@ -123,7 +123,7 @@ func (s *spaceVerifier) readSpace() bool {
 }
 
 // ID is the number of the collection.
-func (s *spaceVerifier) ID() uint32 { return s.descriptor.ID }
+func (s *spaceVerifier) ID() uint32 { return s.Descriptor.ID }
 
 func (s *spaceVerifier) spaceID() uint32 { return uint32(s.n.ID) }
 
@@ -184,7 +184,7 @@ func (s *spaceVerifier) checkChunks() {
 	for _, x := range []struct {
 		what string
 		kind byte
-		cut  chunked
+		cut  record.Chunked
 	}{{"model", codec.KindModel, s.Model}, {"statistics", codec.KindStatistics, s.Statistics}} {
 		s.walkPrefix(s.prefix(x.kind), s.about(x.what), func(key, _ []byte) {
 			if i := codec.LastNumber(key); i >= x.cut.Chunks {
@@ -192,11 +192,11 @@ func (s *spaceVerifier) checkChunks() {
 			}
 		})
 	}
-	if s.codesOnly() || s.IndexOnly {
+	if s.CodesOnly() || s.IndexOnly {
 		return
 	}
 	key := s.prefix(codec.KindStatistics)
-	b, err := readChunks(s.snap, key, 0, s.Statistics)
+	b, err := record.ReadChunks(s.snap, key, 0, s.Statistics)
 	var statistics *model.Statistics
 	if err == nil {
 		statistics, err = model.UnmarshalStatistics(b)
@@ -236,7 +236,7 @@ func (s *spaceVerifier) checkRevisions() {
 		what := fmt.Sprintf("revision %d", revision)
 		key := codec.RevisionKey(s.ID(), s.spaceID(), revision, 0)
 		r := all[revision]
-		if revision == 0 || uint64(revision) > s.n.Revision || s.codesOnly() {
+		if revision == 0 || uint64(revision) > s.n.Revision || s.CodesOnly() {
 			s.bad(what, key, "the revision in use is %d", s.n.Revision)
 		}
 		d, err := readRevisionDescriptor(s.snap, s.ID(), s.spaceID(), revision)
@@ -266,7 +266,7 @@ func (s *spaceVerifier) checkRevisions() {
 			s.kept[revision] = s.revised(revision, m)
 		}
 	}
-	if s.codesOnly() {
+	if s.CodesOnly() {
 		return
 	}
 	latest := s.n.Revision

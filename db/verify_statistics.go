@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -46,7 +47,7 @@ func (s *spaceVerifier) checkStatistics() {
 		}
 		vectors := make([]model.Vector, len(s.Modalities))
 		for _, f := range d.Features {
-			if derr = s.Modalities[f.Modality].decodeVector(&vectors[f.Modality], f.Record); derr != nil {
+			if derr = s.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); derr != nil {
 				err = derr
 				return
 			}
@@ -64,7 +65,7 @@ func (s *spaceVerifier) checkStatistics() {
 		want, err = sum.statistics.MarshalBinary()
 	}
 	if err == nil {
-		stored, err = readChunks(s.snap, s.prefix(codec.KindStatistics), 0, s.Statistics)
+		stored, err = record.ReadChunks(s.snap, s.prefix(codec.KindStatistics), 0, s.Statistics)
 	}
 	if err == nil {
 		err = sameStatistics(stored, want)
@@ -81,7 +82,7 @@ func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 		if !s.presence[t].Contains(row) {
 			continue
 		}
-		x, found, err := readVector(s.snap, s.ID(), row, t, s.Modalities[t])
+		x, found, err := record.ReadVector(s.snap, s.ID(), row, t, s.Modalities[t])
 		if err == nil && !found {
 			err = fmt.Errorf("features %q of row %d are missing", s.Modalities[t].Name, row)
 		}

@@ -108,7 +108,7 @@ type fataler interface {
 func checkCodes(t fataler, c *Collection, items []*Item) {
 	t.Helper()
 	err := c.read(func(_ *view, cv *collectionView) error {
-		if cv.space == nil || cv.codesOnly() {
+		if cv.space == nil || cv.CodesOnly() {
 			return nil
 		}
 		coded := 0
@@ -632,7 +632,7 @@ func TestTooManyModalitiesForViews(t *testing.T) {
 		}
 		putAll(t, c, items)
 		opt := TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}}
-		if last > maxTargetModality {
+		if last > record.MaxTargetModality {
 			if _, err := c.Train(ctx, opt); !errors.Is(err, ErrInvalid) {
 				t.Errorf("view %d: %v", last+1, err)
 			}

@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"encoding/binary"
@@ -9,24 +9,24 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// chunked says how a large value is cut: chunkBytes each, the last one less.
-type chunked struct {
+// Chunked says how a large value is cut: ChunkBytes each, the last one less.
+type Chunked struct {
 	Chunks uint32 `json:"chunks"`
 	Bytes  int64  `json:"bytes"`
 }
 
-const chunkBytes = 1 << 20
+const ChunkBytes = 1 << 20
 
-// chunkedOf says how a value is cut.
-func chunkedOf(b []byte) chunked {
-	return chunked{Chunks: uint32((len(b) + chunkBytes - 1) / chunkBytes), Bytes: int64(len(b))}
+// ChunksOf says how a value is cut.
+func ChunksOf(b []byte) Chunked {
+	return Chunked{Chunks: uint32((len(b) + ChunkBytes - 1) / ChunkBytes), Bytes: int64(len(b))}
 }
 
-// writeChunks stores b in chunks, from first on, under what the key of each begins
+// WriteChunks stores b in chunks, from first on, under what the key of each begins
 // with.
-func writeChunks(w pebble.Writer, prefix []byte, first uint32, b []byte) error {
-	for i := range chunkedOf(b).Chunks {
-		n := min(chunkBytes, len(b))
+func WriteChunks(w pebble.Writer, prefix []byte, first uint32, b []byte) error {
+	for i := range ChunksOf(b).Chunks {
+		n := min(ChunkBytes, len(b))
 		if err := w.Set(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i), b[:n], nil); err != nil {
 			return err
 		}
@@ -35,8 +35,8 @@ func writeChunks(w pebble.Writer, prefix []byte, first uint32, b []byte) error {
 	return nil
 }
 
-// readChunks reads what writeChunks has stored.
-func readChunks(r pebble.Reader, prefix []byte, first uint32, c chunked) ([]byte, error) {
+// ReadChunks reads what WriteChunks has stored.
+func ReadChunks(r pebble.Reader, prefix []byte, first uint32, c Chunked) ([]byte, error) {
 	var b []byte
 	for i := range c.Chunks {
 		value, closer, err := r.Get(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i))
@@ -54,9 +54,9 @@ func readChunks(r pebble.Reader, prefix []byte, first uint32, c chunked) ([]byte
 	return b, nil
 }
 
-// checksum returns the CRC-32C in which a stored frame ends, from its last chunk, or the
+// Checksum returns the CRC-32C in which a stored frame ends, from its last chunk, or the
 // last two.
-func checksum(r pebble.Reader, prefix []byte, first uint32, c chunked) (string, error) {
+func Checksum(r pebble.Reader, prefix []byte, first uint32, c Chunked) (string, error) {
 	var tail []byte
 	for i := c.Chunks; i > 0 && len(tail) < 4; i-- {
 		value, closer, err := r.Get(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i-1))

@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"errors"
@@ -9,54 +9,54 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
-// codeBlocks reads the codes of a code set from their blocks in the store. For one
+// CodeBlocks reads the codes of a code set from their blocks in the store. For one
 // goroutine; close it.
-type codeBlocks struct {
+type CodeBlocks struct {
 	snap *pebble.Snapshot
-	set  codeKeys
+	set  CodeKeys
 
 	key   []byte
-	it    *pebble.Iterator // over the blocks; nil before it is needed
+	It    *pebble.Iterator // over the blocks; nil before it is needed
 	block codec.Block      // that it stands at
 	at    uint32           // its number + 1
 	code  codec.Code
 }
 
-func newCodeBlocks(snap *pebble.Snapshot, set codeKeys) codeBlocks {
-	return codeBlocks{snap: snap, set: set, code: codec.NewCode(set.Bits)}
+func NewCodeBlocks(snap *pebble.Snapshot, set CodeKeys) CodeBlocks {
+	return CodeBlocks{snap: snap, set: set, code: codec.NewCode(set.Bits)}
 }
 
-func (b *codeBlocks) close() error {
-	if b.it == nil {
+func (b *CodeBlocks) Close() error {
+	if b.It == nil {
 		return nil
 	}
-	return b.it.Close()
+	return b.It.Close()
 }
 
 // iterator returns the iterator over the blocks.
-func (b *codeBlocks) iterator() (*pebble.Iterator, error) {
-	if b.it != nil {
-		return b.it, nil
+func (b *CodeBlocks) iterator() (*pebble.Iterator, error) {
+	if b.It != nil {
+		return b.It, nil
 	}
-	prefix := b.set.prefix(codec.KindCodes)
+	prefix := b.set.Prefix(codec.KindCodes)
 	it, err := b.snap.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
 		return nil, fault.ReadError(err, "codes")
 	}
-	b.it = it
+	b.It = it
 	return it, nil
 }
 
-// read returns the code with a number, in memory that the next call takes, and
+// Read returns the code with a number, in memory that the next call takes, and
 // what stands beside it.
-func (b *codeBlocks) read(n uint32) (codec.Code, uint32, error) {
+func (b *CodeBlocks) Read(n uint32) (codec.Code, uint32, error) {
 	if block := n / codec.BlockRows; b.at != block+1 {
 		it, err := b.iterator()
 		if err != nil {
 			return nil, 0, err
 		}
 		b.at = 0
-		b.key = append(b.key[:0], b.set.block(codec.KindCodes, n)...)
+		b.key = append(b.key[:0], b.set.Block(codec.KindCodes, n)...)
 		// The limit ends the seek behind this key. It also keeps Pebble, where a seek
 		// goes to a greater key than the one before, from trying the next keys first:
 		// as a block is as large as one of Pebble's, that reads four blocks more.
@@ -82,7 +82,7 @@ func (b *codeBlocks) read(n uint32) (codec.Code, uint32, error) {
 }
 
 // decode decodes the block at which the iterator stands, in whose memory it is.
-func (b *codeBlocks) decode(it *pebble.Iterator) error {
+func (b *CodeBlocks) decode(it *pebble.Iterator) error {
 	b.at = 0
 	value, err := it.ValueAndErr()
 	if err != nil {
@@ -98,8 +98,8 @@ func (b *codeBlocks) decode(it *pebble.Iterator) error {
 	return nil
 }
 
-// each calls f with all codes, packed, and their numbers, a block at a time.
-func (b *codeBlocks) each(f func(numbers []uint32, codes []uint64) error) error {
+// Each calls f with all codes, packed, and their numbers, a block at a time.
+func (b *CodeBlocks) Each(f func(numbers []uint32, codes []uint64) error) error {
 	it, err := b.iterator()
 	if err != nil {
 		return err

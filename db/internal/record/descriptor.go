@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"encoding/json"
@@ -8,69 +8,68 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A descriptor is what is stored of a collection. Modalities and fields are
+// A Descriptor is what is stored of a collection. Modalities and fields are
 // known by their position, which never changes.
-type descriptor struct {
+type Descriptor struct {
 	Version    int        `json:"version"`
 	ID         uint32     `json:"id"`
 	Name       string     `json:"name"`
 	Bits       int        `json:"bits,omitempty"`
-	Modalities []modality `json:"modalities,omitempty"`
-	Fields     []field    `json:"fields,omitempty"`
+	Modalities []Modality `json:"modalities,omitempty"`
+	Fields     []Field    `json:"fields,omitempty"`
 	IndexOnly  bool       `json:"index_only,omitempty"` // version 1, which nothing else has
 }
 
-func (d *descriptor) codesOnly() bool { return d.Bits != 0 }
+func (d *Descriptor) CodesOnly() bool { return d.Bits != 0 }
 
-// modality returns the position of a modality.
-func (d *descriptor) modality(name string) (int, error) {
+// ModalityOf returns the position of a modality.
+func (d *Descriptor) ModalityOf(name string) (int, error) {
 	for i, m := range d.Modalities {
 		if m.Name == name {
 			return i, nil
 		}
 	}
-	if d.codesOnly() {
-		return 0, fault.Invalid("modality %q: the items of collection %q bring codes, they have no modalities", shortened(name), d.Name)
+	if d.CodesOnly() {
+		return 0, fault.Invalid("modality %q: the items of collection %q bring codes, they have no modalities", Shortened(name), d.Name)
 	}
-	return 0, fault.Invalid("unknown modality %q: collection %q has %s", shortened(name), d.Name, names(d.Modalities))
+	return 0, fault.Invalid("unknown modality %q: collection %q has %s", Shortened(name), d.Name, Names(d.Modalities))
 }
 
-func (d *descriptor) field(name string) (int, error) {
+func (d *Descriptor) FieldOf(name string) (int, error) {
 	for i, f := range d.Fields {
 		if f.Name == name {
 			return i, nil
 		}
 	}
 	if len(d.Fields) == 0 {
-		return 0, fault.Invalid("unknown field %q: collection %q has no fields", shortened(name), d.Name)
+		return 0, fault.Invalid("unknown field %q: collection %q has no fields", Shortened(name), d.Name)
 	}
-	return 0, fault.Invalid("unknown field %q: collection %q has %s", shortened(name), d.Name, names(d.Fields))
+	return 0, fault.Invalid("unknown field %q: collection %q has %s", Shortened(name), d.Name, Names(d.Fields))
 }
 
-func names[T modality | field](list []T) string {
+func Names[T Modality | Field](list []T) string {
 	s := ""
 	for i, x := range list {
 		if i > 0 {
 			s += ", "
 		}
 		switch x := any(x).(type) {
-		case modality:
+		case Modality:
 			s += x.Name
-		case field:
+		case Field:
 			s += x.Name
 		}
 	}
 	return s
 }
 
-func (d *descriptor) encode() ([]byte, error) { return json.Marshal(d) }
+func (d *Descriptor) Encode() ([]byte, error) { return json.Marshal(d) }
 
-// check checks that a collection can be so: all but its name and version.
-func (d *descriptor) check() error {
+// Check checks that a collection can be so: all but its name and version.
+func (d *Descriptor) Check() error {
 	switch {
 	case d.Bits != 0 && d.IndexOnly:
 		return fault.Invalid("an index-only collection has modalities, not codes of its own")
@@ -90,7 +89,7 @@ func (d *descriptor) check() error {
 	}
 	seen := map[string]string{}
 	once := func(what, name string) error {
-		if err := checkName(what, name); err != nil {
+		if err := CheckName(what, name); err != nil {
 			return err
 		}
 		if other, ok := seen[name]; ok {
@@ -112,19 +111,19 @@ func (d *descriptor) check() error {
 			return err
 		}
 		switch f.Type {
-		case stringField, intField, floatField, boolField:
+		case String, Int, Float, Bool:
 		default:
-			return fault.Invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, shortened(string(f.Type)))
+			return fault.Invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, Shortened(string(f.Type)))
 		}
 	}
 	return nil
 }
 
-// checkName admits letters, digits, '_', '-' and '.', so that names can stand
+// CheckName admits letters, digits, '_', '-' and '.', so that names can stand
 // unquoted in expressions and in flags such as NAME=FILE.
-func checkName(what, name string) error {
+func CheckName(what, name string) error {
 	if name == "" || len(name) > MaxNameBytes || !utf8.ValidString(name) {
-		return fault.Invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, shortened(name), MaxNameBytes)
+		return fault.Invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, Shortened(name), MaxNameBytes)
 	}
 	for i, r := range name {
 		if unicode.IsLetter(r) || r == '_' || (i > 0 && (unicode.IsDigit(r) || r == '-' || r == '.')) {
@@ -135,51 +134,51 @@ func checkName(what, name string) error {
 	return nil
 }
 
-func decodeDescriptor(b []byte) (*descriptor, error) {
-	d := new(descriptor)
+func DecodeDescriptor(b []byte) (*Descriptor, error) {
+	d := new(Descriptor)
 	if err := json.Unmarshal(b, d); err != nil {
 		return nil, err
 	}
 	if err := d.checkVersion(); err != nil {
 		return nil, err
 	}
-	if err := d.check(); err != nil {
+	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	return d, checkName("collection", d.Name)
+	return d, CheckName("collection", d.Name)
 }
 
-// versionIndexOnly is the version of the descriptor of an index-only collection, that of
+// VersionIndexOnly is the version of the descriptor of an index-only collection, that of
 // all others being 0.
-const versionIndexOnly = 1
+const VersionIndexOnly = 1
 
 // checkVersion checks that the version of a descriptor is known, and that of what it
 // describes.
-func (d *descriptor) checkVersion() error {
+func (d *Descriptor) checkVersion() error {
 	switch {
-	case d.Version > versionIndexOnly:
-		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: versionIndexOnly}
-	case d.Version < record.DescriptorVersion:
+	case d.Version > VersionIndexOnly:
+		return &codec.VersionError{What: "descriptor", Found: d.Version, Newest: VersionIndexOnly}
+	case d.Version < DescriptorVersion:
 		return fmt.Errorf("version %d", d.Version)
-	case d.IndexOnly != (d.Version == versionIndexOnly):
+	case d.IndexOnly != (d.Version == VersionIndexOnly):
 		return fmt.Errorf("version %d, index-only: %v", d.Version, d.IndexOnly)
 	}
 	return nil
 }
 
-// indexOnly returns the descriptor of an index-only copy. Collections of given codes have
+// WithoutVectors returns the descriptor of an index-only copy. Collections of given codes have
 // nothing that could be left out.
-func (d *descriptor) indexOnly() *descriptor {
-	if d.codesOnly() {
+func (d *Descriptor) WithoutVectors() *Descriptor {
+	if d.CodesOnly() {
 		return d
 	}
 	only := *d
-	only.Version, only.IndexOnly = versionIndexOnly, true
+	only.Version, only.IndexOnly = VersionIndexOnly, true
 	return &only
 }
 
-// changeable refuses changes of items, and of what is learned from them.
-func (d *descriptor) changeable() error {
+// Changeable refuses changes of items, and of what is learned from them.
+func (d *Descriptor) Changeable() error {
 	if !d.IndexOnly {
 		return nil
 	}
@@ -187,16 +186,16 @@ func (d *descriptor) changeable() error {
 		fault.ErrReadOnly, d.Name)
 }
 
-// lacksVectors is about vectors of items of an index-only collection that are asked for.
-func (d *descriptor) lacksVectors(what string) error {
+// LacksVectors is about vectors of items of an index-only collection that are asked for.
+func (d *Descriptor) LacksVectors(what string) error {
 	return fault.Invalid("collection %q is index-only: its items have no vectors %s", d.Name, what)
 }
 
-// match finds the modalities of a model among those of a collection.
-func (d *descriptor) match(m *model.Model) ([]int, error) {
+// Match finds the modalities of a model among those of a collection.
+func (d *Descriptor) Match(m *model.Model) ([]int, error) {
 	var positions []int
 	for _, mod := range m.Modalities() {
-		t, err := d.modality(mod.Name)
+		t, err := d.ModalityOf(mod.Name)
 		if err != nil {
 			return nil, fmt.Errorf("the model has a modality %q", mod.Name)
 		}

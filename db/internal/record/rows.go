@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"encoding/binary"
@@ -12,8 +12,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// rowOf returns the row of the item with this key; found is false where there is none.
-func rowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bool, err error) {
+// RowOf returns the row of the item with this key; found is false where there is none.
+func RowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bool, err error) {
 	value, closer, err := r.Get(codec.ItemKey(collection, key))
 	if errors.Is(err, fault.ErrMissing) {
 		return 0, false, nil
@@ -28,9 +28,9 @@ func rowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bo
 	return binary.BigEndian.Uint32(value), true, nil
 }
 
-// blockEntry calls f with the entry of a row in the block stored under key; it
+// BlockEntry calls f with the entry of a row in the block stored under key; it
 // is not called where there is none. The entry must not be kept.
-func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) error) error {
+func BlockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) error) error {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, fault.ErrMissing) {
 		return nil
@@ -49,8 +49,8 @@ func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) er
 	return nil
 }
 
-// readRecord reads the item record of a row.
-func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
+// ReadItem reads the item record of a row.
+func ReadItem(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindItem, collection, row))
 	if err != nil {
 		return nil, fault.ReadError(err, "item in row %d", row)
@@ -63,9 +63,9 @@ func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, err
 	return rec, nil
 }
 
-// readVector reads the features of one modality of a row; found is false where
+// ReadVector reads the features of one modality of a row; found is false where
 // the item lacks it.
-func readVector(r pebble.Reader, collection, row uint32, modality int, m modality) (x model.Vector, found bool, err error) {
+func ReadVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
 	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
 	if errors.Is(err, fault.ErrMissing) {
 		return x, false, nil
@@ -74,15 +74,15 @@ func readVector(r pebble.Reader, collection, row uint32, modality int, m modalit
 		return x, false, fault.ReadError(err, "features %d of row %d", modality, row)
 	}
 	defer closer.Close()
-	if err := m.decodeVector(&x, value); err != nil {
+	if err := m.DecodeVector(&x, value); err != nil {
 		return x, false, fault.Corrupt(err, "features %d of row %d", modality, row)
 	}
 	return x, true, nil
 }
 
-// readRows reads one container of a set: the low 16 bits of its rows, in a bitmap
+// ReadRows reads one container of a set: the low 16 bits of its rows, in a bitmap
 // of the caller's own.
-func readRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
+func ReadRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
 	value, closer, err := r.Get(key)
 	if errors.Is(err, fault.ErrMissing) {
 		return roaring.New(), nil
@@ -98,8 +98,8 @@ func readRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
 	return l.Added, nil
 }
 
-// addRows adds the rows of a stored layer, which are of a container.
-func addRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
+// AddRows adds the rows of a stored layer, which are of a container.
+func AddRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
 		return fault.Corrupt(err, "rows %x", key)

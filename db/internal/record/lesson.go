@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"slices"
@@ -6,14 +6,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// departure returns what a row has taught, with the features that r has of it.
-func departure(r pebble.Reader, d *descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Departure, error) {
+// Departure returns what a row has taught, with the features that r has of it.
+func Departure(r pebble.Reader, d *Descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Departure, error) {
 	out := &codec.Departure{Lesson: l}
 	for _, t := range slices.Sorted(slices.Values(modalities)) {
-		b, err := record.Get(r, codec.FeatureKey(d.ID, row, uint16(t)))
+		b, err := Get(r, codec.FeatureKey(d.ID, row, uint16(t)))
 		if err != nil {
 			return nil, fault.ReadError(err, "features %q of row %d", d.Modalities[t].Name, row)
 		}
@@ -24,9 +23,9 @@ func departure(r pebble.Reader, d *descriptor, modalities []int, row uint32, l c
 	return out, nil
 }
 
-// lessonOf returns what a row has taught in a space; found is false where it has not.
-func lessonOf(r pebble.Reader, collection, space uint32, bits int, row uint32) (l codec.Lesson, found bool, err error) {
-	err = blockEntry(r, codec.LessonsKey(collection, space, row), row, func(entry []byte) error {
+// ReadLesson returns what a row has taught in a space; found is false where it has not.
+func ReadLesson(r pebble.Reader, collection, space uint32, bits int, row uint32) (l codec.Lesson, found bool, err error) {
+	err = BlockEntry(r, codec.LessonsKey(collection, space, row), row, func(entry []byte) error {
 		found = true
 		if l, err = codec.DecodeLesson(bits, entry); err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)

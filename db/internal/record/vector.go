@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// ofDense returns a dense vector of the modality in its form; it may share the memory.
-func (m *modality) ofDense(dense []float32) (model.Vector, error) {
+// OfDense returns a dense vector of the modality in its form; it may share the memory.
+func (m *Modality) OfDense(dense []float32) (model.Vector, error) {
 	if err := m.checkDense(dense); err != nil {
 		return model.Vector{}, err
 	}
@@ -27,14 +27,14 @@ func (m *modality) ofDense(dense []float32) (model.Vector, error) {
 	return v, nil
 }
 
-// ofSparse returns a sparse vector of the modality in its form; it may share the memory.
-func (m *modality) ofSparse(index []uint32, value []float32) (model.Vector, error) {
+// OfSparse returns a sparse vector of the modality in its form; it may share the memory.
+func (m *Modality) OfSparse(index []uint32, value []float32) (model.Vector, error) {
 	if err := m.checkSparse(index, value); err != nil {
 		return model.Vector{}, err
 	}
 	v := model.Sparse(index, value)
 	if !m.Sparse {
-		return model.Dense(expand(v, m.Dim)), nil
+		return model.Dense(Expand(v, m.Dim)), nil
 	}
 	if slices.Contains(v.Value, 0) {
 		v = model.Sparse(nil, nil)
@@ -48,7 +48,7 @@ func (m *modality) ofSparse(index []uint32, value []float32) (model.Vector, erro
 }
 
 // checkDense checks the length of a vector and that its values are finite.
-func (m *modality) checkDense(x []float32) error {
+func (m *Modality) checkDense(x []float32) error {
 	if len(x) != m.Dim {
 		return &fault.DimensionError{Modality: m.Name, Got: len(x), Want: m.Dim}
 	}
@@ -62,7 +62,7 @@ func (m *modality) checkDense(x []float32) error {
 
 // checkSparse checks that indices ascend within the dimensions, and that values are
 // finite. There can be no more of them than dimensions.
-func (m *modality) checkSparse(index []uint32, value []float32) error {
+func (m *Modality) checkSparse(index []uint32, value []float32) error {
 	if len(index) != len(value) {
 		return fault.Invalid("modality %q: a sparse vector of %d indices and %d values: there is one index for each value", m.Name, len(index), len(value))
 	}
@@ -79,8 +79,8 @@ func (m *modality) checkSparse(index []uint32, value []float32) error {
 	return nil
 }
 
-// expand returns a sparse vector with a number for each dimension.
-func expand(v model.Vector, dim int) []float32 {
+// Expand returns a sparse vector with a number for each dimension.
+func Expand(v model.Vector, dim int) []float32 {
 	x := make([]float32, dim)
 	for e, j := range v.Index {
 		x[j] = v.Value[e]
@@ -88,22 +88,22 @@ func expand(v model.Vector, dim int) []float32 {
 	return x
 }
 
-// cloneVector returns a copy that shares nothing.
-func cloneVector(v model.Vector) model.Vector {
+// CloneVector returns a copy that shares nothing.
+func CloneVector(v model.Vector) model.Vector {
 	return model.Vector{Index: slices.Clone(v.Index), Value: slices.Clone(v.Value)}
 }
 
-// appendVector appends the record of a vector.
-func appendVector(dst []byte, v model.Vector) []byte {
+// AppendVector appends the record of a vector.
+func AppendVector(dst []byte, v model.Vector) []byte {
 	if v.IsSparse() {
 		return codec.AppendSparseFeatures(dst, v.Index, v.Value)
 	}
 	return codec.AppendFeatures(dst, v.Value)
 }
 
-// decodeVector reads the record of a vector of the modality into v, whose memory it
+// DecodeVector reads the record of a vector of the modality into v, whose memory it
 // uses again.
-func (m *modality) decodeVector(v *model.Vector, b []byte) (err error) {
+func (m *Modality) DecodeVector(v *model.Vector, b []byte) (err error) {
 	if m.Sparse {
 		if v.Index == nil {
 			*v = model.Sparse(nil, nil)

@@ -1,4 +1,4 @@
-package db
+package record
 
 // Limits on what an item, and a batch, may hold.
 const (
@@ -14,5 +14,5 @@ const (
 	MaxFields       = 1 << 10   // fields of a collection
 	MaxBatchBytes   = 1 << 30   // all items of one Batch
 	MaxBulkBytes    = 4 << 30   // the same where all are new items of one collection
-	maxRows         = 1<<32 - 1 // rows, labels, spaces, collections
+	MaxRows         = 1<<32 - 1 // rows, labels, spaces, collections
 )
