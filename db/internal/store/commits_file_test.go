@@ -88,7 +88,7 @@ func TestSideFileFollows(t *testing.T) {
 func TestLossesAreBounded(t *testing.T) {
 	var losses []Loss
 	for i := range uint64(3 * maxLosses) {
-		losses = addLoss(losses, Loss{Found: time.Now(), First: 10*i + 1, Last: 10*i + 5})
+		losses = addLoss(losses, Loss{Found: time.UnixMilli(5).UTC(), First: 10*i + 1, Last: 10*i + 5})
 	}
 	r := Commits{write: 7, UUID: record.NewUUID(), Sequence: 9, Losses: losses}
 	back, err := decodeCommitsSlot(r.slot())
