@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A builder gives all items of a collection their codes in a new space, block after
@@ -120,7 +121,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 			return 0, built, false, err
 		}
 	}
-	var drift *Drift
+	var drift *report.Drift
 	if last {
 		if drift, err = b.drift(ctx); err != nil {
 			return 0, built, false, err
@@ -181,7 +182,7 @@ func (s *collectionState) built(sp *spaceState) builtSpace {
 // store stores the codes of a block of rows; next is the first row behind them. With
 // last, when there are none, the space is complete; drift is that of the items that have
 // taught in it.
-func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *Drift) (built builtSpace, err error) {
+func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
 	do := func(f func(tx *tx, s *collectionState) error) error { return b.c.do(ctx, 0, f) }
 	tables := len(block.rows) >= tableRows
 	if tables {
@@ -226,7 +227,7 @@ func (tx *tx) storeCodes(s *collectionState, sp *spaceState, n codec.SpaceCounte
 }
 
 // complete ends the building of a space, all of whose rows have their codes.
-func (tx *tx) complete(s *collectionState, sp *spaceState, drift *Drift) error {
+func (tx *tx) complete(s *collectionState, sp *spaceState, drift *report.Drift) error {
 	if err := tx.keepDrift(sp, drift); err != nil {
 		return err
 	}

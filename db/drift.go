@@ -11,73 +11,18 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Drift says how far items are from what the projections of a revision have learned:
-// those that came since the revision before, or of revision 1 those that it was trained
-// on. Where it grows from one revision to the next, and more so against revision 1, the
-// data moves away from the model: train again. It is measured on a sample.
-type Drift struct {
-	Items int `json:"items"` // measured
-	// Trained: the projections had learned from these items, so that they are nearer
-	// than new ones would be.
-	Trained    bool                     `json:"trained,omitempty"`
-	Modalities map[string]ModalityDrift `json:"modalities"` // by name, that any of them has
-}
-
-// A ModalityDrift is about the features of one modality.
-type ModalityDrift struct {
-	Items    int `json:"items"`    // measured that have it
-	Labelled int `json:"labelled"` // of these, with a label that the model knows
-	// Far counts those that are so far from everything that the model has learned from
-	// that they have no direction in code space, and as queries find nothing.
-	Far int `json:"far,omitempty"`
-	// Residual is the mean of (h - z)^2 over the bits of the labelled ones, z being
-	// what the projection makes of an item whose labels have the code h
-	// (model.ResidualOf): 0 where projections give every code, 1 where they say
-	// nothing. Nil without labelled ones.
-	Residual *float64 `json:"residual,omitempty"`
-	// MAP is the mean average precision, expected over ties, of the labelled ones as
-	// queries by this modality among each other: each half of them in the other half,
-	// which has the codes of its labels. An item that shares no label with that half is no
-	// query. It compares between revisions as far as their items have the same mixture
-	// of labels. Nil with fewer than 16 queries.
-	MAP *float64 `json:"map_tie,omitempty"`
-	// Nearest says how far the nearest item is from these, taken as queries: from the
-	// code of the projection to the nearest stored one that another item has; with
-	// codes for each target modality, to the nearest for each of the others.
-	Nearest *Distances `json:"nearest,omitempty"`
-	// Balance is that of the codes of the projections; nil where all are far.
-	*Balance
-	// BitBalance, ConstantBits and Sampled are those of Balance, and 0 where that is nil.
-	// JSON has them once, by Balance: what is decoded from JSON is read there.
-	BitBalance   float64 `json:"-"`
-	ConstantBits int     `json:"-"`
-	Sampled      int     `json:"-"`
-}
-
-// setBalance sets Balance, which may be nil, and the fields that follow from it.
-func (m *ModalityDrift) setBalance(b *Balance) {
-	if m.Balance = b; b != nil {
-		m.BitBalance, m.ConstantBits, m.Sampled = b.BitBalance, b.ConstantBits, b.Sampled
-	}
-}
-
-// A RevisionDrift is the drift that was measured when a revision was made.
-type RevisionDrift struct {
-	Revision uint32 `json:"revision"`
-	Drift
-}
-
 // comparedDrift returns the drift of the revision that has the latest, and before it that
 // with which it is to be compared.
-func comparedDrift(revisions []*revisionDescriptor) []RevisionDrift {
-	var measured []RevisionDrift
+func comparedDrift(revisions []*revisionDescriptor) []report.RevisionDrift {
+	var measured []report.RevisionDrift
 	for _, r := range revisions {
 		if r.Drift != nil {
-			measured = append(measured, RevisionDrift{r.Revision, *r.Drift})
+			measured = append(measured, report.RevisionDrift{Revision: r.Revision, Drift: *r.Drift})
 		}
 	}
 	if n := len(measured); n > 2 {
@@ -85,7 +30,7 @@ func comparedDrift(revisions []*revisionDescriptor) []RevisionDrift {
 		if first.Trained {
 			first = measured[1]
 		}
-		measured = []RevisionDrift{first, measured[n-1]}
+		measured = []report.RevisionDrift{first, measured[n-1]}
 	}
 	return measured
 }
@@ -103,7 +48,7 @@ const (
 // read that is spread over them evenly; those that have no item are left out. Nil says
 // that nothing can be measured: the space has no model, or no item a modality that it
 // knows. The time is some tens of milliseconds, on half of the processors.
-func measureDrift(ctx context.Context, v *view, cv *collectionView, rows *roaring.Bitmap) (*Drift, error) {
+func measureDrift(ctx context.Context, v *view, cv *collectionView, rows *roaring.Bitmap) (*report.Drift, error) {
 	if cv.space == nil || cv.space.model == nil {
 		return nil, nil
 	}
@@ -127,7 +72,7 @@ type driftMeasure struct {
 }
 
 type modalityMeasure struct {
-	ModalityDrift
+	report.ModalityDrift
 	t       int            // of the collection
 	sets    []*codeSetView // that queries look into
 	squares float64        // sum of (h - z)^2
@@ -240,11 +185,11 @@ func squares(h codec.Code, z []float64) (sum float64) {
 }
 
 // drift returns what the items that were added amount to.
-func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
+func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 	if m.items == 0 {
 		return nil, nil
 	}
-	d := &Drift{Items: m.items, Modalities: map[string]ModalityDrift{}}
+	d := &report.Drift{Items: m.items, Modalities: map[string]report.ModalityDrift{}}
 	for i := range m.modalities {
 		of := &m.modalities[i]
 		if of.Items == 0 {
@@ -254,7 +199,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
 			residual := of.squares / float64(of.Labelled*m.cv.space.Bits)
 			of.Residual = &residual
 		}
-		of.setBalance(of.bits.balance())
+		setBalance(&of.ModalityDrift, of.bits.balance())
 		var err error
 		if of.MAP, err = of.finds.mean(ctx); err != nil {
 			return nil, err

@@ -113,7 +113,7 @@ func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uin
 					b.ConstantBits++
 				}
 			}
-			md.setBalance(b)
+			setBalance(&md, b)
 		}
 		want.Modalities[mod.Name] = md
 	}
@@ -386,7 +386,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 func TestDriftIsKeptAsJSON(t *testing.T) {
 	residual := .25
 	want := &Drift{Items: 3, Modalities: map[string]ModalityDrift{
-		"text":  {Items: 3, Labelled: 1, Residual: &residual, MAP: &residual, Nearest: &Distances{3, 2.5, 2, 3}, Balance: &Balance{BitBalance: 0, ConstantBits: 0}},
+		"text":  {Items: 3, Labelled: 1, Residual: &residual, MAP: &residual, Nearest: &Distances{Queries: 3, Mean: 2.5, P50: 2, P90: 3}, Balance: &Balance{BitBalance: 0, ConstantBits: 0}},
 		"image": {Items: 1, Far: 1},
 	}}
 	b, err := json.Marshal(want)

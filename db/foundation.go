@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A foundation is what a new space begins with: a model, its statistics, and what each
@@ -24,9 +25,9 @@ type foundation struct {
 	model      []byte
 	statistics []byte
 	report     json.RawMessage
-	revision   RevisionInfo // what is told of its revision, but number and date
-	rows       []uint32     // that have taught, ascending
-	lessons    [][]byte     // what, by row
+	revision   report.RevisionInfo // what is told of its revision, but number and date
+	rows       []uint32            // that have taught, ascending
+	lessons    [][]byte            // what, by row
 	pending    *roaring.Bitmap
 	replaced   uint32          // the space that it has taken the place of; 0: none
 	relearn    *roaring.Bitmap // rows whose lessons are of codes that they have no more; nil: none

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -327,11 +328,11 @@ func (s *spaceMender) mendFirst() error {
 		return s.writeChunks(codec.RevisionPrefix(s.ID, s.id(), 1), 1, nil)
 	}
 	s.bad("revision 1", key, "its descriptor is lost, and with it how far items were from it")
-	return s.writeRevision(RevisionInfo{Revision: 1, Created: s.space.Created}, nil)
+	return s.writeRevision(report.RevisionInfo{Revision: 1, Created: s.space.Created}, nil)
 }
 
 // writeRevision stores a revision.
-func (s *spaceMender) writeRevision(info RevisionInfo, projections []byte) error {
+func (s *spaceMender) writeRevision(info report.RevisionInfo, projections []byte) error {
 	d := revisionDescriptor{RevisionInfo: info}
 	if projections != nil {
 		d.Model = record.ChunksOf(projections)
@@ -387,7 +388,7 @@ func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) e
 		return err
 	}
 	s.kept[revision], s.other[revision] = s.kept[1].revised(revision, m), true
-	return s.writeRevision(RevisionInfo{Revision: revision, Parent: before, Created: now(), Teacher: teacherRestored}, projections)
+	return s.writeRevision(report.RevisionInfo{Revision: revision, Parent: before, Created: now(), Teacher: teacherRestored}, projections)
 }
 
 // verifier returns what reads items, and compares statistics, as Verify does.

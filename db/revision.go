@@ -12,16 +12,17 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // revisionDescriptor is what is stored of a revision of a space besides its
 // projections. It is immutable.
 type revisionDescriptor struct {
-	Version      int            `json:"version"`
-	RevisionInfo                // but Bytes and Checksum, which its chunks have
-	Model        record.Chunked `json:"model,omitzero"` // zero of revision 1, whose model is that of the space
-	Outbox       uint64         `json:"outbox"`         // departures before this number are out of the projections
+	Version             int            `json:"version"`
+	report.RevisionInfo                // but Bytes and Checksum, which its chunks have
+	Model               record.Chunked `json:"model,omitzero"` // zero of revision 1, whose model is that of the space
+	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
 }
 
 // readRevision reads the model of a revision of a space.
@@ -65,11 +66,18 @@ func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 	}
 	if d.Drift != nil {
 		for name, m := range d.Drift.Modalities {
-			m.setBalance(m.Balance)
+			setBalance(&m, m.Balance)
 			d.Drift.Modalities[name] = m
 		}
 	}
 	return d, nil
+}
+
+// setBalance sets Balance, which may be nil, and the fields that follow from it.
+func setBalance(m *report.ModalityDrift, b *report.Balance) {
+	if m.Balance = b; b != nil {
+		m.BitBalance, m.ConstantBits, m.Sampled = b.BitBalance, b.ConstantBits, b.Sampled
+	}
 }
 
 // readRevisions reads the descriptors of the revisions of a space, and not their

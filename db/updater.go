@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // An updater makes one revision of a space.
@@ -39,7 +40,7 @@ type updater struct {
 	parent      uint32   // of the revision
 	checkpoint  bool     // store the statistics, however few have taught
 	recode      []uint32 // labels whose rows are to get other codes
-	drift       *Drift
+	drift       *report.Drift
 }
 
 // revise runs f with an updater of a space: it has a view, and the learner is up to

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -153,7 +154,7 @@ func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte
 	if err != nil {
 		return nil, u.learning(err)
 	}
-	d := &revisionDescriptor{Model: record.ChunksOf(projections), Outbox: u.l.outbox, RevisionInfo: RevisionInfo{
+	d := &revisionDescriptor{Model: record.ChunksOf(projections), Outbox: u.l.outbox, RevisionInfo: report.RevisionInfo{
 		Revision: revision, Parent: u.parent, Created: now(),
 		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
 		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
