@@ -42,7 +42,7 @@ func (cv *collectionView) presentBalance() *report.Balance {
 	if codes <= balancedAtOnce {
 		return cv.balance(maxBalanced)
 	}
-	known := cv.space.balance
+	known := cv.balances
 	isOf := func(b *measuredBalance) bool {
 		return b != nil && (time.Now().Before(b.until) || slices.EqualFunc(b.tables, cv.sets, func(t weak.Pointer[mih.Table], set codeSetView) bool {
 			return t.Value() == set.table

@@ -32,7 +32,8 @@ func distancesOf(counts []int64) *report.Distances {
 // from 0 to the number of bits. The revisions of the space share it.
 type histogram []atomic.Int64
 
-func (h histogram) distances() *report.Distances {
+// report sums the counts up.
+func (h histogram) report() *report.Distances {
 	var few [257]int64
 	counts := few[:0]
 	for d := range h {
@@ -51,5 +52,5 @@ func (s *searcher) observe(r *Result) {
 	for _, h := range r.Hits[1:] { // which some orders do not put first
 		nearest = min(nearest, h.Distance)
 	}
-	s.cv.space.distances[nearest].Add(1)
+	s.cv.distances[nearest].Add(1)
 }

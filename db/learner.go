@@ -211,35 +211,6 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 	return err
 }
 
-// example returns an item as the model of the space takes it.
-func (s *space) example(vectors []model.Vector, labels []uint32) model.Example {
-	ex := model.Example{Vectors: make([]model.Vector, len(s.modalities)), Labels: labels}
-	for i, t := range s.modalities {
-		if has(vectors, t) {
-			ex.Vectors[i] = vectors[t]
-		}
-	}
-	return ex
-}
-
-// lesson returns what an item has taught from how it is stored.
-func (s *space) lesson(l codec.Lesson, item model.Example) (model.Lesson, error) {
-	size := codec.Bytes(s.Bits)
-	codes := len(l.Codes) / size
-	if codes != 1 && codes != len(s.modalities) {
-		return nil, fmt.Errorf("lesson of %d codes for %d modalities", codes, len(s.modalities))
-	}
-	out := make(model.Lesson, codes)
-	for i := range out {
-		if codes > 1 && !item.Vectors[i].Present() {
-			continue
-		}
-		out[i] = codec.NewCode(s.Bits)
-		out[i].SetBytes(l.Codes[i*size : (i+1)*size])
-	}
-	return out, nil
-}
-
 // forEachLesson calls f with the rows that have taught and what, those whose lessons
 // are wanted, in order of rows and model.MaxLesson at a time. What it gets is valid
 // until it returns.

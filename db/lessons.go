@@ -38,12 +38,6 @@ func (s *collectionState) recodes(row uint32) bool {
 	return slices.ContainsFunc(s.spaces, func(sp *spaceState) bool { return sp.recode.b.Contains(row) })
 }
 
-// learnsFrom reports whether an item has something that the projections of the space
-// can learn from.
-func (s *space) learnsFrom(it *record.Item) bool {
-	return slices.ContainsFunc(s.modalities, func(t int) bool { return has(it.Vectors, t) })
-}
-
 // fetchTaught reads what a row has taught, unless the transaction knows it. It returns about
 // how many bytes of the outbox that will be.
 func (tx *tx) fetchTaught(s *collectionState, row uint32) (bytes int, err error) {

@@ -2,12 +2,9 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
@@ -224,22 +221,4 @@ func (d *DB) presentStatistics(ctx context.Context, v *view, cv *collectionView)
 	}
 	defer l.release()
 	return l.online.Statistics().MarshalBinary()
-}
-
-// readReport reads the report of the training of a space, nil where there is none.
-func readReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
-	b, err := record.Get(r, codec.NumberKey(codec.KindSpace, collection, space))
-	if err == nil && b == nil {
-		err = fault.ErrMissing
-	}
-	if err != nil {
-		return nil, fault.ReadError(err, "descriptor of space %d", space)
-	}
-	var d struct {
-		Report json.RawMessage `json:"report"`
-	}
-	if err := json.Unmarshal(b, &d); err != nil {
-		return nil, fault.Corrupt(err, "descriptor of space %d", space)
-	}
-	return d.Report, nil
 }

@@ -246,7 +246,7 @@ func (p *codePass) recompute(sp *space, at []int) ([]recomputedItem, error) {
 	err := work.ParallelBy(p.ctx, work.All(), 1, runs, func(run int) error {
 		return work.Safely(func() error {
 			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
-			sp.recomputeRun(items[from:to], out[from:to])
+			recomputeRun(sp, items[from:to], out[from:to])
 			return nil
 		})
 	})

@@ -27,8 +27,6 @@ type space struct {
 	modalities []int        // of the collection, by modality of the model
 	targets    []byte       // ascending
 	encoders   sync.Pool    // of *encoder
-	distances  histogram    // of searches since opening; all revisions have one
-	balance    *knownBalance
 }
 
 // spaceDescriptor is what is stored of a space besides its matrices.
@@ -49,36 +47,13 @@ type reportedSpace struct {
 	Report json.RawMessage `json:"report,omitempty"`
 }
 
-// codesOnlySpace makes the one space that a codes-only collection has.
-func (tx *tx) codesOnlySpace(s *collectionState) error {
-	sp, err := newSpace(spaceDescriptor{ID: 1, Bits: s.Bits, Created: now()}, nil, nil)
-	if err != nil {
-		return err
-	}
-	if err := tx.writeDescriptor(s, sp, nil); err != nil {
-		return err
-	}
-	s.spaces = append(s.spaces, newSpaceState(s.ID, sp))
-	s.counters.ActiveSpace, s.counters.NextSpace = 1, 2
-	return nil
-}
-
-// writeDescriptor stores the descriptor of a space, with the report of its training.
-func (tx *tx) writeDescriptor(s *collectionState, sp *space, report json.RawMessage) error {
-	b, err := json.Marshal(reportedSpace{sp.spaceDescriptor, report})
-	if err != nil {
-		return err
-	}
-	return tx.batch.Set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), b, nil)
-}
-
 // now is the time as it is stored.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // newSpace returns the first revision of the space of a model, nil for none, and
 // completes its descriptor. modalities says which of the collection's each of the model's is.
 func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, error) {
-	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, targets: []byte{record.SharedTarget}, distances: make(histogram, d.Bits+1), balance: new(knownBalance)}
+	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, targets: []byte{record.SharedTarget}}
 	if m == nil {
 		return s, nil
 	}
@@ -100,7 +75,7 @@ func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, erro
 func (s *space) revised(revision uint32, m *model.Model) *space {
 	r := &space{
 		spaceDescriptor: s.spaceDescriptor, Revision: revision,
-		trained: s.trained, model: m, modalities: s.modalities, targets: s.targets, distances: s.distances, balance: s.balance,
+		trained: s.trained, model: m, modalities: s.modalities, targets: s.targets,
 	}
 	r.encoders.New = r.newEncoder
 	return r
@@ -204,4 +179,22 @@ func (s *space) projectionBytes() int {
 		return 0
 	}
 	return codec.ProjectionBytes(s.Bits)
+}
+
+// readReport reads the report of the training of a space, nil where there is none.
+func readReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
+	b, err := record.Get(r, codec.NumberKey(codec.KindSpace, collection, space))
+	if err == nil && b == nil {
+		err = fault.ErrMissing
+	}
+	if err != nil {
+		return nil, fault.ReadError(err, "descriptor of space %d", space)
+	}
+	var d struct {
+		Report json.RawMessage `json:"report"`
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		return nil, fault.Corrupt(err, "descriptor of space %d", space)
+	}
+	return d.Report, nil
 }

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -26,6 +27,10 @@ type spaceState struct {
 	pending sharedBitmap        // rows that the online step has not seen
 	recode  sharedBitmap        // rows whose codes are not those of their labels yet
 
+	// Figures since opening; all revisions and views of the space share them.
+	distances histogram
+	balance   *knownBalance
+
 	revisions []*revisionDescriptor // that are kept, ascending; the slice is replaced, not written to
 	written   int                   // rows from which it may learn, or that had taught and are gone, since the last update began
 
@@ -45,6 +50,7 @@ type spaceState struct {
 func newSpaceState(collection uint32, sp *space) *spaceState {
 	s := &spaceState{
 		space: sp, in: collection, numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
+		distances: make(histogram, sp.Bits+1), balance: new(knownBalance),
 		pending: sharedBitmap{b: roaring.New()}, recode: sharedBitmap{b: roaring.New()},
 	}
 	for _, target := range sp.targets {
@@ -64,6 +70,9 @@ type spaceView struct {
 	sets    []codeSetView // of its targets
 	pending *roaring.Bitmap
 	recode  *roaring.Bitmap
+
+	distances histogram
+	balances  *knownBalance
 
 	revisions []*revisionDescriptor // that are kept, ascending
 	written   int                   // rows from which it may learn, or that had taught and are gone, since the last update began
@@ -90,6 +99,7 @@ func (s *spaceState) publish(active bool) spaceView {
 		space: s.space, numbers: s.counters(), coded: int(s.numbers.Coded),
 		pending: s.pending.publish(), recode: s.recode.publish(),
 		sets:      make([]codeSetView, 0, len(s.sets)),
+		distances: s.distances, balances: s.balance,
 		revisions: s.revisions, written: s.written,
 	}
 	for _, set := range s.sets {
@@ -234,4 +244,27 @@ func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
 	in := *cv
 	in.spaceView = *sp
 	return &in, nil
+}
+
+// codesOnlySpace makes the one space that a codes-only collection has.
+func (tx *tx) codesOnlySpace(s *collectionState) error {
+	sp, err := newSpace(spaceDescriptor{ID: 1, Bits: s.Bits, Created: now()}, nil, nil)
+	if err != nil {
+		return err
+	}
+	if err := tx.writeDescriptor(s, sp, nil); err != nil {
+		return err
+	}
+	s.spaces = append(s.spaces, newSpaceState(s.ID, sp))
+	s.counters.ActiveSpace, s.counters.NextSpace = 1, 2
+	return nil
+}
+
+// writeDescriptor stores the descriptor of a space, with the report of its training.
+func (tx *tx) writeDescriptor(s *collectionState, sp *space, report json.RawMessage) error {
+	b, err := json.Marshal(reportedSpace{sp.spaceDescriptor, report})
+	if err != nil {
+		return err
+	}
+	return tx.batch.Set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), b, nil)
 }

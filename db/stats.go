@@ -160,7 +160,7 @@ func (cv *collectionView) stats() CollectionStats {
 		s.Trained, s.Space, s.Revision, s.Bits = true, cv.space.ID, cv.space.Revision, cv.space.Bits
 		s.CodedItems = cv.coded
 		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
-		s.QueryDistances = cv.space.distances.distances()
+		s.QueryDistances = cv.distances.report()
 		if b := cv.presentBalance(); b != nil {
 			s.Balance, s.BitBalance, s.ConstantBits, s.Sampled = b, b.BitBalance, b.ConstantBits, b.Sampled
 		}

@@ -122,7 +122,7 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	err := work.ParallelBy(s.ctx, work.All(), 1, runs, func(run int) error {
 		return work.Safely(func() error {
 			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
-			sp.recomputeRun(items[from:to], out[from:to])
+			recomputeRun(sp, items[from:to], out[from:to])
 			return nil
 		})
 	})
@@ -136,7 +136,7 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 }
 
 // recomputeRun makes the codes of up to encodeRun items.
-func (s *space) recomputeRun(items []*verifiedItem, out []recomputedItem) {
+func recomputeRun(s *space, items []*verifiedItem, out []recomputedItem) {
 	e := s.encoders.Get().(*encoder)
 	defer s.encoders.Put(e)
 	vectors := make([][]model.Vector, len(items))
@@ -149,16 +149,16 @@ func (s *space) recomputeRun(items []*verifiedItem, out []recomputedItem) {
 				out[i].err = err
 				continue
 			}
-			s.recomputeItem(e, 0, items[i], &out[i])
+			recomputeItem(s, e, 0, items[i], &out[i])
 		}
 		return
 	}
 	for i, it := range items {
-		s.recomputeItem(e, i, it, &out[i])
+		recomputeItem(s, e, i, it, &out[i])
 	}
 }
 
-func (s *space) recomputeItem(e *encoder, i int, it *verifiedItem, out *recomputedItem) {
+func recomputeItem(s *space, e *encoder, i int, it *verifiedItem, out *recomputedItem) {
 	out.enc = s.encoding(e, i, it.vectors, it.labels)
 	out.fused = make([][]float64, len(s.targets))
 	for v := range s.targets {
