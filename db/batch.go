@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -220,10 +221,10 @@ func (b *Batch) encode(ctx context.Context) error {
 				return nil
 			}
 			ids := cv.labels.lookup(ch.item.Labels)
-			ch.encs = make(encodings, len(cv.spaces))
+			ch.encs = make(spaces.Encodings, len(cv.spaces))
 			for j, sp := range cv.spaces {
 				var err error
-				if ch.encs[j], err = sp.space.encode(ch.item.Vectors, ids, ch.item.Code); err != nil {
+				if ch.encs[j], err = sp.space.Encode(ch.item.Vectors, ids, ch.item.Code); err != nil {
 					return fault.OfItem(ch.item.Key, fmt.Errorf("fddhdb: encode: %w", err))
 				}
 			}

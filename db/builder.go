@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -283,7 +284,7 @@ func (tx *tx) activate(s *collectionState, sp *spaceState) {
 
 // without returns the codes of the rows that are not stale.
 func (c *coded) without(stale func(row uint32) bool) *coded {
-	out := &coded{space: c.space, rows: make([]uint32, 0, len(c.rows)), encs: make([]encoding, 0, len(c.encs))}
+	out := &coded{space: c.space, rows: make([]uint32, 0, len(c.rows)), encs: make([]spaces.Encoding, 0, len(c.encs))}
 	for i, row := range c.rows {
 		if !stale(row) {
 			out.rows, out.encs = append(out.rows, row), append(out.encs, c.encs[i])

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
@@ -15,7 +16,7 @@ import (
 // the space yet. It is what tx.setCodes writes for one row after the other.
 type bulkSpace struct {
 	collection uint32
-	space      *space
+	space      *spaces.Space
 	row        func(i int) uint32 // ascending
 	codes      itemCodes
 	freshRow   uint64              // blocks of rows from this on have never been written
@@ -29,7 +30,7 @@ type itemCodes interface {
 	len() int
 
 	// in returns the code of item i for a target, by its position.
-	in(target, i int) targetCode
+	in(target, i int) spaces.TargetCode
 
 	// eachProjection calls f with the items that have a projection, ascending.
 	eachProjection(f func(i int, projection []byte) error) error
@@ -38,20 +39,22 @@ type itemCodes interface {
 // broughtCodes are those that items bring.
 type broughtCodes struct{ codec.Codes }
 
-func (c broughtCodes) len() int                                     { return c.Len() }
-func (c broughtCodes) in(_, i int) targetCode                       { return targetCode{c.At(i), codec.ProvenanceGiven} }
+func (c broughtCodes) len() int { return c.Len() }
+func (c broughtCodes) in(_, i int) spaces.TargetCode {
+	return spaces.TargetCode{Code: c.At(i), From: codec.ProvenanceGiven}
+}
 func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
 
 // madeCodes are the codes of so many items that there is no need to pack them.
-type madeCodes []encoding
+type madeCodes []spaces.Encoding
 
-func (c madeCodes) len() int                    { return len(c) }
-func (c madeCodes) in(target, i int) targetCode { return c[i].in(target) }
+func (c madeCodes) len() int                           { return len(c) }
+func (c madeCodes) in(target, i int) spaces.TargetCode { return c[i].In(target) }
 
 func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error {
 	for i, enc := range c {
-		if enc.projection != nil {
-			if err := f(i, enc.projection); err != nil {
+		if enc.Projection != nil {
+			if err := f(i, enc.Projection); err != nil {
 				return err
 			}
 		}
@@ -62,7 +65,7 @@ func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error 
 // newBulkSpace begins to give rows their codes in a space.
 func newBulkSpace(s *collectionState, sp *spaceState, row func(i int) uint32, codes itemCodes) *bulkSpace {
 	b := &bulkSpace{
-		collection: s.ID, space: sp.space, row: row, codes: codes,
+		collection: s.ID, space: sp.Space, row: row, codes: codes,
 		freshRow: s.freshRow, numbers: sp.numbers,
 	}
 	for i, set := range sp.sets {
@@ -131,7 +134,7 @@ func (s *bulkSpace) counters() codec.SpaceCounters {
 	n.Revision, n.Sets = uint64(s.space.Revision), nil
 	for i := range s.codes.len() {
 		for v := range s.sets {
-			if s.codes.in(v, i).code != nil {
+			if s.codes.in(v, i).Code != nil {
 				n.Coded++
 				break
 			}
@@ -151,7 +154,7 @@ func (k *bulkCodes) number(ctx context.Context) error {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		c := k.of.codes.in(k.at, i).code
+		c := k.of.codes.in(k.at, i).Code
 		if c == nil {
 			numbers[i] = noCode
 			continue
@@ -184,7 +187,7 @@ func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
 		if n == noCode {
 			continue
 		}
-		from := k.of.codes.in(k.at, i).from
+		from := k.of.codes.in(k.at, i).From
 		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.of.space.Revision}.Append(entry[:0])
 		if err := b.set(k.of.row(i), entry); err != nil {
 			return err
@@ -194,8 +197,8 @@ func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
 }
 
 func (s *bulkSpace) writeProjections(t *store.Stream) error {
-	width := s.space.projectionBytes()
-	b := newBlockStream(t, s.space.projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
+	width := s.space.ProjectionBytes()
+	b := newBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
 	if width > 0 {
 		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.set(s.row(i), projection) })
 		if err != nil {

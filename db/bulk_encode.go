@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -18,7 +19,7 @@ import (
 // A codeColumn holds the codes of the items of a bulk in one space, packed, and their
 // projections, in memory or in a file.
 type codeColumn struct {
-	space   *space
+	space   *spaces.Space
 	targets []targetColumn
 
 	projected   []bool // the items that have a projection
@@ -37,9 +38,9 @@ type targetColumn struct {
 // noProvenance is that of an item without a code.
 const noProvenance codec.Provenance = 0
 
-func newCodeColumn(s *space, n, blocks int) *codeColumn {
+func newCodeColumn(s *spaces.Space, n, blocks int) *codeColumn {
 	c := &codeColumn{space: s, projected: make([]bool, n), starts: make([]int, blocks)}
-	for range s.targets {
+	for range s.Targets {
 		v := targetColumn{codec.NewCodes(s.Bits, n), make([]codec.Provenance, n)}
 		v.codes.Append(make(codec.Code, n*codec.Words(s.Bits)))
 		c.targets = append(c.targets, v)
@@ -48,17 +49,17 @@ func newCodeColumn(s *space, n, blocks int) *codeColumn {
 }
 
 // set sets the codes of the items of a block.
-func (c *codeColumn) set(block, from int, encs []encoding) error {
+func (c *codeColumn) set(block, from int, encs []spaces.Encoding) error {
 	c.starts[block] = from
 	var all []byte
 	for j := range encs {
 		for v := range c.targets {
-			if code := encs[j].in(v); code.code != nil {
-				copy(c.targets[v].codes.At(from+j), code.code)
-				c.targets[v].from[from+j] = code.from
+			if code := encs[j].In(v); code.Code != nil {
+				copy(c.targets[v].codes.At(from+j), code.Code)
+				c.targets[v].from[from+j] = code.From
 			}
 		}
-		if p := encs[j].projection; p != nil {
+		if p := encs[j].Projection; p != nil {
 			c.projected[from+j] = true
 			all = append(all, p...)
 		}
@@ -74,16 +75,16 @@ func (c *codeColumn) set(block, from int, encs []encoding) error {
 
 func (c *codeColumn) len() int { return len(c.projected) }
 
-func (c *codeColumn) in(target, i int) targetCode {
+func (c *codeColumn) in(target, i int) spaces.TargetCode {
 	v := &c.targets[target]
 	if v.from[i] == noProvenance {
-		return targetCode{}
+		return spaces.TargetCode{}
 	}
-	return targetCode{v.codes.At(i), v.from[i]}
+	return spaces.TargetCode{Code: v.codes.At(i), From: v.from[i]}
 }
 
 func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) error {
-	width := c.space.projectionBytes()
+	width := c.space.ProjectionBytes()
 	var buf []byte
 	for block, from := range c.starts {
 		to := len(c.projected)
@@ -140,7 +141,7 @@ func (k *bulk) encode(ctx context.Context, progress func(stage string, done, tot
 }
 
 // in returns the codes of the items in a space, nil where there are none yet.
-func (k *bulk) in(s *space) *codeColumn {
+func (k *bulk) in(s *spaces.Space) *codeColumn {
 	for _, column := range k.columns {
 		if column.space == s {
 			return column
@@ -160,7 +161,7 @@ func (k *bulk) dropColumns() {
 }
 
 // encodeFor makes the codes of the items in a space, block by block on all cores.
-func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []string) []uint32, progress func(stage string, done, total int)) error {
+func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(names []string) []uint32, progress func(stage string, done, total int)) error {
 	x := k.extras()
 	blocks := 0
 	if x != nil {
@@ -188,10 +189,10 @@ func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []st
 			return err
 		}
 		if cap(b.encs) < len(items) {
-			b.encs = make([]encoding, len(items))
+			b.encs = make([]spaces.Encoding, len(items))
 		}
 		b.encs = b.encs[:len(items)]
-		err = s.encodeAll(ctx, 1, b.encs,
+		err = s.EncodeAll(ctx, 1, b.encs,
 			func(j int) ([]model.Vector, []uint32) {
 				if items[j] == nil {
 					return nil, nil
@@ -218,7 +219,7 @@ func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []st
 // An encodeBuffer is scratch memory for the items of a block and their codes.
 type encodeBuffer struct {
 	items itemBuffer
-	encs  []encoding
+	encs  []spaces.Encoding
 }
 
 // A tempFile is a file that is appended to by several goroutines, and then read, and that

@@ -63,8 +63,8 @@ func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
 func (l *bulkLoad) run(ctx context.Context) (err error) {
 	s := l.s
 	for _, sp := range s.spaces {
-		if sp.model != nil && l.b.in(sp.space) == nil { // space or revision are new
-			if err := l.b.encodeFor(ctx, sp.space, l.labelIDs, nil); err != nil {
+		if sp.Learned != nil && l.b.in(sp.Space) == nil { // space or revision are new
+			if err := l.b.encodeFor(ctx, sp.Space, l.labelIDs, nil); err != nil {
 				return err
 			}
 		}
@@ -73,8 +73,8 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.Task(l.writeKeys)}
 	for _, sp := range s.spaces {
 		var made itemCodes = broughtCodes{l.b.codes}
-		if sp.model != nil {
-			made = l.b.in(sp.space)
+		if sp.Learned != nil {
+			made = l.b.in(sp.Space)
 		}
 		codes := newBulkSpace(s, sp, l.row, made)
 		defer func() {
@@ -192,7 +192,7 @@ func (l *bulkLoad) labelIDs(names []string) []uint32 {
 
 // pending returns the rows that the online step of a space will look at.
 func (l *bulkLoad) pending(sp *spaceState) *roaring.Bitmap {
-	return unionOf(l.presence, sp.modalities)
+	return unionOf(l.presence, sp.Positions)
 }
 
 // unionOf returns the rows that have one of the modalities.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
@@ -39,7 +40,7 @@ func contents(t testing.TB, d *DB) map[string]string {
 		case kind == codec.KindSpace || codec.EmptySum(key, value):
 			return nil
 		case kind == codec.KindRevision && bytes.HasPrefix(value, []byte("{")):
-			var d revisionDescriptor
+			var d spaces.RevisionDescriptor
 			err := json.Unmarshal(value, &d)
 			d.Created = time.Time{}
 			b, merr := json.Marshal(d)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -17,7 +18,7 @@ import (
 // it; readers see what it publishes.
 type codeSet struct {
 	record.CodeKeys
-	space   *space             // in its latest revision
+	space   *spaces.Space      // in its latest revision
 	table   *mih.Writer        // nil while it is being loaded; nothing is written meanwhile
 	loading *loading           // nil where there is nothing to load
 	stored  codec.CodeCounters // in the store, while there is no table
@@ -28,7 +29,7 @@ type codeSet struct {
 }
 
 // newCodeSet returns a set with no codes in it.
-func newCodeSet(sp *space, k record.CodeKeys) *codeSet {
+func newCodeSet(sp *spaces.Space, k record.CodeKeys) *codeSet {
 	return &codeSet{CodeKeys: k, space: sp, table: mih.NewWriter(k.Bits)}
 }
 

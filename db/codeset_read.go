@@ -24,7 +24,7 @@ func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
 			return nil, err
 		}
 	}
-	if cv.space.targets[0] == record.SharedTarget {
+	if cv.space.Targets[0] == record.SharedTarget {
 		return &cv.sets[0], cv.sets[0].damage()
 	}
 	if t < 0 {

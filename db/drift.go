@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
@@ -18,7 +19,7 @@ import (
 
 // comparedDrift returns the drift of the revision that has the latest, and before it that
 // with which it is to be compared.
-func comparedDrift(revisions []*revisionDescriptor) []report.RevisionDrift {
+func comparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrift {
 	var measured []report.RevisionDrift
 	for _, r := range revisions {
 		if r.Drift != nil {
@@ -49,11 +50,11 @@ const (
 // that nothing can be measured: the space has no model, or no item a modality that it
 // knows. The time is some tens of milliseconds, on half of the processors.
 func measureDrift(ctx context.Context, v *view, cv *collectionView, rows *roaring.Bitmap) (*report.Drift, error) {
-	if cv.space == nil || cv.space.model == nil {
+	if cv.space == nil || cv.space.Learned == nil {
 		return nil, nil
 	}
 	m := newDriftMeasure(cv)
-	for run := range slices.Chunk(evenly(rows, m.sample()).ToArray(), encodeRun) {
+	for run := range slices.Chunk(evenly(rows, m.sample()).ToArray(), spaces.EncodeRun) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -84,7 +85,7 @@ type modalityMeasure struct {
 
 func newDriftMeasure(cv *collectionView) *driftMeasure {
 	m := &driftMeasure{cv: cv}
-	for _, t := range cv.space.modalities {
+	for _, t := range cv.space.Positions {
 		of := modalityMeasure{t: t, bits: newBitCounts(cv.space.Bits), codes: codec.NewCodes(cv.space.Bits, 0), finds: newRetrievalMeasure(cv.space.Bits)}
 		for i := range cv.sets {
 			if target, is := cv.sets[i].Modality(); !is || target != t || len(cv.sets) == 1 {
@@ -107,12 +108,12 @@ func (m *driftMeasure) sample() int {
 	return min(max(driftCompared/codes, driftLeast), driftItems)
 }
 
-// add reads and projects some items, at most encodeRun.
+// add reads and projects some items, at most EncodeRun.
 func (m *driftMeasure) add(v *view, rows []uint32) error {
 	cv := m.cv
 	sp := cv.space
-	e := sp.encoders.Get().(*encoder)
-	defer sp.encoders.Put(e)
+	e := sp.Encoders.Get().(*spaces.Encoder)
+	defer sp.Encoders.Put(e)
 	var vectors [][]model.Vector
 	var labels [][]uint32
 	var read []uint32
@@ -126,7 +127,7 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 		}
 		x := make([]model.Vector, len(cv.Modalities))
 		found := false
-		for _, t := range sp.modalities {
+		for _, t := range sp.Positions {
 			has := false
 			if x[t], has, err = record.ReadVector(v.snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
 				return err
@@ -137,15 +138,15 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 			vectors, labels, read = append(vectors, x), append(labels, rec.Labels), append(read, row)
 		}
 	}
-	if at, err := e.project(vectors); err != nil {
+	if at, err := e.Project(vectors); err != nil {
 		return fmt.Errorf("fddhdb: measure row %d: %w", read[at], err)
 	}
 	h := codec.NewCode(sp.Bits)
 	for i, row := range read {
 		m.items++
-		labelled := sp.model.LabelCode(h, labels[i])
+		labelled := sp.Learned.LabelCode(h, labels[i])
 		for t := range m.modalities {
-			z := e.parts[i*len(m.modalities)+t]
+			z := e.Parts[i*len(m.modalities)+t]
 			if z == nil {
 				continue
 			}
@@ -155,7 +156,7 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 				of.Labelled++
 				of.squares += squares(h, z)
 			}
-			if isZero(z) {
+			if spaces.IsZero(z) {
 				of.Far++
 				continue
 			}
@@ -199,7 +200,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 			residual := of.squares / float64(of.Labelled*m.cv.space.Bits)
 			of.Residual = &residual
 		}
-		setBalance(&of.ModalityDrift, of.bits.balance())
+		spaces.SetBalance(&of.ModalityDrift, of.bits.balance())
 		var err error
 		if of.MAP, err = of.finds.mean(ctx); err != nil {
 			return nil, err

@@ -23,7 +23,7 @@ func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 	}
 	in := *cv
 	in.spaceView = *sp
-	taught := unionOf(cv.presence, sp.space.modalities)
+	taught := unionOf(cv.presence, sp.space.Positions)
 	taught.AndNot(sp.pending)
 	d, err := measureDrift(ctx, v, &in, taught)
 	if d != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -42,18 +43,18 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 			return err
 		}
 		sp := cv.space
-		e := sp.encoders.Get().(*encoder)
-		defer sp.encoders.Put(e)
+		e := sp.Encoders.Get().(*spaces.Encoder)
+		defer sp.Encoders.Put(e)
 		for t, x := range it.Vectors {
-			if _, known := e.position(t); x.Present() && !known {
+			if _, known := e.Position(t); x.Present() && !known {
 				return cv.unlearned(t)
 			}
 		}
-		if _, err := e.project([][]model.Vector{it.Vectors}); err != nil {
+		if _, err := e.Project([][]model.Vector{it.Vectors}); err != nil {
 			return fault.Invalid("encode: %w", err)
 		}
-		fused, _ := e.fuse(0, slices.Index(sp.targets, set.Target))
-		if isZero(fused) {
+		fused, _ := e.Fuse(0, slices.Index(sp.Targets, set.Target))
+		if spaces.IsZero(fused) {
 			return errFarAway
 		}
 		z = slices.Clone(fused)

@@ -145,7 +145,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 				return err
 			}
 			for to, target := range cv.Modalities {
-				if from == to && len(cv.space.modalities) > 1 {
+				if from == to && len(cv.space.Positions) > 1 {
 					continue
 				}
 				r := Retrieval{From: m.Name, To: target.Name}

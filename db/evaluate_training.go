@@ -64,7 +64,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 func (c *coded) training(result *model.Result, leftOut []string) *Training {
 	t := &Training{Report: result.Report, LeftOut: leftOut}
 	for _, e := range c.encs {
-		if e.hasCode() {
+		if e.HasCode() {
 			t.Items++
 		}
 	}
@@ -74,7 +74,7 @@ func (c *coded) training(result *model.Result, leftOut []string) *Training {
 // rowCodes tells the codes that rows of a collection would have.
 func (c *coded) rowCodes(cv *collectionView) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
-		at := slices.IndexFunc(c.space.targets, func(v byte) bool { return v == record.SharedTarget || v == record.TargetOf(target) })
+		at := slices.IndexFunc(c.space.Targets, func(v byte) bool { return v == record.SharedTarget || v == record.TargetOf(target) })
 		if at < 0 {
 			return cv.unlearned(target)
 		}
@@ -82,7 +82,7 @@ func (c *coded) rowCodes(cv *collectionView) rowCodes {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if code := c.encs[i].in(at).code; code != nil {
+			if code := c.encs[i].In(at).Code; code != nil {
 				if err := f(row, code); err != nil {
 					return err
 				}

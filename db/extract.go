@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -224,7 +225,7 @@ func indexOnlyCounters(value []byte) ([]byte, error) {
 
 // indexOnlySpace returns the descriptor of a space without statistics.
 func indexOnlySpace(value []byte) ([]byte, error) {
-	var d reportedSpace
+	var d spaces.Reported
 	if err := json.Unmarshal(value, &d); err != nil {
 		return nil, err
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A foundation is what a new space begins with: a model, its statistics, and what each
 // row has taught them. The codes of the items come later, see builder.
 type foundation struct {
-	space      *space // without a number
-	activate   bool   // when it is built
+	space      *spaces.Space // without a number
+	activate   bool          // when it is built
 	model      []byte
 	statistics []byte
 	report     json.RawMessage
@@ -57,7 +58,7 @@ func (f *foundation) bytes() int {
 // found makes a new space, which is to be built then: lay says on what, from a view on
 // which it may work for long. If it fails, or the context ends, the collection is as it
 // was. With replace the new space takes the place of one that a training has left unbuilt.
-func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, cv *collectionView) (*foundation, error)) (*space, error) {
+func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, cv *collectionView) (*foundation, error)) (*spaces.Space, error) {
 	v, err := c.beginFounding(ctx, replace)
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 			len(f.rows), size, maxFoundationBytes)
 	}
 	sp := f.space
-	sp.ID, sp.Created = uint32(s.counters.NextSpace), now()
+	sp.ID, sp.Created = uint32(s.counters.NextSpace), spaces.Now()
 	sp.Model, sp.Statistics = record.ChunksOf(f.model), record.ChunksOf(f.statistics)
 	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		if !gone.Contains(row) {
 			continue
 		}
-		d, err := record.Departure(v.snap, cv.Descriptor, sp.modalities, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
+		d, err := record.Departure(v.snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
 		if err != nil {
 			return err
 		}
@@ -186,12 +187,12 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		f.replaced = left.ID
 	}
 	state := newSpaceState(s.ID, sp)
-	first := &revisionDescriptor{RevisionInfo: f.revision}
+	first := &spaces.RevisionDescriptor{RevisionInfo: f.revision}
 	first.Revision, first.Created = sp.Revision, sp.Created
 	if err := tx.writeRevisionDescriptor(state, first); err != nil {
 		return err
 	}
-	state.revisions = []*revisionDescriptor{first}
+	state.revisions = []*spaces.RevisionDescriptor{first}
 	state.numbers.Building, state.numbers.Checkpoint = true, uint64(sp.Revision)
 	state.numbers.Activate = f.activate || s.counters.ActiveSpace == 0
 	for i, row := range f.rows {
@@ -204,7 +205,7 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		tx.learn(state, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
 	}
 	f.pending.Or(gone)
-	f.pending.And(s.having(sp.modalities))
+	f.pending.And(s.having(sp.Positions))
 	err := byContainer(f.pending, func(container uint16, l codec.Layer) error {
 		tx.layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -20,7 +21,7 @@ import (
 func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) error {
 	return c.revise(ctx, space, func(u *updater) error {
 		out.Space, out.Revision = u.cv.space.ID, u.cv.space.Revision
-		known := u.cv.space.model.Labels()
+		known := u.cv.space.Learned.Labels()
 		if u.l.shrunk() { // the statistics are about to be stored
 			if err := u.l.learnAnew(ctx, u.v, u.cv, everything); err != nil {
 				return err
@@ -119,7 +120,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 			if sp == nil {
 				return fault.NotFound("space %d of collection %q", space, s.Name)
 			}
-			if sp.space != block.space {
+			if sp.Space != block.space {
 				return nil // it has got another revision: once more
 			}
 			for _, row := range block.rows {
@@ -167,7 +168,7 @@ func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 
 // encodeSome makes the codes of some rows.
 func encodeSome(ctx context.Context, v *view, cv *collectionView, rows []uint32) (*coded, error) {
-	out := &coded{space: cv.space, rows: rows, encs: make([]encoding, len(rows)), teaches: make([]bool, len(rows))}
+	out := &coded{space: cv.space, rows: rows, encs: make([]spaces.Encoding, len(rows)), teaches: make([]bool, len(rows))}
 	features, err := record.NewFeatureReader(v.snap, cv.Descriptor, 0)
 	if err != nil {
 		return nil, err
@@ -185,10 +186,10 @@ func encodeSome(ctx context.Context, v *view, cv *collectionView, rows []uint32)
 		if err := features.Seek(vectors, row); err != nil {
 			return nil, err
 		}
-		if out.encs[i], err = cv.space.encode(vectors, rec.Labels, nil); err != nil {
+		if out.encs[i], err = cv.space.Encode(vectors, rec.Labels, nil); err != nil {
 			return nil, err
 		}
-		out.teaches[i] = slices.ContainsFunc(cv.space.modalities, func(t int) bool { return has(vectors, t) })
+		out.teaches[i] = slices.ContainsFunc(cv.space.Positions, func(t int) bool { return spaces.Has(vectors, t) })
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -95,10 +96,10 @@ func (tx *tx) finishPostings() error {
 
 // setCodes makes enc the codes of the row in all targets of a space; an empty one takes
 // away the codes that it has.
-func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encoding) error {
+func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc spaces.Encoding) error {
 	had := sp.hasCode(row)
 	for i, set := range sp.sets {
-		if err := tx.setCode(s, sp, set, row, enc.in(i)); err != nil {
+		if err := tx.setCode(s, sp, set, row, enc.In(i)); err != nil {
 			return err
 		}
 	}
@@ -107,10 +108,10 @@ func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encod
 	} else if had && !has {
 		sp.numbers.Coded--
 	}
-	if width := sp.projectionBytes(); width > 0 {
-		projections := tx.rowBlock(s, sp, sp.projections(s.ID), codec.KindProjection, row, width)
-		if enc.projection != nil {
-			projections.Set(byte(row), enc.projection)
+	if width := sp.ProjectionBytes(); width > 0 {
+		projections := tx.rowBlock(s, sp, sp.Projections(s.ID), codec.KindProjection, row, width)
+		if enc.Projection != nil {
+			projections.Set(byte(row), enc.Projection)
 		} else {
 			projections.Clear(byte(row))
 		}
@@ -119,25 +120,25 @@ func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encod
 }
 
 // setCode makes a code that of the row for one target, or takes it away.
-func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given targetCode) error {
+func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given spaces.TargetCode) error {
 	old, had := set.table.Table().CodeOf(row)
-	same := had && given.code != nil && slices.Equal(set.table.Table().Code(old), given.code)
+	same := had && given.Code != nil && slices.Equal(set.table.Table().Code(old), given.Code)
 	if had && !same {
 		tx.unlinkCode(set, old, row)
 	}
 	rowCodes := func() *codec.BlockEdit {
 		return tx.rowBlock(s, sp, set.CodeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
 	}
-	if given.code != nil {
+	if given.Code != nil {
 		if !same {
-			n, isNew, err := set.table.Number(given.code)
+			n, isNew, err := set.table.Number(given.Code)
 			if err != nil {
 				return err
 			}
 			tx.linkCode(set, n, row, isNew)
 			old = n
 		}
-		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.from, Revision: set.space.Revision}.Append(nil))
+		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.space.Revision}.Append(nil))
 	} else if had {
 		rowCodes().Clear(byte(row))
 	}

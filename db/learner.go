@@ -128,7 +128,7 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	}
 	statistics, err := model.UnmarshalStatistics(b)
 	if err == nil {
-		l.online, err = model.NewOnline(sp.model, statistics)
+		l.online, err = model.NewOnline(sp.Learned, statistics)
 	}
 	if err != nil {
 		return fault.Corrupt(err, "%s", what)
@@ -139,7 +139,7 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	}
 	l.online.Workers = work.Background()
 	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
-	l.traces = make([]float64, len(sp.modalities))
+	l.traces = make([]float64, len(sp.Positions))
 	if cv.numbers.Checkpoint == uint64(sp.Revision) {
 		return nil
 	}
@@ -191,8 +191,8 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 				return fault.Corrupt(err, "outbox %x", key)
 			}
 		}
-		item := sp.example(vectors, nil)
-		lesson, err := sp.lesson(d.Lesson, item)
+		item := sp.Example(vectors, nil)
+		lesson, err := sp.Lesson(d.Lesson, item)
 		if err != nil {
 			return fault.Corrupt(err, "outbox %x", key)
 		}
@@ -242,11 +242,11 @@ func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, wa
 		if err := features.Seek(vectors, row); err != nil {
 			return err
 		}
-		item := sp.example(vectors, nil)
+		item := sp.Example(vectors, nil)
 		for t := range item.Vectors {
 			item.Vectors[t] = record.CloneVector(item.Vectors[t])
 		}
-		lesson, err := sp.lesson(stored, item)
+		lesson, err := sp.Lesson(stored, item)
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
 		}

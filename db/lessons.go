@@ -44,13 +44,13 @@ func (tx *tx) fetchTaught(s *collectionState, row uint32) (bytes int, err error)
 	for _, sp := range s.spaces {
 		at := spaceRow{s.ID, sp.ID, row}
 		d, known := tx.taught[at]
-		if !known && sp.model != nil {
+		if !known && sp.Learned != nil {
 			l, found, err := record.ReadLesson(tx.c.store, s.ID, sp.ID, sp.Bits, row)
 			if err != nil {
 				return 0, err
 			}
 			if found {
-				if d, err = record.Departure(tx.c.store, s.Descriptor, sp.modalities, row, l); err != nil {
+				if d, err = record.Departure(tx.c.store, s.Descriptor, sp.Positions, row, l); err != nil {
 					return 0, err
 				}
 			}

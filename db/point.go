@@ -6,6 +6,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -111,9 +112,9 @@ func (s *searcher) encode(q Query) (*point, error) {
 // project encodes a vector of modality t as a query.
 func (s *searcher) project(t int, x model.Vector) (*point, error) {
 	sp := s.cv.space
-	e := sp.encoders.Get().(*encoder)
-	defer sp.encoders.Put(e)
-	i, known := e.position(t)
+	e := sp.Encoders.Get().(*spaces.Encoder)
+	defer sp.Encoders.Put(e)
+	i, known := e.Position(t)
 	if !known {
 		return nil, s.cv.unlearned(t)
 	}
@@ -121,7 +122,7 @@ func (s *searcher) project(t int, x model.Vector) (*point, error) {
 	if err := e.ProjectVectors(p.z, i, []model.Vector{x}); err != nil {
 		return nil, fault.Invalid("encode: %w", err)
 	}
-	if isZero(p.z) {
+	if spaces.IsZero(p.z) {
 		return nil, errFarAway
 	}
 	p.scorer = mih.NewScorer(p.z)

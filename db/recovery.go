@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -119,7 +120,7 @@ func (d *DB) takeStock() error {
 		return nil
 	}
 	side, err := store.ReadCommits(fsys, d.dir)
-	found, next := store.CompareCommits(i, side, err, now())
+	found, next := store.CompareCommits(i, side, err, spaces.Now())
 	d.recovery = Recovery{Found: found.Found, Promised: found.Promised, Losses: lossesOf(found.Losses), Problem: found.Problem}
 	if n := d.recovery.Missing(); n > 0 {
 		d.signals.Happened(event.CommitsMissing, slog.LevelWarn, event.Event{Attrs: []slog.Attr{

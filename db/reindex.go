@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -190,16 +191,16 @@ func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate 
 	sp := cv.space
 	f := &foundation{activate: activate, pending: cv.pending.Clone(), relearn: cv.recode}
 	var err error
-	if f.space, err = newSpace(spaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.model, sp.modalities); err != nil {
+	if f.space, err = spaces.New(spaces.Stored{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
 		return nil, err
 	}
-	if f.model, err = sp.model.MarshalBinary(); err != nil {
+	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
 		return nil, err
 	}
 	if f.statistics, err = d.presentStatistics(ctx, v, cv); err != nil {
 		return nil, err
 	}
-	if f.report, err = readReport(v.snap, cv.ID, sp.ID); err != nil {
+	if f.report, err = spaces.ReadReport(v.snap, cv.ID, sp.ID); err != nil {
 		return nil, err
 	}
 	err = record.ForEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {

@@ -218,7 +218,7 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 	if !slices.Equal(statistics(t, c, 1), statistics(t, c, 2)) {
 		t.Error("the statistics are others")
 	}
-	if two.space.model == one.space.trained {
+	if two.space.Learned == one.space.Trained {
 		t.Error("the new space has the trained projections")
 	}
 	for range 2 {
@@ -772,7 +772,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := inSpace(t, c, 2).space.model
+	m := inSpace(t, c, 2).space.Learned
 	anew, err := m.Refit(s, nil)
 	if err != nil {
 		t.Fatal(err)

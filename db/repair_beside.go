@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -56,7 +57,7 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
 		return false, err
 	}
-	told, _ := store.CompareCommits(&i, beside, err, now())
+	told, _ := store.CompareCommits(&i, beside, err, spaces.Now())
 	if told.Problem != "" {
 		r.found(Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil

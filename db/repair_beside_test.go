@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -31,7 +32,7 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 		{"commits are missing", func(p *patient) {
 			r := side(p)
 			r.Sequence += 3
-			r.Losses = []store.Loss{{Found: now(), First: 2, Last: 5}}
+			r.Losses = []store.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
 			if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +102,7 @@ func TestRepairTellsOfEarlierLosses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Losses = []store.Loss{{Found: now(), First: 2, Last: 5}}
+	r.Losses = []store.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
 	if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
 		t.Fatal(err)
 	}

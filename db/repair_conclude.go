@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -153,7 +154,7 @@ func (m *mender) storedChunks(collection, space uint32) []byte {
 
 // concludeBits finds the length of the codes that the items of a collection bring.
 func (m *mender) concludeBits(d *record.Descriptor) error {
-	var s spaceDescriptor
+	var s spaces.Stored
 	b, err := record.Get(m.store, codec.NumberKey(codec.KindSpace, d.ID, 1))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -31,7 +32,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
-	v, err := c.readTwice(sp.keys(c.ID, record.SharedTarget), n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
+	v, err := c.readTwice(sp.Keys(c.ID, record.SharedTarget), n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
 	if err != nil {
 		return err
 	}
@@ -106,16 +107,16 @@ func (c *collectionMender) readTwice(k record.CodeKeys, n codec.SpaceCounters, a
 }
 
 // givenSpace returns the one space of a codes-only collection.
-func (c *collectionMender) givenSpace() (*space, error) {
-	sp, err := readSpace(c.store, c.Descriptor, 1, 1)
+func (c *collectionMender) givenSpace() (*spaces.Space, error) {
+	sp, err := spaces.Read(c.store, c.Descriptor, 1, 1)
 	if err == nil {
 		return sp, nil
 	}
-	d := spaceDescriptor{ID: 1, Bits: c.Bits, Created: now()}
+	d := spaces.Stored{ID: 1, Bits: c.Bits, Created: spaces.Now()}
 	if err := c.writeSpace(d, nil); err != nil {
 		return nil, err
 	}
-	return newSpace(d, nil, nil)
+	return spaces.New(d, nil, nil)
 }
 
 // findCodes finds codes that are lost by the postings of all their substrings, and

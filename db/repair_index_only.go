@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // What is different in an index-only collection: without features only the codes of
@@ -40,8 +41,8 @@ func (m *mender) seemsIndexOnly(d *record.Descriptor) (bool, error) {
 // readKept reads the codes of all targets, and gives back codes that are stored elsewhere.
 func (s *spaceMender) readKept() error {
 	s.targets = nil
-	for _, target := range s.space.targets {
-		v, err := s.readTwice(s.space.keys(s.ID, target), s.n, carriedCode{state: carriedOnce})
+	for _, target := range s.space.Targets {
+		v, err := s.readTwice(s.space.Keys(s.ID, target), s.n, carriedCode{state: carriedOnce})
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (p *codePass) keepStored(row uint32) error {
 	}
 	q := p.space.Bits
 	code, want := codec.NewCode(q), codec.NewCode(q)
-	knownNow := p.space.model.LabelCode(code, it.labels)
+	knownNow := p.space.Learned.LabelCode(code, it.labels)
 	waits := p.waits(row)
 	entry := p.projection(row)
 	revision := uint32(0)
@@ -76,10 +77,10 @@ func (p *codePass) keepStored(row uint32) error {
 		}
 	}
 	made, guessed := p.kept[revision], revision == 0
-	labelled := made != nil && made.model.LabelCode(want, it.labels)
+	labelled := made != nil && made.Learned.LabelCode(want, it.labels)
 	if guessed || knownNow && !labelled && p.breaks(row, made) { // all of one revision
 		revision, made, labelled = p.space.Revision, p.space, knownNow
-		p.space.model.LabelCode(want, it.labels)
+		p.space.Learned.LabelCode(want, it.labels)
 	}
 	if guessed && labelled && p.recode.Contains(row) && p.hasOther(row, want) {
 		if r := p.before(it.labels); r > 0 {
@@ -119,7 +120,7 @@ func (p *codePass) keepStored(row uint32) error {
 			continue
 		}
 		valid := x.from == codec.ProvenanceLabels || x.from == codec.ProvenanceFused ||
-			x.from >= codec.ProvenanceModality && slices.Contains(p.space.modalities, int(x.from-codec.ProvenanceModality))
+			x.from >= codec.ProvenanceModality && slices.Contains(p.space.Positions, int(x.from-codec.ProvenanceModality))
 		if !valid {
 			x.from = codec.ProvenanceFused
 		}
@@ -175,7 +176,7 @@ func (p *codePass) waits(row uint32) bool {
 func (p *codePass) before(labels []uint32) (latest uint32) {
 	code := codec.NewCode(p.space.Bits)
 	for revision, s := range p.kept {
-		if !s.model.LabelCode(code, labels) {
+		if !s.Learned.LabelCode(code, labels) {
 			latest = max(latest, revision)
 		}
 	}
@@ -202,7 +203,7 @@ func (v *targetMender) names(row uint32) bool {
 
 // breaks reports whether a code of an item is lost, or of labels that the revision does
 // not know; nil: it is not kept, and may have known them.
-func (p *codePass) breaks(row uint32, made *space) bool {
+func (p *codePass) breaks(row uint32, made *spaces.Space) bool {
 	waits := p.waits(row)
 	return slices.ContainsFunc(p.targets, func(v *targetMender) bool {
 		stored, x := v.stored(row)
@@ -262,7 +263,7 @@ func (s *spaceMender) dropLearning() error {
 	if s.space.Statistics == (record.Chunked{}) {
 		return nil
 	}
-	d := s.space.spaceDescriptor
+	d := s.space.Stored
 	d.Statistics = record.Chunked{}
 	return s.writeSpace(d, s.report)
 }

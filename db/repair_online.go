@@ -17,7 +17,7 @@ func (m *mender) deleteRange(lo, hi []byte) error {
 
 // learnable returns the items that have features that the model knows.
 func (s *spaceMender) learnable() *roaring.Bitmap {
-	rows := unionOf(s.presence, s.space.modalities)
+	rows := unionOf(s.presence, s.space.Positions)
 	rows.AndNot(s.uncodable)
 	return rows
 }
@@ -102,7 +102,7 @@ func (s *spaceMender) writeOnlineRows() error {
 // mendLessons reads what rows have taught. It reports whether something of it is lost.
 func (s *spaceMender) mendLessons() (lost bool, err error) {
 	learnable := s.learnable()
-	check := &spaceVerifier{space: s.space, n: s.n}
+	check := &spaceVerifier{Space: s.space, n: s.n}
 	dropped := false
 	prefix := s.prefix(codec.KindLessons)
 	err = s.blocks(prefix, func(key []byte, first uint32, b codec.Block) error {
@@ -132,7 +132,7 @@ func (s *spaceMender) mendLessons() (lost bool, err error) {
 func (s *spaceMender) mendOutbox() (whole bool, err error) {
 	prefix := s.prefix(codec.KindOutbox)
 	whole = !s.lostAny(prefix) && s.known
-	check := &spaceVerifier{collectionVerifier: &collectionVerifier{Descriptor: s.Descriptor}, space: s.space, n: s.n}
+	check := &spaceVerifier{collectionVerifier: &collectionVerifier{Descriptor: s.Descriptor}, Space: s.space, n: s.n}
 	buffers := make([]model.Vector, len(s.Modalities))
 	expected, any := uint64(0), false
 	err = record.ForEach(s.store, prefix, func(key, value []byte) error {
@@ -156,7 +156,7 @@ func (s *spaceMender) soundStatistics() (bool, error) {
 	if err == nil {
 		var statistics *model.Statistics
 		if statistics, err = model.UnmarshalStatistics(b); err == nil {
-			err = model.NewStatistics(s.space.model).Merge(statistics)
+			err = model.NewStatistics(s.space.Learned).Merge(statistics)
 		}
 	}
 	if err != nil || s.n.Checkpoint == 0 || s.n.Checkpoint > s.n.Revision {
@@ -219,7 +219,7 @@ func (s *spaceMender) makeStatistics() error {
 	}
 	s.n.Checkpoint = s.n.Revision
 	if cut := record.ChunksOf(b); cut != s.space.Statistics {
-		d := s.space.spaceDescriptor
+		d := s.space.Stored
 		d.Statistics = cut
 		return s.writeSpace(d, s.report)
 	}

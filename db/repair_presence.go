@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -87,16 +88,16 @@ func (p *presenceMender) hear(space uint32) error {
 // modelOf returns the model of a space, of its present revision where that can be read, and
 // the modalities that it knows; nil where it is lost.
 func (p *presenceMender) modelOf(space uint32) (*model.Model, []int) {
-	s, err := readSpace(p.store, p.Descriptor, space, 1)
+	s, err := spaces.Read(p.store, p.Descriptor, space, 1)
 	if err == nil {
 		for _, n := range p.counters.Spaces {
 			if n.ID == uint64(space) && n.Revision > 1 {
-				if revised, err := readRevision(p.store, p.ID, s, uint32(n.Revision)); err == nil {
-					return revised, s.modalities // which may know more labels
+				if revised, err := spaces.ReadRevision(p.store, p.ID, s, uint32(n.Revision)); err == nil {
+					return revised, s.Positions // which may know more labels
 				}
 			}
 		}
-		return s.model, s.modalities
+		return s.Learned, s.Positions
 	}
 	if m := p.storedModel(p.ID, space); m != nil {
 		if modalities, err := p.Match(m); err == nil {

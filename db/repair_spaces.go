@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -128,11 +129,11 @@ func (c *collectionMender) chooseActive(active, previous uint64) {
 type spaceMender struct {
 	*collectionMender
 	n      codec.SpaceCounters
-	space  *space            // as its present revision has it
-	kept   map[uint32]*space // revisions
-	other  map[uint32]bool   // of these, those that are lost and have the projections of another one
-	known  bool              // the counters were stored
-	report json.RawMessage   // of its training
+	space  *spaces.Space            // as its present revision has it
+	kept   map[uint32]*spaces.Space // revisions
+	other  map[uint32]bool          // of these, those that are lost and have the projections of another one
+	known  bool                     // the counters were stored
+	report json.RawMessage          // of its training
 
 	targets         []*targetMender
 	recode          *roaring.Bitmap
@@ -151,7 +152,7 @@ func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
 func (c *collectionMender) mendSpace(n codec.SpaceCounters, known bool) (_ codec.SpaceCounters, kept bool, err error) {
 	c.stage(fmt.Sprintf("space %d", n.ID))
 	s := &spaceMender{
-		collectionMender: c, n: n, known: known, kept: map[uint32]*space{}, other: map[uint32]bool{},
+		collectionMender: c, n: n, known: known, kept: map[uint32]*spaces.Space{}, other: map[uint32]bool{},
 		recode: roaring.New(), uncodable: roaring.New(), taught: roaring.New(), pending: roaring.New(),
 	}
 	if c.IndexOnly { // such a space could not be completed
@@ -177,13 +178,13 @@ var errNoModel = errors.New("no model")
 // model says what stood there.
 func (s *spaceMender) readModel() error {
 	key := s.prefix(codec.KindSpace)
-	trained, err := readSpace(s.store, s.Descriptor, s.id(), 1)
+	trained, err := spaces.Read(s.store, s.Descriptor, s.id(), 1)
 	b, rerr := record.Get(s.store, key)
 	if rerr != nil {
 		return rerr
 	}
 	var all struct {
-		spaceDescriptor
+		spaces.Stored
 		Report json.RawMessage `json:"report"`
 	}
 	decoded := json.Unmarshal(b, &all) == nil && all.Version == 0 && all.ID == s.id()
@@ -191,7 +192,7 @@ func (s *spaceMender) readModel() error {
 		s.report = all.Report
 	}
 	if err != nil {
-		d := spaceDescriptor{ID: s.id(), Created: now()}
+		d := spaces.Stored{ID: s.id(), Created: spaces.Now()}
 		if decoded {
 			d.Created, d.Parent, d.Statistics = all.Created, all.Parent, all.Statistics
 		}
@@ -218,7 +219,7 @@ func (s *spaceMender) readModel() error {
 }
 
 // conclude makes the space of what its model says.
-func (s *spaceMender) conclude(d spaceDescriptor) (*space, error) {
+func (s *spaceMender) conclude(d spaces.Stored) (*spaces.Space, error) {
 	b := s.storedChunks(s.ID, s.id())
 	m, err := model.Unmarshal(b)
 	if err != nil {
@@ -229,17 +230,17 @@ func (s *spaceMender) conclude(d spaceDescriptor) (*space, error) {
 		return nil, err
 	}
 	d.Bits, d.Model = m.Bits(), record.ChunksOf(b)
-	trained, err := newSpace(d, m, modalities)
+	trained, err := spaces.New(d, m, modalities)
 	if err != nil {
 		return nil, err
 	}
-	return trained, s.writeSpace(trained.spaceDescriptor, s.report)
+	return trained, s.writeSpace(trained.Stored, s.report)
 }
 
 // writeSpace stores the descriptor of a space.
-func (c *collectionMender) writeSpace(d spaceDescriptor, report json.RawMessage) error {
+func (c *collectionMender) writeSpace(d spaces.Stored, report json.RawMessage) error {
 	b, err := json.Marshal(struct {
-		spaceDescriptor
+		spaces.Stored
 		Report json.RawMessage `json:"report,omitempty"`
 	}{d, report})
 	if err != nil {
@@ -322,7 +323,7 @@ func (s *spaceMender) mendRevisions() error {
 // mendFirst makes sure that there is a descriptor of revision 1.
 func (s *spaceMender) mendFirst() error {
 	key := codec.RevisionKey(s.ID, s.id(), 1, 0)
-	first, err := readRevisionDescriptor(s.store, s.ID, s.id(), 1)
+	first, err := spaces.ReadRevisionDescriptor(s.store, s.ID, s.id(), 1)
 	if err == nil {
 		s.n.NextOutbox = max(s.n.NextOutbox, first.Outbox)
 		return s.writeChunks(codec.RevisionPrefix(s.ID, s.id(), 1), 1, nil)
@@ -333,7 +334,7 @@ func (s *spaceMender) mendFirst() error {
 
 // writeRevision stores a revision.
 func (s *spaceMender) writeRevision(info report.RevisionInfo, projections []byte) error {
-	d := revisionDescriptor{RevisionInfo: info}
+	d := spaces.RevisionDescriptor{RevisionInfo: info}
 	if projections != nil {
 		d.Model = record.ChunksOf(projections)
 	}
@@ -350,14 +351,14 @@ func (s *spaceMender) writeRevision(info report.RevisionInfo, projections []byte
 // mendRevision mends a revision that is not the first one. before is one that is sound.
 func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) error {
 	what, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
-	d, err := readRevisionDescriptor(s.store, s.ID, s.id(), revision)
+	d, err := spaces.ReadRevisionDescriptor(s.store, s.ID, s.id(), revision)
 	var m *model.Model
 	if err == nil {
-		m, err = readRevision(s.store, s.ID, s.kept[1], revision)
+		m, err = spaces.ReadRevision(s.store, s.ID, s.kept[1], revision)
 	}
 	switch {
 	case err == nil:
-		s.kept[revision] = s.kept[1].revised(revision, m)
+		s.kept[revision] = s.kept[1].Revised(revision, m)
 		s.n.NextOutbox = max(s.n.NextOutbox, d.Outbox)
 		for i := d.Model.Chunks + 1; i <= last; i++ {
 			if err := s.delete(codec.RevisionKey(s.ID, s.id(), revision, i)); err != nil {
@@ -382,13 +383,13 @@ func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) e
 		codes = "stay as they are"
 	}
 	s.bad(what, key, "lost: it has the projections of revision %d now, and codes that it made %s: %s", before, codes, fault.Problem(err))
-	m = s.kept[before].model
-	projections, err := m.MarshalRevision(s.kept[1].model)
+	m = s.kept[before].Learned
+	projections, err := m.MarshalRevision(s.kept[1].Learned)
 	if err != nil {
 		return err
 	}
-	s.kept[revision], s.other[revision] = s.kept[1].revised(revision, m), true
-	return s.writeRevision(report.RevisionInfo{Revision: revision, Parent: before, Created: now(), Teacher: teacherRestored}, projections)
+	s.kept[revision], s.other[revision] = s.kept[1].Revised(revision, m), true
+	return s.writeRevision(report.RevisionInfo{Revision: revision, Parent: before, Created: spaces.Now(), Teacher: teacherRestored}, projections)
 }
 
 // verifier returns what reads items, and compares statistics, as Verify does.
@@ -399,6 +400,6 @@ func (s *spaceMender) verifier(found func(Finding) error) (v *spaceVerifier, don
 			verifier:   &verifier{ctx: s.ctx, snap: snap, report: found, opt: VerifyOptions{Deep: true}, known: map[uint32]*knownCollection{}},
 			Descriptor: s.Descriptor, presence: s.presence, live: s.items,
 		},
-		space: s.space, n: s.n, kept: s.kept, readable: true,
+		Space: s.space, n: s.n, kept: s.kept, readable: true,
 	}, snap.Close
 }

@@ -49,11 +49,11 @@ func foundedBytes(model float64, items, lesson, codes int) int64 {
 // reindexBytes estimates what a reindexing stores: what the space cv looks at has.
 func (cv *collectionView) reindexBytes() int64 {
 	sp := cv.space
-	if sp == nil || sp.model == nil {
+	if sp == nil || sp.Learned == nil {
 		return 0 // there is nothing to reindex
 	}
-	lesson := len(sp.targets)*codec.Bytes(sp.Bits) + 4
-	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.items, lesson, codesBytes(sp.Bits, len(sp.targets), true))
+	lesson := len(sp.Targets)*codec.Bytes(sp.Bits) + 4
+	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.items, lesson, codesBytes(sp.Bits, len(sp.Targets), true))
 }
 
 func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -29,7 +30,7 @@ func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pi
 		case sp == nil:
 			return fault.NotFound("space %d of collection %q", space, s.Name)
 		}
-		i := slices.IndexFunc(sp.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision })
+		i := slices.IndexFunc(sp.revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
 		if i < 0 {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
 		}
@@ -71,17 +72,17 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 	out := &Update{Teacher: teacherRestored}
 	err := c.revise(ctx, c.spaceOr(space), func(u *updater) error {
 		sp := u.cv.space
-		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision }) {
+		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
 		}
 		if out.Space, out.Revision = sp.ID, sp.Revision; revision == sp.Revision {
 			return nil
 		}
-		m, err := readRevision(u.v.snap, u.cv.ID, sp, revision)
+		m, err := spaces.ReadRevision(u.v.snap, u.cv.ID, sp, revision)
 		if err != nil {
 			return err
 		}
-		if m.Fingerprint() != sp.model.Fingerprint() {
+		if m.Fingerprint() != sp.Learned.Fingerprint() {
 			return fault.Invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
 		}
 		if err := u.restore(ctx, m, revision); err != nil {
@@ -121,11 +122,11 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	if err != nil {
 		return u.learning(err)
 	}
-	projections, err := m.MarshalRevision(sp.trained)
+	projections, err := m.MarshalRevision(sp.Trained)
 	if err != nil {
 		return u.learning(err)
 	}
-	next := sp.revised(sp.Revision+1, m)
+	next := sp.Revised(sp.Revision+1, m)
 	u.parent, u.teacherName = revision, teacherRestored
 	d, err := u.descriptor(m, next.Revision, projections)
 	if err != nil {

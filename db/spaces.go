@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // A collection has one active space, which searches use unless told otherwise, and may
@@ -20,19 +21,19 @@ import (
 // A spaceState is what the committer knows of a space. Only the committer touches it;
 // readers see what it publishes.
 type spaceState struct {
-	*space  // as its latest revision has it
-	in      uint32
-	numbers codec.SpaceCounters // but revision and sets
-	sets    []*codeSet          // of its targets
-	pending sharedBitmap        // rows that the online step has not seen
-	recode  sharedBitmap        // rows whose codes are not those of their labels yet
+	*spaces.Space // as its latest revision has it
+	in            uint32
+	numbers       codec.SpaceCounters // but revision and sets
+	sets          []*codeSet          // of its targets
+	pending       sharedBitmap        // rows that the online step has not seen
+	recode        sharedBitmap        // rows whose codes are not those of their labels yet
 
 	// Figures since opening; all revisions and views of the space share them.
 	distances histogram
 	balance   *knownBalance
 
-	revisions []*revisionDescriptor // that are kept, ascending; the slice is replaced, not written to
-	written   int                   // rows from which it may learn, or that had taught and are gone, since the last update began
+	revisions []*spaces.RevisionDescriptor // that are kept, ascending; the slice is replaced, not written to
+	written   int                          // rows from which it may learn, or that had taught and are gone, since the last update began
 
 	// No block of the space has ever been written.
 	fresh bool
@@ -47,14 +48,14 @@ type spaceState struct {
 }
 
 // newSpaceState returns the state of a space without codes.
-func newSpaceState(collection uint32, sp *space) *spaceState {
+func newSpaceState(collection uint32, sp *spaces.Space) *spaceState {
 	s := &spaceState{
-		space: sp, in: collection, numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
+		Space: sp, in: collection, numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
 		distances: make(histogram, sp.Bits+1), balance: new(knownBalance),
 		pending: sharedBitmap{b: roaring.New()}, recode: sharedBitmap{b: roaring.New()},
 	}
-	for _, target := range sp.targets {
-		s.sets = append(s.sets, newCodeSet(sp, sp.keys(collection, target)))
+	for _, target := range sp.Targets {
+		s.sets = append(s.sets, newCodeSet(sp, sp.Keys(collection, target)))
 	}
 	return s
 }
@@ -64,7 +65,7 @@ func (s *spaceState) leftByTraining() bool { return s.left && s.Parent == 0 }
 
 // A spaceView is the state of a space as readers see it. It is immutable.
 type spaceView struct {
-	space   *space // nil: there is none
+	space   *spaces.Space // nil: there is none
 	numbers codec.SpaceCounters
 	coded   int           // items that have a code for any target
 	sets    []codeSetView // of its targets
@@ -74,8 +75,8 @@ type spaceView struct {
 	distances histogram
 	balances  *knownBalance
 
-	revisions []*revisionDescriptor // that are kept, ascending
-	written   int                   // rows from which it may learn, or that had taught and are gone, since the last update began
+	revisions []*spaces.RevisionDescriptor // that are kept, ascending
+	written   int                          // rows from which it may learn, or that had taught and are gone, since the last update began
 }
 
 // A spaceStanding says who searches a space.
@@ -96,7 +97,7 @@ func (s *spaceState) publish(active bool) spaceView {
 		standing = spaceActive
 	}
 	v := spaceView{
-		space: s.space, numbers: s.counters(), coded: int(s.numbers.Coded),
+		space: s.Space, numbers: s.counters(), coded: int(s.numbers.Coded),
 		pending: s.pending.publish(), recode: s.recode.publish(),
 		sets:      make([]codeSetView, 0, len(s.sets)),
 		distances: s.distances, balances: s.balance,
@@ -129,8 +130,8 @@ func (s *spaceState) stored(n codec.SpaceCounters) {
 }
 
 // revise gives the space another revision.
-func (s *spaceState) revise(sp *space) {
-	s.space = sp
+func (s *spaceState) revise(sp *spaces.Space) {
+	s.Space = sp
 	for _, set := range s.sets {
 		set.space = sp
 	}
@@ -151,7 +152,7 @@ func (s *spaceState) hasCode(row uint32) bool {
 
 // loadSpace reads the state of a space, but not its codes.
 func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*spaceState, error) {
-	sp, err := readSpace(r, d, uint32(n.ID), uint32(n.Revision))
+	sp, err := spaces.Read(r, d, uint32(n.ID), uint32(n.Revision))
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +160,8 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*s
 	s.fresh, s.left = false, n.Building
 	s.numbers = n
 	s.numbers.Sets = nil
-	if len(n.Sets) != len(sp.targets) {
-		return nil, fault.Corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.targets)), "counters of collection %q", d.Name)
+	if len(n.Sets) != len(sp.Targets) {
+		return nil, fault.Corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.Targets)), "counters of collection %q", d.Name)
 	}
 	for i, set := range s.sets {
 		if n.Sets[i].View != set.Target {
@@ -168,7 +169,7 @@ func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*s
 		}
 		set.table, set.stored, set.loading, set.freshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}
-	if s.revisions, err = readRevisions(r, d.ID, sp.ID); err != nil {
+	if s.revisions, err = spaces.ReadRevisions(r, d.ID, sp.ID); err != nil {
 		return nil, err
 	}
 	prefix := codec.NumberKey(codec.KindOnlineRows, d.ID, sp.ID)
@@ -248,7 +249,7 @@ func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
 
 // codesOnlySpace makes the one space that a codes-only collection has.
 func (tx *tx) codesOnlySpace(s *collectionState) error {
-	sp, err := newSpace(spaceDescriptor{ID: 1, Bits: s.Bits, Created: now()}, nil, nil)
+	sp, err := spaces.New(spaces.Stored{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -261,8 +262,8 @@ func (tx *tx) codesOnlySpace(s *collectionState) error {
 }
 
 // writeDescriptor stores the descriptor of a space, with the report of its training.
-func (tx *tx) writeDescriptor(s *collectionState, sp *space, report json.RawMessage) error {
-	b, err := json.Marshal(reportedSpace{sp.spaceDescriptor, report})
+func (tx *tx) writeDescriptor(s *collectionState, sp *spaces.Space, report json.RawMessage) error {
+	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -42,7 +43,7 @@ func whole(chunks map[uint32][]byte, first uint32, c record.Chunked) ([]byte, er
 
 func (c *storedCollection) checkSpace(d *record.Descriptor, all codec.Counters, n codec.SpaceCounters) error {
 	k := &spaceCheck{storedSpace: c.space(uint32(n.ID)), c: c, d: d, n: n, bits: d.Bits, targets: []byte{record.SharedTarget}, models: map[uint32]*model.Model{}}
-	var desc spaceDescriptor
+	var desc spaces.Stored
 	if err := json.Unmarshal(k.descriptor, &desc); err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (c *storedCollection) checkSpace(d *record.Descriptor, all codec.Counters, 
 }
 
 // readModels reads the model and its revisions.
-func (k *spaceCheck) readModels(desc spaceDescriptor) error {
+func (k *spaceCheck) readModels(desc spaces.Stored) error {
 	b, err := whole(k.model, 0, desc.Model)
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
@@ -141,7 +142,7 @@ func (k *spaceCheck) readModels(desc spaceDescriptor) error {
 		return errors.New("the first revision has no descriptor")
 	}
 	for revision, chunks := range k.revisions {
-		var desc revisionDescriptor
+		var desc spaces.RevisionDescriptor
 		if err := json.Unmarshal(chunks[0], &desc); err != nil {
 			return fmt.Errorf("revision %d: %w", revision, err)
 		}
@@ -364,7 +365,7 @@ func (k *spaceCheck) checkRow(row uint32, rec *codec.ItemRecord, own map[byte][]
 		return fmt.Errorf("codes %x, not %x", own, want)
 	}
 	var projection []byte
-	if !isZero(sum) {
+	if !spaces.IsZero(sum) {
 		projection = codec.AppendProjection(nil, sum)
 	}
 	if !bytes.Equal(projection, k.projections[row]) {

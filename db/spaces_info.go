@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -104,10 +105,10 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 			info.Views = append(info.Views, cv.Modalities[t].Name)
 		}
 	}
-	if sp.model == nil {
+	if sp.Learned == nil {
 		return info, nil
 	}
-	report, err := readReport(r, cv.ID, sp.ID)
+	report, err := spaces.ReadReport(r, cv.ID, sp.ID)
 	if err != nil {
 		return nil, err
 	}

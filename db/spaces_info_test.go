@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -109,7 +110,7 @@ func TestSpaces(t *testing.T) {
 	err = c.read(func(_ *view, cv *collectionView) error {
 		for i, tr := range []*Training{first, second} {
 			sp := cv.spaceNumber(uint32(i + 1)).space
-			b, err := sp.model.MarshalBinary()
+			b, err := sp.Learned.MarshalBinary()
 			if err != nil {
 				return err
 			}
@@ -198,10 +199,10 @@ func TestRevisionInfos(t *testing.T) {
 	first := spacesOf(t, c)[0]
 	residual := .5
 	want := []RevisionInfo{first.Revisions[0], {
-		Revision: 3, Parent: 2, Created: now(), Pinned: true, Teacher: "modality", Lead: "text", Reason: "because",
+		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text", Reason: "because",
 		Items: 4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Residual: map[string]float64{"text": .25},
 		Drift: &Drift{Items: 4, Modalities: map[string]ModalityDrift{"text": {Items: 4, Labelled: 1, Residual: &residual}}},
-	}, {Revision: 300, Parent: 3, Created: now(), Items: 1}}
+	}, {Revision: 300, Parent: 3, Created: spaces.Now(), Items: 1}}
 	frames := [][]byte{nil, make([]byte, 2*record.ChunkBytes+2), make([]byte, 100)}
 	for i := 1; i < 3; i++ {
 		frames[i][7] = byte(i)
@@ -213,7 +214,7 @@ func TestRevisionInfos(t *testing.T) {
 	}
 	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error {
 		for i := 1; i < 3; i++ {
-			d := &revisionDescriptor{RevisionInfo: want[i], Model: record.ChunksOf(frames[i])}
+			d := &spaces.RevisionDescriptor{RevisionInfo: want[i], Model: record.ChunksOf(frames[i])}
 			if err := tx.writeRevision(s.spaceByID(1), d, frames[i]); err != nil {
 				return err
 			}
@@ -261,7 +262,7 @@ func TestRevisionInfos(t *testing.T) {
 		if err := c.do(ctx, 0, change); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readRevisions(kv, c.id, 1); !errors.Is(err, ErrCorrupt) {
+		if _, err := spaces.ReadRevisions(kv, c.id, 1); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

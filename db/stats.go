@@ -152,7 +152,7 @@ func (cv *collectionView) stats() CollectionStats {
 		Spaces: len(cv.spaces), MemoryBytes: int64(cv.live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
-		learned := cv.space != nil && slices.Contains(cv.space.modalities, t)
+		learned := cv.space != nil && slices.Contains(cv.space.Positions, t)
 		s.Modalities = append(s.Modalities, ModalityStats{Modality(m), int(cv.presence[t].GetCardinality()), learned})
 		s.MemoryBytes += int64(cv.presence[t].GetSizeInBytes())
 	}

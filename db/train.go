@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -154,7 +155,7 @@ func (c *Collection) completeLeft(ctx context.Context) error {
 type learned struct {
 	set     *trainingSet
 	result  *model.Result
-	space   *space // without a number
+	space   *spaces.Space // without a number
 	leftOut []string
 }
 
@@ -166,7 +167,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 		return nil, err
 	}
 	if opt.Views == model.ViewsTarget {
-		if _, err := targetsOf(l.set.modalities); err != nil {
+		if _, err := spaces.TargetsOf(l.set.modalities); err != nil {
 			return nil, err
 		}
 	}
@@ -183,7 +184,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 	case err != nil:
 		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
-	l.space, err = newSpace(spaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
+	l.space, err = spaces.New(spaces.Stored{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
 	return l, err
 }
 

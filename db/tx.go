@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -20,10 +21,10 @@ import (
 type change struct {
 	collection uint32
 	kind       changeKind
-	item       *record.Item // of a delete and an expectation only the key, of addLabels only the labels
-	old        *record.Item // of an expectation: the item that must be there; nil: none
-	encs       encodings    // of a put: made by the caller, for the spaces it saw
-	found      bool         // out: the item was there before
+	item       *record.Item     // of a delete and an expectation only the key, of addLabels only the labels
+	old        *record.Item     // of an expectation: the item that must be there; nil: none
+	encs       spaces.Encodings // of a put: made by the caller, for the spaces it saw
+	found      bool             // out: the item was there before
 }
 
 type changeKind int
@@ -191,7 +192,7 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 func (s *collectionState) codeBytes() int {
 	bytes := 0
 	for _, sp := range s.spaces {
-		bytes += codesBytes(sp.Bits, len(sp.sets), sp.projectionBytes() > 0)
+		bytes += codesBytes(sp.Bits, len(sp.sets), sp.ProjectionBytes() > 0)
 	}
 	return bytes
 }
@@ -369,7 +370,7 @@ func (tx *tx) delete(s *collectionState, ch *change) error {
 		}
 		tx.setOnline(sp, codec.SetPending, row, false)
 		tx.setOnline(sp, codec.SetRecode, row, false)
-		if err := tx.setCodes(s, sp, row, encoding{}); err != nil {
+		if err := tx.setCodes(s, sp, row, spaces.Encoding{}); err != nil {
 			return err
 		}
 	}
@@ -444,7 +445,7 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 	}
 	for _, sp := range s.spaces {
 		if ch.teaches() || sp.recode.b.Contains(row) {
-			learns := sp.learnsFrom(it)
+			learns := sp.LearnsFrom(it)
 			if learns || tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
 				sp.written++
 			}
@@ -454,9 +455,9 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 			tx.setOnline(sp, codec.SetPending, row, learns)
 		}
 		tx.setOnline(sp, codec.SetRecode, row, false)
-		enc := encs.of(sp.space)
+		enc := encs.Of(sp.Space)
 		if enc == nil { // not encoded yet, or space or revision are new
-			made, err := sp.encode(it.Vectors, ids, it.Code)
+			made, err := sp.Encode(it.Vectors, ids, it.Code)
 			if err != nil {
 				return err
 			}

@@ -41,7 +41,7 @@ func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.S
 		}
 		defer l.release()
 		got = l.online.Statistics().Clone()
-		o, err := model.NewOnline(cv.space.model, model.NewStatistics(cv.space.model))
+		o, err := model.NewOnline(cv.space.Learned, model.NewStatistics(cv.space.Learned))
 		if err != nil {
 			return err
 		}
@@ -53,14 +53,14 @@ func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.S
 				return err
 			}
 			item := model.Example{}
-			for _, at := range cv.space.modalities {
+			for _, at := range cv.space.Positions {
 				x, _, err := record.ReadVector(v.snap, cv.ID, row, at, cv.Modalities[at])
 				if err != nil {
 					return err
 				}
 				item.Vectors = append(item.Vectors, x)
 			}
-			lesson, err := cv.space.lesson(stored, item)
+			lesson, err := cv.space.Lesson(stored, item)
 			if err != nil {
 				return err
 			}
@@ -511,13 +511,13 @@ func TestUpdateAfterRestoring(t *testing.T) {
 			return err
 		}
 		defer l.release()
-		want, err := cv.space.model.Refit(l.online.Statistics(), nil)
+		want, err := cv.space.Learned.Refit(l.online.Statistics(), nil)
 		if err != nil {
 			return err
 		}
 		x := items[3].Vectors["image"]
 		z, w := make([]float64, 32), make([]float64, 32)
-		if err := errors.Join(cv.space.model.NewEncoder().Project(z, 0, x), want.NewEncoder().Project(w, 0, x)); err != nil {
+		if err := errors.Join(cv.space.Learned.NewEncoder().Project(z, 0, x), want.NewEncoder().Project(w, 0, x)); err != nil {
 			return err
 		}
 		for j := range z {

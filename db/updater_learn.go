@@ -20,7 +20,7 @@ import (
 // same items one would be adopted by luck, and each takes as long as all of them.
 func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	u.teacherName = teacher.String()
-	u.outliers = newOutliers(u.cv.space.model, u.l.online.Statistics())
+	u.outliers = newOutliers(u.cv.space.Learned, u.l.online.Statistics())
 	labelled, unlabelled, err := u.partition(ctx)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ const (
 
 // partition returns the pending rows with labels that the model knows, and the others.
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
-	pending, m := u.cv.pending, u.cv.space.model
+	pending, m := u.cv.pending, u.cv.space.Learned
 	if pending.GetCardinality() > manyPending {
 		known := roaring.New()
 		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
@@ -152,7 +152,7 @@ func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, tea
 		return 0, false, err
 	}
 	lead = guard.Lead()
-	u.lead = u.cv.Modalities[u.cv.space.modalities[lead]].Name
+	u.lead = u.cv.Modalities[u.cv.space.Positions[lead]].Name
 	if teacher == TeacherModality {
 		return lead, true, nil
 	}
@@ -202,7 +202,7 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 		if err := features.Seek(vectors, row); err != nil {
 			return err
 		}
-		item := u.cv.space.example(vectors, rec.Labels)
+		item := u.cv.space.Example(vectors, rec.Labels)
 		long, err := u.outliers.has(item)
 		if err != nil {
 			return u.learning(err)
@@ -300,7 +300,7 @@ func (u *updater) sample(ctx context.Context, step int) (held []model.Example, l
 			if err != nil {
 				return err
 			}
-			if u.cv.space.model.Knows(rec.Labels) {
+			if u.cv.space.Learned.Knows(rec.Labels) {
 				items[i].Labels = rec.Labels
 				held, lessons = append(held, items[i]), append(lessons, taught[i])
 			}

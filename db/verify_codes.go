@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // A codeVerifier looks at the codes of one target of a space: row -> code, codes, code ->
@@ -48,7 +49,7 @@ type storedCode struct {
 
 // checkCodes looks at the codes of a target.
 func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
-	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.space.keys(s.ID(), s.targets[target]), bytes: map[uint32][]byte{}}
+	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.Space.Keys(s.ID(), s.Targets[target]), bytes: map[uint32][]byte{}}
 	for _, n := range s.n.Sets {
 		if n.View == c.Target {
 			c.n = n
@@ -140,8 +141,8 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 		ok = p == codec.ProvenanceGiven
 	case p == codec.ProvenanceLabels, p == codec.ProvenanceFused:
 		ok = true
-	case p >= codec.ProvenanceModality && c.trained != nil:
-		ok = slices.Contains(c.modalities, int(p-codec.ProvenanceModality))
+	case p >= codec.ProvenanceModality && c.Trained != nil:
+		ok = slices.Contains(c.Positions, int(p-codec.ProvenanceModality))
 	case p >= codec.ProvenanceModality:
 		ok = int(p-codec.ProvenanceModality) < len(c.Modalities)
 	}
@@ -366,13 +367,13 @@ func (c *codeVerifier) hasCode(row uint32, target int) bool {
 		return false
 	}
 	if c.IndexOnly { // whether its features give one cannot be told
-		return c.model.LabelCode(codec.NewCode(c.CodeKeys.Bits), it.labels)
+		return c.Learned.LabelCode(codec.NewCode(c.CodeKeys.Bits), it.labels)
 	}
-	enc, err := c.space().encode(it.vectors, it.labels, nil)
-	if err != nil || enc.in(target).code == nil {
+	enc, err := c.space().Encode(it.vectors, it.labels, nil)
+	if err != nil || enc.In(target).Code == nil {
 		return false
 	}
-	return enc.in(target).from == codec.ProvenanceLabels || c.hasProjection(row)
+	return enc.In(target).From == codec.ProvenanceLabels || c.hasProjection(row)
 }
 
 // hasProjection reports whether the projection of a row is stored, as far as that can be
@@ -386,4 +387,4 @@ func (s *spaceVerifier) hasProjection(row uint32) bool {
 	return err == nil && found
 }
 
-func (c *codeVerifier) space() *space { return c.spaceVerifier.space }
+func (c *codeVerifier) space() *spaces.Space { return c.spaceVerifier.Space }

@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -27,7 +28,7 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error
 	found := func(format string, args ...any) {
 		v.found(Finding{Record: sideFile, Problem: fmt.Sprintf(format, args...)}, nil)
 	}
-	told, _ := store.CompareCommits(&i, side, err, now())
+	told, _ := store.CompareCommits(&i, side, err, spaces.Now())
 	if told.Problem != "" {
 		found("%s; whether commits are missing is not known", told.Problem)
 	}

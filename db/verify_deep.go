@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -98,7 +99,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 
 // A recomputedItem is what an item gives.
 type recomputedItem struct {
-	enc   encoding
+	enc   spaces.Encoding
 	fused [][]float64 // by target: what the signs of its code are of; nil for a code of labels
 	err   error
 }
@@ -118,10 +119,10 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 		return
 	}
 	out := make([]recomputedItem, len(items))
-	runs := (len(items) + encodeRun - 1) / encodeRun
+	runs := (len(items) + spaces.EncodeRun - 1) / spaces.EncodeRun
 	err := work.ParallelBy(s.ctx, work.All(), 1, runs, func(run int) error {
 		return work.Safely(func() error {
-			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
+			from, to := run*spaces.EncodeRun, min((run+1)*spaces.EncodeRun, len(items))
 			recomputeRun(sp, items[from:to], out[from:to])
 			return nil
 		})
@@ -135,17 +136,17 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	}
 }
 
-// recomputeRun makes the codes of up to encodeRun items.
-func recomputeRun(s *space, items []*verifiedItem, out []recomputedItem) {
-	e := s.encoders.Get().(*encoder)
-	defer s.encoders.Put(e)
+// recomputeRun makes the codes of up to EncodeRun items.
+func recomputeRun(s *spaces.Space, items []*verifiedItem, out []recomputedItem) {
+	e := s.Encoders.Get().(*spaces.Encoder)
+	defer s.Encoders.Put(e)
 	vectors := make([][]model.Vector, len(items))
 	for i, it := range items {
 		vectors[i] = it.vectors
 	}
-	if _, err := e.project(vectors); err != nil {
+	if _, err := e.Project(vectors); err != nil {
 		for i := range items { // one by one, to know of which
-			if _, err := e.project(vectors[i : i+1]); err != nil {
+			if _, err := e.Project(vectors[i : i+1]); err != nil {
 				out[i].err = err
 				continue
 			}
@@ -158,12 +159,12 @@ func recomputeRun(s *space, items []*verifiedItem, out []recomputedItem) {
 	}
 }
 
-func recomputeItem(s *space, e *encoder, i int, it *verifiedItem, out *recomputedItem) {
-	out.enc = s.encoding(e, i, it.vectors, it.labels)
-	out.fused = make([][]float64, len(s.targets))
-	for v := range s.targets {
-		if c := out.enc.in(v); c.code != nil && c.from != codec.ProvenanceLabels {
-			z, _ := e.fuse(i, v)
+func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, out *recomputedItem) {
+	out.enc = s.EncodingOf(e, i, it.vectors, it.labels)
+	out.fused = make([][]float64, len(s.Targets))
+	for v := range s.Targets {
+		if c := out.enc.In(v); c.Code != nil && c.From != codec.ProvenanceLabels {
+			z, _ := e.Fuse(i, v)
 			out.fused[v] = slices.Clone(z)
 		}
 	}
@@ -178,9 +179,9 @@ func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got 
 	}
 	s.done.CodesChecked++
 	for v, set := range sets {
-		set.compareCode(it.row, got.enc.in(v), got.fused[v])
+		set.compareCode(it.row, got.enc.In(v), got.fused[v])
 	}
-	s.compareProjection(it.row, got.enc.projection)
+	s.compareProjection(it.row, got.enc.Projection)
 }
 
 // tieTolerance is below which part of the largest number of a projection the sign of
@@ -188,25 +189,25 @@ func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got 
 const tieTolerance = 1e-4
 
 // compareCode compares the code of a row with the one that it is to have.
-func (c *codeVerifier) compareCode(row uint32, want targetCode, fused []float64) {
+func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []float64) {
 	x := c.rows.get(row)
 	if x == nil || x.state == carriedNone {
 		return // whether it is to have one has been looked at
 	}
 	what, key := fmt.Sprintf("code of row %d", row), c.Block(codec.KindRowCodes, row)
-	if want.code == nil {
+	if want.Code == nil {
 		c.bad(what, key, "it has one, and neither features nor labels give one")
 		return
 	}
-	if x.from != want.from {
-		c.bad(what, key, "of provenance %d, not %d", x.from, want.from)
+	if x.from != want.From {
+		c.bad(what, key, "of provenance %d, not %d", x.from, want.From)
 		return
 	}
 	if stored := c.codes.get(x.number); stored == nil || !stored.there {
 		return // reported before
 	}
 	code := c.code(codec.NewCode(c.CodeKeys.Bits), x.number)
-	wrong := wrongBits(code, want.code, fused)
+	wrong := wrongBits(code, want.Code, fused)
 	switch {
 	case wrong == 0:
 	case fused == nil:
@@ -282,7 +283,7 @@ func sameProjection(entry, want []byte) bool {
 func (s *spaceVerifier) recomputeLabels(sets []*codeVerifier, items []*verifiedItem) {
 	want, code := codec.NewCode(s.Bits()), codec.NewCode(s.Bits())
 	for _, it := range items {
-		same := s.model.LabelCode(want, it.labels)
+		same := s.Learned.LabelCode(want, it.labels)
 		for _, set := range sets {
 			x := set.rows.get(it.row)
 			if x == nil || x.state == carriedNone {

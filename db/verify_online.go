@@ -38,7 +38,7 @@ func (s *spaceVerifier) checkOnline() {
 				s.bad(names[set], key, "row %d is in it, and there is no model", row)
 			case s.dead(row):
 				s.bad(names[set], key, "row %d is in it, and has no item", row)
-			case set == codec.SetPending && s.trained != nil && !s.learnsFromRow(row):
+			case set == codec.SetPending && s.Trained != nil && !s.learnsFromRow(row):
 				s.bad(names[set], key, "row %d is in it, and has no features to learn from", row)
 			}
 		}
@@ -62,7 +62,7 @@ func (s *spaceVerifier) checkLessons() {
 			s.bad(what, key, "there is no model")
 		case s.dead(row):
 			s.bad(what, key, "the row has no item")
-		case s.trained != nil && !s.learnsFromRow(row):
+		case s.Trained != nil && !s.learnsFromRow(row):
 			s.bad(what, key, "the row has no features to teach with")
 		case s.pending.Contains(row):
 			s.bad(what, key, "the row is among those that the online step has not seen")
@@ -74,7 +74,7 @@ func (s *spaceVerifier) checkLessons() {
 }
 
 // Bits is how many bits the codes of the space have.
-func (s *spaceVerifier) Bits() int { return s.space.Bits }
+func (s *spaceVerifier) Bits() int { return s.Space.Bits }
 
 // checkLesson checks that a lesson can be one of the space.
 func (s *spaceVerifier) checkLesson(l codec.Lesson) error {
@@ -82,8 +82,8 @@ func (s *spaceVerifier) checkLesson(l codec.Lesson) error {
 	switch {
 	case l.Revision == 0 || uint64(l.Revision) > s.n.Revision:
 		return fmt.Errorf("of revision %d, the one in use is %d", l.Revision, s.n.Revision)
-	case s.trained != nil && codes != 1 && codes != len(s.modalities):
-		return fmt.Errorf("%d codes for %d modalities", codes, len(s.modalities))
+	case s.Trained != nil && codes != 1 && codes != len(s.Positions):
+		return fmt.Errorf("%d codes for %d modalities", codes, len(s.Positions))
 	}
 	return nil
 }

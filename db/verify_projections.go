@@ -30,7 +30,7 @@ func (s *spaceVerifier) checkProjections() {
 			s.bad(what, key, "%s", fault.Problem(err))
 		case s.dead(row):
 			s.bad(what, key, "the row has no item")
-		case s.trained != nil && !s.learnsFromRow(row):
+		case s.Trained != nil && !s.learnsFromRow(row):
 			s.bad(what, key, "the row has no features that the model knows")
 		}
 	})

@@ -23,7 +23,7 @@ import (
 // codesByModel computes from the definition the codes that an item has by the model
 // of its collection, by target; the shared one is under "".
 func codesByModel(cv *collectionView, it *Item) (map[string][]byte, error) {
-	m := cv.space.model
+	m := cv.space.Learned
 	vectors := make([]model.Vector, len(m.Modalities()))
 	for i, mod := range m.Modalities() {
 		if dense := it.Vectors[mod.Name]; dense != nil {

@@ -54,10 +54,11 @@ var house = plan{
 		// The database.
 		{names{"db"}, names{pebble, roaring}},
 		{names{"db/internal/store"}, names{pebble}},
+		{names{"db/internal/spaces"}, names{pebble}},
 		{names{"db/internal/record"}, names{pebble, roaring}},
 		{names{"db/internal/signal"}, nil},
 		{names{"db/fault"}, names{pebble}},
-		{names{"db/backup", "db/event", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
+		{names{"db/backup", "db/event", "db/report", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
 
 		// Codes: how they are learned and found, and what they are.
 		{names{"mih", "model"}, names{roaring, gonum}},

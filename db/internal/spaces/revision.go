@@ -1,4 +1,4 @@
-package db
+package spaces
 
 import (
 	"encoding/json"
@@ -12,22 +12,22 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// revisionDescriptor is what is stored of a revision of a space besides its
+// RevisionDescriptor is what is stored of a revision of a space besides its
 // projections. It is immutable.
-type revisionDescriptor struct {
+type RevisionDescriptor struct {
 	Version             int            `json:"version"`
 	report.RevisionInfo                // but Bytes and Checksum, which its chunks have
 	Model               record.Chunked `json:"model,omitzero"` // zero of revision 1, whose model is that of the space
 	Outbox              uint64         `json:"outbox"`         // departures before this number are out of the projections
 }
 
-// readRevision reads the model of a revision of a space.
-func readRevision(r pebble.Reader, collection uint32, s *space, revision uint32) (*model.Model, error) {
+// ReadRevision reads the model of a revision of a space.
+func ReadRevision(r pebble.Reader, collection uint32, s *Space, revision uint32) (*model.Model, error) {
 	if revision == 1 {
-		return s.trained, nil
+		return s.Trained, nil
 	}
 	what := fmt.Sprintf("revision %d of space %d", revision, s.ID)
-	d, err := readRevisionDescriptor(r, collection, s.ID, revision)
+	d, err := ReadRevisionDescriptor(r, collection, s.ID, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -35,14 +35,14 @@ func readRevision(r pebble.Reader, collection uint32, s *space, revision uint32)
 	if err != nil {
 		return nil, fault.ReadError(err, "%s", what)
 	}
-	m, err := s.trained.UnmarshalRevision(b)
+	m, err := s.Trained.UnmarshalRevision(b)
 	if err != nil {
 		return nil, fault.Corrupt(err, "%s", what)
 	}
 	return m, nil
 }
 
-func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32) (*revisionDescriptor, error) {
+func ReadRevisionDescriptor(r pebble.Reader, collection, space, revision uint32) (*RevisionDescriptor, error) {
 	b, err := record.Get(r, codec.RevisionKey(collection, space, revision, 0))
 	if err == nil && b == nil {
 		err = fault.ErrMissing
@@ -50,7 +50,7 @@ func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 	if err != nil {
 		return nil, fault.ReadError(err, "descriptor of revision %d of space %d", revision, space)
 	}
-	d := &revisionDescriptor{}
+	d := &RevisionDescriptor{}
 	if err = json.Unmarshal(b, d); err == nil {
 		err = record.CheckDescriptorVersion(d.Version)
 	}
@@ -62,23 +62,23 @@ func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32)
 	}
 	if d.Drift != nil {
 		for name, m := range d.Drift.Modalities {
-			setBalance(&m, m.Balance)
+			SetBalance(&m, m.Balance)
 			d.Drift.Modalities[name] = m
 		}
 	}
 	return d, nil
 }
 
-// setBalance sets Balance, which may be nil, and the fields that follow from it.
-func setBalance(m *report.ModalityDrift, b *report.Balance) {
+// SetBalance sets Balance, which may be nil, and the fields that follow from it.
+func SetBalance(m *report.ModalityDrift, b *report.Balance) {
 	if m.Balance = b; b != nil {
 		m.BitBalance, m.ConstantBits, m.Sampled = b.BitBalance, b.ConstantBits, b.Sampled
 	}
 }
 
-// readRevisions reads the descriptors of the revisions of a space, and not their
+// ReadRevisions reads the descriptors of the revisions of a space, and not their
 // projections.
-func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDescriptor, err error) {
+func ReadRevisions(r pebble.Reader, collection, space uint32) (all []*RevisionDescriptor, err error) {
 	prefix := codec.NumberKey(codec.KindRevision, collection, space)
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
 	if err != nil {
@@ -94,7 +94,7 @@ func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDe
 			return nil, fault.Corrupt(err, "key")
 		}
 		revision, _ := codec.RevisionKeyParts(it.Key())
-		d, err := readRevisionDescriptor(r, collection, space, revision)
+		d, err := ReadRevisionDescriptor(r, collection, space, revision)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package db
+package spaces
 
 import (
 	"encoding/json"
@@ -15,22 +15,22 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A space is what gives items their codes: a trained model, or in a codes-only
+// A Space is what gives items their codes: a trained model, or in a codes-only
 // collection the fact that they bring them. This is one revision of it, which is
 // immutable: revisions have the code of a label set in common, and differ in the
 // projections.
-type space struct {
-	spaceDescriptor
-	Revision   uint32
-	trained    *model.Model // of revision 1; nil in a codes-only collection
-	model      *model.Model // of this one
-	modalities []int        // of the collection, by modality of the model
-	targets    []byte       // ascending
-	encoders   sync.Pool    // of *encoder
+type Space struct {
+	Stored
+	Revision  uint32
+	Trained   *model.Model // of revision 1; nil in a codes-only collection
+	Learned   *model.Model // of this one
+	Positions []int        // of the collection, by modality of the model
+	Targets   []byte       // ascending
+	Encoders  sync.Pool    // of *encoder
 }
 
-// spaceDescriptor is what is stored of a space besides its matrices.
-type spaceDescriptor struct {
+// Stored is what is stored of a space besides its matrices.
+type Stored struct {
 	Version    int            `json:"version"`
 	ID         uint32         `json:"id"`
 	Parent     uint32         `json:"parent,omitempty"` // the space whose model it has; absent: it was trained
@@ -41,55 +41,55 @@ type spaceDescriptor struct {
 	Statistics record.Chunked `json:"statistics"`
 }
 
-// reportedSpace is a descriptor with the report of the training.
-type reportedSpace struct {
-	spaceDescriptor
+// Reported is a descriptor with the report of the training.
+type Reported struct {
+	Stored
 	Report json.RawMessage `json:"report,omitempty"`
 }
 
-// now is the time as it is stored.
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+// Now is the time as it is stored.
+func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// newSpace returns the first revision of the space of a model, nil for none, and
+// New returns the first revision of the space of a model, nil for none, and
 // completes its descriptor. modalities says which of the collection's each of the model's is.
-func newSpace(d spaceDescriptor, m *model.Model, modalities []int) (*space, error) {
-	s := &space{spaceDescriptor: d, Revision: 1, trained: m, model: m, modalities: modalities, targets: []byte{record.SharedTarget}}
+func New(d Stored, m *model.Model, modalities []int) (*Space, error) {
+	s := &Space{Stored: d, Revision: 1, Trained: m, Learned: m, Positions: modalities, Targets: []byte{record.SharedTarget}}
 	if m == nil {
 		return s, nil
 	}
 	s.Views = nil
 	if m.Views() == model.ViewsTarget {
 		var err error
-		if s.targets, err = targetsOf(modalities); err != nil {
+		if s.Targets, err = TargetsOf(modalities); err != nil {
 			return nil, err
 		}
-		for _, target := range s.targets {
+		for _, target := range s.Targets {
 			s.Views = append(s.Views, int(target))
 		}
 	}
-	s.encoders.New = s.newEncoder
+	s.Encoders.New = s.newEncoder
 	return s, nil
 }
 
-// revised returns the space with another revision.
-func (s *space) revised(revision uint32, m *model.Model) *space {
-	r := &space{
-		spaceDescriptor: s.spaceDescriptor, Revision: revision,
-		trained: s.trained, model: m, modalities: s.modalities, targets: s.targets,
+// Revised returns the space with another revision.
+func (s *Space) Revised(revision uint32, m *model.Model) *Space {
+	r := &Space{
+		Stored: s.Stored, Revision: revision,
+		Trained: s.Trained, Learned: m, Positions: s.Positions, Targets: s.Targets,
 	}
-	r.encoders.New = r.newEncoder
+	r.Encoders.New = r.newEncoder
 	return r
 }
 
-func (s *space) newEncoder() any {
-	return &encoder{
-		Encoder: s.model.NewEncoder(), modalities: s.modalities,
+func (s *Space) newEncoder() any {
+	return &Encoder{
+		Encoder: s.Learned.NewEncoder(), modalities: s.Positions,
 		fused: make([]float64, s.Bits), total: make([]float64, s.Bits),
 	}
 }
 
-// targetsOf returns the targets that modalities of a collection are.
-func targetsOf(modalities []int) ([]byte, error) {
+// TargetsOf returns the targets that modalities of a collection are.
+func TargetsOf(modalities []int) ([]byte, error) {
 	var targets []byte
 	for _, t := range modalities {
 		if t > record.MaxTargetModality {
@@ -101,14 +101,14 @@ func targetsOf(modalities []int) ([]byte, error) {
 	return targets, nil
 }
 
-// readSpace reads a space of a collection, with the model of a revision, from the
+// Read reads a space of a collection, with the model of a revision, from the
 // store.
-func readSpace(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*space, error) {
+func Read(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*Space, error) {
 	value, closer, err := r.Get(codec.NumberKey(codec.KindSpace, c.ID, id))
 	if err != nil {
 		return nil, fault.ReadError(err, "descriptor of space %d", id)
 	}
-	var d spaceDescriptor
+	var d Stored
 	err = json.Unmarshal(value, &d)
 	closer.Close()
 	if err == nil {
@@ -127,7 +127,7 @@ func readSpace(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*spa
 		if d.Bits != c.Bits || d.Model.Chunks > 0 {
 			return nil, fault.Corrupt(fmt.Errorf("%d bits, %d chunks of a model", d.Bits, d.Model.Chunks), "descriptor of space %d", id)
 		}
-		return newSpace(d, nil, nil)
+		return New(d, nil, nil)
 	}
 	b, err := record.ReadChunks(r, codec.NumberKey(codec.KindModel, c.ID, id), 0, d.Model)
 	if err != nil {
@@ -141,9 +141,9 @@ func readSpace(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*spa
 	if err == nil {
 		modalities, err = c.Match(m)
 	}
-	var s *space
+	var s *Space
 	if err == nil {
-		s, err = newSpace(d, m, modalities)
+		s, err = New(d, m, modalities)
 	}
 	if err == nil && !slices.Equal(s.Views, d.Views) {
 		err = fmt.Errorf("of views %v, the space has %v", s.Views, d.Views)
@@ -154,35 +154,35 @@ func readSpace(r pebble.Reader, c *record.Descriptor, id, revision uint32) (*spa
 	if revision == 1 {
 		return s, nil
 	}
-	if m, err = readRevision(r, c.ID, s, revision); err != nil {
+	if m, err = ReadRevision(r, c.ID, s, revision); err != nil {
 		return nil, err
 	}
-	return s.revised(revision, m), nil
+	return s.Revised(revision, m), nil
 }
 
-// projections says where the fused projections of a collection stand: once,
+// Projections says where the fused projections of a collection stand: once,
 // whatever the targets, as they put in order what shares a code, for which all that
 // is known of an item counts.
-func (s *space) projections(collection uint32) record.CodeKeys {
-	return s.keys(collection, record.SharedTarget)
+func (s *Space) Projections(collection uint32) record.CodeKeys {
+	return s.Keys(collection, record.SharedTarget)
 }
 
-// keys says where the code set of a target stands.
-func (s *space) keys(collection uint32, target byte) record.CodeKeys {
+// Keys says where the code set of a target stands.
+func (s *Space) Keys(collection uint32, target byte) record.CodeKeys {
 	return record.CodeKeys{Collection: collection, Space: s.ID, Bits: s.Bits, Target: target}
 }
 
-// projectionBytes returns the length of a stored projection, 0 where the space
+// ProjectionBytes returns the length of a stored projection, 0 where the space
 // has none.
-func (s *space) projectionBytes() int {
-	if s.model == nil {
+func (s *Space) ProjectionBytes() int {
+	if s.Learned == nil {
 		return 0
 	}
 	return codec.ProjectionBytes(s.Bits)
 }
 
-// readReport reads the report of the training of a space, nil where there is none.
-func readReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
+// ReadReport reads the report of the training of a space, nil where there is none.
+func ReadReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
 	b, err := record.Get(r, codec.NumberKey(codec.KindSpace, collection, space))
 	if err == nil && b == nil {
 		err = fault.ErrMissing
