@@ -130,14 +130,14 @@ func Example_where() {
 			log.Fatal(err)
 		}
 	}
-	r, err := c.Search(ctx, db.Query{Code: []byte{0}, K: 2, Where: "label = 'cat' AND year >= 2020"})
+	r, err := c.Search(ctx, db.Query{Code: []byte{0}, K: 2, Where: "label = ? AND year >= ?", Args: []any{"cat", 2020}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, hit := range r.Hits {
 		fmt.Println(hit.Key, "at distance", hit.Distance)
 	}
-	n, err := c.DeleteWhere(ctx, "year < 2020")
+	n, err := c.DeleteWhere(ctx, "year < ?", 2020)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestIndexedStringsAreShort(t *testing.T) {
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `field "s" is indexed: a string in it has at most 1024 bytes, this one has 1025`) {
 		t.Errorf("%v", err)
 	}
-	if n, err := c.CountWhere(ctx, "s = '"+long+"'"); n != 1 || err != nil {
+	if n, err := c.CountWhere(ctx, "s = ?", long); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }

@@ -135,7 +135,7 @@ func TestEveryFailedChange(t *testing.T) {
 			}
 		}
 		for l, want := range labelled {
-			if n, err := c.CountWhere(ctx, "label = '"+l+"'"); err != nil || n != want {
+			if n, err := c.CountWhere(ctx, "label = ?", l); err != nil || n != want {
 				t.Errorf("change %d failed: %d items with label %s of %d, %v", k, n, l, want, err)
 			}
 		}
@@ -187,9 +187,9 @@ func TestFailedReadFailsAlone(t *testing.T) {
 		"merge":  c.Merge(ctx, &Item{Key: "k8", Labels: []string{"new"}}),
 		"train":  second(c.Train(ctx, TrainOptions{})),
 		"put":    c.Put(ctx, &Item{Key: "k9"}),
-		"count":  second(c.CountWhere(ctx, "label = '"+labels[0]+"'")),
+		"count":  second(c.CountWhere(ctx, "label = ?", labels[0])),
 		"number": second(c.CountWhere(ctx, "year > 0")),
-		"where":  second(c.DeleteWhere(ctx, "label = '"+labels[0]+"'")),
+		"where":  second(c.DeleteWhere(ctx, "label = ?", labels[0])),
 	} {
 		if !errors.Is(err, errInjected) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrFailed) || errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)

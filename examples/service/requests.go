@@ -70,6 +70,7 @@ func (s *service) delete(ctx context.Context, r *http.Request) (any, error) {
 func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 	var q struct {
 		From, To, Key, Where, After string
+		Args                        []any // for the placeholders of Where
 		Vector                      []float32
 		K                           int
 	}
@@ -79,7 +80,7 @@ func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 	if q.K > maxHits {
 		return nil, fmt.Errorf("%w: k = %d: at most %d are possible", db.ErrInvalid, q.K, maxHits)
 	}
-	found, err := s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, After: q.After, Vector: q.Vector, K: q.K})
+	found, err := s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, Args: q.Args, After: q.After, Vector: q.Vector, K: q.K})
 	if err != nil {
 		return nil, err
 	}

@@ -320,7 +320,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			op.Kind = "unload"
 			f = func() (result, error) {
 				delete(whole, op.Load)
-				_, err := w.c[loads].DeleteWhere(ctx, fmt.Sprintf("load = %d", op.Load))
+				_, err := w.c[loads].DeleteWhere(ctx, "load = ?", op.Load)
 				return result{}, err
 			}
 		}
