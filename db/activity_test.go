@@ -161,7 +161,7 @@ func TestRunningOperations(t *testing.T) {
 	putAll(t, c, pairs(60, synth.Config{}))
 	var during []event.RunningOperation
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
-	opt.Progress = func(phase string, done, total int) {
+	opt.Progress = func(phase string, done, total int64) {
 		if phase == "encode" && during == nil {
 			during = mustStats(t, d).Activity.Running
 			if len(during) == 1 && (during[0].Done != int64(done) || during[0].Total != int64(total)) {
@@ -174,7 +174,7 @@ func TestRunningOperations(t *testing.T) {
 		t.Errorf("%+v", during)
 	}
 	// A callback that panics ends it, too.
-	opt.Progress = func(string, int, int) { panic("the callback") }
+	opt.Progress = func(string, int64, int64) { panic("the callback") }
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = c.Train(ctx, opt)

@@ -221,16 +221,11 @@ func (k *bulk) key(i int) string {
 // commit stores the items in one commit; pledge, if not nil, is that of bulkTables. It
 // gives errNotBulk where that has to be done one by one, because some of the items are
 // there already, say; nothing has happened then. bytes are about those of the items.
-func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
+func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
 	d := k.collection.db
 	ctx, op := d.signals.Begin(ctx, event.OpBulkLoad, k.collection.name)
 	defer op.Abandon()
-	err := k.load(ctx, bytes, pledge, func(stage string, done, total int) {
-		op.Progress(stage, int64(done), int64(total))
-		if progress != nil {
-			progress(stage, done, total)
-		}
-	})
+	err := k.load(ctx, bytes, pledge, op.Telling(progress))
 	if errors.Is(err, errNotBulk) {
 		op.End(nil, event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
 		return err
@@ -242,7 +237,7 @@ func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress
 	return err
 }
 
-func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
+func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
 	d := k.collection.db
 	if err := k.collection.loaded(ctx); err != nil {
 		return err

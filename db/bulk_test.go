@@ -717,7 +717,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	replaced.Labels = items[78].Labels
 	wrote := false
 	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.ViewsTarget}, Rows: 300}
-	opt.Progress = func(stage string, _, _ int) {
+	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
 			w.put([]*Item{&replaced, items[tableRows+55]})

@@ -171,7 +171,7 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 		d, c := openPairs(t)
 		putAll(t, c, pairs(200, synth.Config{}))
 		dropped := false
-		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 32, Progress: func(now string, _, _ int) {
+		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 32, Progress: func(now string, _, _ int64) {
 			if dropped || phase != "" && now != phase {
 				return
 			}

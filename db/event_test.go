@@ -107,7 +107,7 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	opt.Progress = func(string, int, int) { cancel() }
+	opt.Progress = func(string, int64, int64) { cancel() }
 	if _, err := c.Train(cancelled, opt); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -509,7 +509,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 	}
 	interrupted(func(ctx context.Context, stop func()) error {
 		training := training
-		training.Progress = func(phase string, _, _ int) {
+		training.Progress = func(phase string, _, _ int64) {
 			if phase == "encode" {
 				stop()
 			}
@@ -518,7 +518,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 		return err
 	})
 	interrupted(func(ctx context.Context, stop func()) error {
-		_, err := c.Reindex(ctx, ReindexOptions{Rate: 100_000, Progress: func(done, _ int) {
+		_, err := c.Reindex(ctx, ReindexOptions{Rate: 100_000, Progress: func(_ string, done, _ int64) {
 			if done > 0 {
 				stop()
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -27,7 +28,7 @@ type extract struct {
 	identity    identity // of what is written
 	room        *reserve // where it is written
 
-	progress    func(stage string, done, total int64)
+	progress    event.Progress
 	reporting   sync.Mutex
 	done, total int64 // bytes, about
 }

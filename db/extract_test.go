@@ -489,7 +489,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 	check("untrained")
 	for _, what := range []string{"trained", "trained again"} {
 		checked := false
-		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int) {
+		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int64) {
 			if phase == "encode" && !checked {
 				checked = true
 				check(what)

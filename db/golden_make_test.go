@@ -121,7 +121,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 	// A space that is being built: its builder is ended half way.
 	cancelled, cancel := context.WithCancel(ctx)
-	_, err := shared.Reindex(cancelled, ReindexOptions{Rate: 50, Progress: func(done, _ int) {
+	_, err := shared.Reindex(cancelled, ReindexOptions{Rate: 50, Progress: func(_ string, done, _ int64) {
 		if done > 0 {
 			cancel()
 		}

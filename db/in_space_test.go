@@ -217,7 +217,7 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 		t.Errorf("before training: %v", err)
 	}
 	var busy error
-	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Progress: func(phase string, _, _ int) {
+	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			_, busy = c.InSpace(1)
 		}

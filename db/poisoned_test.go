@@ -183,7 +183,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 			items := pairs(60, synth.Config{})
 			putAll(t, c, items)
 			met := false
-			opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int) {
+			opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int64) {
 				if now == phase && !met {
 					met = true
 					broken.Store(true)

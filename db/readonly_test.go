@@ -68,7 +68,7 @@ func killedFolder(t testing.TB) (dir string, items []*Item) {
 		}
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(int, int) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
@@ -157,7 +157,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	if findings := verifyFolder(t, dir); len(findings) > 0 {
 		t.Errorf("findings %v", findings)
 	}
-	if _, _, err := PendingMigrations(dir, nil); err != nil {
+	if _, _, err := PendingMigrations(context.Background(), dir, nil); err != nil {
 		t.Error(err)
 	}
 	if diff := gocmp.Diff(before, footprint(t, dir)); diff != "" {
@@ -270,7 +270,7 @@ func TestReadOnlyCreatesNothing(t *testing.T) {
 	if names := listing(t, dir); len(names) > 0 {
 		t.Errorf("the folder holds %v", names)
 	}
-	if _, _, err := Upgrade(ctx, dir, &Options{ReadOnly: true}, nil); !errors.Is(err, ErrReadOnly) {
+	if _, _, err := Upgrade(ctx, dir, &Options{ReadOnly: true}, UpgradeOptions{}); !errors.Is(err, ErrReadOnly) {
 		t.Error(err)
 	}
 }

@@ -28,9 +28,9 @@ type ReindexOptions struct {
 	// Rate, if positive, is how many items a second get their codes at most.
 	Rate int
 
-	// Progress, if not nil, hears how many of all items have been looked at, from
-	// Reindex's goroutine.
-	Progress func(done, total int)
+	// Progress hears how many of all items have been looked at, in the stage "encode",
+	// from Reindex's goroutine.
+	Progress event.Progress
 }
 
 // A Reindexing is what Reindex did.
@@ -81,13 +81,7 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	}
 	ctx, op := c.db.signals.Begin(ctx, event.OpReindex, c.name)
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(done, total int) {
-		op.Progress("encode", int64(done), int64(total))
-		if told != nil {
-			told(done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	space, r, err := c.reindex(ctx, opt)
 	e := c.unbuilt(space)
 	if err == nil {

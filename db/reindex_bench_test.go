@@ -161,10 +161,10 @@ func BenchmarkReindexLimited(b *testing.B) {
 			for range b.N {
 				during, cancel := context.WithTimeout(ctx, 3*time.Second)
 				defer cancel()
-				var reached int
+				var reached int64
 				var group sync.WaitGroup
 				group.Go(func() {
-					_, err := c.Reindex(during, ReindexOptions{Rate: rate, Progress: func(done, _ int) { reached = done }})
+					_, err := c.Reindex(during, ReindexOptions{Rate: rate, Progress: func(_ string, done, _ int64) { reached = done }})
 					if err != nil && during.Err() == nil {
 						b.Error(err)
 					}

@@ -200,9 +200,9 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 	if stale < 50 {
 		t.Fatalf("the revision gives only %d items other codes", stale)
 	}
-	var total int
-	r, err := c.Reindex(ctx, ReindexOptions{Progress: func(_, n int) { total = n }})
-	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active || total != len(items) {
+	var total int64
+	r, err := c.Reindex(ctx, ReindexOptions{Progress: func(_ string, _, n int64) { total = n }})
+	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active || total != int64(len(items)) {
 		t.Fatalf("%+v, %v, of %d", r, err, total)
 	}
 	for i, it := range allItems(t, c) {
@@ -305,7 +305,7 @@ func TestWritesWhileReindexing(t *testing.T) {
 		d, c, byLabels := revisedWorld(t, items, &Options{FS: vfs.NewMem(), NoSync: noSync})
 		rng := seed.Rand(t, 1, 2)
 		steps := 0
-		opt := ReindexOptions{Activate: true, Rate: 1000, Progress: func(_, _ int) {
+		opt := ReindexOptions{Activate: true, Rate: 1000, Progress: func(_ string, _, _ int64) {
 			steps++
 			for range 5 {
 				changes(t, c, rng, &items, &fresh)
@@ -388,7 +388,7 @@ func TestReindexGoesOn(t *testing.T) {
 	items := mixedPairs(500, 5)
 	_, c, byLabels := revisedWorld(t, items, nil)
 	cancelled, cancel := context.WithCancel(ctx)
-	_, err := c.Reindex(cancelled, ReindexOptions{Rate: 1000, Progress: func(done, _ int) {
+	_, err := c.Reindex(cancelled, ReindexOptions{Rate: 1000, Progress: func(_ string, done, _ int64) {
 		if done >= 200 {
 			cancel()
 		}
@@ -413,8 +413,8 @@ func TestReindexGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	items[10] = &changed
-	first := 0
-	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(done, _ int) {
+	first := int64(0)
+	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(_ string, done, _ int64) {
 		if first == 0 {
 			first = done
 		}
@@ -439,7 +439,7 @@ func TestReindexTogether(t *testing.T) {
 		heard, ended = make(chan struct{}), make(chan error, 1)
 		calls := 0
 		go func() {
-			_, err := c.Reindex(ctx, ReindexOptions{Rate: 100, Progress: func(int, int) {
+			_, err := c.Reindex(ctx, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) {
 				if calls++; calls == 1 {
 					close(heard)
 				}
@@ -464,7 +464,7 @@ func TestReindexTogether(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 	var once sync.Once
-	r, err := c.Reindex(ctx, ReindexOptions{Rate: 1e6, Progress: func(int, int) { once.Do(func() { close(shared) }) }})
+	r, err := c.Reindex(ctx, ReindexOptions{Rate: 1e6, Progress: func(string, int64, int64) { once.Do(func() { close(shared) }) }})
 	if err != nil || r.Space != 2 {
 		t.Errorf("the third: %+v, %v", r, err)
 	}
@@ -505,7 +505,7 @@ func TestCloseWhileReindexing(t *testing.T) {
 	var once sync.Once
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: 10, Progress: func(int, int) { once.Do(func() { close(reached) }) }})
+		_, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: 10, Progress: func(string, int64, int64) { once.Do(func() { close(reached) }) }})
 		ended <- err
 	}()
 	<-reached
@@ -531,7 +531,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	fs := vfs.NewMem()
 	d, c, _ := revisedWorld(t, items, &Options{FS: fs})
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(int, int) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if err := d.engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
@@ -632,7 +632,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 	}
 	record(func() { recording = true })
 	step := 0
-	opt.Progress = func(int, int) {
+	opt.Progress = func(string, int64, int64) {
 		step++
 		i := 7 * step
 		own := *items[i]

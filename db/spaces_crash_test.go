@@ -505,7 +505,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	}
 	opt := tinyTraining(1, model.ViewsTarget)
 	opt.Rows = 60
-	opt.Progress = func(stage string, done, _ int) {
+	opt.Progress = func(stage string, done, _ int64) {
 		if stage != "encode" {
 			return
 		}

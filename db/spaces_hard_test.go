@@ -71,9 +71,9 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 			t.Error(n, err)
 		}
 	})
-	second.Progress = func(string, int, int) { once() }
+	second.Progress = func(string, int64, int64) { once() }
 	opt := tinyTraining(1, model.ViewsShared)
-	opt.Progress = func(stage string, _, _ int) {
+	opt.Progress = func(stage string, _, _ int64) {
 		if stage != "encode" {
 			return
 		}

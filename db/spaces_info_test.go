@@ -51,7 +51,7 @@ func TestSpaces(t *testing.T) {
 	items := viewItems(150, 3)
 	putAll(t, c, items)
 	building := ""
-	first := mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int) {
+	first := mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			building = states(spacesOf(t, c))
 		}

@@ -187,7 +187,7 @@ func (h *history) train() string {
 	defer cancel()
 	stop, write, at := h.r.IntN(6) == 0, h.r.IntN(3), h.r.IntN(8)
 	calls := 0
-	opt.Progress = func(string, int, int) {
+	opt.Progress = func(string, int64, int64) {
 		if calls++; calls == at {
 			if stop {
 				cancel()
@@ -227,7 +227,7 @@ func (h *history) reindex() string {
 		opt.Space = h.spaces[h.r.IntN(len(h.spaces))]
 	}
 	write := h.r.IntN(3)
-	opt.Progress = func(int, int) {
+	opt.Progress = func(string, int64, int64) {
 		for ; write > 0; write-- {
 			h.write(1 + h.r.IntN(6))
 		}

@@ -75,13 +75,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	}
 	ctx, op := c.db.signals.Begin(ctx, event.OpTrain, c.name)
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(phase string, done, total int) {
-		op.Progress(phase, int64(done), int64(total))
-		if told != nil {
-			told(phase, done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	space, t, err := c.train(ctx, opt)
 	e := c.unbuilt(space)
 	if err == nil {
@@ -117,8 +111,7 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 			c.abandon(ctx, sp.ID)
 		}
 	}()
-	b := &builder{c: c, space: sp.ID, workers: work.All()}
-	b.progress = func(done, total int) { opt.Progress("encode", done, total) }
+	b := &builder{c: c, space: sp.ID, workers: work.All(), progress: opt.Progress}
 	built, err := b.run(ctx)
 	if err != nil {
 		return sp.ID, nil, c.dropped(ctx, err)

@@ -22,7 +22,7 @@ func TestWritesDuringTraining(t *testing.T) {
 	items := pairs(200, synth.Config{Seed: 1})
 	putAll(t, c, items[:150])
 	var once [2]sync.Once
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Progress: func(phase string, _, _ int) {
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Progress: func(phase string, _, _ int64) {
 		i := 0
 		if phase == "encode" {
 			i = 1
@@ -143,7 +143,7 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 	want := allItems(t, c)
 	for _, phase := range []string{"", "encode"} {
 		cctx, cancel := context.WithCancel(ctx)
-		_, err := c.Train(cctx, TrainOptions{Options: model.Options{Seed: 9, Progress: func(p string, _, _ int) {
+		_, err := c.Train(cctx, TrainOptions{Options: model.Options{Seed: 9, Progress: func(p string, _, _ int64) {
 			if phase == "" || p == phase {
 				cancel()
 			}
@@ -234,7 +234,7 @@ func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 				t.Error("the panic is the caller's own and has to come back")
 			}
 		}()
-		c.Train(ctx, TrainOptions{Options: model.Options{Progress: func(phase string, _, _ int) {
+		c.Train(ctx, TrainOptions{Options: model.Options{Progress: func(phase string, _, _ int64) {
 			if phase == "encode" {
 				panic("mine")
 			}

@@ -21,9 +21,9 @@ type UpdateOptions struct {
 	// teach. There are as many directions left as bits exceed the labels.
 	GrowLabels bool
 
-	// Progress, if not nil, is called from Update's goroutine after each block of items:
+	// Progress is called from Update's goroutine after each block of items, in the stages
 	// "try" while those without labels are tried on a copy, "learn" while items teach.
-	Progress func(phase string, done, total int)
+	Progress event.Progress
 }
 
 // An Update is what Update did.
@@ -111,13 +111,7 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	opt.Space = c.spaceOr(opt.Space)
 	ctx, op := c.db.signals.Begin(ctx, event.OpUpdate, c.name)
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(phase string, done, total int) {
-		op.Progress(phase, int64(done), int64(total))
-		if told != nil {
-			told(phase, done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	u, err := c.update(ctx, opt)
 	op.End(err, u.event())
 	return u, err

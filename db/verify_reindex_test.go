@@ -29,7 +29,7 @@ func TestVerifyReindexed(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := 0
-	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(int, int) {
+	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(string, int64, int64) {
 		checkSound(t, d, "being reindexed")
 		if calls == 8 {
 			return

@@ -80,7 +80,7 @@ func TestVerifyWhileBuilding(t *testing.T) {
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
 	var crashes []*vfs.MemFS
 	opt := TrainOptions{Activate: true, Options: model.Options{Bits: 24, Anchors: 20, Views: model.ViewsTarget}}
-	opt.Progress = func(phase string, _, _ int) {
+	opt.Progress = func(phase string, _, _ int64) {
 		if phase != "encode" || len(crashes) == 4 {
 			return
 		}
@@ -186,7 +186,7 @@ func TestVerifyWhileWriting(t *testing.T) {
 	<-done
 	cancelled, cancel := context.WithCancel(ctx)
 	stages := 0
-	_, err := d.Verify(cancelled, VerifyOptions{Deep: true, Progress: func(string, int) {
+	_, err := d.Verify(cancelled, VerifyOptions{Deep: true, Progress: func(string, int64, int64) {
 		if stages++; stages == 3 {
 			cancel()
 		}

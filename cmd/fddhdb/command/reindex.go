@@ -45,9 +45,9 @@ func reindexCommand(e *env) *cobra.Command {
 				defer bar.End()
 				begun := false
 				opt.Space = space.n
-				opt.Progress = func(done, total int) {
+				opt.Progress = func(stage string, done, total int64) {
 					begun = true
-					bar.Report("encode", int64(done), int64(total))
+					bar.Report(stage, done, total)
 				}
 				r, err := c.Reindex(cmd.Context(), opt)
 				bar.End()
