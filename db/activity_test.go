@@ -70,11 +70,11 @@ func TestActivity(t *testing.T) {
 	items := pairs(60, synth.Config{})
 	putAll(t, c, items[:50]) // one batch
 	for _, it := range items[50:] {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}); err != nil {
+	if _, err := c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := c.Delete(ctx, "k0", "k1", "none"); n != 2 || err != nil {
@@ -303,7 +303,7 @@ func TestTracer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	q := Query{Code: []byte{1}, Plan: PlanScan}

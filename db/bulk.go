@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -29,7 +30,8 @@ type bulk struct {
 	registrations int               // of labels, before the first item
 	labels        *labels           // registered, and then by first appearance
 	codes         codec.Codes       // of a codes-only collection
-	keys          []string          // empty where automatic; nil while all are
+	keys          []string          // empty where automatic, until they are stored; nil while all are
+	firstKey      uint64            // of an automatic key, where keys is nil and all are stored
 	presence      []*roaring.Bitmap // the items that have a modality, by modality
 	more          []*checked        // nil where there is nothing but key and code; nil while that holds of all
 	staged        extraItems        // in place of more
@@ -76,8 +78,7 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 // isPlain reports whether an item has nothing but a code, which suits the collection,
 // and a key that can be one.
 func (d *descriptor) isPlain(item *Item) bool {
-	return len(item.Vectors)+len(item.Sparse)+len(item.Labels)+len(item.Fields)+len(item.Payload) == 0 &&
-		d.codesOnly() && len(item.Code) == codec.Bytes(d.Bits) && checkKey(item.Key) == nil
+	return item.isEmpty() && d.codesOnly() && len(item.Code) == codec.Bytes(d.Bits) && checkKey(item.Key) == nil
 }
 
 func newBulk(c *Collection) *bulk { return &bulk{collection: c, labels: newLabels()} }
@@ -216,6 +217,18 @@ func (k *bulk) key(i int) string {
 		return ""
 	}
 	return k.keys[i]
+}
+
+// allKeys returns the keys of all items, when they are stored.
+func (k *bulk) allKeys() []string {
+	if k.keys != nil {
+		return slices.Clone(k.keys)
+	}
+	keys := make([]string, k.n)
+	for i := range keys {
+		keys[i] = strconv.FormatUint(k.firstKey+uint64(i), 10)
+	}
+	return keys
 }
 
 // commit stores the items in one commit; pledge, if not nil, is that of bulkTables. It

@@ -475,7 +475,7 @@ func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool
 		return
 	}
 	put := func(i int) {
-		if c.Put(ctx, &Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}}) == nil {
+		if second(c.Put(ctx, &Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}})) == nil {
 			puts++
 		}
 	}
@@ -540,7 +540,7 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 			t.Errorf("%s, plan %v: %d items are near, not %d, %v", what, plan, res.Total, near, err)
 		}
 	}
-	if err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
 		t.Errorf("%s, afterwards: %v", what, err)
 	}
 	if names, err := fsys.List("db"); err != nil || slices.Contains(names, ingestName) {

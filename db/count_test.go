@@ -49,7 +49,7 @@ func TestCountUpTo(t *testing.T) {
 	if err := d.engine.DB.Set(codec.RowsKey(c.id, codec.SetLabel, 0, 1), []byte("damage"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
+	if _, err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
 		t.Fatal(err)
 	}
 	if got, err := c.CountUpTo(ctx, 1<<15, "label = 'odd'"); err != nil || got != 1<<15 {

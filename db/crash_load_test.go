@@ -211,7 +211,7 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 	if err := complete(c); err != nil {
 		t.Fatal(label, ": ", err)
 	}
-	if err := c.Put(ctx, &Item{Key: "after", Labels: []string{"class0"}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "after", Labels: []string{"class0"}}); err != nil {
 		t.Fatal(label, ": ", err)
 	}
 	checkSpaces(t, d)

@@ -13,7 +13,7 @@
 //	c, err := d.CreateCollection(ctx, "main", db.Schema{
 //		Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 10}},
 //	})
-//	err = c.Put(ctx, &db.Item{Key: "cat.jpg", Labels: []string{"cat"}, Vectors: ...})
+//	_, err = c.Put(ctx, &db.Item{Key: "cat.jpg", Labels: []string{"cat"}, Vectors: ...})
 //	t, err := c.Train(ctx, db.TrainOptions{})
 //	r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: words, K: 10})
 //

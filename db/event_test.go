@@ -223,7 +223,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		names, err := d.Collections()
 		c, cerr := d.CreateCollection(ctx, "of-the-listener", Schema{Bits: 8})
 		if err = errors.Join(err, cerr); err == nil {
-			err = c.Put(ctx, &Item{Key: "x", Code: []byte{1}})
+			_, err = c.Put(ctx, &Item{Key: "x", Code: []byte{1}})
 		}
 		if err != nil {
 			t.Error(err)
@@ -248,7 +248,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		}
 		d.signals.Happened("test", level, event.Event{Items: int64(i)})
 	}
-	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	// Half of the room is for errors.
@@ -304,7 +304,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		}
 		broken.Store(true)
 		for range 2 {
-			if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); !errors.Is(err, ErrFailed) {
+			if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); !errors.Is(err, ErrFailed) {
 				t.Fatal(err)
 			}
 		}
@@ -370,7 +370,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put := func() error { return c.Put(ctx, &Item{Key: "a", Code: []byte{1}}) }
+		put := func() error { return second(c.Put(ctx, &Item{Key: "a", Code: []byte{1}})) }
 		for _, full := range []bool{false, true, true, false, false} {
 			free := int64(1 << 30)
 			if full {

@@ -81,7 +81,7 @@ func Example_codesOnly() {
 	for _, item := range []db.Item{
 		{Key: "a", Code: []byte{0x00, 0x00}}, {Key: "b", Code: []byte{0x03, 0x00}}, {Key: "c", Code: []byte{0xff, 0xff}},
 	} {
-		if err := c.Put(ctx, &item); err != nil {
+		if _, err := c.Put(ctx, &item); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func Example_where() {
 		if i > 0 {
 			item.Fields = map[string]any{"year": 2015 + i}
 		}
-		if err := c.Put(ctx, item); err != nil {
+		if _, err := c.Put(ctx, item); err != nil {
 			log.Fatal(err)
 		}
 	}

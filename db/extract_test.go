@@ -330,7 +330,7 @@ func TestExtractWhileWriting(t *testing.T) {
 					}
 					it := *items[n%len(items)]
 					it.Key = fmt.Sprint("k", n%300)
-					if err := c.Put(ctx, &it); err != nil {
+					if _, err := c.Put(ctx, &it); err != nil {
 						t.Error(err)
 						return
 					}
@@ -620,7 +620,7 @@ func TestExtractOfLargeItems(t *testing.T) {
 		_, _ = r.Read(payload)
 		key := fmt.Sprint(i)
 		want[key] = sha256.Sum256(payload)
-		if err := c.Put(ctx, &Item{Key: key, Code: []byte{byte(i)}, Payload: payload}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: key, Code: []byte{byte(i)}, Payload: payload}); err != nil {
 			t.Fatal(err)
 		}
 	}

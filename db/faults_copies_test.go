@@ -38,7 +38,7 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	indexOnly := lifeState{items: state.items, active: state.active, revisions: state.revisions}
 	backsUp := func(opt BackupOptions) func(l *spacesLife) error {
 		return func(l *spacesLife) error {
-			if err := l.c.Put(ctx, &Item{Key: "k1"}); err != nil { // which was there
+			if _, err := l.c.Put(ctx, &Item{Key: "k1"}); err != nil { // which was there
 				return err
 			}
 			_, err := l.d.Backup(ctx, l.backups(), opt)

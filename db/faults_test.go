@@ -411,7 +411,7 @@ func checkLeft(t *testing.T, label string, fsys vfs.FS, possible func(lifeState)
 		if s, err := c.Schema(); err == nil && len(s.Modalities) == 0 {
 			it.Code = make([]byte, s.Bits/8)
 		}
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(label, ": ", err)
 		}
 	}

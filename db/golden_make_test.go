@@ -146,7 +146,7 @@ func goldenCollection(t *testing.T, d *DB, name string, s Schema) *Collection {
 func goldenPut(t *testing.T, c *Collection, items []*Item) {
 	t.Helper()
 	for _, it := range items {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -253,7 +253,7 @@ func goldenWrites(t *testing.T, d *DB) {
 		t.Fatal(err)
 	}
 	goldenPut(t, shared, goldenItems(100)[20:24])
-	if err := shared.Merge(ctx, &Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}); err != nil {
+	if _, err := shared.Merge(ctx, &Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := shared.Update(ctx, UpdateOptions{Teacher: TeacherLabels}); err != nil {

@@ -117,7 +117,7 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("a cursor of the space: %v", err)
 	}
 	// What is written through it is seen in all spaces, and what is activated shows.
-	if err := one.Put(ctx, &Item{Key: "new", Labels: items[0].Labels}); err != nil {
+	if _, err := one.Put(ctx, &Item{Key: "new", Labels: items[0].Labels}); err != nil {
 		t.Fatal(err)
 	}
 	for _, in := range []*Collection{c, one} {

@@ -43,8 +43,8 @@ func TestIndexOnlyCollection(t *testing.T) {
 	items, full := allItems(t, c), allItems(t, was)
 	b := is.NewBatch()
 	for what, err := range map[string]error{
-		"put":      c.Put(ctx, full[0]),
-		"merge":    c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}),
+		"put":      second(c.Put(ctx, full[0])),
+		"merge":    second(c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")})),
 		"delete":   second(c.Delete(ctx, "k1")),
 		"where":    second(c.DeleteWhere(ctx, "label = 'class1'")),
 		"batch":    b.Put(c, full[0]),

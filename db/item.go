@@ -14,7 +14,9 @@ import (
 // needs before it returns; items that the database returns belong to the caller.
 type Item struct {
 	// Key is UTF-8, 1 to MaxKeyBytes bytes. An item put without a key gets the
-	// next decimal number of the collection's own counter that is not in use.
+	// next decimal number of the collection's own counter that is not in use, which Put
+	// returns (see Batch.Keys, too). An item may be nothing but a key, in a learned
+	// collection; without a key it has something in it.
 	Key string
 
 	// Vectors and Sparse hold features by modality, dense and sparse; an item may
@@ -170,11 +172,19 @@ func (d *descriptor) check(it *Item, partial bool) (*checked, error) {
 	return c, nil
 }
 
+// isEmpty reports whether the item has nothing in it, whatever its key and code are.
+func (it *Item) isEmpty() bool {
+	return len(it.Vectors)+len(it.Sparse)+len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
+}
+
 // look is check for whoever needs it only as long as the item stays as it is, whose vectors
 // and payload it shares.
 func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 	if err := checkKey(it.Key); err != nil {
 		return nil, err
+	}
+	if it.Key == "" && it.isEmpty() && !(d.codesOnly() && len(it.Code) > 0) {
+		return nil, fault.Invalid("the item has nothing in it, nor a key")
 	}
 	c := &checked{key: it.Key}
 	fail := func(err error) (*checked, error) {

@@ -154,9 +154,9 @@ func use(d *DB) {
 		if err != nil {
 			continue
 		}
-		_ = c.Put(ctx, &Item{Key: "k20", Labels: []string{"c1"}})
-		_ = c.Put(ctx, &Item{Key: "21", Code: []byte{1, 2}})
-		_ = c.Merge(ctx, &Item{Key: "k21", Fields: map[string]any{"year": 8}})
+		_ = second(c.Put(ctx, &Item{Key: "k20", Labels: []string{"c1"}}))
+		_ = second(c.Put(ctx, &Item{Key: "21", Code: []byte{1, 2}}))
+		_ = second(c.Merge(ctx, &Item{Key: "k21", Fields: map[string]any{"year": 8}}))
 		_, _ = c.Delete(ctx, "k22", "22")
 		_, _ = c.DeleteWhere(ctx, "label = 'c2'")
 		_, _ = c.Update(ctx, UpdateOptions{GrowLabels: true})

@@ -61,7 +61,7 @@ func TestFailedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken.Store(true)
-	if err := c.Put(ctx, items[55]); !errors.Is(err, ErrFailed) {
+	if _, err := c.Put(ctx, items[55]); !errors.Is(err, ErrFailed) {
 		t.Fatal(err)
 	}
 	bulk := func() error {
@@ -74,8 +74,8 @@ func TestFailedDatabase(t *testing.T) {
 		return b.Commit(ctx)
 	}
 	for what, err := range map[string]error{
-		"put":              c.Put(ctx, items[56]),
-		"merge":            c.Merge(ctx, items[3]),
+		"put":              second(c.Put(ctx, items[56])),
+		"merge":            second(c.Merge(ctx, items[3])),
 		"delete":           second(c.Delete(ctx, "k3")),
 		"delete where":     second(c.DeleteWhere(ctx, "year = 3")),
 		"bulk":             bulk(),
@@ -157,7 +157,7 @@ func TestFailedDatabase(t *testing.T) {
 			t.Errorf("opened again: %v", err)
 		}
 	}
-	if err := c.Put(ctx, items[57]); err != nil {
+	if _, err := c.Put(ctx, items[57]); err != nil {
 		t.Errorf("opened again: %v", err)
 	}
 	checkSound(t, d, "opened again")
@@ -187,7 +187,7 @@ func TestFailureDuringLongWork(t *testing.T) {
 				if now == phase && !met {
 					met = true
 					broken.Store(true)
-					if err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+					if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
 						t.Errorf("put: %v", err)
 					}
 				}

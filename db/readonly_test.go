@@ -63,7 +63,7 @@ func killedFolder(t testing.TB) (dir string, items []*Item) {
 	putAll(t, c, items[:280])
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	for _, it := range items[280:] {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,8 +123,8 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 
 	b := d.NewBatch()
 	for what, err := range map[string]error{
-		"put":         c.Put(ctx, items[0]),
-		"merge":       c.Merge(ctx, items[0]),
+		"put":         second(c.Put(ctx, items[0])),
+		"merge":       second(c.Merge(ctx, items[0])),
 		"delete":      second(c.Delete(ctx, "k1")),
 		"deleteWhere": second(c.DeleteWhere(ctx, "year > 0")),
 		"batch":       b.Put(c, items[1]),

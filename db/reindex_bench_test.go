@@ -201,7 +201,7 @@ func putAndSearch(b *testing.B, ctx context.Context, c *Collection, queries *syn
 	group.Go(func() {
 		loop(&put, func(i int) error {
 			x := queries.Item(i)
-			return c.Put(context.Background(), &Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0], "text": x[1]}})
+			return second(c.Put(context.Background(), &Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0], "text": x[1]}}))
 		})
 	})
 	group.Go(func() {

@@ -257,14 +257,14 @@ func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[
 		}
 	}
 	donor := (*items)[pick()]
-	must(c.Put(ctx, replace(pick(), func(it *Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels })))
+	must(second(c.Put(ctx, replace(pick(), func(it *Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels }))))
 	i := pick()
 	labels := []string{fmt.Sprintf("class%d", r.IntN(4))}
 	replace(i, func(it *Item) { it.Labels = labels })
-	must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: labels}))
+	must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: labels})))
 	i = pick()
 	replace(i, func(it *Item) { it.Labels = nil })
-	must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: []string{}}))
+	must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: []string{}})))
 	if donor.Vectors != nil {
 		i = pick()
 		replace(i, func(it *Item) {
@@ -277,17 +277,17 @@ func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[
 			}
 			it.Vectors = vectors
 		})
-		must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Vectors: donor.Vectors}))
+		must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Vectors: donor.Vectors})))
 	}
 	i = pick()
 	must(second(c.Delete(ctx, (*items)[i].Key)))
 	if r.IntN(2) == 0 {
-		must(c.Put(ctx, (*items)[i])) // in another row
+		must(second(c.Put(ctx, (*items)[i]))) // in another row
 	} else {
 		*items = slices.Delete(*items, i, i+1)
 	}
 	if len(*fresh) > 0 {
-		must(c.Put(ctx, (*fresh)[0]))
+		must(second(c.Put(ctx, (*fresh)[0])))
 		*items, *fresh = append(*items, (*fresh)[0]), (*fresh)[1:]
 	}
 }
@@ -334,7 +334,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	changed := *items[0]
 	changed.Labels = items[3].Labels
 	sp, err := c.found(ctx, false, func(v *view, cv *collectionView) (*foundation, error) {
-		if err := c.Put(ctx, &changed); err != nil {
+		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Delete(ctx, items[6].Key, items[7].Key); err != nil {
@@ -409,7 +409,7 @@ func TestReindexGoesOn(t *testing.T) {
 	}
 	changed := *items[10]
 	changed.Labels, changed.Vectors = nil, items[12].Vectors
-	if err := c.Put(ctx, &changed); err != nil {
+	if _, err := c.Put(ctx, &changed); err != nil {
 		t.Fatal(err)
 	}
 	items[10] = &changed
@@ -640,7 +640,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 		items = slices.Clone(items)
 		items[i] = &own
 		record(func() { now.maybe = i })
-		if err := c.Put(ctx, &own); err != nil {
+		if _, err := c.Put(ctx, &own); err != nil {
 			t.Error(err)
 		}
 		record(func() { now.items, now.maybe = items, -1 })
@@ -689,7 +689,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 		}
 		t.Log(cr.what)
 		checkReindexed(t, c, want, byLabels)
-		if err := c.Put(ctx, &Item{Key: "after"}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: "after"}); err != nil {
 			t.Fatal(err)
 		}
 		mustClose(t, d)

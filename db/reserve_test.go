@@ -71,8 +71,8 @@ func TestReserveIsKept(t *testing.T) {
 		}
 	}
 	writes := map[string]func() error{
-		"put":     func() error { return c.Put(ctx, items[50]) },
-		"merge":   func() error { return c.Merge(ctx, items[51]) },
+		"put":     func() error { return second(c.Put(ctx, items[50])) },
+		"merge":   func() error { return second(c.Merge(ctx, items[51])) },
 		"create":  func() error { return second(d.CreateCollection(ctx, "third", pairsSchema)) },
 		"bulk":    bulk,
 		"alter":   func() error { return c.Alter(ctx, Alteration{AddFields: []Field{place}}) },
@@ -124,14 +124,14 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	item := &Item{Key: "large", Payload: make([]byte, 1<<20)}
 	var full *DiskFullError
 	disk.tell(d, 1<<20+2<<20) // it would leave nothing
-	if err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
+	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
 		t.Errorf("%v", err)
 	}
 	disk.tell(d, 1<<20+4<<20)
-	if err := c.Put(ctx, item); err != nil {
+	if _, err := c.Put(ctx, item); err != nil {
 		t.Error(err)
 	}
-	if err := c.Put(ctx, &Item{Key: "k"}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "k"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -214,7 +214,7 @@ func testNoTables(t *testing.T, disk *noTables) {
 		t.Errorf("compact: %v", err)
 	}
 	var full *DiskFullError
-	if err := c.Put(ctx, &Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
+	if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
 		t.Errorf("put: %v", err)
 	}
 	if _, err := c.Get(ctx, "k7"); err != nil {
@@ -222,7 +222,7 @@ func testNoTables(t *testing.T, disk *noTables) {
 	}
 	disk.full.Store(false)
 	for {
-		err := c.Put(ctx, &Item{Key: "late"})
+		_, err := c.Put(ctx, &Item{Key: "late"})
 		if err == nil {
 			break
 		}

@@ -64,7 +64,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 	once := sync.OnceFunc(func() {
 		close(learning)
 		<-dropped // and the first training has ended
-		if err := c.Put(ctx, &Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels}); err != nil {
 			t.Error(err)
 		}
 		if n, err := c.Delete(ctx, "k5"); n != 1 || err != nil {

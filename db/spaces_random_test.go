@@ -328,7 +328,7 @@ func (h *history) one() string {
 		return fmt.Sprintf("write %d", n)
 	case op < 18:
 		it := h.item()
-		h.must(h.c.Put(ctx, it))
+		h.must(second(h.c.Put(ctx, it)))
 		h.o.put(it)
 		return "put " + it.Key
 	case op < 20:

@@ -31,7 +31,7 @@ func TestWritesDuringTraining(t *testing.T) {
 			putAll(t, c, items[150+25*i:175+25*i])
 			swapped := *items[3+i]
 			swapped.Vectors, swapped.Labels = items[60].Vectors, nil
-			if err := c.Put(ctx, &swapped); err != nil {
+			if _, err := c.Put(ctx, &swapped); err != nil {
 				t.Error(err)
 			}
 			if n, err := c.Delete(ctx, items[10+i].Key); n != 1 || err != nil {
@@ -217,7 +217,7 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 	if _, err := c.Evaluate(ctx, e); !errors.Is(err, ErrInvalid) {
 		t.Errorf("evaluate: %v", err)
 	}
-	if err := c.Put(ctx, far); err != nil {
+	if _, err := c.Put(ctx, far); err != nil {
 		t.Fatal(err)
 	}
 	if it, err := c.Get(ctx, far.Key); err != nil || it.Code != nil || it.CodeFrom != "" {
@@ -269,7 +269,7 @@ func TestEverythingAtOnce(t *testing.T) {
 				_, err := c.Delete(ctx, it.Key)
 				return err
 			}
-			return c.Put(ctx, it)
+			return second(c.Put(ctx, it))
 		})
 	}
 	loop(func(i int) error {

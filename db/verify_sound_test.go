@@ -172,7 +172,7 @@ func TestVerifyWhileWriting(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 4))
 		for range 60 {
 			it := items[random.IntN(len(items))]
-			if err := c.Put(ctx, it); err != nil {
+			if _, err := c.Put(ctx, it); err != nil {
 				t.Error(err)
 			}
 			if _, err := c.Delete(ctx, items[random.IntN(len(items))].Key); err != nil {
@@ -207,7 +207,7 @@ func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 	defer mustClose(t, d)
 	c, unlabelled := withoutCode(t, d)
 	checkSound(t, d, "an item without a code")
-	if err := c.Put(ctx, unlabelled); err != nil {
+	if _, err := c.Put(ctx, unlabelled); err != nil {
 		t.Fatal(err)
 	}
 	if it, err := c.Get(ctx, unlabelled.Key); err != nil || len(it.Codes) != 2 {

@@ -348,7 +348,7 @@ func TestViewsThroughALife(t *testing.T) {
 			w.put([]*Item{it})
 			checkViews(t, w.d, w.c)
 		}
-		if err := w.c.Merge(ctx, &Item{Key: "new", Vectors: map[string][]float32{"image": items[4].Vectors["image"]}}); err != nil {
+		if _, err := w.c.Merge(ctx, &Item{Key: "new", Vectors: map[string][]float32{"image": items[4].Vectors["image"]}}); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := w.c.Delete(ctx, "k3", "k10", "k11", "k12"); n == 0 && spaces == 1 || err != nil {

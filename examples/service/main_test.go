@@ -182,7 +182,7 @@ func handler(t *testing.T) http.Handler {
 	}
 	for it := range set.Items(0, 30) {
 		it.Fields = nil
-		if err := c.Put(t.Context(), it); err != nil {
+		if _, err := c.Put(t.Context(), it); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -50,7 +50,8 @@ func (s *service) put(ctx context.Context, r *http.Request) (any, error) {
 	if it.Title != "" {
 		fields["title"] = it.Title
 	}
-	return struct{}{}, s.c.Put(ctx, &db.Item{Key: r.PathValue("key"), Vectors: it.Vectors, Labels: it.Labels, Fields: fields})
+	_, err := s.c.Put(ctx, &db.Item{Key: r.PathValue("key"), Vectors: it.Vectors, Labels: it.Labels, Fields: fields})
+	return struct{}{}, err
 }
 
 func (s *service) get(ctx context.Context, r *http.Request) (any, error) {

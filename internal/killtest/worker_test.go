@@ -209,9 +209,11 @@ func (w *worker) apply(ctx context.Context, op *operation, after contents) error
 	merged := func(key string) *db.Item { return &db.Item{Key: key, Payload: payload(after[key])} }
 	switch ch := op.Changes[0]; op.Kind {
 	case "put":
-		return main.Put(ctx, featureItem(ch.Key, after[ch.Key]))
+		_, err := main.Put(ctx, featureItem(ch.Key, after[ch.Key]))
+		return err
 	case "merge":
-		return main.Merge(ctx, merged(ch.Key))
+		_, err := main.Merge(ctx, merged(ch.Key))
+		return err
 	case "delete":
 		_, err := main.Delete(ctx, ch.Key)
 		return err

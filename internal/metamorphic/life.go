@@ -111,8 +111,8 @@ func (h *history) cancelled(op *Op) error {
 	if c.active == 0 {
 		delete(errs, "spaces") // there are none
 	}
-	if !c.refused(&Op{Do: "put", Item: op.Item}) {
-		errs["put"] = handle.Put(ctx, c.given(op.Key, op.Item))
+	if !c.refused(&Op{Do: "put", Key: op.Key, Item: op.Item}) {
+		_, errs["put"] = handle.Put(ctx, c.given(op.Key, op.Item))
 	}
 	if sp := c.space(0); sp != nil {
 		q := db.Query{Code: codeOf(sp.bits, 1), To: sp.targetsOrShared()[0]}
