@@ -692,7 +692,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 	}
 	// Nothing stays of a space that is dropped.
 	mustTrain(t, many.c, opt)
-	if err := many.c.Drop(ctx, 1); err != nil {
+	if err := many.c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	for key := range contents(t, many.d) {

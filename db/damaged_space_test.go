@@ -59,7 +59,7 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	if _, err := other.Put(ctx, items[0]); err != nil {
 		t.Error(err)
 	}
-	if err := c.Drop(ctx, 1); err != nil {
+	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Put(ctx, items[0]); err != nil {

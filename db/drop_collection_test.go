@@ -106,7 +106,7 @@ func TestDropCollection(t *testing.T) {
 			"put":      second(c.Put(ctx, put[0])),
 			"batch":    b.Put(c, put[0]),
 			"delete":   second(c.Delete(ctx, "k1")),
-			"where":    second(c.DeleteWhere(ctx, "")),
+			"where":    second(c.DeleteWhere(ctx, "NOT label = ''")),
 			"train":    second(c.Train(ctx, TrainOptions{})),
 			"update":   second(c.Update(ctx, UpdateOptions{})),
 			"activate": c.Activate(ctx, 1),

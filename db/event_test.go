@@ -100,7 +100,7 @@ func TestEvents(t *testing.T) {
 	store := mustFolder(t)
 	m := mustBackup(t, d, store, BackupOptions{})
 	if err := errors.Join(
-		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.Drop(ctx, reindexed.Space),
+		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.DropSpace(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
 		second(d.Verify(ctx, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })),
 	); err != nil {

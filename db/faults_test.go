@@ -215,7 +215,7 @@ func faultyCases(t *testing.T) []faultyCase {
 			_, err := l.c.Reindex(ctx, ReindexOptions{Activate: true})
 			return err
 		}},
-		{name: "drop", base: closed, arm: true, do: func(l *spacesLife) error { return l.c.Drop(ctx, 1) }},
+		{name: "drop", base: closed, arm: true, do: func(l *spacesLife) error { return l.c.DropSpace(ctx, 1) }},
 		{name: "load", base: closed, arm: true, do: func(l *spacesLife) error {
 			b := l.d.NewBatch()
 			for i := range bulkItems {

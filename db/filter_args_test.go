@@ -108,7 +108,9 @@ func TestFilterArgumentsRefused(t *testing.T) {
 	} {
 		said := map[string]error{}
 		_, said["count"] = c.CountWhere(t.Context(), test.where, test.args...)
-		_, said["delete"] = c.DeleteWhere(t.Context(), test.where, test.args...)
+		if test.where != "" {
+			_, said["delete"] = c.DeleteWhere(t.Context(), test.where, test.args...)
+		}
 		_, said["search"] = c.Search(t.Context(), db.Query{Key: "item 1", Where: test.where, Args: test.args})
 		_, said["evaluate"] = c.Evaluate(t.Context(), db.Evaluation{Queries: map[string][][]float32{"text": {make([]float32, 10)}},
 			Labels: [][]string{{"a"}}, Where: test.where, Args: test.args})

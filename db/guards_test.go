@@ -30,7 +30,7 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 		"put":         func() error { return second(c.Put(ctx, &Item{Key: "b", Code: []byte{1, 2}})) },
 		"merge":       func() error { return second(c.Merge(ctx, &Item{Key: "a", Code: []byte{1, 2}})) },
 		"delete":      func() error { _, err := c.Delete(ctx, "a"); return err },
-		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, ""); return err },
+		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, "NOT label = ''"); return err },
 		"train":       func() error { _, err := c.Train(ctx, TrainOptions{}); return err },
 	} {
 		if err := write(); !errors.Is(err, ErrReadOnly) {

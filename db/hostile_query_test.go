@@ -311,7 +311,7 @@ func TestEndedContextEndsEverything(t *testing.T) {
 		"create":           second(d.CreateCollection(ctx, "x", pairsSchema)),
 		"alter":            c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":             d.DropCollection(ctx, "codes"),
-		"drop space":       c.Drop(ctx, 1),
+		"drop space":       c.DropSpace(ctx, 1),
 		"activate":         c.Activate(ctx, 1),
 		"rollback":         second(c.Rollback(ctx)),
 		"pin":              c.PinRevision(ctx, 1, 1, true),

@@ -137,7 +137,7 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("space 3: %v", err)
 	}
 	two := inSpace(c, 2)
-	if err := two.Drop(ctx, 2); err != nil {
+	if err := two.DropSpace(ctx, 2); err != nil {
 		t.Fatal(err)
 	}
 	for what, err := range uses(two) {

@@ -136,7 +136,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSound(t, is, "spaces changed")
-	if err := c.Drop(ctx, 1); err != nil {
+	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := is.DropCollection(ctx, "mainly-news"); err != nil {

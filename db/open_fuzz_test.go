@@ -163,7 +163,7 @@ func use(d *DB) {
 		_, _ = c.RestoreRevision(ctx, 0, 1)
 		_, _ = c.Reindex(ctx, ReindexOptions{})
 		_, _ = c.Rollback(ctx)
-		_ = c.Drop(ctx, 2)
+		_ = c.DropSpace(ctx, 2)
 	}
 	_ = d.WaitForIndex(ctx)
 	_ = d.Compact(ctx)

@@ -82,7 +82,7 @@ func TestFailedDatabase(t *testing.T) {
 		"create":           second(d.CreateCollection(ctx, "third", schema)),
 		"alter":            c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":             d.DropCollection(ctx, "other"),
-		"drop space":       c.Drop(ctx, second2),
+		"drop space":       c.DropSpace(ctx, second2),
 		"activate":         c.Activate(ctx, second2),
 		"rollback":         second(c.Rollback(ctx)),
 		"pin":              c.PinRevision(ctx, 1, 1, true),

@@ -131,7 +131,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"create":      second(d.CreateCollection(ctx, "other", pairsSchema)),
 		"alter":       c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":        d.DropCollection(ctx, "main"),
-		"drop space":  c.Drop(ctx, 2),
+		"drop space":  c.DropSpace(ctx, 2),
 		"train":       second(c.Train(ctx, TrainOptions{})),
 		"update":      second(c.Update(ctx, UpdateOptions{})),
 		"reindex":     second(c.Reindex(ctx, ReindexOptions{})),

@@ -55,12 +55,12 @@ type Reindexing struct {
 // too; writers wait for each block of codes that is stored, of some tens of
 // milliseconds. It works on half of GOMAXPROCS. Memory: some 20 MB for a block, and
 // bits/8 + 32 bytes for each item that has taught. Disk: the codes of all items once
-// more; Drop gives them back.
+// more; DropSpace gives them back.
 //
 // Progress is durable. When the context ends, or the process, or Close comes, which
 // gives ErrClosed, the space stays as far as it has got, and every write keeps it
 // current: Reindex goes on with it, or the next Open does, in the background. Reindex
-// then waits for whoever builds it, and a Rate that is given holds for that one. Drop
+// then waits for whoever builds it, and a Rate that is given holds for that one. DropSpace
 // gives it up; Reindex then returns ErrNotFound. The error is ErrNoModel for a collection
 // without a trained space, ErrBusy while another training begins or another space than
 // the one named is being built, ErrInvalid for a codes-only collection.

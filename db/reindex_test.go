@@ -476,7 +476,7 @@ func TestReindexTogether(t *testing.T) {
 	<-heard
 	heard, second = begin(ctx, 2, dropped)
 	<-heard
-	if err := c.Drop(ctx, 3); err != nil {
+	if err := c.DropSpace(ctx, 3); err != nil {
 		t.Fatal(err)
 	}
 	close(dropped)
@@ -547,7 +547,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	if r, err := c.Search(ctx, Query{Key: "k2"}); err != nil || r.Space != 1 || len(r.Hits) == 0 {
 		t.Errorf("search: %+v, %v", r, err)
 	}
-	if err := c.Drop(ctx, 2); err != nil {
+	if err := c.DropSpace(ctx, 2); err != nil {
 		t.Error(err)
 	}
 }

@@ -94,7 +94,7 @@ func TestReserveIsKept(t *testing.T) {
 		"delete":       func() error { return second(c.Delete(ctx, "k1")) },
 		"delete where": func() error { return second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
 		"drop":         func() error { return d.DropCollection(ctx, "other") },
-		"drop space":   func() error { return c.Drop(ctx, first) },
+		"drop space":   func() error { return c.DropSpace(ctx, first) },
 	})
 	disk.tell(d, reserve-1)
 	goesOn("below the reserve", map[string]func() error{"compact": func() error { return d.Compact(ctx) }})

@@ -54,11 +54,11 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 	return space, err
 }
 
-// Drop deletes a space, its codes, its model and its revisions, in one commit. The
+// DropSpace deletes a space, its codes, its model and its revisions, in one commit. The
 // active space cannot be dropped (ErrInvalid): activate another one before. One that is
 // being built can; whoever builds it gets ErrNotFound. So can one whose codes are damaged,
 // which writes to the collection are refused for. Snapshots go on seeing it.
-func (c *Collection) Drop(ctx context.Context, space uint32) error {
+func (c *Collection) DropSpace(ctx context.Context, space uint32) error {
 	c = c.orNone()
 	err := c.changeSpaces(ctx, true, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(space)

@@ -116,7 +116,7 @@ func (l *spacesLife) steps() []lifeStep {
 		{"open again", l.open},
 		{"put once more", put(58, 66, "new")},
 		{"grow labels of the other", update(1, TeacherAuto, true)},
-		{"drop", func() error { return l.c.Drop(ctx, 2) }},
+		{"drop", func() error { return l.c.DropSpace(ctx, 2) }},
 		{"third training", train(3, model.ViewsTarget, true)},
 		{"reindex", func() error {
 			_, err := l.c.Reindex(ctx, ReindexOptions{Space: 1, Activate: true})
@@ -254,7 +254,7 @@ func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState)
 		must("train", err)
 	}
 	for id := range s.revisions {
-		must("drop", c.Drop(ctx, id))
+		must("drop", c.DropSpace(ctx, id))
 	}
 	if err := d.Close(); err != nil {
 		fail(err)

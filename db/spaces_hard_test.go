@@ -77,7 +77,7 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 		if stage != "encode" {
 			return
 		}
-		if err := c.Drop(ctx, 1); err != nil {
+		if err := c.DropSpace(ctx, 1); err != nil {
 			t.Error(err)
 		}
 		go func() {
@@ -161,7 +161,7 @@ func firstVector(t *testing.T, x []float32) {
 	opt := tinyTraining(1, model.ViewsShared)
 	opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapLinear}
 	mustTrain(t, w.c, opt)
-	if _, err := w.c.DeleteWhere(ctx, ""); err != nil {
+	if _, err := w.c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
 		t.Fatal(err)
 	}
 	items[4].Labels, items[5].Labels = items[0].Labels, items[0].Labels

@@ -142,7 +142,7 @@ func TestSpaces(t *testing.T) {
 		t.Errorf("activated: %s", got)
 	}
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
-	if err := c.Drop(ctx, 1); err != nil {
+	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	all = spacesOf(t, c)

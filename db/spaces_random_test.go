@@ -375,7 +375,7 @@ func (h *history) one() string {
 				h.previous = 0
 			}
 		}
-		return expect(h.c.Drop(ctx, id), want, "drop %d", id)
+		return expect(h.c.DropSpace(ctx, id), want, "drop %d", id)
 	case op < 40:
 		return h.update()
 	case op < 42:

@@ -46,7 +46,7 @@ func TestVerifyReindexed(t *testing.T) {
 	putAll(t, c, items[:20])
 	mustUpdate(t, c, UpdateOptions{})
 	checkSound(t, d, "updated")
-	if err := c.Drop(ctx, r.Parent); err != nil {
+	if err := c.DropSpace(ctx, r.Parent); err != nil {
 		t.Fatal(err)
 	}
 	checkSound(t, d, "a space dropped")

@@ -230,7 +230,7 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		mustTrain(t, c, tinyTraining(1, views))
 	}
-	if _, err := c.DeleteWhere(ctx, ""); err != nil {
+	if _, err := c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
 		t.Fatal(err)
 	}
 	for space := uint32(1); space <= 2; space++ {

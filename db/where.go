@@ -93,11 +93,18 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 }
 
 // DeleteWhere deletes the items that match the expression, see Query.Where, all in
-// one synced commit, and returns how many there were; the empty one matches ALL.
+// one synced commit, and returns how many there were. args are the values of its
+// placeholders, see Query.Args.
+//
 // What matches is decided when it is deleted: a write that comes back before
 // DeleteWhere is called counts, and none comes in between. Other writers wait for
-// as long as that takes. More than a commit can hold, some millions, or with what they have taught a GiB, is an
-// ErrInvalid: narrow the expression.
+// as long as that takes. More than a commit can hold, some millions, or with what they
+// have taught a GiB, is an ErrInvalid: narrow the expression.
+//
+// The empty expression is an ErrInvalid, as most likely the caller has lost one. To delete
+// all items, drop the collection and create it again, or say
+//
+//	NOT label = ''
 func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
 	c = c.orNone()
 	if err := c.db.guard.enter(); err != nil {
@@ -106,6 +113,9 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 	defer c.db.guard.leave()
 	if err := c.changeable(); err != nil {
 		return 0, err
+	}
+	if where == "" {
+		return 0, &WhereError{1, "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
 	}
 	if err := c.loaded(ctx); err != nil {
 		return 0, err
@@ -134,9 +144,6 @@ func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, wher
 	rows, err := cv.matching(ctx, v.snap, where, args)
 	if err != nil {
 		return 0, err
-	}
-	if rows == nil {
-		rows = cv.live
 	}
 	n := int(rows.GetCardinality())
 	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)

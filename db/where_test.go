@@ -138,7 +138,11 @@ func TestDeleteWhere(t *testing.T) {
 	if n, _ := c.Count(); seen != 5 || n != 5 {
 		t.Errorf("%d seen, %d left", seen, n)
 	}
-	if n, err := c.DeleteWhere(ctx, ""); n != 5 || err != nil {
+	var we *WhereError
+	if n, err := c.DeleteWhere(ctx, ""); n != 0 || !errors.As(err, &we) || !strings.Contains(err.Error(), "NOT label = ''") {
+		t.Errorf("an empty expression: %d deleted, %v", n, err)
+	}
+	if n, err := c.DeleteWhere(ctx, "NOT label = ''"); n != 5 || err != nil {
 		t.Errorf("all: %d, %v", n, err)
 	}
 	if n, err := c.CountWhere(ctx, "NOT label = 'x'"); n != 0 || err != nil {

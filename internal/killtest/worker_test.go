@@ -300,7 +300,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			f = func() (result, error) { return result{Space: op.Space, Active: true}, c.Activate(ctx, op.Space) }
 		case k < 17 && len(idle) > 0:
 			op.Kind, op.Space = "drop", idle[r.IntN(len(idle))]
-			f = func() (result, error) { return result{}, c.Drop(ctx, op.Space) }
+			f = func() (result, error) { return result{}, c.DropSpace(ctx, op.Space) }
 		case k < 19:
 			op.Kind = "compact"
 			f = func() (result, error) { return result{}, w.d.Compact(ctx) }

@@ -104,7 +104,7 @@ func (h *history) cancelled(op *Op) error {
 	cancel()
 	second := func(_ any, err error) error { return err }
 	errs := map[string]error{
-		"compact": h.d.Compact(ctx), "deletewhere": second(handle.DeleteWhere(ctx, "")), "delete": second(handle.Delete(ctx, op.Key)),
+		"compact": h.d.Compact(ctx), "deletewhere": second(handle.DeleteWhere(ctx, "NOT label = ''")), "delete": second(handle.Delete(ctx, op.Key)),
 		"verify": second(h.d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
 		"get":    second(handle.Get(ctx, op.Key)), "spaces": second(handle.Spaces(ctx)),
 	}

@@ -67,7 +67,7 @@ func (h *history) dropSpace(op *Op) error {
 		want = db.ErrInvalid
 	}
 	in, _ := handle.InSpace(number)
-	if err := expect(handle.Drop(h.ctx, number), want); err != nil {
+	if err := expect(handle.DropSpace(h.ctx, number), want); err != nil {
 		return err
 	}
 	if _, err := in.Stats(); !errors.Is(err, db.ErrNotFound) {

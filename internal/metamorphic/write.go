@@ -310,8 +310,9 @@ func (h *history) deleteWhere(op *Op) error {
 	if err != nil {
 		return err
 	}
-	n, err := handle.DeleteWhere(h.ctx, op.Where.String())
-	if !op.Where.valid(&c.schema) {
+	where, args := op.Where.bound()
+	n, err := handle.DeleteWhere(h.ctx, where, args...)
+	if where == "" || !op.Where.valid(&c.schema) {
 		return expect(err, db.ErrInvalid)
 	}
 	keys := c.matching(op.Where)

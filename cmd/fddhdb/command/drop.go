@@ -50,7 +50,7 @@ func dropCommand(e *env) *cobra.Command {
 				if err := space.check(c); err != nil {
 					return err
 				}
-				if err := c.Drop(cmd.Context(), space.n); err != nil {
+				if err := c.DropSpace(cmd.Context(), space.n); err != nil {
 					return err
 				}
 				if o.json {

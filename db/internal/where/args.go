@@ -104,8 +104,8 @@ func literalOf(v reflect.Value) (literal, error) {
 		return number(strconv.FormatUint(v.Uint(), 10))
 	case v.CanFloat():
 		x := v.Float()
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return literal{}, fmt.Errorf("%g is no value", x)
+		if math.IsNaN(x) {
+			return literal{}, fmt.Errorf("NaN is no value")
 		}
 		return number(spellFloat(x))
 	case v.Kind() == reflect.String:
@@ -119,10 +119,14 @@ func literalOf(v reflect.Value) (literal, error) {
 	return literal{}, fmt.Errorf("%v is no type of a value: strings, numbers and bools are possible, and slices of these behind IN", v.Type())
 }
 
-// spellFloat spells a finite number so that it compares as it is with integers, too. The
-// shortest digits that give the number do, as long as the integers around it are float64s
-// themselves; a greater number is an integer, of which all digits are written.
+// spellFloat spells a number so that it compares as it is with integers, too. The shortest
+// digits that give the number do, as long as the integers around it are float64s
+// themselves; a greater number is an integer, of which all digits are written. An infinity
+// is a number beyond all that can be stored.
 func spellFloat(x float64) string {
+	if math.IsInf(x, 0) {
+		return strconv.FormatFloat(math.Copysign(1, x), 'f', 0, 64) + "e999"
+	}
 	if a := math.Abs(x); a >= 1<<53 && a <= 1<<64 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
