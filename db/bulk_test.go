@@ -770,7 +770,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	}
 	putAll(t, c, pairs(tableRows, synth.Config{}))
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
-	for _, space := range []uint32{2, 4} { // numbers are not used twice
+	for _, space := range []Space{2, 4} { // numbers are not used twice
 		before := allItems(t, c)
 		broken = true
 		if _, err := c.Train(ctx, opt); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {

@@ -350,10 +350,10 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	type crash struct {
 		fs    *vfs.MemFS
 		items int
-		space uint32
+		space Space
 	}
 	var crashes []crash
-	space := uint32(0)
+	space := Space(0)
 	for i, it := range items {
 		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)

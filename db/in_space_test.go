@@ -78,7 +78,7 @@ func TestInSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inSpace := func(c *Collection, space uint32) *Collection {
+	inSpace := func(c *Collection, space Space) *Collection {
 		t.Helper()
 		in, err := c.InSpace(space)
 		if err != nil {
@@ -169,7 +169,7 @@ func TestUpdateInSpace(t *testing.T) {
 	revisions := func() (all [2]uint32) {
 		t.Helper()
 		for i := range all {
-			in, err := c.InSpace(uint32(i + 1))
+			in, err := c.InSpace(Space(i + 1))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -167,7 +167,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	}
 }
 
-func mustInSpace(t testing.TB, c *Collection, space uint32) *Collection {
+func mustInSpace(t testing.TB, c *Collection, space Space) *Collection {
 	t.Helper()
 	in, err := c.InSpace(space)
 	if err != nil {

@@ -124,7 +124,7 @@ func use(d *DB) {
 			for range c.Codes(ctx, to) {
 			}
 			for _, plan := range []Plan{PlanAuto, PlanDisk, PlanBlockScan} {
-				for _, space := range []uint32{0, 1, 2} {
+				for _, space := range []Space{0, 1, 2} {
 					q := Query{Key: "k5", To: to, Plan: plan, Space: space, K: 1 << 31}
 					if plan == PlanDisk {
 						q.K, q.Window = 3, 3 // all postings would take most of the time

@@ -46,9 +46,9 @@ type Query struct {
 	// may be nearer to other codes, as its code can come from its labels.
 	ExcludeSelf bool
 
-	// Space is the number of the code space that is searched; 0 is the active one, or
-	// that of Collection.InSpace. One that is being built cannot be searched yet (ErrBusy).
-	Space uint32
+	// Space is the code space that is searched. One that is being built cannot be searched
+	// yet (ErrBusy).
+	Space Space
 
 	// Where, if not empty, restricts the answer to items that match an expression
 	// such as
@@ -183,7 +183,7 @@ type Result struct {
 	Hits     []Hit
 	Next     string // cursor, for Query.After; empty at the end
 	Total    int    // of a search by radius: items within it, whether in Hits or not
-	Space    uint32 // that the codes are of
+	Space    Space  // that the codes are of
 	Revision uint32
 }
 
@@ -322,7 +322,7 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	if err := ctx.Err(); err != nil { // where there is little to find nobody else looks
 		return nil, err
 	}
-	cv, err := cv.inSpace(q.Space)
+	cv, err := cv.inSpace(uint32(q.Space))
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,10 @@ import (
 
 // ReindexOptions say what to reindex and how. Zero values are the defaults given here.
 type ReindexOptions struct {
-	// Space is the space whose projections make the codes of the new one; 0 is the
-	// active one. Where a space of the collection is being built, 0 and its own number
-	// stand for that one, which is completed.
-	Space uint32
+	// Space is the space whose projections make the codes of the new one. Where a space
+	// of the collection is being built, ActiveSpace and its own number stand for that one,
+	// which is completed.
+	Space Space
 
 	// Activate makes the new space the active one as soon as it is complete.
 	Activate bool
@@ -35,8 +35,8 @@ type ReindexOptions struct {
 
 // A Reindexing is what Reindex did.
 type Reindexing struct {
-	Space    uint32  `json:"space"`
-	Parent   uint32  `json:"parent,omitempty"` // whose projections it has; 0: it was trained
+	Space    Space   `json:"space"`
+	Parent   Space   `json:"parent,omitempty"` // whose projections it has; 0: it was trained
 	Revision uint32  `json:"revision"`
 	Items    int     `json:"items"`  // that have a code in the space
 	Active   bool    `json:"active"` // searches use it now
@@ -85,7 +85,7 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	space, r, err := c.reindex(ctx, opt)
 	e := c.unbuilt(space)
 	if err == nil {
-		e = builtSpace{Space: r.Space, Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
+		e = builtSpace{Space: uint32(r.Space), Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
 	}
 	op.End(err, e)
 	return r, err
@@ -97,14 +97,14 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.db.stopping, func() { cancel(fault.ErrClosed) })()
-	opt.Space = c.spaceOr(opt.Space)
+	opt.Space = Space(c.spaceOr(opt.Space))
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
 		var built builtSpace
 		b := &builder{c: c, space: space, workers: work.Background(), rate: opt.Rate, progress: opt.Progress}
 		if built, err = b.run(ctx); err == nil {
 			return space, &Reindexing{
-				Space: built.Space, Parent: built.Parent, Revision: built.Revision,
+				Space: Space(built.Space), Parent: Space(built.Parent), Revision: built.Revision,
 				Items: built.Items, Active: built.Active, Seconds: time.Since(start).Seconds(),
 			}, nil
 		}
@@ -120,7 +120,7 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
 	building := uint32(0)
 	err := c.read(func(_ *view, cv *collectionView) error {
-		if sp := cv.building(); sp != nil && (opt.Space == 0 || opt.Space == sp.space.ID) {
+		if sp := cv.building(); sp != nil && (opt.Space == 0 || uint32(opt.Space) == sp.space.ID) {
 			building = sp.space.ID
 		}
 		return nil
@@ -138,7 +138,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 		if cv.space == nil {
 			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
-		cv, err := cv.inSpace(opt.Space)
+		cv, err := cv.inSpace(uint32(opt.Space))
 		if err != nil {
 			return nil, err
 		}

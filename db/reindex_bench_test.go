@@ -139,7 +139,7 @@ func reindexOnce(b *testing.B, d *DB, c *Collection, queries *synth.Data, all, b
 		report(b, "search", searched)
 	}
 	b.StopTimer()
-	if err := c.DropSpace(ctx, sp); err != nil {
+	if err := c.DropSpace(ctx, Space(sp)); err != nil {
 		b.Fatal(err)
 	}
 	b.StartTimer()
@@ -175,7 +175,7 @@ func BenchmarkReindexLimited(b *testing.B) {
 				report(b, "put", put)
 				report(b, "search", searched)
 				b.StopTimer()
-				if err := c.DropSpace(ctx, uint32(inSpace(b, c, 0).spaces[1].numbers.ID)); err != nil {
+				if err := c.DropSpace(ctx, Space(inSpace(b, c, 0).spaces[1].numbers.ID)); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

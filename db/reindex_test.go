@@ -353,8 +353,8 @@ func TestWritesWhileFounding(t *testing.T) {
 	}
 	items[0] = &changed
 	items = slices.Delete(items, 6, 8)
-	r, err := c.Reindex(ctx, ReindexOptions{Space: sp.ID})
-	if err != nil || r.Space != sp.ID || !r.Active {
+	r, err := c.Reindex(ctx, ReindexOptions{Space: Space(sp.ID)})
+	if err != nil || r.Space != Space(sp.ID) || !r.Active {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	checkReindexed(t, c, items, byLabels)

@@ -73,7 +73,7 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 		_, err := c.Train(ctx, opt)
 		return err
 	}, ErrBusy, ErrNotFound) // it may be dropped while it is being built
-	spaceOf := func(r *rand.Rand) uint32 { return uint32(1 + r.IntN(rounds/4+1)) }
+	spaceOf := func(r *rand.Rand) Space { return Space(1 + r.IntN(rounds/4+1)) }
 	each("activate", rounds, func(r *rand.Rand, _ int) error { return c.Activate(ctx, spaceOf(r)) }, ErrNotFound, ErrBusy)
 	each("rollback", rounds/2, func(*rand.Rand, int) error { _, err := c.Rollback(ctx); return err }, ErrInvalid)
 	each("drop", rounds/2, func(r *rand.Rand, _ int) error { return c.DropSpace(ctx, spaceOf(r)) }, ErrNotFound, ErrInvalid)

@@ -233,9 +233,9 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	if _, err := c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
 		t.Fatal(err)
 	}
-	for space := uint32(1); space <= 2; space++ {
+	for space := Space(1); space <= 2; space++ {
 		mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}) // all that has taught is gone
-		err := c.revise(ctx, space, func(u *updater) error {
+		err := c.revise(ctx, uint32(space), func(u *updater) error {
 			m := u.cv.space.model
 			nothing, err := m.Refit(model.NewStatistics(m), nil)
 			if err != nil {
@@ -250,7 +250,7 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	unlabelled := *items[20]
 	unlabelled.Labels = nil
 	putAll(t, c, []*Item{&unlabelled, items[21]})
-	for space := uint32(1); space <= 2; space++ {
+	for space := Space(1); space <= 2; space++ {
 		if u := mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}); !u.Revised {
 			t.Fatalf("%+v", u)
 		}

@@ -366,7 +366,7 @@ func TestViewsThroughALife(t *testing.T) {
 	}
 	// Of spaces that are dropped nothing is left.
 	for space := 1; space < spaces; space++ {
-		if err := w.c.DropSpace(ctx, uint32(space)); err != nil {
+		if err := w.c.DropSpace(ctx, Space(space)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,13 +15,14 @@ import (
 // it is compared with must be of the same: where others write or train meanwhile, both are
 // to be of a snapshot. Safe for concurrent use.
 type Oracle struct {
-	c               *db.Collection
-	schema          db.Schema
-	space, revision uint32
-	items           []*db.Item // in database order
-	byKey           map[string]*db.Item
-	rows            map[string]uint32 // of those that have a code
-	views           bool              // each target modality has codes of its own
+	c        *db.Collection
+	schema   db.Schema
+	space    db.Space
+	revision uint32
+	items    []*db.Item // in database order
+	byKey    map[string]*db.Item
+	rows     map[string]uint32 // of those that have a code
+	views    bool              // each target modality has codes of its own
 }
 
 // NewOracle reads all items of a collection: that of a snapshot, and of a space

@@ -91,9 +91,9 @@ func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 		Score    *float64 `json:"score"` // null where the query is a code
 	}
 	answer := struct {
-		Space uint32 `json:"space"`
-		Hits  []hit  `json:"hits"`
-		Next  string `json:"next,omitempty"` // "after" of the request for more
+		Space db.Space `json:"space"`
+		Hits  []hit    `json:"hits"`
+		Next  string   `json:"next,omitempty"` // "after" of the request for more
 	}{found.Space, []hit{}, found.Next}
 	for _, h := range found.Hits {
 		score := &h.Score
@@ -127,7 +127,7 @@ func (s *service) activate(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: a model has a number, not %q", db.ErrInvalid, r.PathValue("space"))
 	}
-	return struct{}{}, s.c.Activate(ctx, uint32(space))
+	return struct{}{}, s.c.Activate(ctx, db.Space(space))
 }
 
 func (s *service) health(ctx context.Context, r *http.Request) (any, error) {

@@ -44,7 +44,7 @@ type operation struct {
 	Kind string // of changes: "batch", "put", "merge" or "delete"; or of spaces, of copies, or of imports
 
 	Changes []change `json:",omitempty"`
-	Space   uint32   `json:",omitempty"`
+	Space   db.Space `json:",omitempty"`
 	Load    int      `json:",omitempty"`
 
 	Dir        string `json:",omitempty"` // of a copy, beside the database
@@ -59,8 +59,8 @@ type change struct {
 
 // A result is told when an operation has been acknowledged.
 type result struct {
-	Refused  string // it has done nothing, for this reason
-	Space    uint32 // that is new, or active now
+	Refused  string   // it has done nothing, for this reason
+	Space    db.Space // that is new, or active now
 	Active   bool
 	Revision uint32
 	ID       string // of a backup
@@ -251,7 +251,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			return err
 		}
 		op := &operation{N: n}
-		var ids, idle []uint32
+		var ids, idle []db.Space
 		for _, s := range infos {
 			ids = append(ids, s.Space)
 			if s.State != db.SpaceActive {

@@ -47,8 +47,8 @@ type collection struct {
 	labels  []string // by first appearance
 
 	spaces           []*space // ascending; one without a model in a codes-only collection
-	last             uint32   // the largest number of a space that was ever seen
-	active, previous uint32
+	last             db.Space // the largest number of a space that was ever seen
+	active, previous db.Space
 
 	// loose: several goroutines have written, so that rows, and the order of codes and
 	// labels, may be others than counted here; fresh: and have not been looked up yet.

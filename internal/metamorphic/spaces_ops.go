@@ -25,7 +25,7 @@ func (h *history) activate(op *Op) error {
 }
 
 // activated takes over that a space has become the active one.
-func (h *history) activated(name string, number uint32) error {
+func (h *history) activated(name string, number db.Space) error {
 	next := h.now.fork()
 	c := next.edit(name)
 	changed := number != c.active

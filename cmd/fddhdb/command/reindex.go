@@ -85,7 +85,7 @@ func (e *env) printReindexing(dir string, o *common, r *db.Reindexing) {
 
 // spaceHint says whether searches use a space that has just been made, and if not what
 // to do about it.
-func spaceHint(dir, collection string, space uint32, active bool) string {
+func spaceHint(dir, collection string, space db.Space, active bool) string {
 	if active {
 		return "it is active: searches use it"
 	}

@@ -117,7 +117,7 @@ func trainCommand(e *env) *cobra.Command {
 }
 
 // statsIn returns the figures of a collection as it is seen in a space.
-func statsIn(c *db.Collection, space uint32) (*db.CollectionStats, error) {
+func statsIn(c *db.Collection, space db.Space) (*db.CollectionStats, error) {
 	in, err := c.InSpace(space)
 	if err != nil {
 		return nil, err
