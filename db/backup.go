@@ -33,9 +33,9 @@ type BackupOptions struct {
 	// compressed already, vectors hardly become smaller.
 	Compress bool
 
-	// Progress, if not nil, hears what is being done, and how many bytes of how many are.
-	// Calls come one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress hears the stages "copy", where a collection or an index-only copy is written
+	// first, and those of backup.Create, in bytes.
+	Progress event.Progress
 }
 
 // Backup stores the database, as it is at one moment, in a repository of backups, which
@@ -78,13 +78,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
 	ctx, op := d.signals.Begin(ctx, event.OpBackup, opt.Collection)
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(stage string, done, total int64) {
-		op.Progress(stage, done, total)
-		if told != nil {
-			told(stage, done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	m, err := d.backup(ctx, to, opt)
 	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
 		err = fault.ErrClosed

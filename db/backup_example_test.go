@@ -28,7 +28,7 @@ func ExampleDB_Backup() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}); err != nil {
 		log.Fatal(err)
 	}
 

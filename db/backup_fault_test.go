@@ -168,7 +168,7 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 		fail := &failAt{failOnce: failOnce{k: k}}
 		d := mustOpen(t, "db", &Options{FS: errorfs.Wrap(mem, fail)})
 		c := mustCollection(t, d, "main")
-		if err := c.Put(ctx, items[k]); err != nil {
+		if _, err := c.Put(ctx, items[k]); err != nil {
 			t.Fatal(err)
 		}
 		fail.mu.Lock()
@@ -187,9 +187,9 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 		if err != nil && (!fired || !strings.HasPrefix(err.Error(), "fddhdb: ")) {
 			t.Fatalf("operation %d, %s: %v", k, path, err)
 		}
-		err = c.Put(ctx, &Item{Key: "after"})
+		_, err = c.Put(ctx, &Item{Key: "after"})
 		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, store.CheckpointsName) && !errors.Is(err, ErrFailed) {
-			err = c.Put(ctx, &Item{Key: "after"}) // it waited for the same reading of a table, which can be read again
+			_, err = c.Put(ctx, &Item{Key: "after"}) // it waited for the same reading of a table, which can be read again
 		}
 		if err != nil && (strings.Contains(path, store.CheckpointsName) || !errors.Is(err, ErrFailed)) {
 			t.Fatalf("operation %d, %s: a write: %v", k, path, err)

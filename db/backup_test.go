@@ -85,7 +85,7 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 10}})
 	moment(BackupOptions{Compress: true})
 	for _, it := range items[200:] {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 				return
 			default:
 			}
-			if err := c.Put(ctx, items[i]); err != nil {
+			if _, err := c.Put(ctx, items[i]); err != nil {
 				t.Error(err)
 				return
 			}

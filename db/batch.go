@@ -25,7 +25,8 @@ type Batch struct {
 	bytes   int
 	pledge  *pledge // nil: there is none
 	err     error
-	done    bool
+	done    bool // Commit has been called
+	stored  bool // and has returned nil
 }
 
 // NewBatch returns an empty batch.
@@ -44,8 +45,8 @@ func (b *Batch) Len() int {
 // than MaxBatchBytes, or MaxBulkBytes where all are new items of one collection.
 func (b *Batch) Bytes() int { return b.orNone().bytes }
 
-// Put adds an item to store; see Collection.Put. The first item that cannot be
-// stored makes this and every later call, and Commit, return its error.
+// Put adds an item to store; see Collection.Put, and Keys for the key of an item without
+// one. The first item that cannot be stored makes this and every later call, and Commit, return its error.
 func (b *Batch) Put(c *Collection, item *Item) error { return b.add(c, putItem, item) }
 
 // Merge adds an item to merge; see Collection.Merge.
@@ -161,8 +162,38 @@ func (b *Batch) Commit(ctx context.Context) error {
 	ctx, call := b.db.call(ctx, event.OpWrite, "")
 	n := b.Len()
 	err := b.commit(ctx)
+	b.stored = err == nil
 	b.db.counters.wrote(&call, n, err)
 	return err
+}
+
+// commitOne commits the only change of the batch and returns the key of its item.
+func (b *Batch) commitOne(ctx context.Context) (key string, err error) {
+	if err := b.Commit(ctx); err != nil {
+		return "", err
+	}
+	return b.changes[0].item.Key, nil
+}
+
+// Keys returns the keys of the items that the batch has put and merged, in the order in
+// which they were added: the given ones, and those that were made for items without key. It
+// returns nil before Commit has returned nil. The slice is the caller's; it costs a string
+// for each item.
+func (b *Batch) Keys() []string {
+	b = b.orNone()
+	if !b.stored {
+		return nil
+	}
+	if b.bulk != nil {
+		return b.bulk.allKeys()
+	}
+	var keys []string
+	for _, ch := range b.changes {
+		if ch.kind == putItem || ch.kind == mergeItem {
+			keys = append(keys, ch.item.Key)
+		}
+	}
+	return keys
 }
 
 func (b *Batch) commit(ctx context.Context) error {

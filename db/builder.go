@@ -24,7 +24,7 @@ type builder struct {
 	space    uint32
 	workers  int
 	rate     int // items a second, at most; 0: no limit
-	progress func(done, total int)
+	progress event.Progress
 
 	until      uint64        // rows from this on have come since it began, with codes in the space
 	building   *building     // what others see of it
@@ -142,7 +142,7 @@ func (b *builder) at(done, total int) {
 	b.building.done.Store(int64(done))
 	b.building.total.Store(int64(total))
 	if b.progress != nil {
-		b.progress(done, total)
+		b.progress("encode", int64(done), int64(total))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -30,7 +31,8 @@ type bulk struct {
 	registrations int               // of labels, before the first item
 	labels        *labels           // registered, and then by first appearance
 	codes         codec.Codes       // of a codes-only collection
-	keys          []string          // empty where automatic; nil while all are
+	keys          []string          // empty where automatic, until they are stored; nil while all are
+	firstKey      uint64            // of an automatic key, where keys is nil and all are stored
 	presence      []*roaring.Bitmap // the items that have a modality, by modality
 	more          []*record.Item    // nil where there is nothing but key and code; nil while that holds of all
 	staged        extraItems        // in place of more
@@ -77,8 +79,7 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 // isPlain reports whether an item has nothing but a code, which suits the collection,
 // and a key that can be one.
 func isPlain(d *record.Descriptor, item *Item) bool {
-	return len(item.Vectors)+len(item.Sparse)+len(item.Labels)+len(item.Fields)+len(item.Payload) == 0 &&
-		d.CodesOnly() && len(item.Code) == codec.Bytes(d.Bits) && record.CheckKey(item.Key) == nil
+	return item.isEmpty() && d.CodesOnly() && len(item.Code) == codec.Bytes(d.Bits) && record.CheckKey(item.Key) == nil
 }
 
 func newBulk(c *Collection) *bulk { return &bulk{collection: c, labels: newLabels()} }
@@ -214,19 +215,26 @@ func (k *bulk) key(i int) string {
 	return k.keys[i]
 }
 
+// allKeys returns the keys of all items, when they are stored.
+func (k *bulk) allKeys() []string {
+	if k.keys != nil {
+		return slices.Clone(k.keys)
+	}
+	keys := make([]string, k.n)
+	for i := range keys {
+		keys[i] = strconv.FormatUint(k.firstKey+uint64(i), 10)
+	}
+	return keys
+}
+
 // commit stores the items in one commit; pledge, if not nil, is that of Tables. It
 // gives errNotBulk where that has to be done one by one, because some of the items are
 // there already, say; nothing has happened then. bytes are about those of the items.
-func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
+func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
 	d := k.collection.db
 	ctx, op := d.signals.Begin(ctx, event.OpBulkLoad, k.collection.name)
 	defer op.Abandon()
-	err := k.load(ctx, bytes, pledge, func(stage string, done, total int) {
-		op.Progress(stage, int64(done), int64(total))
-		if progress != nil {
-			progress(stage, done, total)
-		}
-	})
+	err := k.load(ctx, bytes, pledge, op.Telling(progress))
 	if errors.Is(err, errNotBulk) {
 		op.End(nil, event.Event{Level: slog.LevelDebug, Attrs: []slog.Attr{slog.String("outcome", "one by one")}})
 		return err
@@ -238,7 +246,7 @@ func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress
 	return err
 }
 
-func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress func(stage string, done, total int)) error {
+func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
 	d := k.collection.db
 	if err := k.collection.loaded(ctx); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -126,7 +127,7 @@ func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) erro
 // encode makes the codes of the items, under the models that are current now. The
 // committer makes them again where that has changed by then. A codes-only collection has
 // nothing to encode. progress may be nil, see ImportOptions.
-func (k *bulk) encode(ctx context.Context, progress func(stage string, done, total int)) error {
+func (k *bulk) encode(ctx context.Context, progress event.Progress) error {
 	return k.collection.read(func(_ *view, cv *collectionView) error {
 		if cv.CodesOnly() {
 			return nil
@@ -161,7 +162,7 @@ func (k *bulk) dropColumns() {
 }
 
 // encodeFor makes the codes of the items in a space, block by block on all cores.
-func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(names []string) []uint32, progress func(stage string, done, total int)) error {
+func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(names []string) []uint32, progress event.Progress) error {
 	x := k.extras()
 	blocks := 0
 	if x != nil {
@@ -209,7 +210,7 @@ func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(nam
 			return err
 		}
 		if n := done.Add(int64(len(items))); progress != nil && reporting.TryLock() {
-			progress("encoding", int(n), k.n)
+			progress("encoding", n, int64(k.n))
 			reporting.Unlock()
 		}
 		return nil

@@ -130,6 +130,9 @@ func (l *bulkLoad) applied() {
 		}
 	}
 	s.freshRow = to
+	if l.b.firstKey = l.firstKey; l.b.staged == nil { // of an import nobody asks for keys
+		l.b.keys = l.keys
+	}
 	l.c.touch(s)
 }
 

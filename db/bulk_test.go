@@ -478,7 +478,7 @@ func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool
 		return
 	}
 	put := func(i int) {
-		if c.Put(ctx, &Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}}) == nil {
+		if second(c.Put(ctx, &Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}})) == nil {
 			puts++
 		}
 	}
@@ -543,7 +543,7 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 			t.Errorf("%s, plan %v: %d items are near, not %d, %v", what, plan, res.Total, near, err)
 		}
 	}
-	if err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
 		t.Errorf("%s, afterwards: %v", what, err)
 	}
 	if names, err := fsys.List("db"); err != nil || slices.Contains(names, store.IngestName) {
@@ -695,7 +695,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 	}
 	// Nothing stays of a space that is dropped.
 	mustTrain(t, many.c, opt)
-	if err := many.c.Drop(ctx, 1); err != nil {
+	if err := many.c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	for key := range contents(t, many.d) {
@@ -720,7 +720,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	replaced.Labels = items[78].Labels
 	wrote := false
 	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.ViewsTarget}, Rows: 300}
-	opt.Progress = func(stage string, _, _ int) {
+	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
 			w.put([]*Item{&replaced, items[tableRows+55]})
@@ -773,7 +773,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	}
 	putAll(t, c, pairs(tableRows, synth.Config{}))
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
-	for _, space := range []uint32{2, 4} { // numbers are not used twice
+	for _, space := range []Space{2, 4} { // numbers are not used twice
 		before := allItems(t, c)
 		broken = true
 		if _, err := c.Train(ctx, opt); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {

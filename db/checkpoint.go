@@ -27,9 +27,9 @@ type CheckpointOptions struct {
 	// ErrReadOnly. A collection of given codes is copied whole.
 	IndexOnly bool
 
-	// Progress, if not nil, hears how many of about how many bytes have been written of
-	// a checkpoint that does not hold everything. It is called by one goroutine at a time.
-	Progress func(stage string, done, total int64)
+	// Progress hears how many of about how many bytes have been written of a checkpoint
+	// that does not hold everything, in the stage "copy".
+	Progress event.Progress
 }
 
 // Checkpoint writes the database as it is now into a new folder, as a database of its own
@@ -64,13 +64,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
 	ctx, op := d.signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(stage string, done, total int64) {
-		op.Progress(stage, done, total)
-		if told != nil {
-			told(stage, done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	err := d.engine.Log.Err()
 	if err == nil {
 		v := d.latest()

@@ -111,10 +111,10 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 					err != nil && !(len(left) == 0 || slices.Equal(left, []string{"copy.incomplete"})) {
 					t.Fatalf("change %d failed with %v, and there is %v", k, err, left)
 				}
-				if err := mustCollection(t, d, "main").Put(ctx, &Item{Key: "k1"}); err != nil {
+				if _, err := mustCollection(t, d, "main").Put(ctx, &Item{Key: "k1"}); err != nil {
 					t.Fatalf("change %d failed, and then a write: %v", k, err)
 				}
-				if err := mustCollection(t, d, "main").Put(ctx, pairs(60, synth.Config{})[1]); err != nil {
+				if _, err := mustCollection(t, d, "main").Put(ctx, pairs(60, synth.Config{})[1]); err != nil {
 					t.Fatal(err)
 				}
 				if err != nil {

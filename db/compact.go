@@ -37,7 +37,7 @@ func (d *DB) Compact(ctx context.Context) error {
 	return err
 }
 
-func (d *DB) compact(ctx context.Context, progress func(stage string, done, total int64)) error {
+func (d *DB) compact(ctx context.Context, progress event.Progress) error {
 	progress("sweep", 0, 0)
 	if err := d.sweep(ctx); err != nil {
 		return err

@@ -40,7 +40,7 @@ func fillDisk(t *testing.T, disk *testfs.SmallDisk, items []*Item) (there, unkno
 		return there, unknown
 	}
 	for i, it := range items {
-		note(c.Put(ctx, it), it.Key)
+		note(second(c.Put(ctx, it)), it.Key)
 		if i == len(items)/2 {
 			_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5}})
 			note(err)
@@ -115,7 +115,7 @@ func TestDiskFullAtEveryPoint(t *testing.T) {
 			t.Errorf("after %d bytes: %d items, %d acknowledged, %d unknown", room, len(found), len(there), len(unknown))
 		}
 		checkSpaces(t, d)
-		if err := c.Put(ctx, &Item{Key: "after"}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: "after"}); err != nil {
 			t.Errorf("after %d bytes, with room again: %v", room, err)
 		}
 		mustClose(t, d)

@@ -301,7 +301,7 @@ func TestDriftOfOneModality(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := only.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := only.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	if d, _ := driftOf(t, only, 0, []uint32{0}); d != nil {

@@ -75,7 +75,7 @@ func (c *Collection) EncodeQuery(q Query) (code []byte, z []float64, err error) 
 		if err := q.checkStart(); err != nil {
 			return err
 		}
-		cv, err := cv.inSpace(q.Space)
+		cv, err := cv.inSpace(uint32(q.Space))
 		if err != nil {
 			return err
 		}

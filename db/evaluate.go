@@ -34,7 +34,9 @@ type Evaluation struct {
 
 	// Where, if not empty, restricts the items that are ranked to those that match
 	// the expression, see Query.Where. Truth is about all of them nevertheless.
+	// Args are the values of its placeholders, see Query.Args.
 	Where string
+	Args  []any
 
 	// Top is the N of the figures that look at the first N hits; 50 if 0.
 	Top int
@@ -116,7 +118,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.items)
 		}
 		ids := newLabelIDs(cv.names)
-		filter, err := cv.matching(ctx, v.snap, e.Where)
+		filter, err := cv.matching(ctx, v.snap, e.Where, e.Args)
 		if err != nil {
 			return err
 		}

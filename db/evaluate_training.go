@@ -40,7 +40,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 		start := time.Now()
 		all, err := encodeRows(ctx, v, cv, l.space, work.All(), 0, cv.nextRow, 0, func(done int) {
 			if opt.Progress != nil {
-				opt.Progress("encode", done, cv.items)
+				opt.Progress("encode", int64(done), int64(cv.items))
 			}
 		})
 		if err != nil {

@@ -101,14 +101,14 @@ func TestEvents(t *testing.T) {
 	repo := mustFolder(t)
 	m := mustBackup(t, d, repo, BackupOptions{})
 	if err := errors.Join(
-		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.Drop(ctx, reindexed.Space),
+		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.DropSpace(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
 		second(d.Verify(ctx, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })),
 	); err != nil {
 		t.Fatal(err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	opt.Progress = func(string, int, int) { cancel() }
+	opt.Progress = func(string, int64, int64) { cancel() }
 	if _, err := c.Train(cancelled, opt); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -132,12 +132,12 @@ func TestEvents(t *testing.T) {
 	for name, want := range map[event.Name][]fields{
 		"fddhdb.database.opened":    {{}},
 		"fddhdb.collection.created": {{Collection: "main"}},
-		"fddhdb.train.done":         {{Collection: "main", Space: first.Space, Revision: 1, Items: int64(first.Items)}},
+		"fddhdb.train.done":         {{Collection: "main", Space: uint32(first.Space), Revision: 1, Items: int64(first.Items)}},
 		"fddhdb.train.failed":       {{Collection: "main"}, {Collection: "main", Level: slog.LevelWarn}},
-		"fddhdb.update.done":        {{Collection: "main", Space: first.Space, Revision: update.Revision, Items: int64(update.Items)}},
-		"fddhdb.reindex.done":       {{Collection: "main", Space: reindexed.Space, Revision: reindexed.Revision, Items: 80}},
-		"fddhdb.space.activated":    {{Collection: "main", Space: reindexed.Space}, {Collection: "main", Space: first.Space}},
-		"fddhdb.space.dropped":      {{Collection: "main", Space: reindexed.Space}},
+		"fddhdb.update.done":        {{Collection: "main", Space: uint32(first.Space), Revision: update.Revision, Items: int64(update.Items)}},
+		"fddhdb.reindex.done":       {{Collection: "main", Space: uint32(reindexed.Space), Revision: reindexed.Revision, Items: 80}},
+		"fddhdb.space.activated":    {{Collection: "main", Space: uint32(reindexed.Space)}, {Collection: "main", Space: uint32(first.Space)}},
+		"fddhdb.space.dropped":      {{Collection: "main", Space: uint32(reindexed.Space)}},
 		"fddhdb.collection.altered": {{Collection: "main"}},
 		"fddhdb.backup.done":        {{Bytes: m.BytesTotal}},
 		"fddhdb.restore.done":       {{Bytes: m.BytesTotal}},
@@ -224,7 +224,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		names, err := d.Collections()
 		c, cerr := d.CreateCollection(ctx, "of-the-listener", Schema{Bits: 8})
 		if err = errors.Join(err, cerr); err == nil {
-			err = c.Put(ctx, &Item{Key: "x", Code: []byte{1}})
+			_, err = c.Put(ctx, &Item{Key: "x", Code: []byte{1}})
 		}
 		if err != nil {
 			t.Error(err)
@@ -249,7 +249,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		}
 		d.signals.Happened("test", level, event.Event{Items: int64(i)})
 	}
-	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	// Half of the room is for errors.
@@ -305,7 +305,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		}
 		broken.Store(true)
 		for range 2 {
-			if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); !errors.Is(err, ErrFailed) {
+			if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); !errors.Is(err, ErrFailed) {
 				t.Fatal(err)
 			}
 		}
@@ -371,7 +371,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put := func() error { return c.Put(ctx, &Item{Key: "a", Code: []byte{1}}) }
+		put := func() error { return second(c.Put(ctx, &Item{Key: "a", Code: []byte{1}})) }
 		for _, full := range []bool{false, true, true, false, false} {
 			free := int64(1 << 30)
 			if full {
@@ -510,7 +510,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 	}
 	interrupted(func(ctx context.Context, stop func()) error {
 		training := training
-		training.Progress = func(phase string, _, _ int) {
+		training.Progress = func(phase string, _, _ int64) {
 			if phase == "encode" {
 				stop()
 			}
@@ -519,7 +519,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 		return err
 	})
 	interrupted(func(ctx context.Context, stop func()) error {
-		_, err := c.Reindex(ctx, ReindexOptions{Rate: 100_000, Progress: func(done, _ int) {
+		_, err := c.Reindex(ctx, ReindexOptions{Rate: 100_000, Progress: func(_ string, done, _ int64) {
 			if done > 0 {
 				stop()
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
@@ -30,7 +31,7 @@ type extract struct {
 	identity    record.Identity // of what is written
 	room        *store.Reserve  // where it is written
 
-	progress    func(stage string, done, total int64)
+	progress    event.Progress
 	reporting   sync.Mutex
 	done, total int64 // bytes, about
 }

@@ -332,7 +332,7 @@ func TestExtractWhileWriting(t *testing.T) {
 					}
 					it := *items[n%len(items)]
 					it.Key = fmt.Sprint("k", n%300)
-					if err := c.Put(ctx, &it); err != nil {
+					if _, err := c.Put(ctx, &it); err != nil {
 						t.Error(err)
 						return
 					}
@@ -491,7 +491,7 @@ func TestExtractWhileBuilding(t *testing.T) {
 	check("untrained")
 	for _, what := range []string{"trained", "trained again"} {
 		checked := false
-		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int) {
+		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(phase string, done, total int64) {
 			if phase == "encode" && !checked {
 				checked = true
 				check(what)
@@ -622,7 +622,7 @@ func TestExtractOfLargeItems(t *testing.T) {
 		_, _ = r.Read(payload)
 		key := fmt.Sprint(i)
 		want[key] = sha256.Sum256(payload)
-		if err := c.Put(ctx, &Item{Key: key, Code: []byte{byte(i)}, Payload: payload}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: key, Code: []byte{byte(i)}, Payload: payload}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -221,7 +221,7 @@ func TestClosedDatabase(t *testing.T) {
 	b := d.NewBatch()
 	for what, err := range map[string]error{
 		"Close":            d.Close(),
-		"Put":              c.Put(ctx, &Item{Key: "x"}),
+		"Put":              second(c.Put(ctx, &Item{Key: "x"})),
 		"Batch.Put":        b.Put(c, &Item{Key: "x"}),
 		"Commit":           d.NewBatch().Commit(ctx),
 		"Items":            items,
@@ -264,7 +264,7 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 	mustTrain(t, c, TrainOptions{})
 	broken.Store(true)
 	for range 2 {
-		if err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+		if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
 			t.Fatalf("put on a broken disk: %v", err)
 		}
 	}
@@ -289,7 +289,7 @@ func TestFailedWriteFailsTheDatabaseNotTheProcess(t *testing.T) {
 			t.Errorf("after reopening: %v", err)
 		}
 	}
-	if err := c.Put(ctx, &Item{Key: "later"}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "later"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -351,12 +351,12 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 	type crash struct {
 		fs    *vfs.MemFS
 		items int
-		space uint32
+		space Space
 	}
 	var crashes []crash
-	space := uint32(0)
+	space := Space(0)
 	for i, it := range items {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 		if i%25 == 24 {
@@ -380,7 +380,7 @@ func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
 		if err != nil || s.Space != cr.space || (cr.space > 0 && s.CodedItems != cr.items) {
 			t.Fatalf("after %d items: %+v, %v", cr.items, s, err)
 		}
-		if err := c.Put(ctx, &Item{Key: "new"}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: "new"}); err != nil {
 			t.Fatal(err)
 		}
 		mustClose(t, d)

@@ -38,7 +38,7 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	indexOnly := lifeState{items: state.items, active: state.active, revisions: state.revisions}
 	backsUp := func(opt BackupOptions) func(l *spacesLife) error {
 		return func(l *spacesLife) error {
-			if err := l.c.Put(ctx, &Item{Key: "k1"}); err != nil { // which was there
+			if _, err := l.c.Put(ctx, &Item{Key: "k1"}); err != nil { // which was there
 				return err
 			}
 			_, err := l.d.Backup(ctx, l.backups(), opt)
@@ -86,14 +86,14 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 				q.sameStored(label, q.sound(label, nil))
 			}},
 		{name: "upgrade", base: old, do: func(l *spacesLife) error {
-			_, _, err := Upgrade(ctx, "db", &Options{FS: l.fs, CacheBytes: 1}, nil)
+			_, _, err := Upgrade(ctx, "db", &Options{FS: l.fs, CacheBytes: 1}, UpgradeOptions{})
 			return err
 		}, left: func(t *testing.T, label string, fsys vfs.FS, err error) {
-			format, _, perr := PendingMigrations("db", &Options{FS: fsys})
+			format, _, perr := PendingMigrations(ctx, "db", &Options{FS: fsys})
 			if perr != nil || format != MinFormat && format != NewestFormat || err == nil && format != NewestFormat {
 				t.Fatalf("%s: %v: format %d, %v", label, err, format, perr)
 			}
-			if _, to, err := Upgrade(ctx, "db", &Options{FS: fsys}, nil); err != nil || to != NewestFormat {
+			if _, to, err := Upgrade(ctx, "db", &Options{FS: fsys}, UpgradeOptions{}); err != nil || to != NewestFormat {
 				t.Fatalf("%s: and again: format %d, %v", label, to, err)
 			}
 			if got := listing(t, fsys); got != inOld {

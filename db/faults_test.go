@@ -216,7 +216,7 @@ func faultyCases(t *testing.T) []faultyCase {
 			_, err := l.c.Reindex(ctx, ReindexOptions{Activate: true})
 			return err
 		}},
-		{name: "drop", base: closed, arm: true, do: func(l *spacesLife) error { return l.c.Drop(ctx, 1) }},
+		{name: "drop", base: closed, arm: true, do: func(l *spacesLife) error { return l.c.DropSpace(ctx, 1) }},
 		{name: "load", base: closed, arm: true, do: func(l *spacesLife) error {
 			b := l.d.NewBatch()
 			for i := range bulkItems {
@@ -412,7 +412,7 @@ func checkLeft(t *testing.T, label string, fsys vfs.FS, possible func(lifeState)
 		if s, err := c.Schema(); err == nil && len(s.Modalities) == 0 {
 			it.Code = make([]byte, s.Bits/8)
 		}
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(label, ": ", err)
 		}
 	}

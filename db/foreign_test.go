@@ -45,7 +45,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 		names, _ := os.ReadDir(c.dir)
 		_, open := Open(c.dir, nil)
 		_, read := Open(c.dir, &Options{ReadOnly: true})
-		_, _, upgrade := Upgrade(ctx, c.dir, nil, nil)
+		_, _, upgrade := Upgrade(ctx, c.dir, nil, UpgradeOptions{})
 		_, verify := VerifyFolder(ctx, c.dir, nil, VerifyOptions{}, func(Finding) error { return nil })
 		for what, err := range map[string]error{"open": open, "read": read, "upgrade": upgrade, "verify": verify} {
 			if !errors.Is(err, ErrNotDatabase) || !strings.Contains(err.Error(), c.says) || strings.Count(err.Error(), "fddhdb: ") != 1 {

@@ -123,7 +123,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 	// A space that is being built: its builder is ended half way.
 	cancelled, cancel := context.WithCancel(ctx)
-	_, err := shared.Reindex(cancelled, ReindexOptions{Rate: 50, Progress: func(done, _ int) {
+	_, err := shared.Reindex(cancelled, ReindexOptions{Rate: 50, Progress: func(_ string, done, _ int64) {
 		if done > 0 {
 			cancel()
 		}
@@ -148,7 +148,7 @@ func goldenCollection(t *testing.T, d *DB, name string, s Schema) *Collection {
 func goldenPut(t *testing.T, c *Collection, items []*Item) {
 	t.Helper()
 	for _, it := range items {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // and the rows whose codes that changes. recode then gives these their codes.
 func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) error {
 	return c.revise(ctx, space, func(u *updater) error {
-		out.Space, out.Revision = u.cv.space.ID, u.cv.space.Revision
+		out.Space, out.Revision = Space(u.cv.space.ID), u.cv.space.Revision
 		known := u.cv.space.Learned.Labels()
 		if u.l.shrunk() { // the statistics are about to be stored
 			if err := u.l.learnAnew(ctx, u.v, u.cv, everything); err != nil {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
@@ -35,10 +36,9 @@ type ImportOptions struct {
 	// leaves some of them stored; the import that goes on stores all, those without key again.
 	InParts bool
 
-	// Progress, if not nil, hears what Commit is doing, "encoding" or "storing", and how many
-	// items that is done for; 0 of 0 where that is not known. It is called by one goroutine
-	// at a time.
-	Progress func(stage string, done, total int)
+	// Progress hears the stages of Commit, "encoding" and "storing", in items; 0 of 0 where
+	// the number is not known.
+	Progress event.Progress
 }
 
 // maxSourceBytes bounds ImportOptions.Source.

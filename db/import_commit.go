@@ -127,7 +127,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 			b = im.c.db.NewBatch()
 			b.single = true
 			if im.opt.Progress != nil {
-				im.opt.Progress("storing", i, k.n)
+				im.opt.Progress("storing", int64(i), int64(k.n))
 			}
 		}
 		own := it.Clone()

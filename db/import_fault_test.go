@@ -75,7 +75,7 @@ func importLife(fsys vfs.FS, items []*Item) (imported bool, err error) {
 			break
 		}
 	}
-	return imported, errors.Join(err, c.Put(ctx, &Item{Key: "last", Code: []byte{1, 1}}))
+	return imported, errors.Join(err, second(c.Put(ctx, &Item{Key: "last", Code: []byte{1, 1}})))
 }
 
 // checkImportLife checks what a file system holds after importLife: an import that was not
@@ -108,7 +108,7 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, impo
 	}
 	// Other commits are not to be taken for that of the import.
 	for range 2 {
-		if err := c.Put(ctx, &Item{Key: "between", Code: []byte{1, 1}}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: "between", Code: []byte{1, 1}}); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}

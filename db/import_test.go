@@ -90,7 +90,7 @@ func TestImportIsAsOneByOne(t *testing.T) {
 		if it.Key = fmt.Sprint("f", i*7919%1000); i%3 == 0 {
 			it.Key = ""
 		}
-		if i%10 == 0 {
+		if i%10 == 0 || it.isEmpty() {
 			it.Payload = []byte(fmt.Sprint("payload", i))
 		}
 	}
@@ -112,7 +112,7 @@ func TestImportIsAsOneByOne(t *testing.T) {
 		"fields":   {Schema{Bits: 72, Fields: []Field{{"year", Int, true}, {"name", String, true}, {"x", Float, false}, {"b", Bool, true}}}, fielded, []string{"a2", "never"}, true},
 		"features": {pairsSchema, features, []string{"class2"}, false},
 		"trained":  {pairsSchema, features, []string{"class2"}, true},
-		"nothing":  {pairsSchema, []*Item{{}, {Key: "k"}, {Labels: []string{"l"}}}, nil, false},
+		"little":   {pairsSchema, []*Item{{Payload: []byte("p")}, {Key: "k"}, {Labels: []string{"l"}}}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var worlds []*world

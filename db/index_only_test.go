@@ -44,8 +44,8 @@ func TestIndexOnlyCollection(t *testing.T) {
 	items, full := allItems(t, c), allItems(t, was)
 	b := is.NewBatch()
 	for what, err := range map[string]error{
-		"put":      c.Put(ctx, full[0]),
-		"merge":    c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}),
+		"put":      second(c.Put(ctx, full[0])),
+		"merge":    second(c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")})),
 		"delete":   second(c.Delete(ctx, "k1")),
 		"where":    second(c.DeleteWhere(ctx, "label = 'class1'")),
 		"batch":    b.Put(c, full[0]),
@@ -137,7 +137,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSound(t, is, "spaces changed")
-	if err := c.Drop(ctx, 1); err != nil {
+	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := is.DropCollection(ctx, "mainly-news"); err != nil {
@@ -168,7 +168,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	}
 }
 
-func mustInSpace(t testing.TB, c *Collection, space uint32) *Collection {
+func mustInSpace(t testing.TB, c *Collection, space Space) *Collection {
 	t.Helper()
 	in, err := c.InSpace(space)
 	if err != nil {

@@ -13,7 +13,9 @@ import (
 // needs before it returns; items that the database returns belong to the caller.
 type Item struct {
 	// Key is UTF-8, 1 to MaxKeyBytes bytes. An item put without a key gets the
-	// next decimal number of the collection's own counter that is not in use.
+	// next decimal number of the collection's own counter that is not in use, which Put
+	// returns (see Batch.Keys, too). An item may be nothing but a key, in a learned
+	// collection; without a key it has something in it.
 	Key string
 
 	// Vectors and Sparse hold features by modality, dense and sparse; an item may
@@ -73,11 +75,19 @@ func checkItem(d *record.Descriptor, it *Item, partial bool) (*record.Item, erro
 	return c, nil
 }
 
+// isEmpty reports whether the item has nothing in it, whatever its key and code are.
+func (it *Item) isEmpty() bool {
+	return len(it.Vectors)+len(it.Sparse)+len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
+}
+
 // lookAt is checkItem for as long as the caller leaves the item as it is: the result shares
 // its vectors and payload.
 func lookAt(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {
 	if err := record.CheckKey(it.Key); err != nil {
 		return nil, err
+	}
+	if it.Key == "" && it.isEmpty() && !(d.CodesOnly() && len(it.Code) > 0) {
+		return nil, fault.Invalid("the item has nothing in it, nor a key")
 	}
 	c := &record.Item{Key: it.Key}
 	fail := func(err error) (*record.Item, error) {

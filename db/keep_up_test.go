@@ -26,7 +26,7 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := func(i int) error {
-		return c.Put(ctx, &Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: testfs.Noise(1<<20, uint64(i))})
+		return second(c.Put(ctx, &Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: testfs.Noise(1<<20, uint64(i))}))
 	}
 	bulk := func() error {
 		b := d.NewBatch()
@@ -96,7 +96,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	put := func(key int) error {
-		return c.Put(ctx, &Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))})
+		return second(c.Put(ctx, &Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))}))
 	}
 	for round := range 2 {
 		for i := range 300 {

@@ -21,7 +21,7 @@ func TestFlippedBitInLargeBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, key := range []string{"whole", "damaged"} {
-		if err := c.Put(ctx, &Item{Key: key, Payload: testfs.Noise(1<<20+i*8<<20, uint64(i))}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: key, Payload: testfs.Noise(1<<20+i*8<<20, uint64(i))}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -125,7 +125,7 @@ func use(d *DB) {
 			for range c.Codes(ctx, to) {
 			}
 			for _, plan := range []Plan{PlanAuto, PlanDisk, PlanBlockScan} {
-				for _, space := range []uint32{0, 1, 2} {
+				for _, space := range []Space{0, 1, 2} {
 					q := Query{Key: "k5", To: to, Plan: plan, Space: space, K: 1 << 31}
 					if plan == PlanDisk {
 						q.K, q.Window = 3, 3 // all postings would take most of the time
@@ -155,16 +155,16 @@ func use(d *DB) {
 		if err != nil {
 			continue
 		}
-		_ = c.Put(ctx, &Item{Key: "k20", Labels: []string{"c1"}})
-		_ = c.Put(ctx, &Item{Key: "21", Code: []byte{1, 2}})
-		_ = c.Merge(ctx, &Item{Key: "k21", Fields: map[string]any{"year": 8}})
+		_ = second(c.Put(ctx, &Item{Key: "k20", Labels: []string{"c1"}}))
+		_ = second(c.Put(ctx, &Item{Key: "21", Code: []byte{1, 2}}))
+		_ = second(c.Merge(ctx, &Item{Key: "k21", Fields: map[string]any{"year": 8}}))
 		_, _ = c.Delete(ctx, "k22", "22")
 		_, _ = c.DeleteWhere(ctx, "label = 'c2'")
 		_, _ = c.Update(ctx, UpdateOptions{GrowLabels: true})
 		_, _ = c.RestoreRevision(ctx, 0, 1)
 		_, _ = c.Reindex(ctx, ReindexOptions{})
 		_, _ = c.Rollback(ctx)
-		_ = c.Drop(ctx, 2)
+		_ = c.DropSpace(ctx, 2)
 	}
 	_ = d.WaitForIndex(ctx)
 	_ = d.Compact(ctx)

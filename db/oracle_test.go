@@ -177,13 +177,13 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 		switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
 		case op <= 2:
 			it := drawItem(t, codesOnly, false)
-			if err := c.Put(ctx, sparseOrDense(t, it)); err != nil {
+			if _, err := c.Put(ctx, sparseOrDense(t, it)); err != nil {
 				t.Fatal(err)
 			}
 			o.put(it)
 		case op == 3:
 			it := drawItem(t, codesOnly, true)
-			err := c.Merge(ctx, sparseOrDense(t, it))
+			_, err := c.Merge(ctx, sparseOrDense(t, it))
 			if codesOnly && it.Code == nil && o.items[it.Key] == nil {
 				if err == nil {
 					t.Fatal("a new item without code was merged")

@@ -92,7 +92,7 @@ func smallOfAllKinds(t testing.TB, mem *vfs.MemFS) *DB {
 		t.Fatal(err)
 	}
 	for i := range 9 {
-		if err := codes.Put(ctx, &Item{Key: string(rune('a' + i)), Code: []byte{byte(i % 3), 1}}); err != nil {
+		if _, err := codes.Put(ctx, &Item{Key: string(rune('a' + i)), Code: []byte{byte(i % 3), 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +175,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 		if s != nil && len(s.Modalities) > 0 {
 			it.Code, it.Vectors = nil, map[string][]float32{"image": make([]float32, 8)}
 		}
-		expected("put", c.Put(ctx, it))
+		expected("put", second(c.Put(ctx, it)))
 		_, err = c.Delete(ctx, "k4", "b")
 		expected("delete", err)
 		if it.Vectors != nil {

@@ -36,7 +36,7 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if err := c.Put(ctx, numbered(i)); err != nil {
+		if _, err := c.Put(ctx, numbered(i)); err != nil {
 			t.Fatal(err)
 		}
 		if i+1 == known {
@@ -198,7 +198,7 @@ func checkLoss(t *testing.T, what string, mem *vfs.MemFS, found, missing uint64)
 	}
 	if c, err := d.Collection("main"); err == nil {
 		for i := range 20 {
-			if err := c.Put(ctx, &Item{Key: fmt.Sprint("later ", i), Code: []byte{1, 2}}); err != nil {
+			if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("later ", i), Code: []byte{1, 2}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -236,7 +236,7 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 10 {
-			if err := c.Put(ctx, numbered(i)); err != nil {
+			if _, err := c.Put(ctx, numbered(i)); err != nil {
 				t.Fatal(err)
 			}
 			d.keeper.Keep()

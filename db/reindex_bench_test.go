@@ -139,7 +139,7 @@ func reindexOnce(b *testing.B, d *DB, c *Collection, queries *synth.Data, all, b
 		reportTimes(b, "search", searched)
 	}
 	b.StopTimer()
-	if err := c.Drop(ctx, sp); err != nil {
+	if err := c.DropSpace(ctx, Space(sp)); err != nil {
 		b.Fatal(err)
 	}
 	b.StartTimer()
@@ -161,10 +161,10 @@ func BenchmarkReindexLimited(b *testing.B) {
 			for range b.N {
 				during, cancel := context.WithTimeout(ctx, 3*time.Second)
 				defer cancel()
-				var reached int
+				var reached int64
 				var group sync.WaitGroup
 				group.Go(func() {
-					_, err := c.Reindex(during, ReindexOptions{Rate: rate, Progress: func(done, _ int) { reached = done }})
+					_, err := c.Reindex(during, ReindexOptions{Rate: rate, Progress: func(_ string, done, _ int64) { reached = done }})
 					if err != nil && during.Err() == nil {
 						b.Error(err)
 					}
@@ -175,7 +175,7 @@ func BenchmarkReindexLimited(b *testing.B) {
 				reportTimes(b, "put", put)
 				reportTimes(b, "search", searched)
 				b.StopTimer()
-				if err := c.Drop(ctx, uint32(inSpace(b, c, 0).spaces[1].numbers.ID)); err != nil {
+				if err := c.DropSpace(ctx, Space(inSpace(b, c, 0).spaces[1].numbers.ID)); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()
@@ -201,7 +201,7 @@ func putAndSearch(b *testing.B, ctx context.Context, c *Collection, queries *syn
 	group.Go(func() {
 		loop(&put, func(i int) error {
 			x := queries.Item(i)
-			return c.Put(context.Background(), &Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0], "text": x[1]}})
+			return second(c.Put(context.Background(), &Item{Key: fmt.Sprint("new", i), Vectors: map[string][]float32{"image": x[0], "text": x[1]}}))
 		})
 	})
 	group.Go(func() {

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -32,9 +33,9 @@ type RepairOptions struct {
 	// cannot be saved is known before.
 	DryRun bool
 
-	// Progress, if not nil, hears what is being done and how many records have been read
-	// so far. It is called by the goroutine that called Repair.
-	Progress func(stage string, records int)
+	// Progress hears how many records have been read so far; the stage names what is being
+	// done, and the total is not known. It is called by the goroutine that called Repair.
+	Progress event.Progress
 }
 
 // A Repairing says what came of a repair.
@@ -152,7 +153,7 @@ func (r *repairer) found(f Finding) {
 
 func (r *repairer) at(records int, format string, args ...any) {
 	if r.opt.Progress != nil {
-		r.opt.Progress(fmt.Sprintf(format, args...), records)
+		r.opt.Progress(fmt.Sprintf(format, args...), int64(records), 0)
 	}
 }
 

@@ -124,7 +124,7 @@ func TestOpenTellsOfAMarkerThatIsAhead(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	mustClose(t, d)
-	if _, _, err := Upgrade(ctx, p.dir, p.options(), nil); err != nil {
+	if _, _, err := Upgrade(ctx, p.dir, p.options(), UpgradeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	d = mustOpen(t, p.dir, p.options())
@@ -139,7 +139,7 @@ func TestUpgradeIsNotInTheLogOnly(t *testing.T) {
 	p := smallPatient(t)
 	p.repair(RepairOptions{})
 	p.put(codec.DatabaseKey(codec.RecordFormat), []byte{0, 0, 0, FormatFirst})
-	if _, to, err := Upgrade(ctx, p.dir, p.options(), nil); err != nil || to != NewestFormat {
+	if _, to, err := Upgrade(ctx, p.dir, p.options(), UpgradeOptions{}); err != nil || to != NewestFormat {
 		t.Fatal(to, err)
 	}
 	for _, name := range p.files(func(name string) bool { return strings.HasSuffix(name, ".log") }) {

@@ -246,7 +246,7 @@ func TestRepairOfLogs(t *testing.T) {
 	for i, it := range items {
 		it.Key = fmt.Sprintf("key %d", i)
 		it.Payload = bytes.Repeat([]byte{byte(i)}, 500)
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 		if i == 100 {

@@ -69,8 +69,8 @@ func TestReserveIsKept(t *testing.T) {
 		}
 	}
 	writes := map[string]func() error{
-		"put":     func() error { return c.Put(ctx, items[50]) },
-		"merge":   func() error { return c.Merge(ctx, items[51]) },
+		"put":     func() error { return second(c.Put(ctx, items[50])) },
+		"merge":   func() error { return second(c.Merge(ctx, items[51])) },
 		"create":  func() error { return second(d.CreateCollection(ctx, "third", pairsSchema)) },
 		"bulk":    bulk,
 		"alter":   func() error { return c.Alter(ctx, Alteration{AddFields: []Field{place}}) },
@@ -92,7 +92,7 @@ func TestReserveIsKept(t *testing.T) {
 		"delete":       func() error { return second(c.Delete(ctx, "k1")) },
 		"delete where": func() error { return second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
 		"drop":         func() error { return d.DropCollection(ctx, "other") },
-		"drop space":   func() error { return c.Drop(ctx, first) },
+		"drop space":   func() error { return c.DropSpace(ctx, first) },
 	})
 	tell(disk, d, reserve-1)
 	goesOn("below the reserve", map[string]func() error{"compact": func() error { return d.Compact(ctx) }})
@@ -122,14 +122,14 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	item := &Item{Key: "large", Payload: make([]byte, 1<<20)}
 	var full *DiskFullError
 	tell(disk, d, 1<<20+2<<20) // it would leave nothing
-	if err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
+	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
 		t.Errorf("%v", err)
 	}
 	tell(disk, d, 1<<20+4<<20)
-	if err := c.Put(ctx, item); err != nil {
+	if _, err := c.Put(ctx, item); err != nil {
 		t.Error(err)
 	}
-	if err := c.Put(ctx, &Item{Key: "k"}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "k"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -155,7 +155,7 @@ func testNoTables(t *testing.T, disk *noTables) {
 		t.Errorf("compact: %v", err)
 	}
 	var full *DiskFullError
-	if err := c.Put(ctx, &Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
+	if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.As(err, &full) || full.Err == nil {
 		t.Errorf("put: %v", err)
 	}
 	if _, err := c.Get(ctx, "k7"); err != nil {
@@ -163,7 +163,7 @@ func testNoTables(t *testing.T, disk *noTables) {
 	}
 	disk.full.Store(false)
 	for {
-		err := c.Put(ctx, &Item{Key: "late"})
+		_, err := c.Put(ctx, &Item{Key: "late"})
 		if err == nil {
 			break
 		}

@@ -40,10 +40,9 @@ type RestoreOptions struct {
 	// everything twice. All files are compared with their SHA-256 in any case.
 	SkipVerify bool
 
-	// Progress, if not nil, hears what is being done, and how many bytes of how many are;
-	// in the stage "verify", how many records, of a number that is not known. Calls come
-	// one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress hears backup.StageFetch, in bytes, and StageVerify, in records, of which
+	// the total is not known.
+	Progress event.Progress
 }
 
 // StageVerify is a stage of a restore, for Progress, after backup.StageFetch.
@@ -68,13 +67,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	defer opts.disk.Signals.Wait()
 	ctx, op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(stage string, done, total int64) {
-		op.Progress(stage, done, total)
-		if told != nil {
-			told(stage, done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	m, err := restore(ctx, from, dir, opts, opt)
 	err = fault.Annotate(err, "restore to %s", dir)
 	op.End(err, backupEvent(m))
@@ -285,7 +278,7 @@ func (r *restorer) verify() error {
 		return nil
 	}
 	var first *Finding
-	opt := VerifyOptions{Progress: func(_ string, records int) { r.opt.Progress(StageVerify, int64(records), 0) }}
+	opt := VerifyOptions{Progress: func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }}
 	v, err := verifyLocked(r.ctx, r.within, *r.opts, opt, func(f Finding) error {
 		if first == nil {
 			first = &f

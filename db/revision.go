@@ -12,23 +12,19 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// PinRevision keeps a revision of a space, 0 being the active one, however many come
-// after it, or no longer. Unless pinned, the first one and the latest eight are kept. A
+// PinRevision keeps a revision of a space, however many come after it, or no longer. Unless pinned, the first one and the latest eight are kept. A
 // revision that is not there any more gives ErrNotFound, a collection without a trained
 // space ErrNoModel.
-func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pinned bool) error {
+func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint32, pinned bool) error {
 	c = c.orNone()
-	space = c.spaceOr(space)
+	number := c.spaceOr(space)
 	return c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
-		sp := s.spaceByID(space)
-		if space == 0 {
-			sp = s.active()
-		}
+		sp := s.spaceNamed(number)
 		switch {
-		case sp == nil && space == 0:
+		case sp == nil && number == 0:
 			return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)
 		case sp == nil:
-			return fault.NotFound("space %d of collection %q", space, s.Name)
+			return fault.NotFound("space %d of collection %q", number, s.Name)
 		}
 		i := slices.IndexFunc(sp.revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
 		if i < 0 {
@@ -51,12 +47,12 @@ func (c *Collection) PinRevision(ctx context.Context, space, revision uint32, pi
 const teacherRestored = "restored"
 
 // RestoreRevision makes the projections of a revision that is kept those of a new
-// revision of the space, 0 being the active one. What rows have taught since is taken
+// revision of the space. What rows have taught since is taken
 // out of what was learned; they do not teach again unless they are written again, or by
 // training, nor if a later revision is restored in turn. Labels that have got a direction since cannot be taken back (ErrInvalid). A
 // revision that is not there any more gives ErrNotFound; ErrBusy if what has been
 // taught is being overwritten all the time.
-func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32) (*Update, error) {
+func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision uint32) (*Update, error) {
 	c = c.orNone()
 	if err := c.db.guard.enter(); err != nil {
 		return nil, err
@@ -75,7 +71,7 @@ func (c *Collection) RestoreRevision(ctx context.Context, space, revision uint32
 		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
 		}
-		if out.Space, out.Revision = sp.ID, sp.Revision; revision == sp.Revision {
+		if out.Space, out.Revision = Space(sp.ID), sp.Revision; revision == sp.Revision {
 			return nil
 		}
 		m, err := spaces.ReadRevision(u.v.snap, u.cv.ID, sp, revision)

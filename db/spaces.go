@@ -207,6 +207,14 @@ func (s *collectionState) spaceByID(id uint32) *spaceState {
 }
 
 // active returns the space that searches use, nil where there is none.
+// spaceNamed returns a space by its number, the active one for 0; nil where there is none.
+func (s *collectionState) spaceNamed(id uint32) *spaceState {
+	if id == 0 {
+		return s.active()
+	}
+	return s.spaceByID(id)
+}
+
 func (s *collectionState) active() *spaceState { return s.spaceByID(uint32(s.counters.ActiveSpace)) }
 
 // building returns the space that is being built, nil where there is none.

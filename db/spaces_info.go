@@ -27,10 +27,10 @@ const (
 
 // SpaceInfo is what there is to tell of a code space.
 type SpaceInfo struct {
-	Space    uint32     `json:"space"`
+	Space    Space      `json:"space"`
 	State    SpaceState `json:"state"`
 	Previous bool       `json:"previous,omitempty"` // Rollback goes back to it
-	Parent   uint32     `json:"parent,omitempty"`   // the space whose model it took over; 0: it was trained
+	Parent   Space      `json:"parent,omitempty"`   // the space whose model it took over; 0: it was trained
 	Created  time.Time  `json:"created"`
 	Bits     int        `json:"bits"`
 	Views    []string   `json:"views,omitempty"` // target modalities, where each has codes of its own
@@ -83,8 +83,8 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo, error) {
 	sp := sv.space
 	info := &SpaceInfo{
-		Space: sp.ID, State: SpaceStandby, Previous: sp.ID == cv.previous,
-		Parent: sp.Parent, Created: sp.Created, Bits: sp.Bits, Revision: sp.Revision,
+		Space: Space(sp.ID), State: SpaceStandby, Previous: sp.ID == cv.previous,
+		Parent: Space(sp.Parent), Created: sp.Created, Bits: sp.Bits, Revision: sp.Revision,
 		Items: sv.coded, Taught: int(sv.numbers.Taught),
 		Pending: int(sv.pending.GetCardinality()), Recode: int(sv.recode.GetCardinality()),
 		ModelBytes: sp.Model.Bytes, StatisticsBytes: sp.Statistics.Bytes,
@@ -132,7 +132,7 @@ func (sv *spaceView) revisionInfos(r pebble.Reader, collection uint32, of *Space
 		if info.Bytes, info.Checksum = of.ModelBytes, of.Checksum; d.Model.Chunks > 0 {
 			var err error
 			info.Bytes = d.Model.Bytes
-			if info.Checksum, err = record.Checksum(r, codec.RevisionPrefix(collection, of.Space, d.Revision), 1, d.Model); err != nil {
+			if info.Checksum, err = record.Checksum(r, codec.RevisionPrefix(collection, uint32(of.Space), d.Revision), 1, d.Model); err != nil {
 				return nil, fault.ReadError(err, "revision %d of space %d", d.Revision, of.Space)
 			}
 		}

@@ -53,7 +53,7 @@ func TestSpaces(t *testing.T) {
 	items := viewItems(150, 3)
 	putAll(t, c, items)
 	building := ""
-	first := mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int) {
+	first := mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 30, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			building = states(spacesOf(t, c))
 		}
@@ -144,7 +144,7 @@ func TestSpaces(t *testing.T) {
 		t.Errorf("activated: %s", got)
 	}
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
-	if err := c.Drop(ctx, 1); err != nil {
+	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	all = spacesOf(t, c)

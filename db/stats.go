@@ -41,7 +41,7 @@ type CollectionStats struct {
 	Modalities    []ModalityStats `json:"modalities,omitempty"`
 	Fields        []Field         `json:"fields,omitempty"`
 	Trained       bool            `json:"trained"` // true for a codes-only collection
-	Space         uint32          `json:"space,omitempty"`
+	Space         Space           `json:"space,omitempty"`
 	Revision      uint32          `json:"revision,omitempty"`
 	Bits          int             `json:"bits,omitempty"`
 	CodedItems    int             `json:"coded_items"`    // that have a code
@@ -157,7 +157,7 @@ func (cv *collectionView) stats() CollectionStats {
 		s.MemoryBytes += int64(cv.presence[t].GetSizeInBytes())
 	}
 	if cv.space != nil {
-		s.Trained, s.Space, s.Revision, s.Bits = true, cv.space.ID, cv.space.Revision, cv.space.Bits
+		s.Trained, s.Space, s.Revision, s.Bits = true, Space(cv.space.ID), cv.space.Revision, cv.space.Bits
 		s.CodedItems = cv.coded
 		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
 		s.QueryDistances = cv.distances.report()

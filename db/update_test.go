@@ -152,7 +152,7 @@ func TestUpdateByLabels(t *testing.T) {
 				if _, err := c.Delete(ctx, "k31", "k33", "k90", "k210"); err != nil {
 					t.Fatal(err)
 				}
-				if err := c.Merge(ctx, &Item{Key: "k50", Payload: []byte("x")}); err != nil {
+				if _, err := c.Merge(ctx, &Item{Key: "k50", Payload: []byte("x")}); err != nil {
 					t.Fatal(err)
 				}
 			}

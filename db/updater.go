@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/db/report"
@@ -32,7 +33,7 @@ type updater struct {
 	refused     int // of these, rows without labels that were tried and not let teach
 	forgotten   int
 	lead        string
-	progress    func(phase string, done, total int)
+	progress    event.Progress
 	done        int // items that have taught, of about total
 	total       int
 	reason      string

@@ -246,9 +246,9 @@ func (u *updater) teach(ctx context.Context, set *roaring.Bitmap, teacher model.
 }
 
 // report tells how far the update has got.
-func (u *updater) report(phase string, done, total int) {
+func (u *updater) report(stage string, done, total int) {
 	if u.progress != nil {
-		u.progress(phase, done, total)
+		u.progress(stage, int64(done), int64(total))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
@@ -60,16 +61,22 @@ func addIdentity(_ context.Context, u *upgrading) error {
 	return nil
 }
 
+// UpgradeOptions are those of Upgrade.
+type UpgradeOptions struct {
+	// Progress is called before each migration, with what it does (Migration.What) as the
+	// stage, and how many of all are done.
+	Progress event.Progress
+}
+
 // Upgrade brings the database in dir, which nobody may have open, to NewestFormat. Versions
 // of fddhdb that do not know that format cannot open it any more, and there is no way back
-// but a backup. It calls progress, if not nil, before each migration, and returns the
-// formats before and after; after an error or a crash the database is of one of them or of
+// but a backup. It returns the formats before and after; after an error or a crash the database is of one of them or of
 // one in between, opens as before, and Upgrade goes on from there. Where the format is
 // the newest already it does nothing.
 //
 // Options are those of Open; with ReadOnly it gives ErrReadOnly. The other errors are those
 // of Open, where there is no database ErrNotDatabase.
-func Upgrade(ctx context.Context, dir string, options *Options, progress func(Migration)) (from, to int, err error) {
+func Upgrade(ctx context.Context, dir string, options *Options, opt UpgradeOptions) (from, to int, err error) {
 	opts := options.withDefaults()
 	if opts.ReadOnly {
 		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", fault.ErrReadOnly, dir)
@@ -82,12 +89,13 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 			return err
 		}
 		from, to = u.Format, u.Format
-		for _, m := range pending(from) {
+		all := pending(from)
+		for i, m := range all {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if progress != nil {
-				progress(m.Migration)
+			if opt.Progress != nil {
+				opt.Progress(m.What, int64(i), int64(len(all)))
 			}
 			err := m.run(ctx, u)
 			if failed := log.Err(); failed != nil {
@@ -113,10 +121,14 @@ func Upgrade(ctx context.Context, dir string, options *Options, progress func(Mi
 }
 
 // PendingMigrations returns the format of the database in dir, and what Upgrade would do,
-// and changes nothing. The errors are those of Upgrade.
-func PendingMigrations(dir string, options *Options) (format int, _ []Migration, err error) {
+// and changes nothing. It takes the time of opening the store. The errors are those of
+// Upgrade.
+func PendingMigrations(ctx context.Context, dir string, options *Options) (format int, _ []Migration, err error) {
 	opts := options.withDefaults()
 	opts.ReadOnly = true
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
 	var all []Migration
 	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, _ *store.Log) error {
 		i, err := record.ReadIdentity(kv, dir)

@@ -26,9 +26,10 @@ type VerifyOptions struct {
 	// the largest from 0, statistics by 1e-9 of their largest number.
 	Deep bool
 
-	// Progress, if not nil, hears what is being looked at and how many records have been
-	// read so far. It is called by the goroutine that called Verify.
-	Progress func(stage string, records int)
+	// Progress hears how many records have been read so far; the stage names what is being
+	// looked at, and the total is not known. It is called by the goroutine that called
+	// Verify.
+	Progress event.Progress
 
 	storeOnly bool // the side file is not looked at
 }
@@ -91,13 +92,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 	defer d.guard.leave()
 	ctx, op := d.signals.Begin(ctx, event.OpVerify, "")
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(stage string, records int) {
-		op.Progress(stage, int64(records), 0)
-		if told != nil {
-			told(stage, records)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	v, err := verify(ctx, d.opts.FS, d.dir, d.engine.DB, opt, orNobody(found))
 	e := event.Event{}
 	if v != nil {
@@ -196,7 +191,7 @@ func (v *verifier) at(format string, args ...any) {
 
 func (v *verifier) progress() {
 	if v.opt.Progress != nil {
-		v.opt.Progress(v.stage, v.done.Records)
+		v.opt.Progress(v.stage, int64(v.done.Records), 0)
 	}
 }
 

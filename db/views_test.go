@@ -350,7 +350,7 @@ func TestViewsThroughALife(t *testing.T) {
 			w.put([]*Item{it})
 			checkViews(t, w.d, w.c)
 		}
-		if err := w.c.Merge(ctx, &Item{Key: "new", Vectors: map[string][]float32{"image": items[4].Vectors["image"]}}); err != nil {
+		if _, err := w.c.Merge(ctx, &Item{Key: "new", Vectors: map[string][]float32{"image": items[4].Vectors["image"]}}); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := w.c.Delete(ctx, "k3", "k10", "k11", "k12"); n == 0 && spaces == 1 || err != nil {
@@ -368,7 +368,7 @@ func TestViewsThroughALife(t *testing.T) {
 	}
 	// Of spaces that are dropped nothing is left.
 	for space := 1; space < spaces; space++ {
-		if err := w.c.Drop(ctx, uint32(space)); err != nil {
+		if err := w.c.DropSpace(ctx, Space(space)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -35,12 +35,13 @@ func (e *WhereError) Is(target error) bool { return target == fault.ErrInvalid }
 
 // ItemsWhere yields the items that match the expression, see Query.Where, in
 // database order, as they are when the iteration starts; the empty one matches
-// all, as Items. Only those items are read. An error ends it.
-func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*Item, error] {
+// all, as Items. args are the values of its placeholders, see Query.Args. Only the items
+// that match are read. An error ends it.
+func (c *Collection) ItemsWhere(ctx context.Context, where string, args ...any) iter.Seq2[*Item, error] {
 	c = c.orNone()
 	return func(yield func(*Item, error) bool) {
 		err := c.read(func(v *view, cv *collectionView) error {
-			rows, err := cv.matching(ctx, v.snap, where)
+			rows, err := cv.matching(ctx, v.snap, where, args)
 			if err != nil || rows != nil && rows.IsEmpty() {
 				return err
 			}
@@ -61,15 +62,16 @@ func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*It
 }
 
 // CountWhere returns the number of items that match the expression, see
-// Query.Where; the empty one matches all. It reads no item.
-func (c *Collection) CountWhere(ctx context.Context, where string) (int, error) {
+// Query.Where; the empty one matches all. args are the values of its placeholders, see
+// Query.Args. It reads no item.
+func (c *Collection) CountWhere(ctx context.Context, where string, args ...any) (int, error) {
 	c = c.orNone()
-	return c.CountUpTo(ctx, where, math.MaxInt)
+	return c.CountUpTo(ctx, math.MaxInt, where, args...)
 }
 
 // CountUpTo is CountWhere that stops when it has found so many items, 1 or more; where it
 // returns as many there may be more. It looks at 65,536 rows at a time.
-func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (int, error) {
+func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, args ...any) (int, error) {
 	c = c.orNone()
 	if limit < 1 {
 		return 0, fault.Invalid("count up to %d items: 1 or more are possible", limit)
@@ -78,9 +80,9 @@ func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (in
 	err := c.read(func(v *view, cv *collectionView) error {
 		if where == "" {
 			n = cv.items
-			return nil
+			return noArgs(args)
 		}
-		return cv.eachMatching(ctx, v.snap, where, func(_ uint16, found *roaring.Bitmap) bool {
+		return cv.eachMatching(ctx, v.snap, where, args, func(_ uint16, found *roaring.Bitmap) bool {
 			n += int(found.GetCardinality())
 			return n < limit
 		})
@@ -92,12 +94,19 @@ func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (in
 }
 
 // DeleteWhere deletes the items that match the expression, see Query.Where, all in
-// one synced commit, and returns how many there were; the empty one matches ALL.
+// one synced commit, and returns how many there were. args are the values of its
+// placeholders, see Query.Args.
+//
 // What matches is decided when it is deleted: a write that comes back before
 // DeleteWhere is called counts, and none comes in between. Other writers wait for
-// as long as that takes. More than a commit can hold, some millions, or with what they have taught a GiB, is an
-// ErrInvalid: narrow the expression.
-func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error) {
+// as long as that takes. More than a commit can hold, some millions, or with what they
+// have taught a GiB, is an ErrInvalid: narrow the expression.
+//
+// The empty expression is an ErrInvalid, as most likely the caller has lost one. To delete
+// all items, drop the collection and create it again, or say
+//
+//	NOT label = ''
+func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
 	c = c.orNone()
 	if err := c.db.guard.enter(); err != nil {
 		return 0, err
@@ -106,13 +115,16 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 	if err := c.changeable(); err != nil {
 		return 0, err
 	}
+	if where == "" {
+		return 0, &WhereError{1, "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
+	}
 	if err := c.loaded(ctx); err != nil {
 		return 0, err
 	}
 	ctx, call := c.db.call(ctx, event.OpWrite, c.name)
 	n := 0
 	err := c.free(ctx, func(tx *tx, s *collectionState) (err error) {
-		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where)
+		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where, args)
 		tx.empty = n == 0
 		return err
 	})
@@ -125,17 +137,14 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 }
 
 // deleteWhere deletes what matches in the view, which is the present state.
-func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, where string) (int, error) {
+func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, where string, args []any) (int, error) {
 	cv, err := v.collection(s.ID, s.Name)
 	if err != nil {
 		return 0, err
 	}
-	rows, err := cv.matching(ctx, v.snap, where)
+	rows, err := cv.matching(ctx, v.snap, where, args)
 	if err != nil {
 		return 0, err
-	}
-	if rows == nil {
-		rows = cv.live
 	}
 	n := int(rows.GetCardinality())
 	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
@@ -199,12 +208,12 @@ func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f fu
 
 // matching returns the rows that match an expression, in a bitmap of the caller's
 // own; nil for the empty one, which all match.
-func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr string) (*roaring.Bitmap, error) {
+func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
 	if expr == "" {
-		return nil, nil
+		return nil, noArgs(args)
 	}
 	out := roaring.New()
-	err := cv.eachMatching(ctx, r, expr, func(container uint16, found *roaring.Bitmap) bool {
+	err := cv.eachMatching(ctx, r, expr, args, func(container uint16, found *roaring.Bitmap) bool {
 		out.Or(roaring.AddOffset64(found, int64(container)<<16))
 		return true
 	})
@@ -214,14 +223,22 @@ func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr st
 	return out, nil
 }
 
+// noArgs refuses arguments where there is no expression: the caller has lost it.
+func noArgs(args []any) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return &WhereError{1, fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
+}
+
 // eachMatching calls f with the rows that match an expression, container by container in
 // ascending order, the low 16 bits of each; f returns false when it has had enough.
 //
 // It goes through the containers of live rows one by one, so that it needs no more
 // memory than one container of what the expression names, however many rows there
 // are, and what one part of an AND rules out is not looked up for the others.
-func (cv *collectionView) eachMatching(ctx context.Context, r pebble.Reader, expr string, f func(container uint16, found *roaring.Bitmap) bool) error {
-	parsed, err := where.Parse(expr)
+func (cv *collectionView) eachMatching(ctx context.Context, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
+	parsed, err := where.Parse(expr, args...)
 	if err != nil {
 		return whereError(err)
 	}

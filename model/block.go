@@ -43,13 +43,13 @@ type reader struct {
 	modalities []Modality
 	src        Source
 	items      int // as counted by the first pass; -1 before
-	progress   func(phase string, done, total int)
+	progress   func(stage string, done, total int64)
 }
 
 // blocks reads the source once and calls f with each block, in their order; with
 // maps, phi is computed. While a goroutine does that with a block, the next one is
 // read. The context is asked, and progress told, at each block.
-func (r *reader) blocks(ctx context.Context, phase string, maps []*featureMap, f func(*block) error) error {
+func (r *reader) blocks(ctx context.Context, stage string, maps []*featureMap, f func(*block) error) error {
 	w := &blockWorker{maps: maps, scratch: make([]mapScratch, workerCount()), f: f}
 	for _, m := range maps {
 		w.phi = append(w.phi, make([]float32, blockItems*m.size()))
@@ -60,7 +60,7 @@ func (r *reader) blocks(ctx context.Context, phase string, maps []*featureMap, f
 	finish := func() error { // the block that is being worked on
 		err := w.wait()
 		if err == nil && done > 0 && r.progress != nil {
-			r.progress(phase, done, max(r.items, 0))
+			r.progress(stage, int64(done), int64(max(r.items, 0)))
 		}
 		return err
 	}

@@ -157,10 +157,10 @@ type Options struct {
 	MemoryBytes int64
 
 	// Progress, if not nil, is called from Train's goroutine after each block
-	// of items, and in phase "choose" after each map that was tried, and, where a fusion
+	// of items, and in stage "choose" after each map that was tried, and, where a fusion
 	// is chosen, after the projections of each modality and after each view; total is 0
-	// while it is not known.
-	Progress func(phase string, done, total int)
+	// while it is not known. It is an event.Progress of package db/event.
+	Progress func(stage string, done, total int64)
 }
 
 // withDefaults checks the options against the modalities and fills in what is

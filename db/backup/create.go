@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // A Source is a file that is to be backed up. It must not change until Create returns.
@@ -34,9 +36,8 @@ type CreateOptions struct {
 	// stored again, in whatever form it is there.
 	Compress bool
 
-	// Progress, if not nil, hears what is being done and how many bytes of how many are.
-	// Calls come one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress hears how many bytes of how many are done, in the stages below.
+	Progress event.Progress
 }
 
 // The stages of a backup, for Progress.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // PruneOptions are those of Prune.
@@ -17,9 +19,8 @@ type PruneOptions struct {
 	// DryRun deletes nothing, and says what would be.
 	DryRun bool
 
-	// Progress, if not nil, hears how many objects of how many are deleted. Calls come
-	// one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress hears how many objects of how many are deleted, in StageDelete.
+	Progress event.Progress
 }
 
 // StageDelete is the stage of a prune, for Progress.

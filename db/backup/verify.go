@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // VerifyOptions are those of Verify.
@@ -15,9 +17,8 @@ type VerifyOptions struct {
 	// ID is that of the only backup to look at, or its beginning; "" for all.
 	ID string
 
-	// Progress, if not nil, hears how many objects of how many have been read. Calls come
-	// one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress hears how many objects of how many have been read, in StageRead.
+	Progress event.Progress
 }
 
 // StageRead is the stage of a verification, for Progress.

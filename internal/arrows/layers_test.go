@@ -58,7 +58,8 @@ var house = plan{
 		{names{"db/internal/record"}, names{pebble, roaring}},
 		{names{"db/internal/signal"}, nil},
 		{names{"db/fault"}, names{pebble}},
-		{names{"db/backup", "db/event", "db/report", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
+		{names{"db/backup", "db/report", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
+		{names{"db/event"}, nil},
 
 		// Codes: how they are learned and found, and what they are.
 		{names{"mih", "model"}, names{roaring, gonum}},
@@ -70,7 +71,7 @@ var house = plan{
 			"internal/inside", "internal/killtest", "internal/release", "internal/testfs"}, names{pebble, sys}},
 	},
 	rules: []rule{
-		{of: names{"db/backup"}, only: names{"internal/inside"},
+		{of: names{"db/backup"}, only: names{"db/event", "internal/inside"},
 			why: "a backup is read without the database that it is of"},
 		{of: names{"db/event", "db/internal/work"}, only: names{},
 			why: "anything of a database may use them"},

@@ -38,16 +38,16 @@ type begun struct {
 
 // A spaceHistory is the same of whoever changes spaces and loads.
 type spaceHistory struct {
-	revisions map[uint32]uint32 // of each space that there is
-	active    uint32
-	last      uint32 // number of a space that there has been
+	revisions map[db.Space]uint32 // of each space that there is
+	active    db.Space
+	last      db.Space // number of a space that there has been
 	loads     map[int]bool
 	altered   int    // how often
 	going     *begun // not acknowledged
 }
 
 func newBook(writers int, noSync bool) *book {
-	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[uint32]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
+	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
 	b.imports = importHistory{there: map[int]bool{}, number: 1}
 	for i := range b.writers {
 		b.writers[i].before = contents{}
@@ -290,7 +290,7 @@ func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo, altered 
 			return fmt.Errorf("load %d is there: %v, and was: %v; %+v was going on", load, whole[load], s.loads[load], going)
 		}
 	}
-	found, active, last := map[uint32]uint32{}, uint32(0), s.last
+	found, active, last := map[db.Space]uint32{}, db.Space(0), s.last
 	for _, info := range infos {
 		revision, was := s.revisions[info.Space]
 		switch {

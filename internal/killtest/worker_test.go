@@ -44,7 +44,7 @@ type operation struct {
 	Kind string // of changes: "batch", "put", "merge" or "delete"; or of spaces, of copies, or of imports
 
 	Changes []change `json:",omitempty"`
-	Space   uint32   `json:",omitempty"`
+	Space   db.Space `json:",omitempty"`
 	Load    int      `json:",omitempty"`
 
 	Dir        string `json:",omitempty"` // of a copy, beside the database
@@ -59,8 +59,8 @@ type change struct {
 
 // A result is told when an operation has been acknowledged.
 type result struct {
-	Refused  string // it has done nothing, for this reason
-	Space    uint32 // that is new, or active now
+	Refused  string   // it has done nothing, for this reason
+	Space    db.Space // that is new, or active now
 	Active   bool
 	Revision uint32
 	ID       string // of a backup
@@ -209,9 +209,11 @@ func (w *worker) apply(ctx context.Context, op *operation, after contents) error
 	merged := func(key string) *db.Item { return &db.Item{Key: key, Payload: payload(after[key])} }
 	switch ch := op.Changes[0]; op.Kind {
 	case "put":
-		return main.Put(ctx, featureItem(ch.Key, after[ch.Key]))
+		_, err := main.Put(ctx, featureItem(ch.Key, after[ch.Key]))
+		return err
 	case "merge":
-		return main.Merge(ctx, merged(ch.Key))
+		_, err := main.Merge(ctx, merged(ch.Key))
+		return err
 	case "delete":
 		_, err := main.Delete(ctx, ch.Key)
 		return err
@@ -249,7 +251,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			return err
 		}
 		op := &operation{N: n}
-		var ids, idle []uint32
+		var ids, idle []db.Space
 		for _, s := range infos {
 			ids = append(ids, s.Space)
 			if s.State != db.SpaceActive {
@@ -298,7 +300,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			f = func() (result, error) { return result{Space: op.Space, Active: true}, c.Activate(ctx, op.Space) }
 		case k < 17 && len(idle) > 0:
 			op.Kind, op.Space = "drop", idle[r.IntN(len(idle))]
-			f = func() (result, error) { return result{}, c.Drop(ctx, op.Space) }
+			f = func() (result, error) { return result{}, c.DropSpace(ctx, op.Space) }
 		case k < 19:
 			op.Kind = "compact"
 			f = func() (result, error) { return result{}, w.d.Compact(ctx) }
@@ -320,7 +322,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			op.Kind = "unload"
 			f = func() (result, error) {
 				delete(whole, op.Load)
-				_, err := w.c[loads].DeleteWhere(ctx, fmt.Sprintf("load = %d", op.Load))
+				_, err := w.c[loads].DeleteWhere(ctx, "load = ?", op.Load)
 				return result{}, err
 			}
 		}

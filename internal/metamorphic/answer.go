@@ -18,7 +18,7 @@ type answer struct {
 
 // find returns what must be found, or the error that must come instead. encode says
 // what the database makes of a query by a vector.
-func (c *collection) find(q *Query, encode func(space uint32, from string, x []float32) (code []byte, z []float64, err error)) (*answer, error) {
+func (c *collection) find(q *Query, encode func(space db.Space, from string, x []float32) (code []byte, z []float64, err error)) (*answer, error) {
 	number := c.numberOf(q.Space)
 	sp := c.space(number)
 	switch {
@@ -65,7 +65,7 @@ func (c *collection) find(q *Query, encode func(space uint32, from string, x []f
 }
 
 // start says what the query starts from.
-func (c *collection) start(a *answer, q *Query, encode func(space uint32, from string, x []float32) ([]byte, []float64, error)) error {
+func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from string, x []float32) ([]byte, []float64, error)) error {
 	x := []float32(nil)
 	switch {
 	case q.Code != nil:

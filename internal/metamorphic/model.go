@@ -47,8 +47,8 @@ type collection struct {
 	labels  []string // by first appearance
 
 	spaces           []*space // ascending; one without a model in a codes-only collection
-	last             uint32   // the largest number of a space that was ever seen
-	active, previous uint32
+	last             db.Space // the largest number of a space that was ever seen
+	active, previous db.Space
 
 	// loose: several goroutines have written, so that rows, and the order of codes and
 	// labels, may be others than counted here; fresh: and have not been looked up yet.
@@ -181,7 +181,13 @@ func (it *Item) spoil(c *collection, out *db.Item, made *item) {
 
 // refused reports whether a change cannot even be added to a batch.
 func (c *collection) refused(op *Op) bool {
-	return op.Item != nil && (op.Item.Bad != "" || c.codesOnly() && op.Item.Code == nil && op.Do != "merge")
+	return op.Item != nil && (op.Item.Bad != "" || c.codesOnly() && op.Item.Code == nil && op.Do != "merge" || op.Key == "" && c.isEmpty(op.Item))
+}
+
+// isEmpty reports whether an item has nothing in it.
+func (c *collection) isEmpty(it *Item) bool {
+	made := c.made(it)
+	return made.code == "" && len(made.vectors)+len(made.labels)+len(made.fields)+len(made.payload) == 0
 }
 
 // over returns the item old with what is given in it replaced.

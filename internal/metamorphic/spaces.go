@@ -4,11 +4,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // A space is the definition of a code space: the codes that items have in it.
 type space struct {
-	number     uint32
+	number     db.Space
 	name       string // of the operation that made it
 	bits       int
 	targets    []string // modalities that have codes of their own; nil: one code for all
@@ -48,7 +50,7 @@ func (sp *space) clone() *space {
 }
 
 // space returns the space with a number; 0 is the active one. Nil: there is none.
-func (c *collection) space(number uint32) *space {
+func (c *collection) space(number db.Space) *space {
 	if number == 0 {
 		number = c.active
 	}
@@ -64,7 +66,7 @@ func (c *collection) space(number uint32) *space {
 const noSpace = 4_000_000_000
 
 // numberOf returns the number of the space that an operation means.
-func (c *collection) numberOf(name string) uint32 {
+func (c *collection) numberOf(name string) db.Space {
 	if name == "" {
 		return 0
 	}

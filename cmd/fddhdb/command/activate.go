@@ -58,6 +58,6 @@ func activateCommand(e *env) *cobra.Command {
 
 // activationJSON is what activate and rollback print.
 type activationJSON struct {
-	Space  uint32 `json:"space"`  // that is active now
-	Before uint32 `json:"before"` // that was before; the same where nothing has changed
+	Space  db.Space `json:"space"`  // that is active now
+	Before db.Space `json:"before"` // that was before; the same where nothing has changed
 }

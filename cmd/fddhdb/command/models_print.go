@@ -125,7 +125,7 @@ func revisionTeacher(s *db.SpaceInfo, r *db.RevisionInfo) string {
 }
 
 // orNone spells the number of a parent.
-func orNone(n uint32) string {
+func orNone(n db.Space) string {
 	if n == 0 {
 		return "-"
 	}

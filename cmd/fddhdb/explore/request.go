@@ -77,11 +77,11 @@ func (p *parameters) end() error {
 // place says which collection is asked about, and in which space.
 type place struct {
 	collection string
-	space      uint32 // 0: the active one
+	space      db.Space // 0: the active one
 }
 
 func (p *parameters) place() place {
-	return place{p.text("collection", "main"), uint32(p.number("space", 0, 0, 1<<31-1))}
+	return place{p.text("collection", "main"), db.Space(p.number("space", 0, 0, 1<<31-1))}
 }
 
 // A query is a search as parameters ask for it, which have the names of the flags of the

@@ -35,7 +35,7 @@ type searchForm struct {
 	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in their order; null where one has gone
 	Code     string      `json:"query_code,omitempty"` // that the query was encoded as, in hexadecimal
 	Bits     int         `json:"bits"`
-	Space    uint32      `json:"space"`
+	Space    db.Space    `json:"space"`
 	Revision uint32      `json:"revision"`
 	TookUS   float64     `json:"took_us"` // the search alone
 }

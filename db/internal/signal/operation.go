@@ -108,6 +108,18 @@ func (o *Operation) Progress(stage string, done, total int64) {
 	}
 }
 
+// Telling returns what notes how far the operation has come, and then tells also, if that
+// is not nil.
+func (o *Operation) Telling(also event.Progress) event.Progress {
+	if also == nil {
+		return o.Progress
+	}
+	return func(stage string, done, total int64) {
+		o.Progress(stage, done, total)
+		also(stage, done, total)
+	}
+}
+
 // errAbandoned is what has become of an operation in which something has panicked.
 var errAbandoned = errors.New("ended by a panic")
 

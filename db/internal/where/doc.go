@@ -1,7 +1,7 @@
 // Package where is the language of filters: it parses an expression, holds it
 // against a schema, and finds the rows that it is true of.
 //
-//	e, err := where.Parse("label = 'cat' AND NOT (price >= 10 OR has(image))")
+//	e, err := where.Parse("label = ? AND NOT (price >= 10 OR has(image))", "cat")
 //	f, err := e.Check(schema) // names become fields, literals ranges of values
 //	rows, err := f.Eval(rows) // a set of rows
 //
@@ -12,13 +12,17 @@
 //	factor  = NOT factor | "(" expr ")" | test
 //	test    = name op value | name IN "(" value { "," value } ")" | has "(" name ")"
 //	op      = "=" | "!=" | "<" | "<=" | ">" | ">="
-//	value   = number | string | true | false
+//	value   = number | string | true | false | "?"
 //	name    = a letter or "_", then letters, digits, "_", "-" and "."; or any name in double quotes
 //	number  = an optional sign, digits with an optional point, an optional exponent
 //	string  = characters in single quotes; a quote in them is written twice
 //
 // AND, OR, NOT, IN, label, has, true and false are keywords, in any case; a field
 // called like one stands in double quotes.
+//
+// A ? is a placeholder: it stands for the next of the arguments that Parse is given, which
+// is a Go string, number or bool, or behind IN a slice of these, which stands for all its
+// values. An argument is never read as a part of the expression.
 //
 // # Meaning
 //
@@ -37,6 +41,6 @@
 // # Hostile input
 //
 // MaxBytes and MaxDepth bound an expression, and with it the stack of everything
-// that walks over it. The time to evaluate is at most that of reading, for each
+// that walks over it; MaxArgBytes bounds its arguments. The time to evaluate is at most that of reading, for each
 // comparison, all that is indexed of its field.
 package where
