@@ -362,7 +362,7 @@ func FuzzStagedChunk(f *testing.F) {
 	for _, it := range []*Item{
 		{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}, Labels: []string{"b", "a"}, Payload: []byte("p")},
 		{Sparse: map[string]Sparse{"words": {Index: []uint32{1, 8}, Value: []float32{3, 4}}}, Fields: map[string]any{"n": 7, "s": "x"}},
-		{},
+		{Payload: []byte("alone")},
 	} {
 		checked, err := checkItem(d, it, false)
 		if err != nil {
@@ -396,7 +396,7 @@ func FuzzStagedChunk(f *testing.F) {
 		case chunkLabels:
 			_ = h.eachLabel(b, func(name string) { check(&Item{Labels: []string{name}}) })
 		case chunkKeys:
-			_ = h.eachKey(b, 2, func(key []byte) { check(&Item{Key: string(key)}) }, func(i, m int) {
+			_ = h.eachKey(b, 2, func(key []byte) { check(&Item{Key: string(key), Payload: []byte("p")}) }, func(i, m int) {
 				if i >= 3 || m >= 2 {
 					t.Errorf("item %d has modality %d", i, m)
 				}
