@@ -419,7 +419,7 @@ func FuzzStagedChunk(f *testing.F) {
 				return
 			}
 			for _, it := range items {
-				out := &Item{Labels: it.Labels, Payload: it.Payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
+				out := &Item{Key: "k", Labels: it.Labels, Payload: it.Payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
 				for _, field := range it.Fields {
 					out.Fields[d.Fields[field.ID].Name] = field.Value
 				}

@@ -7,17 +7,11 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
-	"github.com/fddhdb/fddhdb/mih"
 )
 
 // This file keeps what is stored of a code set in step with the table in memory:
 // which code a row has, the codes, which rows carry each, and the postings of their
 // substrings.
-
-// storedSplit returns how codes of q bits are cut for the stored postings: into
-// 16 bits each, whatever their number, as postings cannot be cut anew when a
-// collection grows. With a million codes a posting has some 15 numbers.
-func storedSplit(q int) mih.Split { return mih.NewSplit(q, (q+15)/16) }
 
 // A postingChange adds the number of a code to a posting of a code set, or takes it
 // out.

@@ -159,7 +159,7 @@ func (r *repairer) at(records int, format string, args ...any) {
 
 func (r *repairer) run() error {
 	// That there is something is enough: to find everything may take long.
-	verify := VerifyOptions{Deep: !r.opt.Shallow, Progress: r.opt.Progress, storeOnly: true}
+	verify := verifyOptions{Deep: !r.opt.Shallow, Progress: r.opt.Progress, StoreOnly: true}
 	v, err := verifyStore(r.ctx, &r.opts.disk, r.dir, verify, func(Finding) error { return errUnsound })
 	if cerr := r.ctx.Err(); cerr != nil {
 		return cerr
@@ -276,7 +276,7 @@ func (r *repairer) remake() (err error) {
 	if err := m.compact(); err != nil {
 		return err
 	}
-	opt := VerifyOptions{Deep: true, Progress: r.opt.Progress, storeOnly: true}
+	opt := verifyOptions{Deep: true, Progress: r.opt.Progress, StoreOnly: true}
 	v, err := verify(r.ctx, r.opts.FS, m.engine.Dir, m.store, opt, func(f Finding) error {
 		return fmt.Errorf("fddhdb: repair: what was made is not sound, and nothing was changed: %s (key %s)", f, f.Key)
 	})
@@ -368,7 +368,7 @@ func (m *mender) salvage(s *salvage) error {
 				m.at(s.records, "reading tables")
 			}
 			if err := codec.CheckKey(key); err != nil {
-				m.found(Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}.at(key))
+				m.found(about(key, Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}))
 				return nil
 			}
 			switch kind := key[0]; kind {

@@ -107,7 +107,7 @@ func (m *mender) database(next uint32) error {
 			next = max(next, side.Sequence)
 		}
 		b = binary.BigEndian.AppendUint64(nil, next)
-		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}.at(codec.DatabaseKey(codec.RecordSequence)))
+		m.found(about(codec.DatabaseKey(codec.RecordSequence), Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}))
 	}
 	i.Sequence = binary.BigEndian.Uint64(b)
 	if _, err := m.missing(i, "of %d to %d, the latest, some or all is missing"); err != nil {
@@ -150,11 +150,11 @@ func (m *mender) whoami() record.Identity {
 		i.Format = record.FormatIdentity
 	default:
 		i.Format = record.FormatFirst
-		m.found(Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}.at(codec.DatabaseKey(codec.RecordFormat)))
+		m.found(about(codec.DatabaseKey(codec.RecordFormat), Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}))
 	}
 	if i.Format >= record.FormatIdentity && !known {
 		i.UUID = record.NewUUID()
-		m.found(Finding{Record: "UUID", Problem: "lost: the database has got a new one"}.at(codec.DatabaseKey(codec.RecordUUID)))
+		m.found(about(codec.DatabaseKey(codec.RecordUUID), Finding{Record: "UUID", Problem: "lost: the database has got a new one"}))
 	}
 	return i
 }
@@ -192,14 +192,14 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 		return nil, err
 	}
 	if d == nil {
-		m.found(Finding{Collection: fmt.Sprintf("number %d", id), Record: "descriptor", Problem: why + ", and nothing tells what items of the collection hold: all of it is lost"}.at(key))
+		m.found(about(key, Finding{Collection: fmt.Sprintf("number %d", id), Record: "descriptor", Problem: why + ", and nothing tells what items of the collection hold: all of it is lost"}))
 		return nil, nil
 	}
 	what := fmt.Sprintf("%s: what it said is concluded from the records of the collection, number %d; names that are lost are made up", why, id)
 	if d.IndexOnly {
 		what += "; it is taken for index-only, as there are neither vectors nor anything that learning needs"
 	}
-	m.found(Finding{Collection: d.Name, Record: "descriptor", Problem: what}.at(key))
+	m.found(about(key, Finding{Collection: d.Name, Record: "descriptor", Problem: what}))
 	return d, nil
 }
 

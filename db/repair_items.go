@@ -59,7 +59,7 @@ func (c *collectionMender) stage(what string) { c.at(0, "collection %s: %s", c.N
 
 // bad reports something that is lost.
 func (c *collectionMender) bad(what string, key []byte, format string, args ...any) {
-	c.found(Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}.at(key))
+	c.found(about(key, Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
 func (c *collectionMender) countersKey() []byte { return codec.CollectionKey(codec.KindCounters, c.ID) }

@@ -163,7 +163,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		}
 		value, err := r.value()
 		if err != nil {
-			s.found(Finding{Record: "record", Problem: fault.Problem(err)}.at(key))
+			s.found(about(key, Finding{Record: "record", Problem: fault.Problem(err)}))
 			s.lose(key, after(key))
 			continue
 		}
@@ -224,12 +224,6 @@ func (r *resolver) value() ([]byte, error) {
 	return r.merger.Finish(true)
 }
 
-// at returns the finding as one about a key.
-func (f Finding) at(key []byte) Finding {
-	f.Key = fmt.Sprintf("%x", key)
-	return f
-}
-
 // A memorySource has versions in memory.
 type memorySource struct{ versions []version }
 
@@ -263,4 +257,10 @@ func (m *memorySource) sort() {
 // and not about reading it.
 func unreadable(err error) bool {
 	return pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) || errors.Is(err, fs.ErrNotExist)
+}
+
+// about returns a finding as one about a key.
+func about(key []byte, f Finding) Finding {
+	f.Key = fmt.Sprintf("%x", key)
+	return f
 }

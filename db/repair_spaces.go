@@ -145,7 +145,7 @@ func (s *spaceMender) id() uint32              { return uint32(s.n.ID) }
 func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.ID, s.id()) }
 
 func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
-	s.found(Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}.at(key))
+	s.found(about(key, Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
 // mendSpace mends a learned space; kept is false where it is dropped.
@@ -397,7 +397,7 @@ func (s *spaceMender) verifier(found func(Finding) error) (v *spaceVerifier, don
 	snap := s.store.NewSnapshot()
 	return &spaceVerifier{
 		collectionVerifier: &collectionVerifier{
-			verifier:   &verifier{ctx: s.ctx, snap: snap, report: found, opt: VerifyOptions{Deep: true}, known: map[uint32]*knownCollection{}},
+			verifier:   &verifier{ctx: s.ctx, snap: snap, report: found, opt: verifyOptions{Deep: true}, known: map[uint32]*knownCollection{}},
 			Descriptor: s.Descriptor, presence: s.presence, live: s.items,
 		},
 		Space: s.space, n: s.n, kept: s.kept, readable: true,

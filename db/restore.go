@@ -278,8 +278,8 @@ func (r *restorer) verify() error {
 		return nil
 	}
 	var first *Finding
-	opt := VerifyOptions{Progress: func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }}
-	v, err := verifyLocked(r.ctx, r.within, *r.opts, opt, func(f Finding) error {
+	opt := verifyOptions{Progress: func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }}
+	v, err := verifyInFolder(r.ctx, &r.opts.disk, r.within, opt, func(f Finding) error {
 		if first == nil {
 			first = &f
 		}

@@ -167,10 +167,6 @@ func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte
 	return d, nil
 }
 
-// keptRevisions is how many revisions are kept besides the first one and those that are
-// pinned, the present one included.
-const keptRevisions = 8
-
 // writeRevision stores a revision, and deletes those that need not be kept.
 func (tx *tx) writeRevision(sp *spaceState, d *spaces.RevisionDescriptor, projections []byte) error {
 	if err := tx.writeRevisionDescriptor(sp, d); err != nil {
