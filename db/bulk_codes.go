@@ -107,7 +107,7 @@ func (s *bulkSpace) tasks(t *store.Tables) (number, write []work.Task) {
 	write = append(write, t.Task(s.writeProjections))
 	for _, k := range s.sets {
 		number = append(number, k.number)
-		m := storedSplit(s.space.Bits).Len()
+		m := record.Split(s.space.Bits).Len()
 		parts := min(m, t.Workers)
 		for p := range parts {
 			write = append(write, t.Task(func(s *store.Stream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
@@ -274,7 +274,7 @@ func (k *bulkCodes) writePostings(t *store.Stream, from, to int) error {
 		return err
 	}
 	table := k.table.Table()
-	split, count := storedSplit(k.Bits), int(table.Next()-k.firstCode)
+	split, count := record.Split(k.Bits), int(table.Next()-k.firstCode)
 	codes := make([]uint16, count)
 	sorted := make([]uint32, count)
 	var key, value []byte

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -92,7 +93,7 @@ func (s *searcher) predict(radius int) map[string]float64 {
 			out[plan.String()] = ns / 1000
 		}
 	}
-	d := mih.Stored{Split: storedSplit(s.set.Bits), Codes: s.set.codes, Bits: s.set.Bits, Costs: &s.c.db.stored}
+	d := mih.Stored{Split: record.Split(s.set.Bits), Codes: s.set.codes, Bits: s.set.Bits, Costs: &s.c.db.stored}
 	r := radius
 	if r < 0 {
 		r = d.Split.Len() - 1

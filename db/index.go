@@ -50,7 +50,7 @@ func (tx *tx) setPosting(set *codeSet, n uint32, c codec.Code, in bool) {
 		at = len(tx.sets)
 		tx.sets = append(tx.sets, set)
 	}
-	split := storedSplit(set.Bits)
+	split := record.Split(set.Bits)
 	for j := range split.Len() {
 		tx.postings = append(tx.postings, postingChange{uint32(at), split.Of(c, j), n, uint16(j), !in})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -445,7 +446,7 @@ func (s *searcher) usesStore(q *mih.Query, radius int) bool {
 	case s.plan != PlanAuto || radius < 0 || t.Indexed():
 		return false
 	}
-	d := mih.Stored{Split: storedSplit(t.Bits()), Codes: s.set.codes, Bits: t.Bits(), Costs: &s.c.db.stored}
+	d := mih.Stored{Split: record.Split(t.Bits()), Codes: s.set.codes, Bits: t.Bits(), Costs: &s.c.db.stored}
 	postings, _ := d.PredictRadius(radius)
 	return postings < t.PredictRadius(q, radius)
 }
@@ -454,7 +455,7 @@ func (s *searcher) usesStore(q *mih.Query, radius int) bool {
 func (s *searcher) storedIndex() *mih.Stored {
 	set := s.set
 	return &mih.Stored{
-		Split: storedSplit(set.Bits), Codes: set.codes, Bits: set.Bits,
+		Split: record.Split(set.Bits), Codes: set.codes, Bits: set.Bits,
 		Store: s.inStore(), Costs: &s.c.db.stored,
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // RepairOptions say how a database is to be repaired. The zero value repairs what is
@@ -79,7 +80,7 @@ type Repairing struct {
 //
 // A folder that holds no database gives ErrNotDatabase, one of a newer version
 // ErrFormat, one that is open ErrLocked.
-func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (_ *Repairing, err error) {
+func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(report.Finding) error) (_ *Repairing, err error) {
 	start := time.Now()
 	opts := options.withDefaults()
 	opts.disk.Signals.About(dir)
@@ -133,7 +134,7 @@ type repairer struct {
 	opts   settings
 	dir    string
 	opt    RepairOptions
-	report func(Finding) error
+	report func(report.Finding) error
 	err    error // of report
 	done   Repairing
 	marked bool // the marker of the database is sound
@@ -143,7 +144,7 @@ type repairer struct {
 }
 
 // found reports something that could not be saved.
-func (r *repairer) found(f Finding) {
+func (r *repairer) found(f report.Finding) {
 	if r.err != nil {
 		return
 	}
@@ -160,7 +161,7 @@ func (r *repairer) at(records int, format string, args ...any) {
 func (r *repairer) run() error {
 	// That there is something is enough: to find everything may take long.
 	verify := verifyOptions{Deep: !r.opt.Shallow, Progress: r.opt.Progress, StoreOnly: true}
-	v, err := verifyStore(r.ctx, &r.opts.disk, r.dir, verify, func(Finding) error { return errUnsound })
+	v, err := verifyStore(r.ctx, &r.opts.disk, r.dir, verify, func(report.Finding) error { return errUnsound })
 	if cerr := r.ctx.Err(); cerr != nil {
 		return cerr
 	}
@@ -254,7 +255,7 @@ func (r *repairer) remake() (err error) {
 	m := &mender{repairer: r, format: record.MinFormat - 1, collections: map[uint32]*seenCollection{}}
 	s := &salvage{ctx: r.ctx, store: damaged, found: r.found}
 	if why != nil {
-		s.found(Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
+		s.found(report.Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
 	}
 	if err := m.open(); err != nil {
 		return err
@@ -277,7 +278,7 @@ func (r *repairer) remake() (err error) {
 		return err
 	}
 	opt := verifyOptions{Deep: true, Progress: r.opt.Progress, StoreOnly: true}
-	v, err := verify(r.ctx, r.opts.FS, m.engine.Dir, m.store, opt, func(f Finding) error {
+	v, err := verify(r.ctx, r.opts.FS, m.engine.Dir, m.store, opt, func(f report.Finding) error {
 		return fmt.Errorf("fddhdb: repair: what was made is not sound, and nothing was changed: %s (key %s)", f, f.Key)
 	})
 	if err == nil {
@@ -368,7 +369,7 @@ func (m *mender) salvage(s *salvage) error {
 				m.at(s.records, "reading tables")
 			}
 			if err := codec.CheckKey(key); err != nil {
-				m.found(about(key, Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}))
+				m.found(about(key, report.Finding{Record: "key", Problem: fault.Problem(err) + ": it is left out"}))
 				return nil
 			}
 			switch kind := key[0]; kind {

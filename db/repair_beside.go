@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // beside mends what stands beside a sound store: the marker, and the side file.
@@ -59,14 +60,14 @@ func (r *repairer) missing(i record.Identity, format string) (side bool, err err
 	}
 	told, _ := store.CompareCommits(&i, beside, err, spaces.Now())
 	if told.Problem != "" {
-		r.found(Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
+		r.found(report.Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
 	for _, l := range beside.Losses {
-		r.found(Finding{Record: sideFile, Problem: l.String()})
+		r.found(report.Finding{Record: sideFile, Problem: l.String()})
 	}
 	if told.Missing() > 0 {
-		r.found(Finding{Record: "commits", Problem: fmt.Sprintf(format, told.Found+1, told.Promised)})
+		r.found(report.Finding{Record: "commits", Problem: fmt.Sprintf(format, told.Found+1, told.Promised)})
 	}
 	return r.done.Findings > before, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // mend makes what has been put into the new store sound.
@@ -61,7 +62,7 @@ func (m *mender) catalogue() ([]*record.Descriptor, error) {
 			for i := id; taken[d.Name]; i++ {
 				d.Name = fmt.Sprintf("%.200s-%d", name, i)
 			}
-			m.found(Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("another collection is named %q, too: this one is renamed", name)})
+			m.found(report.Finding{Collection: d.Name, Record: "descriptor", Problem: fmt.Sprintf("another collection is named %q, too: this one is renamed", name)})
 		}
 		taken[d.Name] = true
 		all = append(all, d)
@@ -107,7 +108,7 @@ func (m *mender) database(next uint32) error {
 			next = max(next, side.Sequence)
 		}
 		b = binary.BigEndian.AppendUint64(nil, next)
-		m.found(about(codec.DatabaseKey(codec.RecordSequence), Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}))
+		m.found(about(codec.DatabaseKey(codec.RecordSequence), report.Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}))
 	}
 	i.Sequence = binary.BigEndian.Uint64(b)
 	if _, err := m.missing(i, "of %d to %d, the latest, some or all is missing"); err != nil {
@@ -150,11 +151,11 @@ func (m *mender) whoami() record.Identity {
 		i.Format = record.FormatIdentity
 	default:
 		i.Format = record.FormatFirst
-		m.found(about(codec.DatabaseKey(codec.RecordFormat), Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}))
+		m.found(about(codec.DatabaseKey(codec.RecordFormat), report.Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}))
 	}
 	if i.Format >= record.FormatIdentity && !known {
 		i.UUID = record.NewUUID()
-		m.found(about(codec.DatabaseKey(codec.RecordUUID), Finding{Record: "UUID", Problem: "lost: the database has got a new one"}))
+		m.found(about(codec.DatabaseKey(codec.RecordUUID), report.Finding{Record: "UUID", Problem: "lost: the database has got a new one"}))
 	}
 	return i
 }
@@ -192,14 +193,14 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 		return nil, err
 	}
 	if d == nil {
-		m.found(about(key, Finding{Collection: fmt.Sprintf("number %d", id), Record: "descriptor", Problem: why + ", and nothing tells what items of the collection hold: all of it is lost"}))
+		m.found(about(key, report.Finding{Collection: fmt.Sprintf("number %d", id), Record: "descriptor", Problem: why + ", and nothing tells what items of the collection hold: all of it is lost"}))
 		return nil, nil
 	}
 	what := fmt.Sprintf("%s: what it said is concluded from the records of the collection, number %d; names that are lost are made up", why, id)
 	if d.IndexOnly {
 		what += "; it is taken for index-only, as there are neither vectors nor anything that learning needs"
 	}
-	m.found(about(key, Finding{Collection: d.Name, Record: "descriptor", Problem: what}))
+	m.found(about(key, report.Finding{Collection: d.Name, Record: "descriptor", Problem: what}))
 	return d, nil
 }
 

@@ -131,7 +131,7 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 		twice bool
 	}
 	bits := v.Bits
-	split := storedSplit(bits)
+	split := record.Split(bits)
 	found := map[uint32]*partial{}
 	var numbers []uint32
 	err := record.ForEach(c.store, v.Prefix(codec.KindSubstring), func(key, value []byte) (err error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -59,7 +60,7 @@ func (c *collectionMender) stage(what string) { c.at(0, "collection %s: %s", c.N
 
 // bad reports something that is lost.
 func (c *collectionMender) bad(what string, key []byte, format string, args ...any) {
-	c.found(about(key, Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}))
+	c.found(about(key, report.Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
 func (c *collectionMender) countersKey() []byte { return codec.CollectionKey(codec.KindCounters, c.ID) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // readLogs reads what stands in the logs of the store and has not been written to
@@ -40,7 +41,7 @@ func (s *salvage) readLogs() ([]source, error) {
 		if s.ctx.Err() != nil {
 			return nil, s.ctx.Err()
 		}
-		s.found(Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)), Problem: "what follows in it cannot be read, and is lost: " + fault.Problem(err)})
+		s.found(report.Finding{Record: fmt.Sprintf("log %06d", uint64(log.Num)), Problem: "what follows in it cannot be read, and is lost: " + fault.Problem(err)})
 	}
 	m.sort()
 	return append(out, m), nil

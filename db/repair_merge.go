@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A version is one of the things that were written under a key.
@@ -77,7 +78,7 @@ type deletion struct {
 type salvage struct {
 	ctx   context.Context
 	store *damagedStore
-	found func(Finding) // of what cannot be read
+	found func(report.Finding) // of what cannot be read
 
 	lost      keyRanges // keys of which something could not be read
 	deletions []deletion
@@ -163,7 +164,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		}
 		value, err := r.value()
 		if err != nil {
-			s.found(about(key, Finding{Record: "record", Problem: fault.Problem(err)}))
+			s.found(about(key, report.Finding{Record: "record", Problem: fault.Problem(err)}))
 			s.lose(key, after(key))
 			continue
 		}
@@ -260,7 +261,7 @@ func unreadable(err error) bool {
 }
 
 // about returns a finding as one about a key.
-func about(key []byte, f Finding) Finding {
+func about(key []byte, f report.Finding) report.Finding {
 	f.Key = fmt.Sprintf("%x", key)
 	return f
 }

@@ -252,7 +252,7 @@ func (v *targetMender) writeCarriers(t *store.Stream, pairs []uint64) error {
 // writePostings writes the postings of codes.
 func (v *targetMender) writePostings(t *store.Stream, numbers []uint32) error {
 	defer t.Finish()
-	split := storedSplit(v.Bits)
+	split := record.Split(v.Bits)
 	code := codec.NewCode(v.Bits)
 	sorted := make([]uint64, len(numbers)) // substring and number
 	var key, value []byte

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -170,7 +171,7 @@ func (s *spaceMender) soundStatistics() (bool, error) {
 	if err != nil || extra {
 		return false, err
 	}
-	v, done := s.verifier(func(Finding) error { return errUnsound })
+	v, done := s.verifier(func(report.Finding) error { return errUnsound })
 	v.checkStatistics()
 	err = errors.Join(v.err, done())
 	if errors.Is(err, errUnsound) {

@@ -145,7 +145,7 @@ func (s *spaceMender) id() uint32              { return uint32(s.n.ID) }
 func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.ID, s.id()) }
 
 func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
-	s.found(about(key, Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}))
+	s.found(about(key, report.Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}))
 }
 
 // mendSpace mends a learned space; kept is false where it is dropped.
@@ -289,7 +289,7 @@ func (s *spaceMender) mendRevisions() error {
 		}
 	}
 	s.n.Revision = uint64(latest)
-	oldest := max(2, int64(latest)-(keptRevisions-1))
+	oldest := max(2, int64(latest)-(spaces.Kept-1))
 	for revision := range chunks {
 		if revision == 0 || revision > latest {
 			if err := s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision)); err != nil {
@@ -393,7 +393,7 @@ func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) e
 }
 
 // verifier returns what reads items, and compares statistics, as Verify does.
-func (s *spaceMender) verifier(found func(Finding) error) (v *spaceVerifier, done func() error) {
+func (s *spaceMender) verifier(found func(report.Finding) error) (v *spaceVerifier, done func() error) {
 	snap := s.store.NewSnapshot()
 	return &spaceVerifier{
 		collectionVerifier: &collectionVerifier{

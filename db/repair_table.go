@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A tableSource has what can be read of a table. Where a block of it is damaged the
@@ -40,7 +41,7 @@ func (t *tableSource) begin() (err error) {
 	}
 	err = work.Safely(t.readDeletions)
 	if err != nil && t.salvage.ctx.Err() == nil {
-		t.salvage.found(Finding{Record: t.name(), Problem: "what it deletes cannot be read, and may come back: " + fault.Problem(err)})
+		t.salvage.found(report.Finding{Record: t.name(), Problem: "what it deletes cannot be read, and may come back: " + fault.Problem(err)})
 		err = nil
 	}
 	return errors.Join(fault.Annotate(err, "read %s", t.path), t.close())
@@ -191,7 +192,7 @@ func (t *tableSource) lose(lo, hi []byte, cause error) {
 	case hi != nil:
 		where = fmt.Sprintf("the keys up to %x", hi)
 	}
-	t.salvage.found(Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, fault.Problem(cause))})
+	t.salvage.found(report.Finding{Record: t.name(), Problem: fmt.Sprintf("%s cannot be read: %s", where, fault.Problem(cause))})
 }
 
 // searchedBytes is how many bytes of a key are looked at in the search for a block.

@@ -10,4 +10,6 @@ type (
 	Distances     = report.Distances
 	Balance       = report.Balance
 	RevisionInfo  = report.RevisionInfo
+	Finding       = report.Finding
+	Verification  = report.Verification
 )

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -14,7 +15,7 @@ import (
 
 // codesBytes estimates what the codes of an item take in a space.
 func codesBytes(bits, targets int, projections bool) int {
-	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + storedSplit(bits).Len()*postingEditBytes)
+	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes)
 	if projections {
 		n += codec.ProjectionBytes(bits)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // RestoreOptions are those of Restore. The zero value means the newest backup.
@@ -277,9 +278,9 @@ func (r *restorer) verify() error {
 	if r.opt.SkipVerify {
 		return nil
 	}
-	var first *Finding
+	var first *report.Finding
 	opt := verifyOptions{Progress: func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }}
-	v, err := verifyInFolder(r.ctx, &r.opts.disk, r.within, opt, func(f Finding) error {
+	v, err := verifyInFolder(r.ctx, &r.opts.disk, r.within, opt, func(f report.Finding) error {
 		if first == nil {
 			first = &f
 		}

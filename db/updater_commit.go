@@ -182,7 +182,7 @@ func (tx *tx) writeRevision(sp *spaceState, d *spaces.RevisionDescriptor, projec
 		if r := kept[i]; r.Pinned || r.Revision == 1 {
 			continue
 		}
-		if loose++; loose <= keptRevisions {
+		if loose++; loose <= spaces.Kept {
 			continue
 		}
 		prefix := codec.RevisionPrefix(sp.in, sp.ID, kept[i].Revision)

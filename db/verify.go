@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // verifyOptions say how closely to look.
@@ -25,7 +26,7 @@ type verifyOptions struct {
 
 // verifyInFolder verifies the database in a folder that nobody has open for writing, which it
 // opens for reading only. Where not even the store can be opened, that is the one finding.
-func verifyInFolder(ctx context.Context, cfg *store.Config, dir string, opt verifyOptions, found func(Finding) error) (_ *Verification, err error) {
+func verifyInFolder(ctx context.Context, cfg *store.Config, dir string, opt verifyOptions, found func(report.Finding) error) (_ *report.Verification, err error) {
 	dir, lock, err := store.LockDatabase(cfg.FS, dir, true)
 	if err != nil {
 		return nil, err
@@ -35,10 +36,10 @@ func verifyInFolder(ctx context.Context, cfg *store.Config, dir string, opt veri
 }
 
 // verifyStore is verifyInFolder for a folder that is locked.
-func verifyStore(ctx context.Context, cfg *store.Config, dir string, opt verifyOptions, found func(Finding) error) (_ *Verification, err error) {
+func verifyStore(ctx context.Context, cfg *store.Config, dir string, opt verifyOptions, found func(report.Finding) error) (_ *report.Verification, err error) {
 	kv, err := store.OpenDatabase(dir, cfg, store.NewLog(cfg.Signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
-		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
+		return &report.Verification{Findings: 1}, found(report.Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
 	} else if err != nil {
 		return nil, err
 	}
@@ -52,16 +53,16 @@ type verifier struct {
 	ctx    context.Context
 	snap   *pebble.Snapshot
 	opt    verifyOptions
-	report func(Finding) error
+	report func(report.Finding) error
 	err    error
-	done   Verification
+	done   report.Verification
 	stage  string
 
 	unread keyRanges // what could not be read
 	known  map[uint32]*knownCollection
 }
 
-func verify(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt verifyOptions, found func(Finding) error) (*Verification, error) {
+func verify(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt verifyOptions, found func(report.Finding) error) (*report.Verification, error) {
 	start := time.Now()
 	side, sideErr := store.ReadCommits(fsys, dir) // before the snapshot, which must not be behind it
 	snap := kv.NewSnapshot()                      // each commit is one batch, or one set of tables, so that any is a whole state
@@ -96,7 +97,7 @@ func (v *verifier) progress() {
 }
 
 // found reports something that is wrong.
-func (v *verifier) found(f Finding, key []byte) {
+func (v *verifier) found(f report.Finding, key []byte) {
 	if v.err != nil {
 		return
 	}

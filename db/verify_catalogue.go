@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // knownCollection is what is to be found under the keys of a collection.
@@ -28,14 +29,14 @@ type knownSpace struct {
 // database looks at the records of the database as a whole.
 func (v *verifier) database() {
 	v.at("database")
-	about := Finding{Record: "database"}
+	about := report.Finding{Record: "database"}
 	seen := map[byte]bool{}
 	format := uint32(0)
 	complete := v.walkPrefix([]byte{codec.KindDatabase}, about, func(key, value []byte) {
 		seen[key[1]] = true
 		bad := func(what string, want int) {
 			if len(value) != want {
-				v.found(Finding{Record: what, Problem: fmt.Sprintf("%d bytes, not %d", len(value), want)}, key)
+				v.found(report.Finding{Record: what, Problem: fmt.Sprintf("%d bytes, not %d", len(value), want)}, key)
 			}
 		}
 		switch key[1] {
@@ -45,7 +46,7 @@ func (v *verifier) database() {
 				format = binary.BigEndian.Uint32(value)
 			}
 			if format > record.NewestFormat {
-				v.found(Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", format, record.NewestFormat)}, key)
+				v.found(report.Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", format, record.NewestFormat)}, key)
 			}
 		case codec.RecordSequence:
 			bad("commit sequence", 8)
@@ -54,7 +55,7 @@ func (v *verifier) database() {
 		case codec.RecordUUID:
 			bad("UUID", record.UUIDBytes)
 		default:
-			v.found(Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
+			v.found(report.Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
 		}
 	})
 	any, err := v.first([]byte{codec.KindName})
@@ -68,7 +69,7 @@ func (v *verifier) database() {
 		codec.RecordNextID: "number of the next collection", codec.RecordUUID: "UUID",
 	} {
 		if complete && !seen[kind] && needed[kind] {
-			v.found(Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(kind))
+			v.found(report.Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(kind))
 		}
 	}
 }
@@ -76,11 +77,11 @@ func (v *verifier) database() {
 // catalogue looks at names and descriptors and returns the collections, by number.
 func (v *verifier) catalogue() []*record.Descriptor {
 	found := func(name, what string, key []byte, format string, args ...any) {
-		v.found(Finding{Collection: name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
+		v.found(report.Finding{Collection: name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 	}
 	v.at("names of collections")
 	ids := map[string]uint32{}
-	v.walkPrefix([]byte{codec.KindName}, Finding{Record: "names of collections"}, func(key, value []byte) {
+	v.walkPrefix([]byte{codec.KindName}, report.Finding{Record: "names of collections"}, func(key, value []byte) {
 		name := string(key[1:])
 		if len(value) != 4 {
 			found(name, "name of a collection", key, "%d bytes, not 4", len(value))
@@ -90,7 +91,7 @@ func (v *verifier) catalogue() []*record.Descriptor {
 		ids[name] = binary.BigEndian.Uint32(value)
 	})
 	all := map[uint32]*record.Descriptor{}
-	v.walkPrefix([]byte{codec.KindCollection}, Finding{Record: "descriptors of collections"}, func(key, value []byte) {
+	v.walkPrefix([]byte{codec.KindCollection}, report.Finding{Record: "descriptors of collections"}, func(key, value []byte) {
 		id := codec.LastNumber(key)
 		number := fmt.Sprintf("number %d", id)
 		d, err := record.DecodeDescriptor(value)
@@ -137,7 +138,7 @@ func (v *verifier) strangers() {
 	from := []byte{0}
 	for from != nil && v.err == nil {
 		var key []byte
-		stop := Finding{Record: "keys"}
+		stop := report.Finding{Record: "keys"}
 		for key == nil && from != nil && v.err == nil {
 			var err error
 			if key, err = v.first(from); err != nil {
@@ -171,7 +172,7 @@ func (v *verifier) first(from []byte) (key []byte, err error) {
 
 // stranger looks at what a key belongs to and returns where the next begins.
 func (v *verifier) stranger(key []byte) (next []byte) {
-	found := func(f Finding, format string, args ...any) {
+	found := func(f report.Finding, format string, args ...any) {
 		f.Problem = fmt.Sprintf(format, args...)
 		v.found(f, key)
 	}
@@ -189,18 +190,18 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	}
 	if codec.Merged(kind) || keyKinds[kind] {
 		if len(key) < length {
-			found(Finding{Record: "key"}, "%d bytes, keys of kind %02x are longer", len(key), kind)
+			found(report.Finding{Record: "key"}, "%d bytes, keys of kind %02x are longer", len(key), kind)
 			return after(key)
 		}
 	} else {
-		found(Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)
+		found(report.Finding{Record: "key"}, "of unknown kind %02x; others of that kind are not looked at", kind)
 		return codec.PrefixEnd([]byte{kind})
 	}
 	prefix := key[:length]
 	id := binary.BigEndian.Uint32(key[1:])
 	c := v.known[id]
 	if c == nil {
-		found(Finding{Collection: fmt.Sprintf("number %d", id), Record: "keys"}, "there is no such collection; its keys of kind %02x are not looked at", kind)
+		found(report.Finding{Collection: fmt.Sprintf("number %d", id), Record: "keys"}, "there is no such collection; its keys of kind %02x are not looked at", kind)
 		return codec.PrefixEnd(key[:5])
 	}
 	if length == 5 || c.spaces == nil {
@@ -209,7 +210,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	space := binary.BigEndian.Uint32(key[5:])
 	s := c.spaces[space]
 	if s == nil {
-		found(Finding{Collection: c.name, Space: space, Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
+		found(report.Finding{Collection: c.name, Space: space, Record: "keys"}, "there is no such space; its keys of kind %02x are not looked at", kind)
 		return codec.PrefixEnd(key[:9])
 	}
 	if length == 9 || s.targets == nil {
@@ -222,7 +223,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 		}
 	}
 	if !slices.Contains(targets, key[9]) {
-		found(Finding{Collection: c.name, Space: space, Record: "keys"}, "the space has no view %d; its keys of kind %02x are not looked at", key[9], kind)
+		found(report.Finding{Collection: c.name, Space: space, Record: "keys"}, "the space has no view %d; its keys of kind %02x are not looked at", key[9], kind)
 	}
 	return codec.PrefixEnd(prefix)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A codeVerifier looks at the codes of one target of a space: row -> code, codes, code ->
@@ -89,7 +90,7 @@ func (c *codeVerifier) missing(what string, key []byte, format string, args ...a
 	c.spaceVerifier.missing(c.in(what), key, format, args...)
 }
 
-func (c *codeVerifier) about(what string) Finding { return c.spaceVerifier.about(c.in(what)) }
+func (c *codeVerifier) about(what string) report.Finding { return c.spaceVerifier.about(c.in(what)) }
 
 func (c *codeVerifier) counter(format string, args ...any) {
 	c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID()), format, args...)
@@ -280,7 +281,7 @@ func (c *codeVerifier) distinct() {
 // checkPostings looks at the postings of all substrings: each code is in one of each
 // table, that of its substring.
 func (c *codeVerifier) checkPostings() {
-	split := storedSplit(c.CodeKeys.Bits)
+	split := record.Split(c.CodeKeys.Bits)
 	prefix := c.prefix(codec.KindSubstring)
 	var numbers []uint32
 	code := codec.NewCode(c.CodeKeys.Bits)

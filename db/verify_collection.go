@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // collectionVerifier is what is known of the collection that is being looked at.
@@ -54,7 +55,7 @@ func (v *verifier) collection(d *record.Descriptor) {
 
 // bad reports something about a record of the collection.
 func (c *collectionVerifier) bad(what string, key []byte, format string, args ...any) {
-	c.found(Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
+	c.found(report.Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
 // missing is bad about what should stand under a key, unless that could not be read.
@@ -64,8 +65,8 @@ func (c *collectionVerifier) missing(what string, key []byte, format string, arg
 	}
 }
 
-func (c *collectionVerifier) about(what string) Finding {
-	return Finding{Collection: c.Name, Record: what}
+func (c *collectionVerifier) about(what string) report.Finding {
+	return report.Finding{Collection: c.Name, Record: what}
 }
 
 func (c *collectionVerifier) stageAt(what string) { c.at("collection %s: %s", c.Name, what) }
@@ -210,7 +211,7 @@ func (c *collectionVerifier) strayRows(rows, others *roaring.Bitmap) func(yield 
 
 // entries calls f with every entry of the blocks under prefix and its number, where
 // the block can be read.
-func (c *collectionVerifier) entries(prefix []byte, about Finding, f func(key []byte, n uint32, entry []byte)) (complete bool) {
+func (c *collectionVerifier) entries(prefix []byte, about report.Finding, f func(key []byte, n uint32, entry []byte)) (complete bool) {
 	all := c.walkPrefix(prefix, about, func(key, value []byte) {
 		block := codec.LastNumber(key)
 		b, err := codec.DecodeBlock(value)

@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // sideFile names the side file in a Finding.
@@ -26,7 +27,7 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error
 		return
 	}
 	found := func(format string, args ...any) {
-		v.found(Finding{Record: sideFile, Problem: fmt.Sprintf(format, args...)}, nil)
+		v.found(report.Finding{Record: sideFile, Problem: fmt.Sprintf(format, args...)}, nil)
 	}
 	told, _ := store.CompareCommits(&i, side, err, spaces.Now())
 	if told.Problem != "" {
@@ -38,6 +39,6 @@ func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error
 }
 
 // aheadOfStore is the finding that the marker names a later format than the store.
-func aheadOfStore(marker, stored int) Finding {
-	return Finding{Record: "marker " + store.MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", store.OlderStore(marker, stored))}
+func aheadOfStore(marker, stored int) report.Finding {
+	return report.Finding{Record: "marker " + store.MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", store.OlderStore(marker, stored))}
 }

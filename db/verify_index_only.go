@@ -6,13 +6,14 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // What is different in an index-only collection: features and what is learned from them
 // are not there, and of codes only those of labels can be made again.
 
 // checkAbsent reports records that an index-only collection does not have.
-func (c *collectionVerifier) checkAbsent(prefix []byte, about Finding) {
+func (c *collectionVerifier) checkAbsent(prefix []byte, about report.Finding) {
 	n := 0
 	var first []byte
 	c.walkPrefix(prefix, about, func(key, _ []byte) {

@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -137,7 +138,7 @@ func (s *spaceVerifier) stageIn(what string, id uint32) {
 }
 
 func (s *spaceVerifier) badIn(id uint32, what string, key []byte, format string, args ...any) {
-	s.found(Finding{Collection: s.Name, Space: id, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
+	s.found(report.Finding{Collection: s.Name, Space: id, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
 // bad reports something about a record of the space.
@@ -155,8 +156,8 @@ func (s *spaceVerifier) badCounter(format string, args ...any) {
 	s.bad("counters", codec.CollectionKey(codec.KindCounters, s.ID()), format, args...)
 }
 
-func (s *spaceVerifier) about(what string) Finding {
-	return Finding{Collection: s.Name, Space: s.spaceID(), Record: what}
+func (s *spaceVerifier) about(what string) report.Finding {
+	return report.Finding{Collection: s.Name, Space: s.spaceID(), Record: what}
 }
 
 // checkCounters looks at what the counters say of the space that codes do not tell.
@@ -271,9 +272,9 @@ func (s *spaceVerifier) checkRevisions() {
 		return
 	}
 	latest := s.n.Revision
-	for n := max(2, latest-min(latest, keptRevisions-1)); n <= latest && s.err == nil; n++ {
+	for n := max(2, latest-min(latest, spaces.Kept-1)); n <= latest && s.err == nil; n++ {
 		if revision := uint32(n); all[revision] == nil && (n != latest || s.readable) { // else reported
-			s.missing(fmt.Sprintf("revision %d", n), codec.RevisionKey(s.ID(), s.spaceID(), revision, 0), "missing, and it is one of the latest %d", keptRevisions)
+			s.missing(fmt.Sprintf("revision %d", n), codec.RevisionKey(s.ID(), s.spaceID(), revision, 0), "missing, and it is one of the latest %d", spaces.Kept)
 		}
 	}
 }

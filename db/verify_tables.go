@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // tables looks at the checksums of all blocks of the tables that the store has: also of
@@ -19,7 +20,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 	v.at("tables")
 	levels, err := kv.SSTables()
 	if err != nil {
-		v.found(Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
+		v.found(report.Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
 		return
 	}
 	options := store.PebbleOptions(&store.Config{FS: fsys}, &store.Log{}, false) // for its form; nothing is opened with it
@@ -39,7 +40,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 			name := fmt.Sprintf("%06d.sst", number)
 			err := v.table(fsys, fsys.PathJoin(store.Path(fsys, dir), name), options.MakeReaderOptions())
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // merged into others meanwhile, else found on opening
-				v.found(Finding{Record: "table " + name, Problem: fault.Problem(err)}, nil)
+				v.found(report.Finding{Record: "table " + name, Problem: fault.Problem(err)}, nil)
 			}
 		}
 	}

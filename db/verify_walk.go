@@ -12,6 +12,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A keyRange is the keys from lo up to and without hi; nil: to the end.
@@ -73,7 +74,7 @@ const lookEvery = 1024
 // walk calls f with all keys from lo up to and without hi that have the form of a key,
 // and their values. Where the store cannot be read it goes on behind that. It reports
 // whether everything was read. about is what a finding says it is about.
-func (v *verifier) walk(lo, hi []byte, about Finding, f func(key, value []byte)) (complete bool) {
+func (v *verifier) walk(lo, hi []byte, about report.Finding, f func(key, value []byte)) (complete bool) {
 	complete = true
 	for from := lo; from != nil && v.err == nil; {
 		last, err := v.run(from, hi, about, f)
@@ -95,12 +96,12 @@ func (v *verifier) walk(lo, hi []byte, about Finding, f func(key, value []byte))
 }
 
 // walkPrefix is walk for the keys that begin with prefix.
-func (v *verifier) walkPrefix(prefix []byte, about Finding, f func(key, value []byte)) (complete bool) {
+func (v *verifier) walkPrefix(prefix []byte, about report.Finding, f func(key, value []byte)) (complete bool) {
 	return v.walk(prefix, codec.PrefixEnd(prefix), about, f)
 }
 
 // run walks until something cannot be read, and returns the last key that could.
-func (v *verifier) run(lo, hi []byte, about Finding, f func(key, value []byte)) (last []byte, err error) {
+func (v *verifier) run(lo, hi []byte, about report.Finding, f func(key, value []byte)) (last []byte, err error) {
 	it, err := v.snap.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (v *verifier) run(lo, hi []byte, about Finding, f func(key, value []byte)) 
 // Keys are numbers behind a prefix, apart by the unit or more, where that is known. Steps
 // that grow find one from which reading works, and halving them about the first: where
 // it does not work is a block of keys, or one whose sum is damaged.
-func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about Finding, cause error) (next []byte) {
+func (v *verifier) skip(prefix int, unit uint64, from, hi []byte, about report.Finding, cause error) (next []byte) {
 	base := append(slices.Clone(from), make([]byte, 8)...)[:prefix+8]
 	n := binary.BigEndian.Uint64(base[prefix:])
 	step := func(delta uint64) []byte { // nil: beyond the end

@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/mih"
 )
 
 // SharedTarget is the target of a space that has one, whatever is searched for.
@@ -82,3 +83,8 @@ func (k CodeKeys) Code(r pebble.Reader, n, row uint32) (codec.Code, error) {
 	}
 	return code, nil
 }
+
+// Split returns how codes of q bits are cut for the stored postings: into
+// 16 bits each, whatever their number, as postings cannot be cut anew when a
+// collection grows. With a million codes a posting has some 15 numbers.
+func Split(q int) mih.Split { return mih.NewSplit(q, (q+15)/16) }

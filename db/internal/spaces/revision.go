@@ -103,3 +103,7 @@ func ReadRevisions(r pebble.Reader, collection, space uint32) (all []*RevisionDe
 	}
 	return all, nil
 }
+
+// Kept is how many revisions are kept besides the first one and those that are
+// pinned, the present one included.
+const Kept = 8
