@@ -41,11 +41,11 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.guard.enter(); err != nil {
 		return err
 	}
-	defer c.db.guard.leave()
-	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error { return tx.alter(s, a) })
+	defer c.db.state.guard.leave()
+	err := c.inside().do(ctx, 0, func(tx *tx, s *collectionState) error { return tx.alter(s, a) })
 	if err == nil {
 		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),

@@ -154,10 +154,10 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if b.bytes > limit {
 		return fault.Invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, limit)
 	}
-	if err := b.db.guard.enter(); err != nil {
+	if err := b.db.state.guard.enter(); err != nil {
 		return err
 	}
-	defer b.db.guard.leave()
+	defer b.db.state.guard.leave()
 	b.done = true
 	ctx, call := b.db.call(ctx, event.OpWrite, "")
 	n := b.Len()
@@ -219,13 +219,13 @@ func (b *Batch) commit(ctx context.Context) error {
 	if b.pledge != nil {
 		return b.commitPledged(ctx)
 	}
-	return b.db.committer.submit(ctx, &request{changes: b.changes})
+	return b.db.state.committer.submit(ctx, &request{changes: b.changes})
 }
 
 // waitForCodes waits until the codes of all collections of the batch are loaded.
 func (b *Batch) waitForCodes(ctx context.Context) error {
 	var waits []*loading
-	err := b.db.read(func(v *view) error {
+	err := b.db.state.read(func(v *view) error {
 		last := uint32(0)
 		for _, ch := range b.changes {
 			if cv, ok := v.collections.get(ch.collection); ok && ch.collection != last {
@@ -244,7 +244,7 @@ func (b *Batch) waitForCodes(ctx context.Context) error {
 // encode makes the codes of the items to put, under the models that are current
 // now. The committer makes them again where that has changed by then.
 func (b *Batch) encode(ctx context.Context) error {
-	return b.db.read(func(v *view) error {
+	return b.db.state.read(func(v *view) error {
 		return work.Parallel(ctx, len(b.changes), func(i int) error {
 			ch := b.changes[i]
 			cv, ok := v.collections.get(ch.collection)
@@ -267,7 +267,7 @@ func (b *Batch) encode(ctx context.Context) error {
 // commitPledged commits the changes by themselves, after the pledge has been given.
 func (b *Batch) commitPledged(ctx context.Context) error {
 	r := &request{changes: b.changes}
-	err := b.db.committer.do(ctx, 0, func(tx *tx) error {
+	err := b.db.state.committer.do(ctx, 0, func(tx *tx) error {
 		size, err := tx.resolve(r)
 		if err == nil {
 			err = tx.c.admit(store.WrittenTwice*int64(size), false)
@@ -285,7 +285,7 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 		return nil
 	})
 	if err == nil {
-		b.db.counters.changed(r)
+		b.db.state.committer.figures.changed(r)
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 // tables when active ones grow, and get them back when they become active.
 
 // due returns what there is to build for a code set of a view, nil if nothing.
-func (d *DB) due(v *view, set *codeSetView) *mih.Build {
+func (d *database) due(v *view, set *codeSetView) *mih.Build {
 	if set.table == nil {
 		return nil
 	}
@@ -42,12 +42,12 @@ const maxBuildingTail = 1 << 18
 
 // affords reports whether the tables of a build stay within the budget, with those that
 // other code sets have now and keep.
-func (d *DB) affords(v *view, set *codeSetView, b *mih.Build) bool {
+func (d *database) affords(v *view, set *codeSetView, b *mih.Build) bool {
 	return d.afford(v, set, b.TableBytes()+b.KeptBytes())
 }
 
 // afford reports whether the tables of a code set may take so many bytes.
-func (d *DB) afford(v *view, set *codeSetView, bytes int) bool {
+func (d *database) afford(v *view, set *codeSetView, bytes int) bool {
 	before := v.tables.all
 	if set.standing == spaceActive {
 		before = v.tables.active
@@ -55,11 +55,11 @@ func (d *DB) afford(v *view, set *codeSetView, bytes int) bool {
 	if set.table != nil {
 		before -= set.table.TableBytes() // it is one of these
 	}
-	return int64(before+bytes) <= d.opts.IndexCacheBytes
+	return int64(before+bytes) <= d.tableBytes
 }
 
 // indexDue reports whether there is something to build for one of the collections.
-func (d *DB) indexDue(v *view, of []*collectionView) bool {
+func (d *database) indexDue(v *view, of []*collectionView) bool {
 	for _, cv := range of {
 		for i := range cv.spaces {
 			for j := range cv.spaces[i].sets {
@@ -100,7 +100,7 @@ func (t tableBytes) minus(other tableBytes) tableBytes {
 }
 
 // indexSpace indexes the codes that a space has, on so many goroutines.
-func (d *DB) indexSpace(ctx context.Context, collection, space uint32, workers int) error {
+func (d *database) indexSpace(ctx context.Context, collection, space uint32, workers int) error {
 	done := map[*codeSet]bool{}
 	for {
 		built, err := d.index(ctx, workers, func(v *view, set *codeSetView) *mih.Build {

@@ -48,7 +48,7 @@ func (b builtSpace) event() event.Event {
 // it stays as far as it has got, for Reindex or the next Open to go on with.
 func (c *Collection) unbuilt(space uint32) event.Event {
 	e := event.Event{Space: space}
-	if cv, ok := c.db.current.Load().collections.get(c.id); ok {
+	if cv, ok := c.db.state.current.Load().collections.get(c.id); ok {
 		if sp := cv.spaceNumber(space); sp != nil && sp.numbers.Building {
 			e.Attrs = []slog.Attr{slog.Bool("resumes", true)}
 		}
@@ -61,7 +61,7 @@ func (b *builder) build(ctx context.Context) (builtSpace, error) {
 	defer func() {
 		// Whatever became of the context. Rows of a space that is complete are recorded
 		// for others.
-		_ = b.c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
+		_ = b.c.inside().look(context.WithoutCancel(ctx), func(s *collectionState) error {
 			if sp, err := b.spaceIn(s); err == nil && sp.numbers.Building {
 				sp.changed = nil
 				sp.left = sp.left || sp.Parent == 0 // a reindexing is there for somebody to go on with
@@ -118,7 +118,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 	// What takes the place of another is indexed before: searches are not to be slower
 	// for a while.
 	if last && cv.space != nil && cv.items >= indexFirstItems {
-		if err := b.c.db.indexSpace(ctx, b.c.id, b.space, b.workers); err != nil {
+		if err := b.c.db.state.indexSpace(ctx, b.c.id, b.space, b.workers); err != nil {
 			return 0, built, false, err
 		}
 	}
@@ -158,7 +158,7 @@ func (b *builder) spaceIn(s *collectionState) (*spaceState, error) {
 // begin returns the view to encode; from then on the committer records the rows that
 // change. The view is nil where somebody else has completed the space.
 func (b *builder) begin(ctx context.Context) (v *view, built builtSpace, err error) {
-	err = b.c.look(ctx, func(s *collectionState) error {
+	err = b.c.inside().look(ctx, func(s *collectionState) error {
 		sp, err := b.spaceIn(s)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ func (b *builder) begin(ctx context.Context) (v *view, built builtSpace, err err
 			return nil
 		}
 		sp.changed = roaring.New()
-		v = b.c.db.current.Load() // only the committer replaces it
+		v = b.c.db.state.current.Load() // only the committer replaces it
 		v.acquire()
 		return nil
 	})
@@ -184,10 +184,10 @@ func (s *collectionState) built(sp *spaceState) builtSpace {
 // last, when there are none, the space is complete; drift is that of the items that have
 // taught in it.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
-	do := func(f func(tx *tx, s *collectionState) error) error { return b.c.do(ctx, 0, f) }
+	do := func(f func(tx *tx, s *collectionState) error) error { return b.c.inside().do(ctx, 0, f) }
 	tables := len(block.rows) >= tableRows
 	if tables {
-		do = func(f func(tx *tx, s *collectionState) error) error { return b.c.load(ctx, f) }
+		do = func(f func(tx *tx, s *collectionState) error) error { return b.c.inside().load(ctx, f) }
 	}
 	err = do(func(tx *tx, s *collectionState) error {
 		sp, err := b.spaceIn(s)

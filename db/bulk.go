@@ -232,7 +232,7 @@ func (k *bulk) allKeys() []string {
 // there already, say; nothing has happened then. bytes are about those of the items.
 func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
 	d := k.collection.db
-	ctx, op := d.signals.Begin(ctx, event.OpBulkLoad, k.collection.name)
+	ctx, op := d.state.signals.Begin(ctx, event.OpBulkLoad, k.collection.name)
 	defer op.Abandon()
 	err := k.load(ctx, bytes, pledge, op.Telling(progress))
 	if errors.Is(err, errNotBulk) {
@@ -241,17 +241,17 @@ func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress
 	}
 	op.End(err, event.Event{Items: int64(k.n), Bytes: bytes})
 	if err == nil {
-		d.counters.put.Add(uint64(k.n))
+		d.state.committer.figures.put.Add(uint64(k.n))
 	}
 	return err
 }
 
 func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
 	d := k.collection.db
-	if err := k.collection.loaded(ctx); err != nil {
+	if err := k.collection.inside().loaded(ctx); err != nil {
 		return err
 	}
-	if err := d.engine.Admit(bytes, false); err != nil { // before all that work
+	if err := d.state.engine.Admit(bytes, false); err != nil { // before all that work
 		return err
 	}
 	defer k.dropColumns()
@@ -259,7 +259,7 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress e
 		return err
 	}
 	progress("storing", 0, 0)
-	return d.committer.load(ctx, func(tx *tx) error {
+	return d.state.committer.load(ctx, func(tx *tx) error {
 		l := newBulkLoad(tx.c, k, bytes)
 		if l == nil {
 			return errNotBulk

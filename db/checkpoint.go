@@ -55,19 +55,19 @@ type CheckpointOptions struct {
 // the disk that it is on, that gives ErrDiskFull. Close ends it with ErrClosed.
 func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) error {
 	d = d.orNone()
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.guard.enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
+	defer d.state.guard.leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(d.stopping, func() { cancel(fault.ErrClosed) })()
-	ctx, op := d.signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
+	defer context.AfterFunc(d.state.stopping, func() { cancel(fault.ErrClosed) })()
+	ctx, op := d.state.signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	err := d.engine.Log.Err()
+	err := d.state.engine.Log.Err()
 	if err == nil {
-		v := d.latest()
+		v := d.state.latest()
 		defer v.release()
 		err = d.checkpoint(ctx, v, dir, opt)
 	}
@@ -102,22 +102,22 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 // while a later commit is there.
 func (d *DB) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
 	i := d.identity
-	if err := d.engine.Log.Err(); err != nil {
+	if err := d.state.engine.Log.Err(); err != nil {
 		return i, err
 	}
 	// Else what is in the log would be in the copy of the log now, and in tables later.
-	if err := d.engine.FlushAll(ctx); err != nil {
+	if err := d.state.engine.FlushAll(ctx); err != nil {
 		return i, err
 	}
 	var log int64
 	if err := d.roomToCopy(path); err != nil {
 		return i, err
 	}
-	err := d.committer.look(ctx, func() error {
-		i.Sequence = d.committer.sequence
-		err := pebbleCheckpoint(d.engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
-		log = logBytes(d.engine.DB)
-		if failed := d.engine.Log.Err(); failed != nil {
+	err := d.state.committer.look(ctx, func() error {
+		i.Sequence = d.state.committer.sequence
+		err := pebbleCheckpoint(d.state.engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
+		log = logBytes(d.state.engine.DB)
+		if failed := d.state.engine.Log.Err(); failed != nil {
 			return failed // the store has gone on without its files
 		}
 		return err
@@ -141,7 +141,7 @@ func (d *DB) roomToCopy(path string) error {
 	}
 	dir := fsys.PathDir(path)
 	room := &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: d.opts.ReserveBytes}
-	return room.Admit(int64(d.engine.DB.Metrics().DiskSpaceUsage()), false)
+	return room.Admit(int64(d.state.engine.DB.Metrics().DiskSpaceUsage()), false)
 }
 
 // pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be

@@ -27,7 +27,7 @@ type Coded struct {
 func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, error] {
 	c = c.orNone()
 	return func(yield func(Coded, error) bool) {
-		if err := c.loaded(ctx); err != nil {
+		if err := c.inside().loaded(ctx); err != nil {
 			yield(Coded{}, err)
 			return
 		}
@@ -81,15 +81,15 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 // answers before, later.
 func (d *DB) WaitForIndex(ctx context.Context) error {
 	d = d.orNone()
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.guard.enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
+	defer d.state.guard.leave()
 	if err := d.waitForCodes(ctx); err != nil {
 		return err
 	}
 	for {
-		built, err := d.index(ctx, work.All(), d.due)
+		built, err := d.state.index(ctx, work.All(), d.state.due)
 		if !built || err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (d *DB) WaitForIndex(ctx context.Context) error {
 // waitForCodes waits until the codes of all collections are in memory.
 func (d *DB) waitForCodes(ctx context.Context) error {
 	var all []*loading
-	err := d.read(func(v *view) error {
+	err := d.state.read(func(v *view) error {
 		for cv := range v.collections.values() {
 			all = cv.appendLoading(all)
 		}

@@ -26,6 +26,9 @@ type Collection struct {
 // Name returns the name of the collection.
 func (c *Collection) Name() string { return c.orNone().name }
 
+// inside returns the collection for those inside the database.
+func (c *Collection) inside() collection { return collection{c.db.state, c.id, c.name} }
+
 // read gives f the state of the collection, as it is seen in the space of the handle.
 func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
 	inView := func(v *view) error {
@@ -41,7 +44,7 @@ func (c *Collection) read(f func(v *view, cv *collectionView) error) error {
 	if c.pin != nil {
 		return c.pin.read(inView)
 	}
-	return c.db.read(inView)
+	return c.db.state.read(inView)
 }
 
 // writable refuses the collections of snapshots.

@@ -57,7 +57,7 @@ func (d *DB) diskBytes(ctx context.Context, v *view, prefix []byte) (int64, erro
 	if err != nil && !large {
 		return 0, err
 	}
-	n, err := d.engine.DB.EstimateDiskUsage(lo, hi)
+	n, err := d.state.engine.DB.EstimateDiskUsage(lo, hi)
 	switch {
 	case err != nil:
 		return 0, fault.ReadError(err, "sizes of tables")

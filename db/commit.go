@@ -40,9 +40,9 @@ type committer struct {
 	queue    chan *request
 	finished chan struct{}
 	current  func(v *view, changed []*collectionView) // makes a view the one that new readers get
-	counters *counters                                // nil where nobody submits
-	last     int                                      // requests of the transaction before
-	hurry    time.Time                                // until when not to yield
+	figures  commitFigures
+	last     int       // requests of the transaction before
+	hurry    time.Time // until when not to yield
 
 	states   map[uint32]*collectionState
 	dirty    []*collectionState // that have changed since the last view; those dropped since, too
@@ -63,8 +63,8 @@ func (c *committer) submit(ctx context.Context, r *request) error {
 		return err
 	}
 	r.done = make(chan struct{})
-	c.counters.waiting.Add(1)
-	defer c.counters.waiting.Add(-1)
+	c.figures.waiting.Add(1)
+	defer c.figures.waiting.Add(-1)
 	select {
 	case c.queue <- r:
 	case <-ctx.Done():
@@ -174,7 +174,7 @@ func (c *committer) commitTx(first *request) (next *request) {
 		failAll(err)
 		return next
 	}
-	c.counters.committed(tx, taken, began)
+	c.figures.committed(tx, taken, began)
 	return next
 }
 

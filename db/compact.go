@@ -26,11 +26,11 @@ func (d *DB) Compact(ctx context.Context) error {
 	if err := d.writable(); err != nil {
 		return err
 	}
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.guard.enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
-	ctx, op := d.signals.Begin(ctx, event.OpCompact, "")
+	defer d.state.guard.leave()
+	ctx, op := d.state.signals.Begin(ctx, event.OpCompact, "")
 	defer op.Abandon()
 	err := d.compact(ctx, op.Progress)
 	op.End(err, event.Event{})
@@ -42,12 +42,12 @@ func (d *DB) compact(ctx context.Context, progress event.Progress) error {
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
-	defer d.engine.Log.Work.Changes.Add(1)
-	if err := d.engine.CompactAll(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
-		if failed := d.engine.Log.Err(); failed != nil {
+	defer d.state.engine.Log.Work.Changes.Add(1)
+	if err := d.state.engine.CompactAll(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
+		if failed := d.state.engine.Log.Err(); failed != nil {
 			return failed
 		}
-		return fault.Annotate(fault.ReadError(d.engine.FullDisk(err), "store in %s", d.dir), "compact")
+		return fault.Annotate(fault.ReadError(d.state.engine.FullDisk(err), "store in %s", d.dir), "compact")
 	}
 	progress("index", 0, 0)
 	return d.rebuildAll(ctx)
@@ -60,7 +60,7 @@ const sweepKeys = 4096
 func (d *DB) sweep(ctx context.Context) error {
 	from := []byte{0}
 	for from != nil {
-		err := d.committer.free(ctx, func(tx *tx) (err error) {
+		err := d.state.committer.free(ctx, func(tx *tx) (err error) {
 			from, err = tx.sweep(from)
 			return err
 		})
@@ -119,7 +119,7 @@ func (d *DB) rebuildAll(ctx context.Context) error {
 	}
 	done := map[*codeSet]bool{}
 	for {
-		built, err := d.index(ctx, work.All(), func(_ *view, set *codeSetView) *mih.Build {
+		built, err := d.state.index(ctx, work.All(), func(_ *view, set *codeSetView) *mih.Build {
 			if done[set.set] || set.table == nil || set.table.Wasted() == 0 {
 				return nil
 			}

@@ -26,7 +26,7 @@ func (d *DB) diskNow(v *view) int64 {
 	f := &d.disk
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if changes := d.engine.Log.Work.Changes.Load() + d.imports.changed.Load(); f.sequence != v.sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
+	if changes := d.state.engine.Log.Work.Changes.Load() + d.imports.changed.Load(); f.sequence != v.sequence || f.changes != changes || time.Since(f.at) >= diskEvery {
 		f.sequence, f.changes, f.at = v.sequence, changes, time.Now()
 		f.bytes = store.DiskBytes(d.opts.FS, d.dir)
 	}

@@ -40,7 +40,7 @@ func BenchmarkDrift(b *testing.B) {
 			if err := d.WaitForIndex(ctx); err != nil {
 				b.Fatal(err)
 			}
-			v, done, err := d.acquire()
+			v, done, err := d.state.acquire()
 			if err != nil {
 				b.Fatal(err)
 			}

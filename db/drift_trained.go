@@ -11,7 +11,7 @@ import (
 // drift measures the items that have taught in the space when all have their codes:
 // those with features that wait for nothing.
 func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
-	v := b.c.db.latest()
+	v := b.c.db.state.latest()
 	defer v.release()
 	cv, err := v.collection(b.c.id, b.c.name)
 	if err != nil {

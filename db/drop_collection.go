@@ -26,12 +26,12 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	if err := d.writable(); err != nil {
 		return err
 	}
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.guard.enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
+	defer d.state.guard.leave()
 	var dropped *collectionState
-	err := d.committer.free(ctx, func(tx *tx) error {
+	err := d.state.committer.free(ctx, func(tx *tx) error {
 		id, ok := tx.c.shown.ids.get(name)
 		if !ok {
 			return fault.NotFound("collection %q", record.Shortened(name))

@@ -18,7 +18,7 @@ import (
 func allKeys(t testing.TB, d *DB) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	if err := record.ForEach(d.engine.DB, nil, func(key, _ []byte) error {
+	if err := record.ForEach(d.state.engine.DB, nil, func(key, _ []byte) error {
 		keys[string(key)] = true
 		return nil
 	}); err != nil {

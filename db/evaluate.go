@@ -103,7 +103,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 	if e.Top < 0 {
 		return nil, fault.Invalid("top %d: 1 or more are possible", e.Top)
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().loaded(ctx); err != nil {
 		return nil, err
 	}
 	if len(e.Queries)+len(e.Sparse) == 0 {

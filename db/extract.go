@@ -289,7 +289,7 @@ func (x *extract) estimate(ctx context.Context) error {
 	}
 	for _, group := range x.groups() {
 		for _, p := range group {
-			n, err := x.d.engine.DB.EstimateDiskUsage(p.lo, p.hi)
+			n, err := x.d.state.engine.DB.EstimateDiskUsage(p.lo, p.hi)
 			if err != nil {
 				return err
 			}

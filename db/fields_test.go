@@ -117,9 +117,9 @@ func TestDamagedItemsLeaveTheFilters(t *testing.T) {
 	for row, b := range damage {
 		key := codec.NumberKey(codec.KindItem, c.id, uint32(row))
 		if b == nil {
-			err = d.engine.DB.Delete(key, nil)
+			err = d.state.engine.DB.Delete(key, nil)
 		} else {
-			err = d.engine.DB.Set(key, b, nil)
+			err = d.state.engine.DB.Set(key, b, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestDamagedSetFailsAlone(t *testing.T) {
 		codec.FieldRowsKey(c.id, 3, 0, "x"),
 		codec.FieldRowsKey(c.id, 5, 0, "\x00\x00"), // no slice
 	} {
-		if err := d.engine.DB.Set(key, []byte("damage"), nil); err != nil {
+		if err := d.state.engine.DB.Set(key, []byte("damage"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

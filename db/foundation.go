@@ -72,7 +72,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 		// The committer has to forget about it, whatever became of the context, and if
 		// a callback has panicked, too. There is nothing to be done about a database
 		// that has failed.
-		_ = c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
+		_ = c.inside().look(context.WithoutCancel(ctx), func(s *collectionState) error {
 			s.changed = nil
 			return nil
 		})
@@ -85,7 +85,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 	if err != nil {
 		return nil, err
 	}
-	err = c.do(ctx, f.bytes(), func(tx *tx, s *collectionState) error { return tx.create(s, f, v, cv) })
+	err = c.inside().do(ctx, f.bytes(), func(tx *tx, s *collectionState) error { return tx.create(s, f, v, cv) })
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 
 // abandon drops a space that is still being built, whatever became of the context.
 func (c *Collection) abandon(ctx context.Context, space uint32) {
-	_ = c.free(context.WithoutCancel(ctx), func(tx *tx, s *collectionState) error {
+	_ = c.inside().free(context.WithoutCancel(ctx), func(tx *tx, s *collectionState) error {
 		if sp := s.spaceByID(space); sp != nil && sp.numbers.Building {
 			return tx.drop(s, sp)
 		}
@@ -111,7 +111,7 @@ func (c *Collection) abandon(ctx context.Context, space uint32) {
 // records the rows that change.
 func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, error) {
 	var v *view
-	err := c.look(ctx, func(s *collectionState) error {
+	err := c.inside().look(ctx, func(s *collectionState) error {
 		switch {
 		case s.CodesOnly():
 			return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
@@ -122,7 +122,7 @@ func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, er
 			return fmt.Errorf("%w: collection %q: space %d is being built: wait for it (reindex), or drop it", fault.ErrBusy, s.Name, sp.ID)
 		}
 		s.changed = roaring.New()
-		v = c.db.current.Load() // only the committer replaces it
+		v = c.db.state.current.Load() // only the committer replaces it
 		v.acquire()
 		return nil
 	})

@@ -115,7 +115,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 		if err != nil || block == nil {
 			return n, err
 		}
-		err = c.do(ctx, 0, func(tx *tx, s *collectionState) error {
+		err = c.inside().do(ctx, 0, func(tx *tx, s *collectionState) error {
 			sp := s.spaceByID(space)
 			if sp == nil {
 				return fault.NotFound("space %d of collection %q", space, s.Name)

@@ -24,11 +24,13 @@ var (
 
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	return &DB{opts: opts, signals: opts.disk.Signals, engine: store.NewEngine(&opts.disk, ""), stop: func() {}, guard: guard{closed: errNoHandle}}
+	return &DB{opts: opts, stop: func() {}, state: &database{
+		signals: opts.disk.Signals, engine: store.NewEngine(&opts.disk, ""), guard: guard{closed: errNoHandle},
+	}}
 }
 
 func (d *DB) orNone() *DB {
-	if d == nil || d.signals == nil {
+	if d == nil || d.state == nil {
 		return noDB
 	}
 	return d

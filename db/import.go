@@ -97,11 +97,11 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		return nil, fault.Invalid("the source of an import has 1 to %d bytes of UTF-8", maxSourceBytes)
 	}
 	d := c.db
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.guard.enter(); err != nil {
 		return nil, err
 	}
-	defer d.guard.leave()
-	if err := d.engine.Log.Err(); err != nil { // nobody knows what the last commit was
+	defer d.state.guard.leave()
+	if err := d.state.engine.Log.Err(); err != nil { // nobody knows what the last commit was
 		return nil, err
 	}
 	head := importHeader{FDDHDB: "import", Version: importVersion, UUID: d.UUID(), Collection: c.id, Source: opt.Source}
@@ -118,7 +118,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 			im.spool.close()
 		}
 		d.imports.leave(im.name)
-		return nil, fault.Annotate(d.engine.FullDisk(err), "import into collection %q", c.name)
+		return nil, fault.Annotate(d.state.engine.FullDisk(err), "import into collection %q", c.name)
 	}
 	d.imports.changed.Add(1) // whoever has looked since it was taken may not have seen its folder
 	return im, nil
@@ -229,7 +229,7 @@ func (im *Import) stage(f func(*collectionView) error) error {
 	}
 	return im.c.read(func(_ *view, cv *collectionView) error {
 		if im.err == nil && im.w == nil {
-			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.engine.Admit(bytes, false) })
+			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.state.engine.Admit(bytes, false) })
 		}
 		if im.err != nil {
 			return im.failure(im.err)
@@ -263,7 +263,7 @@ func (im *Import) usable() error {
 }
 
 func (im *Import) failure(err error) error {
-	return fault.Annotate(im.c.db.engine.FullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(im.c.db.state.engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // flush hands the chunk to the writer.
@@ -293,12 +293,12 @@ func (im *Import) Close() error {
 	}
 	im.ended = true
 	d := im.c.db
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.guard.enter(); err != nil {
 		return err // which has closed it
 	}
-	defer d.guard.leave()
+	defer d.state.guard.leave()
 	err := im.close()
-	return fault.Annotate(d.engine.FullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(d.state.engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // close makes what is staged durable, and ends it.
@@ -320,10 +320,10 @@ func (im *Import) Discard() error {
 		return nil
 	}
 	d := im.c.db
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.guard.enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
+	defer d.state.guard.leave()
 	im.ended = true
 	im.shut()
 	err := removeImport(d.opts.FS, d.importDir(im.name))

@@ -23,11 +23,11 @@ func (im *Import) Commit(ctx context.Context) error {
 		return err
 	}
 	d := im.c.db
-	if err := d.guard.enter(); err != nil {
+	if err := d.state.guard.enter(); err != nil {
 		return err
 	}
-	defer d.guard.leave()
-	if err := d.engine.Log.Err(); err != nil {
+	defer d.state.guard.leave()
+	if err := d.state.engine.Log.Err(); err != nil {
 		return err
 	}
 	if !im.pledged {
@@ -36,7 +36,7 @@ func (im *Import) Commit(ctx context.Context) error {
 			err = im.commit(ctx)
 		}
 		if err != nil {
-			return fault.Annotate(d.engine.FullDisk(err), "import into collection %q", im.c.name)
+			return fault.Annotate(d.state.engine.FullDisk(err), "import into collection %q", im.c.name)
 		}
 		im.pledged = true
 	}

@@ -332,7 +332,7 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pledge{fs: mem, dir: dir}
-	if err := p.give(1<<40+1, d.engine.Log); err != nil {
+	if err := p.give(1<<40+1, d.state.engine.Log); err != nil {
 		t.Fatal(err)
 	}
 	testfs.Flip(t, mem, dir+"/"+importPledge, 3)

@@ -137,7 +137,7 @@ type StagedImport struct {
 func (d *DB) StagedImports() ([]StagedImport, error) {
 	d = d.orNone()
 	var all []StagedImport
-	err := d.read(func(v *view) (err error) {
+	err := d.state.read(func(v *view) (err error) {
 		all, err = d.stagedImports(v)
 		return fault.Annotate(err, "staged imports of %s", d.dir)
 	})
@@ -198,7 +198,7 @@ func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]Stage
 		return nil, err
 	}
 	var removed []StagedImport
-	err := d.read(func(v *view) error {
+	err := d.state.read(func(v *view) error {
 		all, err := d.stagedImports(v)
 		for _, im := range all {
 			if err == nil {

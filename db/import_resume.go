@@ -27,7 +27,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 		return err
 	}
 	if found != head || im.opt.Restart {
-		if err := d.engine.Admit(2*im.opt.Bytes, false); err != nil {
+		if err := d.state.engine.Admit(2*im.opt.Bytes, false); err != nil {
 			return err
 		}
 		if err := store.MakeDir(fsys, dir); err != nil {
@@ -45,7 +45,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 	}
 	im.rows = max(im.rows, im.done.rows)
 	if left := im.opt.Bytes - int64(im.spool.bytes); !im.pledged && found == head {
-		return d.engine.Admit(im.opt.Bytes+max(left, 0), false)
+		return d.state.engine.Admit(im.opt.Bytes+max(left, 0), false)
 	}
 	return nil
 }

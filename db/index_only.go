@@ -12,7 +12,7 @@ func (c *Collection) changeable() error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	return c.db.read(func(v *view) error {
+	return c.db.state.read(func(v *view) error {
 		cv, err := v.collection(c.id, c.name)
 		if err != nil {
 			return err

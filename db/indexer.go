@@ -18,7 +18,7 @@ import (
 // made to the committer, which shows it with the next view.
 
 // wantIndex asks the indexer to look.
-func (d *DB) wantIndex() {
+func (d *database) wantIndex() {
 	select {
 	case d.indexWanted <- struct{}{}:
 	default: // it will
@@ -26,7 +26,7 @@ func (d *DB) wantIndex() {
 }
 
 // runIndexer indexes what is due until the context ends.
-func (d *DB) runIndexer(ctx context.Context) {
+func (d *database) runIndexer(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,7 +40,7 @@ func (d *DB) runIndexer(ctx context.Context) {
 
 // indexOne builds the index of one code set, if one is due, and reports whether it
 // did.
-func (d *DB) indexOne(ctx context.Context) bool {
+func (d *database) indexOne(ctx context.Context) bool {
 	built, err := d.indexAs(ctx, work.Background(), d.due, d.signals.BeginUntraced)
 	return built && err == nil
 }
@@ -48,12 +48,12 @@ func (d *DB) indexOne(ctx context.Context) bool {
 // index runs the first build of tables that choose returns for a code set, on so many
 // goroutines, and installs what it has made. Builds go one after the other, as each begins with what the
 // one before has installed.
-func (d *DB) index(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build) (built bool, err error) {
+func (d *database) index(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build) (built bool, err error) {
 	return d.indexAs(ctx, workers, choose, d.signals.BeginInBackground)
 }
 
 // indexAs is index as an operation that begins in one way or another.
-func (d *DB) indexAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
+func (d *database) indexAs(ctx context.Context, workers int, choose func(*view, *codeSetView) *mih.Build, begin func(context.Context, event.Op, string) (context.Context, *signal.Operation)) (built bool, err error) {
 	d.indexing.Lock()
 	defer d.indexing.Unlock()
 	v := d.current.Load()

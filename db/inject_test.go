@@ -79,7 +79,7 @@ func life(fsys vfs.FS, items []*Item) (there, unknown []string, trained bool) {
 				_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Anchors: 5, Views: model.ViewsTarget}})
 				trained = err == nil
 			}
-			d.engine.DB.AsyncFlush() // so that tables and manifests are written, too
+			d.state.engine.DB.AsyncFlush() // so that tables and manifests are written, too
 		}
 		d.Close()
 	}
@@ -214,12 +214,12 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 	putAll(t, c, pairs(3, synth.Config{}))
 	for it := range d.storeKeys(t) {
 		if it[0] == 0x11 && it[8] == 1 { // the item record of row 1
-			if err := d.engine.DB.Set(it, []byte("damage"), nil); err != nil {
+			if err := d.state.engine.DB.Set(it, []byte("damage"), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if it[0] == 0x12 && it[8] == 2 { // the features of row 2
-			if err := d.engine.DB.Delete(it, nil); err != nil {
+			if err := d.state.engine.DB.Delete(it, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -255,7 +255,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 	} {
 		d, c := openPairs(t)
 		putAll(t, c, pairs(3, synth.Config{}))
-		if err := d.committer.submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
+		if err := d.state.committer.submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
@@ -273,7 +273,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 // storeKeys yields the keys of the store.
 func (d *DB) storeKeys(t *testing.T) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
-		it, err := d.engine.DB.NewIter(nil)
+		it, err := d.state.engine.DB.NewIter(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,7 +107,7 @@ func TestKeysOfRowsThatComeAndGo(t *testing.T) {
 			t.Errorf("in the snapshot: %s", got)
 		}
 	}
-	now, release, err := d.acquire()
+	now, release, err := d.state.acquire()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -293,7 +293,7 @@ func (d *DB) checkpointAll() {
 			if err != nil {
 				return err
 			}
-			return d.committer.do(context.Background(), len(statistics), func(tx *tx) error {
+			return d.state.committer.do(context.Background(), len(statistics), func(tx *tx) error {
 				s := tx.c.states[key.collection]
 				if s == nil {
 					return nil
@@ -310,8 +310,8 @@ func (d *DB) checkpointAll() {
 				return nil
 			})
 		})
-		if err != nil && d.engine.Log.Err() == nil {
-			d.signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
+		if err != nil && d.state.engine.Log.Err() == nil {
+			d.state.signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
 		}
 	}
 }

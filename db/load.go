@@ -83,7 +83,7 @@ const loadAfter = 10 * time.Millisecond
 // load loads the codes of all collections that have some, one after the other.
 // It works on the first view, as no item of a collection changes before its codes
 // are there.
-func (d *DB) load(ctx context.Context, v *view) {
+func (d *database) load(ctx context.Context, v *view) {
 	start, cancel := context.WithTimeout(ctx, loadAfter)
 	defer cancel()
 	for set, cv := range v.sets() {
@@ -136,7 +136,7 @@ func notLoaded(l *loading, err error) {
 }
 
 // loaded waits until the codes of the collection are in memory.
-func (c *Collection) loaded(ctx context.Context) error {
+func (c collection) loaded(ctx context.Context) error {
 	var all []*loading
 	err := c.read(func(_ *view, cv *collectionView) error {
 		all = cv.appendLoading(nil)

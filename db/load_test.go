@@ -124,7 +124,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 			})
 		}
 		writers.Wait()
-		if err := c.loaded(ctx); err != nil {
+		if err := c.inside().loaded(ctx); err != nil {
 			t.Fatal(err)
 		}
 		checkNear(t, c, code, counts)
@@ -251,9 +251,9 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 }
 
 func (d *DB) guardCalls() int {
-	d.guard.mu.Lock()
-	defer d.guard.mu.Unlock()
-	return d.guard.calls
+	d.state.guard.mu.Lock()
+	defer d.state.guard.mu.Unlock()
+	return d.state.guard.calls
 }
 
 // Where the codes cannot be loaded, writers hear why, and readers go on.
@@ -296,22 +296,22 @@ func TestDamagedIndexIsReported(t *testing.T) {
 		open   bool // found when the codes are loaded, at the latest: nothing searches or writes them then
 	}{
 		"a posting names a missing code": {codec.KindSubstring, func(d *DB, key []byte) error {
-			return d.engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
+			return d.state.engine.DB.Set(key, codec.AppendPosting(nil, []uint32{0, 9000}, nil), nil)
 		}, false},
 		"a posting names a huge number": {codec.KindSubstring, func(d *DB, key []byte) error {
-			return d.engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
+			return d.state.engine.DB.Set(key, codec.AppendPosting(nil, []uint32{1<<32 - 1}, nil), nil)
 		}, false},
-		"a posting is garbage":            {codec.KindSubstring, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a posting is empty":              {codec.KindSubstring, func(d *DB, key []byte) error { return d.engine.DB.Set(key, nil, nil) }, false},
-		"a block of codes is missing":     {codec.KindCodes, func(d *DB, key []byte) error { return d.engine.DB.Delete(key, nil) }, true},
-		"a block of codes is garbage":     {codec.KindCodes, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, true},
+		"a posting is garbage":            {codec.KindSubstring, func(d *DB, key []byte) error { return d.state.engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a posting is empty":              {codec.KindSubstring, func(d *DB, key []byte) error { return d.state.engine.DB.Set(key, nil, nil) }, false},
+		"a block of codes is missing":     {codec.KindCodes, func(d *DB, key []byte) error { return d.state.engine.DB.Delete(key, nil) }, true},
+		"a block of codes is garbage":     {codec.KindCodes, func(d *DB, key []byte) error { return d.state.engine.DB.Set(key, []byte("garbage"), nil) }, true},
 		"a block of codes is narrow":      {codec.KindCodes, func(d *DB, key []byte) error { return setBlock(d, key, []byte{1}) }, true},
-		"rows of a code are garbage":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, true},
-		"rows of a code are missing":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.engine.DB.Delete(key, nil) }, true},
-		"rows of a code have no item":     {codec.KindCodeRows, func(d *DB, key []byte) error { return d.engine.DB.Set(key, strange, nil) }, true},
-		"keys of rows are missing":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.engine.DB.Delete(key, nil) }, false},
-		"keys of rows are garbage":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, false},
-		"a block of row codes is garbage": {codec.KindRowCodes, func(d *DB, key []byte) error { return d.engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"rows of a code are garbage":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.engine.DB.Set(key, []byte("garbage"), nil) }, true},
+		"rows of a code are missing":      {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.engine.DB.Delete(key, nil) }, true},
+		"rows of a code have no item":     {codec.KindCodeRows, func(d *DB, key []byte) error { return d.state.engine.DB.Set(key, strange, nil) }, true},
+		"keys of rows are missing":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.state.engine.DB.Delete(key, nil) }, false},
+		"keys of rows are garbage":        {codec.KindRowKeys, func(d *DB, key []byte) error { return d.state.engine.DB.Set(key, []byte("garbage"), nil) }, false},
+		"a block of row codes is garbage": {codec.KindRowCodes, func(d *DB, key []byte) error { return d.state.engine.DB.Set(key, []byte("garbage"), nil) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := vfs.NewMem()
@@ -375,7 +375,7 @@ func setBlock(d *DB, key, entry []byte) error {
 	for i := range 8 {
 		e.Set(byte(i), entry)
 	}
-	return d.engine.DB.Set(key, e.Append(nil, true), nil)
+	return d.state.engine.DB.Set(key, e.Append(nil, true), nil)
 }
 
 // damagedUses asks for everything, by every plan.

@@ -51,7 +51,7 @@ func BenchmarkOpen(b *testing.B) {
 				took("open", start)
 				c := mustCollection(b, d, "main")
 				if loading {
-					for set := range d.current.Load().sets() {
+					for set := range d.state.current.Load().sets() {
 						set.loading.wanted <- struct{}{}
 					}
 				}

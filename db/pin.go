@@ -64,10 +64,10 @@ func (p *pin) release() bool {
 
 // read gives f the view, and keeps it and the database open while f runs.
 func (p *pin) read(f func(v *view) error) error {
-	if err := p.db.guard.enter(); err != nil {
+	if err := p.db.state.guard.enter(); err != nil {
 		return err
 	}
-	defer p.db.guard.leave()
+	defer p.db.state.guard.leave()
 	p.db.pins.mu.Lock()
 	v := p.v
 	if v != nil {

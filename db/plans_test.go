@@ -98,8 +98,8 @@ func (l *ledger) answer(code []byte) []Hit {
 // coldCollection returns the present state of a collection as it is when a large
 // database has just been opened: its codes are not in memory.
 func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
-	now := d.current.Load()
-	v := &view{snap: d.engine.DB.NewSnapshot(), sequence: now.sequence}
+	now := d.state.current.Load()
+	v := &view{snap: d.state.engine.DB.NewSnapshot(), sequence: now.sequence}
 	v.refs.Store(1)
 	for cv := range now.collections.values() {
 		without := *cv
@@ -299,7 +299,7 @@ func checkPages(t *rapid.T, c *Collection, q Query, radius int, want []Hit) {
 func forceBuild(t *rapid.T, d *DB) {
 	done := map[*codeSet]bool{}
 	for built, err := true, error(nil); built; {
-		built, err = d.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
+		built, err = d.state.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
 			if set.table == nil || done[set.set] {
 				return nil
 			}

@@ -144,7 +144,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"backup":      second(d.Backup(ctx, newMemStore(), BackupOptions{})),
 		"acknowledge": second(d.AcknowledgeLosses()),
 		// And whatever may be forgotten above.
-		"committer": d.committer.do(ctx, 0, func(*tx) error { return nil }),
+		"committer": d.state.committer.do(ctx, 0, func(*tx) error { return nil }),
 	} {
 		if !errors.Is(err, ErrReadOnly) || strings.Count(err.Error(), "fddhdb:") != 1 {
 			t.Errorf("%s: %v", what, err)
@@ -290,7 +290,7 @@ func BenchmarkOpenToRead(b *testing.B) {
 		putAll(b, c, items[i:i+1000])
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
-	if err := d.engine.DB.Flush(); err != nil { // nothing is left in the log
+	if err := d.state.engine.DB.Flush(); err != nil { // nothing is left in the log
 		b.Fatal(err)
 	}
 	mustClose(b, d)

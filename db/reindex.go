@@ -65,20 +65,20 @@ type Reindexing struct {
 // the one named is being built, ErrInvalid for a codes-only collection.
 func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexing, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.guard.enter(); err != nil {
 		return nil, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.guard.leave()
 	if opt.Rate < 0 {
 		return nil, fault.Invalid("reindex %d items a second", opt.Rate)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().loaded(ctx); err != nil {
 		return nil, err
 	}
-	ctx, op := c.db.signals.Begin(ctx, event.OpReindex, c.name)
+	ctx, op := c.db.state.signals.Begin(ctx, event.OpReindex, c.name)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	space, r, err := c.reindex(ctx, opt)
@@ -95,7 +95,7 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.db.stopping, func() { cancel(fault.ErrClosed) })()
+	defer context.AfterFunc(c.db.state.stopping, func() { cancel(fault.ErrClosed) })()
 	opt.Space = Space(c.spaceOr(opt.Space))
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
@@ -141,7 +141,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 		if err != nil {
 			return nil, err
 		}
-		if err := c.db.engine.Admit(cv.reindexBytes(), false); err != nil {
+		if err := c.db.state.engine.Admit(cv.reindexBytes(), false); err != nil {
 			return nil, err
 		}
 		return c.db.refound(ctx, v, cv, opt.Activate)
@@ -154,7 +154,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 
 // takeOver makes a space that an earlier process has left behind one that somebody wants.
 func (c *Collection) takeOver(ctx context.Context, space uint32) error {
-	return c.look(ctx, func(s *collectionState) error {
+	return c.inside().look(ctx, func(s *collectionState) error {
 		if sp := s.spaceByID(space); sp != nil {
 			sp.left = false
 		}
@@ -164,7 +164,7 @@ func (c *Collection) takeOver(ctx context.Context, space uint32) error {
 
 // activateBuilt makes a space the active one as soon as it is complete.
 func (c *Collection) activateBuilt(ctx context.Context, space uint32) error {
-	return c.do(ctx, 0, func(tx *tx, s *collectionState) error {
+	return c.inside().do(ctx, 0, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(space)
 		switch {
 		case sp == nil:

@@ -364,7 +364,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		t.Errorf("%+v and %+v", one.numbers, two.numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := record.ForEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+		err := record.ForEach(d.state.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
@@ -487,7 +487,7 @@ func TestReindexTogether(t *testing.T) {
 	if err := <-second; !errors.Is(err, ErrNotFound) {
 		t.Errorf("the second: %v", err)
 	}
-	if err := c.db.engine.DB.Flush(); err != nil {
+	if err := c.db.state.engine.DB.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	for key := range contents(t, c.db) {
@@ -535,7 +535,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := d.engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
+	if err := d.state.engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, d)

@@ -72,38 +72,38 @@ func (c *committer) show(ctx context.Context, f func() error) error {
 }
 
 // do is committer.do with the state of the collection.
-func (c *Collection) do(ctx context.Context, bytes int, f func(tx *tx, s *collectionState) error) error {
+func (c collection) do(ctx context.Context, bytes int, f func(tx *tx, s *collectionState) error) error {
 	return c.db.committer.do(ctx, bytes, func(tx *tx) error {
 		return c.withState(func(s *collectionState) error { return f(tx, s) })
 	})
 }
 
 // free is committer.free with the state of the collection.
-func (c *Collection) free(ctx context.Context, f func(tx *tx, s *collectionState) error) error {
+func (c collection) free(ctx context.Context, f func(tx *tx, s *collectionState) error) error {
 	return c.db.committer.free(ctx, func(tx *tx) error {
 		return c.withState(func(s *collectionState) error { return f(tx, s) })
 	})
 }
 
 // load is committer.load with the state of the collection.
-func (c *Collection) load(ctx context.Context, f func(tx *tx, s *collectionState) error) error {
+func (c collection) load(ctx context.Context, f func(tx *tx, s *collectionState) error) error {
 	return c.db.committer.load(ctx, func(tx *tx) error {
 		return c.withState(func(s *collectionState) error { return f(tx, s) })
 	})
 }
 
 // look is committer.look with the state of the collection.
-func (c *Collection) look(ctx context.Context, f func(s *collectionState) error) error {
+func (c collection) look(ctx context.Context, f func(s *collectionState) error) error {
 	return c.db.committer.look(ctx, func() error { return c.withState(f) })
 }
 
 // show is committer.show with the state of the collection.
-func (c *Collection) show(ctx context.Context, f func(s *collectionState) error) error {
+func (c collection) show(ctx context.Context, f func(s *collectionState) error) error {
 	return c.db.committer.show(ctx, func() error { return c.withState(f) })
 }
 
 // withState calls f, in the committer, with the state of the collection.
-func (c *Collection) withState(f func(s *collectionState) error) error {
+func (c collection) withState(f func(s *collectionState) error) error {
 	s := c.db.committer.states[c.id]
 	if s == nil {
 		return fault.NotFound("collection %q", c.name)

@@ -63,6 +63,6 @@ func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }
 // estimated from the present state.
 func (c *Collection) hasRoom(estimate func(*collectionView) int64) error {
 	return c.read(func(_ *view, cv *collectionView) error {
-		return c.db.engine.Admit(estimate(cv), false)
+		return c.db.state.engine.Admit(estimate(cv), false)
 	})
 }

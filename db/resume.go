@@ -29,7 +29,7 @@ func (d *DB) resume(ctx context.Context, v *view) func() {
 
 // complete runs a builder in the background.
 func (d *DB) complete(ctx context.Context, b *builder) {
-	ctx, op := d.signals.BeginInBackground(ctx, event.OpReindex, b.c.name)
+	ctx, op := d.state.signals.BeginInBackground(ctx, event.OpReindex, b.c.name)
 	b.progress = op.Progress
 	var built builtSpace
 	err := work.Safely(func() (err error) {

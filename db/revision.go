@@ -54,14 +54,14 @@ const teacherRestored = "restored"
 // taught is being overwritten all the time.
 func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision uint32) (*Update, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.guard.enter(); err != nil {
 		return nil, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.guard.leave()
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().loaded(ctx); err != nil {
 		return nil, err
 	}
 	start := time.Now()

@@ -14,7 +14,7 @@ type Snapshot struct {
 // Snapshot returns the database as it is now. It costs next to nothing.
 func (d *DB) Snapshot() (*Snapshot, error) {
 	d = d.orNone()
-	v, done, err := d.acquire()
+	v, done, err := d.state.acquire()
 	if err != nil {
 		return nil, err
 	}

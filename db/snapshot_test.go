@@ -301,7 +301,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 		return d.Compact(ctx)
 	})
 	write(func(int) error {
-		return second(d.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
+		return second(d.state.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
 			if set.Collection != codes.id {
 				return nil
 			}

@@ -85,18 +85,18 @@ func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 // changeSpaces runs f in the committer, when all codes are in memory. Where it drops
 // something, that frees disk space, and codes that are damaged are not in its way.
 func (c *Collection) changeSpaces(ctx context.Context, drops bool, f func(tx *tx, s *collectionState) error) error {
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.guard.enter(); err != nil {
 		return err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.guard.leave()
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := c.loaded(ctx); err != nil && !(drops && errors.Is(err, fault.ErrCorrupt)) {
+	if err := c.inside().loaded(ctx); err != nil && !(drops && errors.Is(err, fault.ErrCorrupt)) {
 		return err
 	}
 	if drops {
-		return c.free(ctx, f)
+		return c.inside().free(ctx, f)
 	}
-	return c.do(ctx, 0, f)
+	return c.inside().do(ctx, 0, f)
 }

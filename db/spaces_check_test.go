@@ -33,7 +33,7 @@ var looks int
 // inconsistency returns the first thing that checkSpaces, or, of one in eight, Verify does
 // not like.
 func inconsistency(d *DB) error {
-	v, done, err := d.acquire()
+	v, done, err := d.state.acquire()
 	if err != nil {
 		return err
 	}
@@ -403,7 +403,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 		if n++; !sampled(n, 3) {
 			continue
 		}
-		value, err := record.Get(w.d.engine.DB, key)
+		value, err := record.Get(w.d.state.engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,16 +411,16 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 			continue
 		}
 		look := func() error {
-			err := w.d.committer.show(ctx, func() error { return nil })
+			err := w.d.state.committer.show(ctx, func() error { return nil })
 			return errors.Join(err, inconsistency(w.d))
 		}
-		if err := w.d.engine.DB.Delete(key, nil); err != nil {
+		if err := w.d.state.engine.DB.Delete(key, nil); err != nil {
 			t.Fatal(err)
 		}
 		if look() == nil {
 			t.Errorf("key %x is gone, and nobody notices", key)
 		}
-		if err := w.d.engine.DB.Set(key, value, nil); err != nil {
+		if err := w.d.state.engine.DB.Set(key, value, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := look(); err != nil {

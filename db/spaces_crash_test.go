@@ -104,7 +104,7 @@ func (l *spacesLife) steps() []lifeStep {
 				return errors.Join(b.Delete(l.c, "k1"), b.Delete(l.c, "k37"), b.Merge(l.c, &Item{Key: "k2", Labels: items[5].Labels}))
 			})
 		}},
-		{"flush", func() error { _, err := l.d.engine.DB.AsyncFlush(); return err }},
+		{"flush", func() error { _, err := l.d.state.engine.DB.AsyncFlush(); return err }},
 		{"activate", func() error { return l.c.Activate(ctx, 2) }},
 		{"put new labels", put(44, 54, "new")},
 		{"grow labels", update(0, TeacherSelf, true)},
@@ -473,7 +473,7 @@ func TestEveryFailedReadAroundSpaces(t *testing.T) {
 		l := &spacesLife{fs: errorfs.Wrap(mem, fail), cache: 1}
 		states, err := l.lead(t, func(int, string) {
 			if l.d != nil {
-				_ = l.d.engine.DB.Flush() // so that it is read from tables
+				_ = l.d.state.engine.DB.Flush() // so that it is read from tables
 			}
 		})
 		_ = l.close()
@@ -531,7 +531,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	for _, cr := range c.crashes {
 		d := mustOpen(t, "db", &Options{FS: cr.fs})
 		main := mustCollection(t, d, "main")
-		cv, _ := d.current.Load().collections.get(main.id)
+		cv, _ := d.state.current.Load().collections.get(main.id)
 		for _, s := range cv.spaces {
 			if s.numbers.Building {
 				resumed[s.numbers.Built]++

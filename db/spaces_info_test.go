@@ -212,7 +212,7 @@ func TestRevisionInfos(t *testing.T) {
 			sum >>= 8
 		}
 	}
-	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error {
+	err := c.inside().do(ctx, 0, func(tx *tx, s *collectionState) error {
 		for i := 1; i < 3; i++ {
 			d := &spaces.RevisionDescriptor{RevisionInfo: want[i], Model: record.ChunksOf(frames[i])}
 			if err := tx.writeRevision(s.spaceByID(1), d, frames[i]); err != nil {
@@ -233,7 +233,7 @@ func TestRevisionInfos(t *testing.T) {
 	}
 	// A frame whose last chunk has fewer bytes than a checksum.
 	short := append(make([]byte, record.ChunkBytes-2), 0x44, 0x33, 0x22, 0x11)
-	kv := c.db.engine.DB
+	kv := c.db.state.engine.DB
 	for i := range uint32(2) {
 		from, to := int(i)*record.ChunkBytes, min(int(i+1)*record.ChunkBytes, len(short))
 		if err := kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
@@ -259,7 +259,7 @@ func TestRevisionInfos(t *testing.T) {
 			return tx.batch.Set(codec.RevisionKey(s.ID, 1, 3, 0), []byte("{"), nil)
 		},
 	} {
-		if err := c.do(ctx, 0, change); err != nil {
+		if err := c.inside().do(ctx, 0, change); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := spaces.ReadRevisions(kv, c.id, 1); !errors.Is(err, ErrCorrupt) {

@@ -43,5 +43,5 @@ func (d *DB) stagedNow(v *view) ([]StagedImport, error) {
 
 // importLeft tells that what was staged could not be removed; the next Open tries again.
 func (d *DB) importLeft(dir string, err error) {
-	d.signals.Happened(event.ImportLeft, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("folder", dir)}})
+	d.state.signals.Happened(event.ImportLeft, slog.LevelWarn, event.Event{Err: err, Attrs: []slog.Attr{slog.String("folder", dir)}})
 }

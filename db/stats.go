@@ -109,13 +109,13 @@ type ModalityStats struct {
 // has begun or ended and, while some go on, once a second.
 func (d *DB) Stats() (*Stats, error) {
 	d = d.orNone()
-	v, done, err := d.acquire()
+	v, done, err := d.state.acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	disk := d.diskNow(v)
-	store, a := d.engine.Log.Work.Look(d.engine.DB), d.activity()
+	store, a := d.state.engine.Log.Work.Look(d.state.engine.DB), d.activity()
 	s := &Stats{
 		Format: d.identity.Format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
 		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.Memory, ObsoleteBytes: store.Obsolete,

@@ -17,10 +17,10 @@ import (
 func storedNear(t *testing.T, n int) (cold *storedCodes, warm *codeSetView) {
 	d := mustOpen(t, "db", &Options{FS: manyCodes(t, n)})
 	c := mustCollection(t, d, "main")
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().loaded(ctx); err != nil {
 		t.Fatal(err)
 	}
-	v, done, err := d.acquire()
+	v, done, err := d.state.acquire()
 	if err != nil {
 		t.Fatal(err)
 	}

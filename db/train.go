@@ -59,23 +59,23 @@ type Training struct {
 // what is stored gives an ErrInvalid that also wraps the error of model.Train.
 func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.guard.enter(); err != nil {
 		return nil, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.guard.leave()
 	if opt.Rows < 0 {
 		return nil, fault.Invalid("train on %d rows", opt.Rows)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().loaded(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.hasRoom(func(cv *collectionView) int64 { return cv.trainingBytes(opt) }); err != nil {
 		return nil, err
 	}
-	ctx, op := c.db.signals.Begin(ctx, event.OpTrain, c.name)
+	ctx, op := c.db.state.signals.Begin(ctx, event.OpTrain, c.name)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	space, t, err := c.train(ctx, opt)
@@ -130,7 +130,7 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 // is not completed: its space goes when the new one is there.
 func (c *Collection) completeLeft(ctx context.Context) error {
 	var space uint32
-	err := c.look(ctx, func(s *collectionState) error {
+	err := c.inside().look(ctx, func(s *collectionState) error {
 		if sp := s.building(); sp != nil && sp.left && sp.Parent != 0 {
 			space = sp.ID
 		}

@@ -22,7 +22,7 @@ func TestTrainSettlesWhatAnotherProcessLeft(t *testing.T) {
 		if _, err := c.Train(ctx, smallTraining); !errors.Is(err, ErrBusy) {
 			t.Errorf("beside a call that builds: %v", err)
 		}
-		err = c.look(ctx, func(s *collectionState) error { // as opening does
+		err = c.inside().look(ctx, func(s *collectionState) error { // as opening does
 			s.spaceByID(sp.ID).left = true
 			return nil
 		})

@@ -95,21 +95,21 @@ func (u *updater) adoption() (a Adoption) {
 // revision is what it was, or the one that labels have grown in.
 func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.guard.enter(); err != nil {
 		return nil, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.guard.leave()
 	if !opt.Teacher.known() {
 		return nil, fault.Invalid("unknown teacher %v", opt.Teacher)
 	}
 	if err := c.changeable(); err != nil {
 		return nil, err
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().loaded(ctx); err != nil {
 		return nil, err
 	}
 	opt.Space = Space(c.spaceOr(opt.Space))
-	ctx, op := c.db.signals.Begin(ctx, event.OpUpdate, c.name)
+	ctx, op := c.db.state.signals.Begin(ctx, event.OpUpdate, c.name)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	u, err := c.update(ctx, opt)

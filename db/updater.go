@@ -55,7 +55,7 @@ func (c *Collection) revise(ctx context.Context, space uint32, f func(*updater) 
 	defer v.release()
 	defer func() {
 		// Whatever became of the context.
-		_ = c.look(context.WithoutCancel(ctx), func(s *collectionState) error {
+		_ = c.inside().look(context.WithoutCancel(ctx), func(s *collectionState) error {
 			if sp := s.spaceByID(id); sp != nil {
 				sp.changed = nil
 			}
@@ -96,7 +96,7 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 	for {
 		busy := false
 		// It is shown that what was written so far is being looked at.
-		err := c.show(ctx, func(s *collectionState) error {
+		err := c.inside().show(ctx, func(s *collectionState) error {
 			sp := s.spaceByID(space)
 			if space == 0 {
 				sp = s.active()
@@ -116,8 +116,8 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 				return nil
 			}
 			sp.changed, sp.written = roaring.New(), 0
-			c.db.committer.touch(s)
-			v = c.db.current.Load() // only the committer replaces it
+			c.db.state.committer.touch(s)
+			v = c.db.state.current.Load() // only the committer replaces it
 			v.acquire()
 			return nil
 		})

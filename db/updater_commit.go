@@ -105,7 +105,7 @@ func (u *updater) commit(ctx context.Context) error {
 // inSpace runs f, which stores about so many bytes, in the committer, alone, with the space,
 // which must be as it was.
 func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *tx, s *collectionState, sp *spaceState) error) error {
-	return u.c.do(ctx, bytes, func(tx *tx, s *collectionState) error {
+	return u.c.inside().do(ctx, bytes, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(u.cv.space.ID)
 		if sp == nil {
 			return fault.NotFound("space %d of collection %q, which was being updated", u.cv.space.ID, s.Name)

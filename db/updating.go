@@ -54,17 +54,17 @@ func (d *DB) keepUpdated(ctx context.Context) {
 // updateInBackground calls f with a collection. It returns an error when there is no sense
 // in going on.
 func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Collection, context.Context) (*Update, error)) error {
-	ctx, op := d.signals.BeginInBackground(ctx, event.OpUpdate, c.name)
+	ctx, op := d.state.signals.BeginInBackground(ctx, event.OpUpdate, c.name)
 	var u *Update
 	err := work.Safely(func() (err error) {
-		if err := c.loaded(ctx); err != nil {
+		if err := c.inside().loaded(ctx); err != nil {
 			return err
 		}
 		u, err = f(c, ctx)
 		return err
 	})
 	op.End(err, u.event())
-	if ctx.Err() != nil || d.engine.Log.Err() != nil {
+	if ctx.Err() != nil || d.state.engine.Log.Err() != nil {
 		return fault.ErrClosed
 	}
 	return nil
@@ -72,7 +72,7 @@ func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Coll
 
 // collectionsNow returns the collections whose present state is wanted.
 func (d *DB) collectionsNow(want func(*collectionView) bool) (all []*Collection) {
-	v := d.latest()
+	v := d.state.latest()
 	defer v.release()
 	for cv := range v.collections.values() {
 		if want(cv) {

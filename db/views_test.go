@@ -576,7 +576,7 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	w.reopen()
 	same("at once")
 	w.put([]*Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
-	for set := range w.d.current.Load().sets() {
+	for set := range w.d.state.current.Load().sets() {
 		if set.table == nil {
 			t.Errorf("view %d was not waited for", set.Target)
 		}
@@ -659,7 +659,7 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
 		want := allItems(t, c)
 		key := codec.CollectionKey(codec.KindCounters, c.id)
-		b, err := record.Get(d.engine.DB, key)
+		b, err := record.Get(d.state.engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,23 +108,23 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 //	NOT label = ''
 func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
 	c = c.orNone()
-	if err := c.db.guard.enter(); err != nil {
+	if err := c.db.state.guard.enter(); err != nil {
 		return 0, err
 	}
-	defer c.db.guard.leave()
+	defer c.db.state.guard.leave()
 	if err := c.changeable(); err != nil {
 		return 0, err
 	}
 	if where == "" {
 		return 0, &WhereError{1, "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
 	}
-	if err := c.loaded(ctx); err != nil {
+	if err := c.inside().loaded(ctx); err != nil {
 		return 0, err
 	}
 	ctx, call := c.db.call(ctx, event.OpWrite, c.name)
 	n := 0
-	err := c.free(ctx, func(tx *tx, s *collectionState) (err error) {
-		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where, args)
+	err := c.inside().free(ctx, func(tx *tx, s *collectionState) (err error) {
+		n, err = tx.deleteWhere(ctx, c.db.state.current.Load(), s, where, args)
 		tx.empty = n == 0
 		return err
 	})
@@ -132,7 +132,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 	if err != nil {
 		return 0, err
 	}
-	c.db.counters.deleted.Add(uint64(n))
+	c.db.state.committer.figures.deleted.Add(uint64(n))
 	return n, nil
 }
 
