@@ -6,9 +6,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -45,33 +42,19 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 		return err
 	}
 	defer c.db.state.guard.leave()
-	err := c.inside().do(ctx, 0, func(tx *tx, s *collectionState) error { return tx.alter(s, a) })
+	err := c.inside().do(ctx, 0, func(tx *tx, s *collectionState) error {
+		d, err := a.of(s.Descriptor)
+		if err != nil {
+			return err
+		}
+		return tx.alter(s, d)
+	})
 	if err == nil {
 		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{
 			slog.Int("modalities", len(a.AddModalities)), slog.Int("fields", len(a.AddFields)),
 		}})
 	}
 	return err
-}
-
-func (tx *tx) alter(s *collectionState, a Alteration) error {
-	d, err := a.of(s.Descriptor)
-	if err != nil {
-		return err
-	}
-	value, err := d.Encode()
-	if err != nil {
-		return err
-	}
-	if err := tx.batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
-		return err
-	}
-	s.Descriptor = d // views keep theirs
-	for range a.AddModalities {
-		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
-	}
-	tx.c.touch(s)
-	return nil
 }
 
 // of returns the descriptor of the collection when it has been altered. What is new

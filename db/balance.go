@@ -48,10 +48,10 @@ func (b *bitCounts) balance() *report.Balance {
 // many items of more.
 const maxBalanced = 100_000
 
-// balance measures the codes of all items, over all targets, or of a sample of limit items
+// balanceIn measures the codes of all items, over all targets, or of a sample of limit items
 // where there are more codes than that; nil where there are none, or they are not in
 // memory yet.
-func (cv *collectionView) balance(limit int) *report.Balance {
+func balanceIn(cv *collectionView, limit int) *report.Balance {
 	if cv.space == nil {
 		return nil
 	}

@@ -2,8 +2,6 @@ package db
 
 import (
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 	"weak"
 
@@ -11,27 +9,13 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A knownBalance is the last balance of the codes of a space, so that Stats costs little
-// however often it is called. All revisions of the space have one.
-type knownBalance struct {
-	measuring sync.Mutex
-	last      atomic.Pointer[measuredBalance]
-}
-
-// measuredBalance is a balance and what it is of.
-type measuredBalance struct {
-	tables  []weak.Pointer[mih.Table] // that it must not keep
-	balance *report.Balance
-	until   time.Time // when it is worth the time to measure another one
-}
-
 const (
 	balancedAtOnce  = 1000 // codes are looked at each time: it takes some microseconds
 	balancePatience = 1000 // times as long as it took, it is what is known
 )
 
 // presentBalance is balance, or of many codes what it was a moment ago.
-func (cv *collectionView) presentBalance() *report.Balance {
+func presentBalance(cv *collectionView) *report.Balance {
 	codes := 0
 	for i := range cv.sets {
 		if cv.sets[i].table == nil {
@@ -40,7 +24,7 @@ func (cv *collectionView) presentBalance() *report.Balance {
 		codes += cv.sets[i].codes
 	}
 	if codes <= balancedAtOnce {
-		return cv.balance(maxBalanced)
+		return balanceIn(cv, maxBalanced)
 	}
 	known := cv.balances
 	isOf := func(b *measuredBalance) bool {
@@ -50,32 +34,32 @@ func (cv *collectionView) presentBalance() *report.Balance {
 	}
 	last := known.last.Load()
 	if isOf(last) {
-		return last.copy()
+		return copyOf(last.balance)
 	}
 	if last == nil {
 		known.measuring.Lock()
 	} else if !known.measuring.TryLock() { // somebody is at it
-		return last.copy()
+		return copyOf(last.balance)
 	}
 	defer known.measuring.Unlock()
 	if last = known.last.Load(); isOf(last) {
-		return last.copy()
+		return copyOf(last.balance)
 	}
 	start := time.Now()
-	b := &measuredBalance{balance: cv.balance(maxBalanced)}
+	b := &measuredBalance{balance: balanceIn(cv, maxBalanced)}
 	for i := range cv.sets {
 		b.tables = append(b.tables, weak.Make(cv.sets[i].table))
 	}
 	b.until = time.Now().Add(balancePatience * time.Since(start))
 	known.last.Store(b)
-	return b.copy()
+	return copyOf(b.balance)
 }
 
-// copy returns the balance for a caller to keep.
-func (b *measuredBalance) copy() *report.Balance {
-	if b.balance == nil {
+// copyOf returns a balance for a caller to keep.
+func copyOf(b *report.Balance) *report.Balance {
+	if b == nil {
 		return nil
 	}
-	own := *b.balance
+	own := *b
 	return &own
 }

@@ -164,7 +164,7 @@ func (b *builder) begin(ctx context.Context) (v *view, built builtSpace, err err
 			return err
 		}
 		if !sp.numbers.Building {
-			built = s.built(sp)
+			built = builtOf(s, sp)
 			return nil
 		}
 		sp.changed = roaring.New()
@@ -175,8 +175,8 @@ func (b *builder) begin(ctx context.Context) (v *view, built builtSpace, err err
 	return v, built, err
 }
 
-// built returns what building a space has come to.
-func (s *collectionState) built(sp *spaceState) builtSpace {
+// builtOf returns what building a space has come to.
+func builtOf(s *collectionState, sp *spaceState) builtSpace {
 	return builtSpace{sp.ID, sp.Parent, sp.Revision, int(sp.numbers.Coded), s.active() == sp}
 }
 
@@ -202,20 +202,20 @@ func (b *builder) store(ctx context.Context, block *coded, next uint32, last boo
 		n.Built = uint64(next)
 		switch {
 		case tables:
-			err = tx.c.storeCodes(ctx, b.workers, s, sp, n, fresh)
+			err = storeCodes(ctx, tx.c, b.workers, s, sp, n, fresh)
 		case last:
-			err = tx.complete(s, sp, drift)
+			err = completeSpace(tx, s, sp, drift)
 		default:
-			err = tx.storeCodes(s, sp, n, fresh)
+			err = txStoreCodes(tx, s, sp, n, fresh)
 		}
-		built = s.built(sp)
+		built = builtOf(s, sp)
 		return err
 	})
 	return built, err
 }
 
-// storeCodes stores the codes of some rows, and how far the builder has got.
-func (tx *tx) storeCodes(s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) error {
+// txStoreCodes stores the codes of some rows, and how far the builder has got.
+func txStoreCodes(tx *tx, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) error {
 	for i, row := range block.rows {
 		if err := tx.setCodes(s, sp, row, block.encs[i]); err != nil {
 			return err
@@ -227,9 +227,9 @@ func (tx *tx) storeCodes(s *collectionState, sp *spaceState, n codec.SpaceCounte
 	return nil
 }
 
-// complete ends the building of a space, all of whose rows have their codes.
-func (tx *tx) complete(s *collectionState, sp *spaceState, drift *report.Drift) error {
-	if err := tx.keepDrift(sp, drift); err != nil {
+// completeSpace ends the building of a space, all of whose rows have their codes.
+func completeSpace(tx *tx, s *collectionState, sp *spaceState, drift *report.Drift) error {
+	if err := keepDrift(tx, sp, drift); err != nil {
 		return err
 	}
 	if sp.numbers.Activate {
@@ -243,7 +243,7 @@ func (tx *tx) complete(s *collectionState, sp *spaceState, drift *report.Drift) 
 
 // storeCodes stores the codes of many rows and the counters n of their space, in which none of
 // them has a code yet, as one commit of sorted tables. Where it fails nothing has changed.
-func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
+func storeCodes(ctx context.Context, c *committer, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
 	t := c.tables()
 	t.Workers = workers
 	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, madeCodes(block.encs))
@@ -276,12 +276,6 @@ func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionSt
 	})
 }
 
-// activate makes a space the one that searches use.
-func (tx *tx) activate(s *collectionState, sp *spaceState) {
-	s.counters.PreviousSpace, s.counters.ActiveSpace = s.counters.ActiveSpace, uint64(sp.ID)
-	tx.c.touch(s)
-}
-
 // without returns the codes of the rows that are not stale.
 func (c *coded) without(stale func(row uint32) bool) *coded {
 	out := &coded{space: c.space, rows: make([]uint32, 0, len(c.rows)), encs: make([]spaces.Encoding, 0, len(c.encs))}
@@ -291,14 +285,4 @@ func (c *coded) without(stale func(row uint32) bool) *coded {
 		}
 	}
 	return out
-}
-
-// spaceNumber returns a space of the collection, nil where there is none.
-func (cv *collectionView) spaceNumber(id uint32) *spaceView {
-	for i := range cv.spaces {
-		if cv.spaces[i].space.ID == id {
-			return &cv.spaces[i]
-		}
-	}
-	return nil
 }

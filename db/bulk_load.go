@@ -198,15 +198,6 @@ func (l *bulkLoad) pending(sp *spaceState) *roaring.Bitmap {
 	return unionOf(l.presence, sp.Positions)
 }
 
-// unionOf returns the rows that have one of the modalities.
-func unionOf(presence []*roaring.Bitmap, modalities []int) *roaring.Bitmap {
-	rows := roaring.New()
-	for _, t := range modalities {
-		rows.Or(presence[t])
-	}
-	return rows
-}
-
 // collectPresence finds out which rows have which modality.
 func (l *bulkLoad) collectPresence() {
 	for t := range l.s.Modalities {

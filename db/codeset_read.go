@@ -79,3 +79,9 @@ func (cv *collectionView) itemCode(r pebble.Reader, set *codeSetView, row uint32
 	code, err = set.codeOf(r, n, row)
 	return code, true, err
 }
+
+// unlearned is about a modality that the model does not know.
+func (cv *collectionView) unlearned(t int) error {
+	return fmt.Errorf("%w: the model of collection %q knows nothing of modality %q, which no labelled item had when it was trained: train again",
+		fault.ErrNoModel, cv.Name, cv.Modalities[t].Name)
+}

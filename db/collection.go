@@ -6,10 +6,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A Collection is a handle on one collection of a database; it costs nothing to
@@ -135,23 +132,11 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 	err := c.read(func(v *view, cv *collectionView) error {
 		row, err := cv.row(v.snap, key)
 		if err == nil {
-			it, err = cv.readItem(v.snap, row, key)
+			it, err = readItem(cv, v.snap, row, key)
 		}
 		return err
 	})
 	return it, err
-}
-
-// row returns the row of an item by its key, or ErrNotFound.
-func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
-	if len(key) > record.MaxKeyBytes {
-		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))
-	}
-	row, found, err := record.RowOf(r, cv.ID, key)
-	if err == nil && !found {
-		err = fault.NotFound("item %q in collection %q", key, cv.Name)
-	}
-	return row, err
 }
 
 // Items yields all items in database order, which is that of their rows: the

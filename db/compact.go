@@ -2,11 +2,7 @@ package db
 
 import (
 	"context"
-	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
@@ -53,9 +49,6 @@ func (d *DB) compact(ctx context.Context, progress event.Progress) error {
 	return d.rebuildAll(ctx)
 }
 
-// sweepKeys is how many keys are looked at while writers wait.
-const sweepKeys = 4096
-
 // sweep deletes the keys under which edits have added up to nothing.
 func (d *DB) sweep(ctx context.Context) error {
 	from := []byte{0}
@@ -69,47 +62,6 @@ func (d *DB) sweep(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// sweep looks at the next keys and returns where to go on, nil at the end.
-func (tx *tx) sweep(from []byte) (next []byte, err error) {
-	it, err := tx.c.store.NewIter(&pebble.IterOptions{LowerBound: from})
-	if err != nil {
-		return nil, fault.ReadError(err, "keys from %x", from)
-	}
-	defer func() {
-		if cerr := it.Close(); err == nil {
-			err = fault.ReadError(cerr, "keys from %x", from)
-		}
-	}()
-	seen := 0
-	for ok := it.First(); ok; ok = it.Next() {
-		if seen++; seen > sweepKeys {
-			return slices.Clone(it.Key()), nil
-		}
-		key := it.Key()
-		if !codec.Merged(key[0]) {
-			// Nothing of this kind is merged: on to the next one.
-			if key[0] == 0xff || !it.SeekGE([]byte{key[0] + 1}) {
-				return nil, nil
-			}
-			key = it.Key()
-			if !codec.Merged(key[0]) {
-				return slices.Clone(key), nil
-			}
-		}
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return nil, fault.ReadError(err, "key %x", key)
-		}
-		if codec.EmptySum(key, value) {
-			if err := tx.batch.Delete(key, nil); err != nil {
-				return nil, err
-			}
-			delete(tx.c.edits, string(key))
-		}
-	}
-	return nil, nil
 }
 
 // rebuildAll builds the indexes anew of which some part is gone.

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -267,50 +265,6 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	}
 	d.changed(ctx, event.CollectionCreated, event.Event{Collection: name})
 	return &Collection{db: d, id: desc.ID, name: name}, nil
-}
-
-func (tx *tx) createCollection(d *record.Descriptor) error {
-	c := tx.c
-	if _, ok := c.shown.ids.get(d.Name); ok {
-		return fmt.Errorf("%w: collection %q", fault.ErrExists, d.Name)
-	}
-	next := uint32(1)
-	b, err := record.Get(c.store, codec.DatabaseKey(codec.RecordNextID))
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(b) == 4:
-		next = binary.BigEndian.Uint32(b)
-	case b != nil:
-		return fault.Corrupt(fmt.Errorf("%d bytes", len(b)), "id of the next collection")
-	}
-	if next == record.MaxRows {
-		return fmt.Errorf("%w: collections", fault.ErrFull)
-	}
-	d.ID = next
-	s := newCollectionState(d)
-	value, err := d.Encode()
-	if err != nil {
-		return err
-	}
-	for _, kv := range [][2][]byte{
-		{codec.DatabaseKey(codec.RecordNextID), binary.BigEndian.AppendUint32(nil, next+1)},
-		{codec.NameKey(d.Name), binary.BigEndian.AppendUint32(nil, d.ID)},
-		{codec.CollectionKey(codec.KindCollection, d.ID), value},
-	} {
-		if err := tx.batch.Set(kv[0], kv[1], nil); err != nil {
-			return err
-		}
-	}
-	if d.CodesOnly() {
-		if err := tx.codesOnlySpace(s); err != nil {
-			return err
-		}
-	}
-	c.states[d.ID] = s
-	c.touch(s)
-	return nil
 }
 
 // Collection returns the collection of that name, or ErrNotFound.

@@ -56,7 +56,7 @@ func BenchmarkDrift(b *testing.B) {
 			})
 			b.Run("stats", func(b *testing.B) {
 				for b.Loop() {
-					cv.stats()
+					collectionStats(cv)
 				}
 			})
 		})

@@ -33,7 +33,7 @@ func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 }
 
 // keepDrift stores the drift of the present revision with it.
-func (tx *tx) keepDrift(sp *spaceState, drift *report.Drift) error {
+func keepDrift(tx *tx, sp *spaceState, drift *report.Drift) error {
 	for i, r := range sp.revisions {
 		if r.Revision != sp.Revision {
 			continue

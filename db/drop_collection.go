@@ -3,10 +3,7 @@ package db
 import (
 	"context"
 	"errors"
-	"maps"
-	"strings"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -49,33 +46,6 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	d.imports.changed.Add(1)
 	d.changed(ctx, event.CollectionDropped, event.Event{Collection: name})
 	d.keys.clear() // of all collections: what is searched for comes back soon
-	return nil
-}
-
-// collectionKinds are the kinds of keys that a collection has besides those of its
-// spaces.
-var collectionKinds = []byte{
-	codec.KindCollection, codec.KindLabel, codec.KindCounters,
-	codec.KindKey, codec.KindItem, codec.KindFeatures, codec.KindRowKeys,
-	codec.KindRows, codec.KindFieldRows,
-}
-
-func (tx *tx) dropCollection(s *collectionState) error {
-	c := tx.c
-	if err := tx.batch.Delete(codec.NameKey(s.Name), nil); err != nil {
-		return err
-	}
-	for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
-		for _, kind := range kinds {
-			prefix := codec.CollectionKey(kind, s.ID)
-			if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
-				return err
-			}
-			maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
-		}
-	}
-	delete(c.states, s.ID)
-	c.touch(s)
 	return nil
 }
 

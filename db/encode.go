@@ -1,7 +1,6 @@
 package db
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -12,12 +11,6 @@ import (
 
 // errFarAway is about a vector without a direction in code space.
 var errFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
-
-// unlearned is about a modality that the model does not know.
-func (cv *collectionView) unlearned(t int) error {
-	return fmt.Errorf("%w: the model of collection %q knows nothing of modality %q, which no labelled item had when it was trained: train again",
-		fault.ErrNoModel, cv.Name, cv.Modalities[t].Name)
-}
 
 // Encode returns the code that an item with these features would get without labels,
 // bits/8 bytes, and the real-valued projection whose signs it is: that of the

@@ -63,7 +63,7 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 		if cv.space == nil {
 			return nil, nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
-		return cv, cv.rowCodes(v), nil
+		return cv, storedRowCodes(cv, v), nil
 	})
 }
 
@@ -71,8 +71,8 @@ func (c *Collection) Evaluate(ctx context.Context, e Evaluation) ([]Retrieval, e
 // them, ascending, and with the codes. ErrNoModel says that there are none for it.
 type rowCodes func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error
 
-// rowCodes reads what is stored.
-func (cv *collectionView) rowCodes(v *view) rowCodes {
+// storedRowCodes reads what is stored.
+func storedRowCodes(cv *collectionView, v *view) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
 		set, err := cv.codesFor(cv.Modalities[target].Name)
 		if err != nil {
@@ -118,7 +118,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.items)
 		}
 		ids := newLabelIDs(cv.names)
-		filter, err := cv.matching(ctx, v.snap, e.Where, e.Args)
+		filter, err := matching(ctx, cv, v.snap, e.Where, e.Args)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			if !isDense && !isSparse {
 				continue
 			}
-			z, codes, err := cv.projectAll(ctx, v, from, len(e.Labels), func(i int) (model.Vector, error) {
+			z, codes, err := projectAll(ctx, cv, v, from, len(e.Labels), func(i int) (model.Vector, error) {
 				if isSparse {
 					return vectorOf(&cv.Modalities[from], nil, &sparse[i])
 				}
@@ -298,7 +298,7 @@ func (e *evaluated) having(ctx context.Context, cv *collectionView, modality int
 }
 
 // projectAll encodes n queries of one modality.
-func (cv *collectionView) projectAll(ctx context.Context, v *view, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
+func projectAll(ctx context.Context, cv *collectionView, v *view, t, n int, query func(i int) (model.Vector, error)) ([][]float64, codec.Codes, error) {
 	points := make([]*point, n)
 	s := searcher{v: v, cv: cv}
 	err := work.Parallel(ctx, n, func(i int) error {

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -75,33 +74,4 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 	}
 	b.changes = append(b.changes, ch)
 	return nil
-}
-
-// expected checks what a change expects of what is stored, and returns about how many
-// bytes it has read.
-func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
-	conflict := func(how string) (int, error) {
-		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.item.Key, s.Name, how)
-	}
-	if !s.loaded() {
-		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
-	}
-	st, err := tx.row(s, ch.item.Key)
-	switch {
-	case err != nil:
-		return 0, err
-	case ch.old == nil && st.found:
-		return conflict("is there already")
-	case ch.old == nil:
-		return 0, nil
-	case !st.found:
-		return conflict("is gone")
-	}
-	if bytes, err = tx.fetch(s, st.row, true); err != nil {
-		return 0, err
-	}
-	if !tx.items[itemRow{s.ID, st.row}].Equal(ch.old) {
-		return conflict("has changed")
-	}
-	return bytes, nil
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -85,7 +83,7 @@ func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, 
 	if err != nil {
 		return nil, err
 	}
-	err = c.inside().do(ctx, f.bytes(), func(tx *tx, s *collectionState) error { return tx.create(s, f, v, cv) })
+	err = c.inside().do(ctx, f.bytes(), func(tx *tx, s *collectionState) error { return createSpace(tx, s, f, v, cv) })
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +131,8 @@ func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, er
 // gives up.
 const maxFoundationBytes = 3 << 30
 
-// create stores the foundation of a space, which was laid on a view.
-func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionView) error {
+// createSpace stores the foundation of a space, which was laid on a view.
+func createSpace(tx *tx, s *collectionState, f *foundation, v *view, cv *collectionView) error {
 	if s.counters.NextSpace == record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
@@ -186,23 +184,23 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		}
 		f.replaced = left.ID
 	}
-	state := newSpaceState(s.ID, sp)
+	made := newSpaceState(s.ID, sp)
 	first := &spaces.RevisionDescriptor{RevisionInfo: f.revision}
 	first.Revision, first.Created = sp.Revision, sp.Created
-	if err := tx.writeRevisionDescriptor(state, first); err != nil {
+	if err := tx.writeRevisionDescriptor(made, first); err != nil {
 		return err
 	}
-	state.revisions = []*spaces.RevisionDescriptor{first}
-	state.numbers.Building, state.numbers.Checkpoint = true, uint64(sp.Revision)
-	state.numbers.Activate = f.activate || s.counters.ActiveSpace == 0
+	made.revisions = []*spaces.RevisionDescriptor{first}
+	made.numbers.Building, made.numbers.Checkpoint = true, uint64(sp.Revision)
+	made.numbers.Activate = f.activate || s.counters.ActiveSpace == 0
 	for i, row := range f.rows {
 		if d := departures[row]; d != nil {
-			if err := tx.depart(state, d); err != nil {
+			if err := tx.depart(made, d); err != nil {
 				return err
 			}
 			continue
 		}
-		tx.learn(state, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
+		tx.learn(made, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
 	}
 	f.pending.Or(gone)
 	f.pending.And(s.having(sp.Positions))
@@ -213,55 +211,10 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 	if err != nil {
 		return err
 	}
-	state.pending.b = f.pending
-	s.spaces = append(s.spaces, state)
+	made.pending.b = f.pending
+	s.spaces = append(s.spaces, made)
 	s.counters.NextSpace++
 	s.changed = nil
 	tx.c.touch(s)
 	return nil
-}
-
-// having returns the live rows that have one of the modalities.
-func (s *collectionState) having(modalities []int) *roaring.Bitmap {
-	var presence []*roaring.Bitmap
-	for i := range s.presence {
-		presence = append(presence, s.presence[i].b)
-	}
-	return unionOf(presence, modalities)
-}
-
-// drop deletes a space and all that is stored in it. Readers that hold an older view
-// go on seeing it.
-func (tx *tx) drop(s *collectionState, sp *spaceState) error {
-	for _, kind := range spaceKinds {
-		prefix := codec.NumberKey(kind, s.ID, sp.ID)
-		if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
-			return err
-		}
-	}
-	tx.c.forget(s.ID, sp.ID)
-	s.spaces = slices.DeleteFunc(slices.Clone(s.spaces), func(other *spaceState) bool { return other == sp })
-	if s.counters.PreviousSpace == uint64(sp.ID) {
-		s.counters.PreviousSpace = 0
-	}
-	tx.c.touch(s)
-	return nil
-}
-
-// spaceKinds are the kinds of keys that a space has.
-var spaceKinds = []byte{
-	codec.KindSpace, codec.KindModel, codec.KindStatistics, codec.KindRevision,
-	codec.KindOnlineRows, codec.KindOutbox, codec.KindLessons,
-	codec.KindRowCodes, codec.KindCodes, codec.KindProjection, codec.KindCodeRows, codec.KindSubstring,
-}
-
-// forget forgets what the committer knows of the keys of a space, which goes.
-func (c *committer) forget(collection, space uint32) {
-	prefixes := make([]string, len(spaceKinds))
-	for i, kind := range spaceKinds {
-		prefixes[i] = string(codec.NumberKey(kind, collection, space))
-	}
-	maps.DeleteFunc(c.edits, func(key string, _ int) bool {
-		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
-	})
 }

@@ -32,7 +32,7 @@ type rowBlock struct {
 
 // eachItem calls f with the items of rows, which are not empty, in ascending order; of all
 // where rows is nil.
-func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func(*Item) error) (err error) {
+func eachItem(cv *collectionView, r pebble.Reader, rows *roaring.Bitmap, f func(*Item) error) (err error) {
 	from := uint32(0)
 	if rows != nil {
 		from = rows.Minimum()
@@ -54,7 +54,7 @@ func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func
 		return f(it)
 	}
 	if rows != nil {
-		return cv.forEachKey(r, rows, read)
+		return forEachKey(cv, r, rows, read)
 	}
 	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
 		return read(row, string(key))
@@ -89,7 +89,7 @@ func (i *itemReader) close() error {
 
 // item reads the item of a row, which becomes the caller's.
 func (i *itemReader) item(row uint32, key string) (*Item, error) {
-	return i.cv.item(i.r, i, row, key)
+	return itemOf(i.cv, i.r, i, row, key)
 }
 
 // at returns the row that records stand at, none at the end or after an error, which

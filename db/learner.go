@@ -144,7 +144,7 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 		return nil
 	}
 	later := func(lesson codec.Lesson) bool { return uint64(lesson.Revision) > cv.numbers.Checkpoint }
-	return cv.forEachLesson(ctx, v.snap, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	return forEachLesson(ctx, cv, v.snap, later, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		l.ahead += len(items)
 		return fault.Annotate(l.online.Relearn(ctx, items, lessons), "what rows of space %d have taught", sp.ID)
 	})
@@ -214,7 +214,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 // forEachLesson calls f with the rows that have taught and what, those whose lessons
 // are wanted, in order of rows and model.MaxLesson at a time. What it gets is valid
 // until it returns.
-func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, want func(codec.Lesson) bool,
+func forEachLesson(ctx context.Context, cv *collectionView, r pebble.Reader, want func(codec.Lesson) bool,
 	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
 	features, err := record.NewFeatureReader(r, cv.Descriptor, 0)
 	if err != nil {
@@ -268,16 +268,6 @@ func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, wa
 // checkpointItems is after how many items the statistics are stored again: so much is
 // learned anew at worst when the database is opened after a crash.
 const checkpointItems = 10_000
-
-// writeCheckpoint stores the statistics of a learner, which are those of the present
-// revision, in place of those before, with the departures that they need no more.
-func (tx *tx) writeCheckpoint(sp *spaceState, statistics []byte, outbox uint64) error {
-	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
-		return err
-	}
-	from, to := codec.OutboxKey(sp.in, sp.ID, 0), codec.OutboxKey(sp.in, sp.ID, outbox)
-	return tx.batch.DeleteRange(from, to, nil)
-}
 
 // checkpointAll stores the statistics of all learners that are ahead of what is
 // stored. It is for Close: nobody works with them.

@@ -328,7 +328,7 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 		return nil, err
 	}
 	s := &searcher{c: c, v: v, cv: cv, q: q, self: noRow, plan: q.Plan, radius: -1}
-	if s.filter, err = cv.filter(ctx, v.snap, q.To, q.Where, q.Args); err != nil {
+	if s.filter, err = filterOf(ctx, cv, v.snap, q.To, q.Where, q.Args); err != nil {
 		return nil, err
 	}
 	if s.args, err = where.Spell(q.Args); err != nil {
@@ -390,9 +390,9 @@ func (s *searcher) close() {
 	}
 }
 
-// filter returns the rows that may be hits: those that match where and have the
+// filterOf returns the rows that may be hits: those that match where and have the
 // modality to. Nil means all that have a code; a bitmap must not be written to.
-func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
+func filterOf(ctx context.Context, cv *collectionView, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
 		t, err := cv.ModalityOf(to)
@@ -403,7 +403,7 @@ func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where
 			presence = cv.presence[t]
 		}
 	}
-	rows, err := cv.matching(ctx, r, where, args)
+	rows, err := matching(ctx, cv, r, where, args)
 	switch {
 	case err != nil:
 		return nil, err

@@ -13,8 +13,8 @@ import (
 )
 
 // readItem reads the whole item of a row in the terms of the caller.
-func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*Item, error) {
-	return cv.item(r, storedParts{cv, r}, row, key)
+func readItem(cv *collectionView, r pebble.Reader, row uint32, key string) (*Item, error) {
+	return itemOf(cv, r, storedParts{cv, r}, row, key)
 }
 
 // itemSource is where what makes an item is read.
@@ -46,8 +46,8 @@ func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
 	return p.cv.sets[set].RowCode(p.r, row)
 }
 
-// item puts the item of a row together.
-func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, key string) (*Item, error) {
+// itemOf puts the item of a row together.
+func itemOf(cv *collectionView, r pebble.Reader, parts itemSource, row uint32, key string) (*Item, error) {
 	rec, err := parts.record(row)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 		}
 		it.Vectors[m.Name] = x.Value
 	}
-	if it.Labels, err = cv.labelNames(rec.Labels); err != nil {
+	if it.Labels, err = labelNames(cv, rec.Labels); err != nil {
 		return nil, err
 	}
 	for _, f := range rec.Fields {
@@ -108,7 +108,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 		if err != nil {
 			return nil, err
 		}
-		b, from := code.AppendBytes(nil, set.Bits), cv.provenanceName(rc.Provenance)
+		b, from := code.AppendBytes(nil, set.Bits), provenanceName(cv, rc.Provenance)
 		t, is := set.Modality()
 		if !is {
 			it.Code, it.CodeFrom = b, from
@@ -122,7 +122,7 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 	return it, nil
 }
 
-func (cv *collectionView) provenanceName(p codec.Provenance) string {
+func provenanceName(cv *collectionView, p codec.Provenance) string {
 	switch {
 	case p == codec.ProvenanceLabels:
 		return "labels"
@@ -136,7 +136,7 @@ func (cv *collectionView) provenanceName(p codec.Provenance) string {
 	return fmt.Sprintf("unknown (%d)", p)
 }
 
-func (cv *collectionView) labelNames(ids []uint32) ([]string, error) {
+func labelNames(cv *collectionView, ids []uint32) ([]string, error) {
 	var out []string
 	for _, id := range ids {
 		name, ok := cv.labels.name(id)

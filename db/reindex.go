@@ -141,7 +141,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 		if err != nil {
 			return nil, err
 		}
-		if err := c.db.state.engine.Admit(cv.reindexBytes(), false); err != nil {
+		if err := c.db.state.engine.Admit(reindexBytes(cv), false); err != nil {
 			return nil, err
 		}
 		return c.db.refound(ctx, v, cv, opt.Activate)

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -13,18 +12,9 @@ import (
 // What long work will write is estimated before it begins, so that it does not end for
 // want of space after an hour. The estimates are those of what is stored, uncompressed.
 
-// codesBytes estimates what the codes of an item take in a space.
-func codesBytes(bits, targets int, projections bool) int {
-	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes)
-	if projections {
-		n += codec.ProjectionBytes(bits)
-	}
-	return n
-}
-
 // trainingBytes estimates what a training stores: the model, its statistics, what the
 // items have taught and their codes. Options that are impossible are left to the training.
-func (cv *collectionView) trainingBytes(opt TrainOptions) int64 {
+func trainingBytes(cv *collectionView, opt TrainOptions) int64 {
 	bits := cmp.Or(opt.Bits, model.DefaultBits)
 	if codec.CheckBits(bits) != nil || opt.Anchors < 0 {
 		return 0
@@ -48,7 +38,7 @@ func foundedBytes(model float64, items, lesson, codes int) int64 {
 }
 
 // reindexBytes estimates what a reindexing stores: what the space cv looks at has.
-func (cv *collectionView) reindexBytes() int64 {
+func reindexBytes(cv *collectionView) int64 {
 	sp := cv.space
 	if sp == nil || sp.Learned == nil {
 		return 0 // there is nothing to reindex

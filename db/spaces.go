@@ -1,7 +1,6 @@
 package db
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -227,53 +226,11 @@ func (s *collectionState) building() *spaceState {
 	return nil
 }
 
-// building returns the space that is being built, nil where there is none.
-func (cv *collectionView) building() *spaceView {
-	for i := range cv.spaces {
-		if cv.spaces[i].numbers.Building {
-			return &cv.spaces[i]
-		}
+// having returns the live rows that have one of the modalities.
+func (s *collectionState) having(modalities []int) *roaring.Bitmap {
+	var presence []*roaring.Bitmap
+	for i := range s.presence {
+		presence = append(presence, s.presence[i].b)
 	}
-	return nil
-}
-
-// inSpace returns the collection as it is seen in a space: 0 is the one that it is seen
-// in already, which is the active one unless the handle or the search names another.
-func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
-	if id == 0 || cv.space != nil && cv.space.ID == id {
-		return cv, nil
-	}
-	sp := cv.spaceNumber(id)
-	switch {
-	case sp == nil:
-		return nil, cv.noSpace(id)
-	case sp.numbers.Building:
-		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, id, cv.Name)
-	}
-	in := *cv
-	in.spaceView = *sp
-	return &in, nil
-}
-
-// codesOnlySpace makes the one space that a codes-only collection has.
-func (tx *tx) codesOnlySpace(s *collectionState) error {
-	sp, err := spaces.New(spaces.Stored{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
-	if err != nil {
-		return err
-	}
-	if err := tx.writeDescriptor(s, sp, nil); err != nil {
-		return err
-	}
-	s.spaces = append(s.spaces, newSpaceState(s.ID, sp))
-	s.counters.ActiveSpace, s.counters.NextSpace = 1, 2
-	return nil
-}
-
-// writeDescriptor stores the descriptor of a space, with the report of its training.
-func (tx *tx) writeDescriptor(s *collectionState, sp *spaces.Space, report json.RawMessage) error {
-	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report})
-	if err != nil {
-		return err
-	}
-	return tx.batch.Set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), b, nil)
+	return unionOf(presence, modalities)
 }

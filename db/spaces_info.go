@@ -66,7 +66,7 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			info, err := cv.spaceInfo(v.snap, &cv.spaces[i])
+			info, err := spaceInfo(cv, v.snap, &cv.spaces[i])
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func (c *Collection) Spaces(ctx context.Context) ([]SpaceInfo, error) {
 	return all, nil
 }
 
-func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo, error) {
+func spaceInfo(cv *collectionView, r pebble.Reader, sv *spaceView) (*SpaceInfo, error) {
 	sp := sv.space
 	info := &SpaceInfo{
 		Space: Space(sp.ID), State: SpaceStandby, Previous: sp.ID == cv.previous,
@@ -120,12 +120,12 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 	if info.Checksum, err = record.Checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
 		return nil, fault.ReadError(err, "model of space %d", sp.ID)
 	}
-	info.Revisions, err = sv.revisionInfos(r, cv.ID, info)
+	info.Revisions, err = revisionInfos(sv, r, cv.ID, info)
 	return info, err
 }
 
 // revisionInfos tells of the revisions of a space that are kept.
-func (sv *spaceView) revisionInfos(r pebble.Reader, collection uint32, of *SpaceInfo) ([]report.RevisionInfo, error) {
+func revisionInfos(sv *spaceView, r pebble.Reader, collection uint32, of *SpaceInfo) ([]report.RevisionInfo, error) {
 	infos := []report.RevisionInfo{}
 	for _, d := range sv.revisions {
 		info := d.RevisionInfo

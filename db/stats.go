@@ -125,7 +125,7 @@ func (d *DB) Stats() (*Stats, error) {
 		return nil, fault.Annotate(err, "staged imports of %s", d.dir)
 	}
 	for cv := range v.collections.values() {
-		cs := cv.stats()
+		cs := collectionStats(cv)
 		s.Items += cs.Items
 		s.DistinctCodes += cs.DistinctCodes
 		s.MemoryBytes += cs.MemoryBytes
@@ -140,13 +140,13 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 	c = c.orNone()
 	var s CollectionStats
 	err := c.read(func(_ *view, cv *collectionView) error {
-		s = cv.stats()
+		s = collectionStats(cv)
 		return nil
 	})
 	return &s, err
 }
 
-func (cv *collectionView) stats() CollectionStats {
+func collectionStats(cv *collectionView) CollectionStats {
 	s := CollectionStats{
 		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.items, Labels: len(cv.names), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
 		Spaces: len(cv.spaces), MemoryBytes: int64(cv.live.GetSizeInBytes()),
@@ -161,7 +161,7 @@ func (cv *collectionView) stats() CollectionStats {
 		s.CodedItems = cv.coded
 		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
 		s.QueryDistances = cv.distances.report()
-		if b := cv.presentBalance(); b != nil {
+		if b := presentBalance(cv); b != nil {
 			s.Balance, s.BitBalance, s.ConstantBits, s.Sampled = b, b.BitBalance, b.ConstantBits, b.Sampled
 		}
 		s.Drift = comparedDrift(cv.revisions)

@@ -95,10 +95,10 @@ func TestBalanceOfASample(t *testing.T) {
 		}
 		want := balanceOf(sampled)
 		want.Sampled = 100
-		if diff := cmp.Diff(want, cv.balance(100), nearly); diff != "" || want.ConstantBits != 1 {
+		if diff := cmp.Diff(want, balanceIn(cv, 100), nearly); diff != "" || want.ConstantBits != 1 {
 			t.Errorf("of 100: %s", diff)
 		}
-		if diff := cmp.Diff(balanceOf(all), cv.balance(len(items)), nearly); diff != "" {
+		if diff := cmp.Diff(balanceOf(all), balanceIn(cv, len(items)), nearly); diff != "" {
 			t.Errorf("of all: %s", diff)
 		}
 		return nil

@@ -72,7 +72,7 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	if err := c.inside().loaded(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.hasRoom(func(cv *collectionView) int64 { return cv.trainingBytes(opt) }); err != nil {
+	if err := c.hasRoom(func(cv *collectionView) int64 { return trainingBytes(cv, opt) }); err != nil {
 		return nil, err
 	}
 	ctx, op := c.db.state.signals.Begin(ctx, event.OpTrain, c.name)

@@ -525,3 +525,12 @@ func (tx *tx) stored(s *collectionState, row uint32) (*record.Item, error) {
 	}
 	return it, nil
 }
+
+// codesBytes estimates what the codes of an item take in a space.
+func codesBytes(bits, targets int, projections bool) int {
+	n := targets * (codec.RowCodeBytes + codec.CodeEntryBytes(bits) + record.Split(bits).Len()*postingEditBytes)
+	if projections {
+		n += codec.ProjectionBytes(bits)
+	}
+	return n
+}

@@ -2,9 +2,7 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -50,7 +48,7 @@ func (u *updater) commit(ctx context.Context) error {
 	bytes := len(projections) + len(statistics) + len(u.rows)*(5+codec.Bytes(u.cv.space.Bits))
 	err := u.inSpace(ctx, bytes, func(tx *tx, s *collectionState, sp *spaceState) error {
 		if next == nil {
-			tx.notPending(sp, u.seen)
+			notPending(tx, sp, u.seen)
 			tx.c.touch(s)
 			return nil
 		}
@@ -83,7 +81,7 @@ func (u *updater) commit(ctx context.Context) error {
 				return err
 			}
 		}
-		tx.notPending(sp, u.seen)
+		notPending(tx, sp, u.seen)
 		for it := recode.Iterator(); it.HasNext(); {
 			tx.setOnline(sp, codec.SetRecode, it.Next(), true)
 		}
@@ -142,7 +140,7 @@ func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error
 
 // notPending takes rows from the pending ones, but those that have changed since the
 // updater took its view.
-func (tx *tx) notPending(sp *spaceState, seen *roaring.Bitmap) {
+func notPending(tx *tx, sp *spaceState, seen *roaring.Bitmap) {
 	it := roaring.AndNot(seen, sp.changed).Iterator()
 	for it.HasNext() {
 		tx.setOnline(sp, codec.SetPending, it.Next(), false)
@@ -165,40 +163,4 @@ func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte
 		d.Residual[u.cv.Modalities[t].Name] = residuals[i]
 	}
 	return d, nil
-}
-
-// writeRevision stores a revision, and deletes those that need not be kept.
-func (tx *tx) writeRevision(sp *spaceState, d *spaces.RevisionDescriptor, projections []byte) error {
-	if err := tx.writeRevisionDescriptor(sp, d); err != nil {
-		return err
-	}
-	prefix := codec.RevisionPrefix(sp.in, sp.ID, d.Revision)
-	if err := record.WriteChunks(tx.batch, prefix, 1, projections); err != nil {
-		return err
-	}
-	kept := append(slices.Clone(sp.revisions), d) // views share the slice
-	loose := 0
-	for i := len(kept) - 1; i >= 0; i-- {
-		if r := kept[i]; r.Pinned || r.Revision == 1 {
-			continue
-		}
-		if loose++; loose <= spaces.Kept {
-			continue
-		}
-		prefix := codec.RevisionPrefix(sp.in, sp.ID, kept[i].Revision)
-		if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
-			return err
-		}
-		kept = slices.Delete(kept, i, i+1)
-	}
-	sp.revisions = kept
-	return nil
-}
-
-func (tx *tx) writeRevisionDescriptor(sp *spaceState, d *spaces.RevisionDescriptor) error {
-	b, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	return tx.batch.Set(codec.RevisionKey(sp.in, sp.ID, d.Revision, 0), b, nil)
 }

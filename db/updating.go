@@ -20,7 +20,7 @@ func (d *DB) updateDue(changed []*collectionView) bool {
 
 // keepUpdated does it until the context ends.
 func (d *DB) keepUpdated(ctx context.Context) {
-	for _, c := range d.collectionsNow(func(cv *collectionView) bool { return cv.toRecode() }) {
+	for _, c := range d.collectionsNow(func(cv *collectionView) bool { return toRecode(cv) }) {
 		if d.updateInBackground(ctx, c, (*Collection).recodeAll) != nil {
 			return
 		}
@@ -83,7 +83,7 @@ func (d *DB) collectionsNow(want func(*collectionView) bool) (all []*Collection)
 }
 
 // toRecode reports whether rows of some space wait for another code.
-func (cv *collectionView) toRecode() bool {
+func toRecode(cv *collectionView) bool {
 	for _, sp := range cv.spaces {
 		if !cv.IndexOnly && !sp.recode.IsEmpty() {
 			return true

@@ -1,6 +1,8 @@
 package db
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -67,4 +69,73 @@ func (v *view) collection(id uint32, name string) (*collectionView, error) {
 		return c, nil
 	}
 	return nil, fault.NotFound("collection %q", name)
+}
+
+// spaceNumber returns a space of the collection, nil where there is none.
+func (cv *collectionView) spaceNumber(id uint32) *spaceView {
+	for i := range cv.spaces {
+		if cv.spaces[i].space.ID == id {
+			return &cv.spaces[i]
+		}
+	}
+	return nil
+}
+
+// building returns the space that is being built, nil where there is none.
+func (cv *collectionView) building() *spaceView {
+	for i := range cv.spaces {
+		if cv.spaces[i].numbers.Building {
+			return &cv.spaces[i]
+		}
+	}
+	return nil
+}
+
+// inSpace returns the collection as it is seen in a space: 0 is the one that it is seen
+// in already, which is the active one unless the handle or the search names another.
+func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
+	if id == 0 || cv.space != nil && cv.space.ID == id {
+		return cv, nil
+	}
+	sp := cv.spaceNumber(id)
+	switch {
+	case sp == nil:
+		return nil, cv.noSpace(id)
+	case sp.numbers.Building:
+		return nil, fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, id, cv.Name)
+	}
+	in := *cv
+	in.spaceView = *sp
+	return &in, nil
+}
+
+// noSpace is about a space that the collection does not have.
+func (cv *collectionView) noSpace(id uint32) error {
+	var numbers []string
+	for _, sp := range cv.spaces {
+		number := fmt.Sprint(sp.space.ID)
+		if sp.space.ID == cv.active {
+			number += " (active)"
+		}
+		numbers = append(numbers, number)
+	}
+	switch len(numbers) {
+	case 0:
+		return fault.NotFound("space %d of collection %q, which has none: it is not trained", id, cv.Name)
+	case 1:
+		return fault.NotFound("space %d of collection %q, which has space %s only", id, cv.Name, numbers[0])
+	}
+	return fault.NotFound("space %d of collection %q, which has the spaces %s", id, cv.Name, strings.Join(numbers, ", "))
+}
+
+// row returns the row of an item by its key, or ErrNotFound.
+func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
+	if len(key) > record.MaxKeyBytes {
+		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))
+	}
+	row, found, err := record.RowOf(r, cv.ID, key)
+	if err == nil && !found {
+		err = fault.NotFound("item %q in collection %q", key, cv.Name)
+	}
+	return row, err
 }

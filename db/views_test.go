@@ -134,7 +134,7 @@ func checkCodes(t fataler, c *Collection, items []*Item) {
 				coded++
 			}
 		}
-		if s := cv.stats(); s.CodedItems != coded {
+		if s := collectionStats(cv); s.CodedItems != coded {
 			return fmt.Errorf("%d items have a code, %d are reported", coded, s.CodedItems)
 		}
 		return nil
