@@ -195,7 +195,7 @@ func (l *bulkLoad) labelIDs(names []string) []uint32 {
 
 // pending returns the rows that the online step of a space will look at.
 func (l *bulkLoad) pending(sp *spaceState) *roaring.Bitmap {
-	return unionOf(l.presence, sp.Positions)
+	return record.UnionOf(l.presence, sp.Positions)
 }
 
 // collectPresence finds out which rows have which modality.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -23,7 +24,7 @@ func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 	}
 	in := *cv
 	in.spaceView = *sp
-	taught := unionOf(cv.presence, sp.space.Positions)
+	taught := record.UnionOf(cv.presence, sp.space.Positions)
 	taught.AndNot(sp.pending)
 	d, err := measureDrift(ctx, v, &in, taught)
 	if d != nil {

@@ -18,7 +18,7 @@ func (m *mender) deleteRange(lo, hi []byte) error {
 
 // learnable returns the items that have features that the model knows.
 func (s *spaceMender) learnable() *roaring.Bitmap {
-	rows := unionOf(s.presence, s.space.Positions)
+	rows := record.UnionOf(s.presence, s.space.Positions)
 	rows.AndNot(s.uncodable)
 	return rows
 }

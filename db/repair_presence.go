@@ -219,7 +219,7 @@ func (p *presenceMender) decide() {
 		}
 	}
 	for _, made := range p.made {
-		rows := roaring.AndNot(made.rows, unionOf(p.presence, made.modalities))
+		rows := roaring.AndNot(made.rows, record.UnionOf(p.presence, made.modalities))
 		for _, t := range made.modalities {
 			p.presence[t].Or(rows)
 			guessed[t].Or(rows)

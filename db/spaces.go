@@ -232,5 +232,5 @@ func (s *collectionState) having(modalities []int) *roaring.Bitmap {
 	for i := range s.presence {
 		presence = append(presence, s.presence[i].b)
 	}
-	return unionOf(presence, modalities)
+	return record.UnionOf(presence, modalities)
 }

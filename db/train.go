@@ -183,7 +183,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 
 // foundation returns what the space of the model begins with.
 func (l *learned) foundation(ctx context.Context, v *view, cv *collectionView, activate bool) (*foundation, error) {
-	f := &foundation{space: l.space, activate: activate, pending: unionOf(cv.presence, l.set.modalities)}
+	f := &foundation{space: l.space, activate: activate, pending: record.UnionOf(cv.presence, l.set.modalities)}
 	var err error
 	if f.model, err = l.result.Model.MarshalBinary(); err != nil {
 		return nil, err
