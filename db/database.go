@@ -34,6 +34,18 @@ type database struct {
 	indexing    sync.Mutex    // held while an index is made, until it is installed
 }
 
+// newDatabase returns a database whose store is to be opened. tableBytes bounds what tables of
+// substrings take in memory. changed, unless nil, hears which collections a new view shows
+// otherwise than the one before; it must not wait.
+func newDatabase(engine *store.Engine, signals *signal.Sender, tableBytes int64, changed func([]*collectionView)) *database {
+	return &database{engine: engine, signals: signals, tableBytes: tableBytes, changed: changed, indexWanted: make(chan struct{}, 1)}
+}
+
+// noDatabase returns one that refuses all calls with an error.
+func noDatabase(engine *store.Engine, signals *signal.Sender, err error) *database {
+	return &database{engine: engine, signals: signals, guard: guard{closed: err}}
+}
+
 // open reads the state of an open store, which has had so many commits.
 func (d *database) open(kv *pebble.DB, sequence uint64, noSync, readOnly bool) (err error) {
 	c := &committer{

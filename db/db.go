@@ -90,10 +90,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	}
 	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
-	d.state = &database{
-		engine: store.NewEngine(&d.opts.disk, dir), signals: opts.disk.Signals, tableBytes: opts.IndexCacheBytes,
-		changed: d.wantUpdate, indexWanted: make(chan struct{}, 1),
-	}
+	d.state = newDatabase(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, d.wantUpdate)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
 		err = errors.Join(fault.DiskFullToOpen(dir, err, d.state.engine.Log.Failed.Load()), lock.Close())

@@ -24,9 +24,7 @@ var (
 
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	return &DB{opts: opts, stop: func() {}, state: &database{
-		signals: opts.disk.Signals, engine: store.NewEngine(&opts.disk, ""), guard: guard{closed: errNoHandle},
-	}}
+	return &DB{opts: opts, stop: func() {}, state: noDatabase(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
 }
 
 func (d *DB) orNone() *DB {
