@@ -169,20 +169,20 @@ func (c *counters) wrote(cl *call, changes int, err error) {
 
 // activity returns what has been counted.
 func (d *DB) activity() (a Activity) {
-	c, done := &d.counters, &d.state.committer.figures
+	c, done := &d.counters, &d.state.Committer.Figures
 	a = Activity{
 		Since:        c.opened,
 		SearchErrors: c.searchErrors.Load(), Hits: c.hits.Load(),
 		Writes: c.writes.Stats(), WriteErrors: c.writeErrors.Load(), Conflicts: c.conflicts.Load(),
-		ItemsPut: done.put.Load(), ItemsDeleted: done.deleted.Load(),
-		Waiting: int(done.waiting.Load()), Commits: done.commits.Stats(), CommitRequests: done.requests.Load(),
-		CommitBytes: done.bytes.Load(), Syncs: done.syncs.Stats(),
+		ItemsPut: done.Put.Load(), ItemsDeleted: done.Deleted.Load(),
+		Waiting: int(done.Waiting.Load()), Commits: done.Commits.Stats(), CommitRequests: done.Requests.Load(),
+		CommitBytes: done.Bytes.Load(), Syncs: done.Syncs.Stats(),
 		Cache: cacheStats(d.opts.disk.Cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
 		Store:     d.storeStats(),
 		Snapshots: d.pins.count(),
-		Failed:    d.state.engine.Log.Failed.Load() != nil, DiskFull: d.state.engine.Reserve.Full.Load(),
-		FreeBytes: d.state.engine.Reserve.Found.Load(), ReserveBytes: d.state.engine.Reserve.Left.Load(),
-		LostCommits: c.lost.Load(), EventsDropped: d.state.signals.Lost(),
+		Failed:    d.state.Engine.Log.Failed.Load() != nil, DiskFull: d.state.Engine.Reserve.Full.Load(),
+		FreeBytes: d.state.Engine.Reserve.Found.Load(), ReserveBytes: d.state.Engine.Reserve.Left.Load(),
+		LostCommits: c.lost.Load(), EventsDropped: d.state.Signals.Lost(),
 	}
 	for i, op := range searchOps {
 		for plan := range c.searches[i] {
@@ -198,8 +198,8 @@ func (d *DB) activity() (a Activity) {
 		own := *b
 		a.LastBackup = &own
 	}
-	a.Running, a.Operations = d.state.signals.Operations.Stats()
-	_, ofStore := d.state.engine.Log.Work.Ended.Stats()
+	a.Running, a.Operations = d.state.Signals.Operations.Stats()
+	_, ofStore := d.state.Engine.Log.Work.Ended.Stats()
 	a.Operations = append(a.Operations, ofStore...)
 	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
 	return a
@@ -223,8 +223,8 @@ type StoreStats struct {
 }
 
 func (d *DB) storeStats() StoreStats {
-	w := &d.state.engine.Log.Work
-	f := w.Look(d.state.engine.DB)
+	w := &d.state.Engine.Log.Work
+	f := w.Look(d.state.Engine.DB)
 	return StoreStats{
 		Tables: f.Tables, LiveBytes: f.Live, ReadAmplification: f.Amplification, CompactionDebtBytes: f.Debt,
 		Flushing: int(w.Flushes.Load()), Compacting: int(w.Compactions.Load()),

@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // An Alteration says what the items of a collection may hold from now on, besides what
@@ -38,16 +39,16 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	if err := c.db.state.guard.enter(); err != nil {
+	if err := c.db.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer c.db.state.guard.leave()
-	err := c.inside().do(ctx, 0, func(tx *tx, s *collectionState) error {
+	defer c.db.state.Guard.Leave()
+	err := c.inside().Do(ctx, 0, func(tx *state.Tx, s *state.CollectionState) error {
 		d, err := a.of(s.Descriptor)
 		if err != nil {
 			return err
 		}
-		return tx.alter(s, d)
+		return tx.AlterCollection(s, d)
 	})
 	if err == nil {
 		c.db.changed(ctx, event.CollectionAltered, event.Event{Collection: c.name, Attrs: []slog.Attr{

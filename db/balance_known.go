@@ -5,6 +5,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -15,44 +16,44 @@ const (
 )
 
 // presentBalance is balance, or of many codes what it was a moment ago.
-func presentBalance(cv *collectionView) *report.Balance {
+func presentBalance(cv *state.CollectionView) *report.Balance {
 	codes := 0
-	for i := range cv.sets {
-		if cv.sets[i].table == nil {
+	for i := range cv.Sets {
+		if cv.Sets[i].Table == nil {
 			return nil
 		}
-		codes += cv.sets[i].codes
+		codes += cv.Sets[i].Codes
 	}
 	if codes <= balancedAtOnce {
 		return balanceIn(cv, maxBalanced)
 	}
-	known := cv.balances
-	isOf := func(b *measuredBalance) bool {
-		return b != nil && (time.Now().Before(b.until) || slices.EqualFunc(b.tables, cv.sets, func(t weak.Pointer[mih.Table], set codeSetView) bool {
-			return t.Value() == set.table
+	known := cv.Balances
+	isOf := func(b *state.MeasuredBalance) bool {
+		return b != nil && (time.Now().Before(b.Until) || slices.EqualFunc(b.Tables, cv.Sets, func(t weak.Pointer[mih.Table], set state.CodeSetView) bool {
+			return t.Value() == set.Table
 		}))
 	}
-	last := known.last.Load()
+	last := known.Last.Load()
 	if isOf(last) {
-		return copyOf(last.balance)
+		return copyOf(last.Balance)
 	}
 	if last == nil {
-		known.measuring.Lock()
-	} else if !known.measuring.TryLock() { // somebody is at it
-		return copyOf(last.balance)
+		known.Measuring.Lock()
+	} else if !known.Measuring.TryLock() { // somebody is at it
+		return copyOf(last.Balance)
 	}
-	defer known.measuring.Unlock()
-	if last = known.last.Load(); isOf(last) {
-		return copyOf(last.balance)
+	defer known.Measuring.Unlock()
+	if last = known.Last.Load(); isOf(last) {
+		return copyOf(last.Balance)
 	}
 	start := time.Now()
-	b := &measuredBalance{balance: balanceIn(cv, maxBalanced)}
-	for i := range cv.sets {
-		b.tables = append(b.tables, weak.Make(cv.sets[i].table))
+	b := &state.MeasuredBalance{Balance: balanceIn(cv, maxBalanced)}
+	for i := range cv.Sets {
+		b.Tables = append(b.Tables, weak.Make(cv.Sets[i].Table))
 	}
-	b.until = time.Now().Add(balancePatience * time.Since(start))
-	known.last.Store(b)
-	return copyOf(b.balance)
+	b.Until = time.Now().Add(balancePatience * time.Since(start))
+	known.Last.Store(b)
+	return copyOf(b.Balance)
 }
 
 // copyOf returns a balance for a caller to keep.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -22,11 +23,11 @@ func (d *DB) Compact(ctx context.Context) error {
 	if err := d.writable(); err != nil {
 		return err
 	}
-	if err := d.state.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer d.state.guard.leave()
-	ctx, op := d.state.signals.Begin(ctx, event.OpCompact, "")
+	defer d.state.Guard.Leave()
+	ctx, op := d.state.Signals.Begin(ctx, event.OpCompact, "")
 	defer op.Abandon()
 	err := d.compact(ctx, op.Progress)
 	op.End(err, event.Event{})
@@ -38,12 +39,12 @@ func (d *DB) compact(ctx context.Context, progress event.Progress) error {
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
-	defer d.state.engine.Log.Work.Changes.Add(1)
-	if err := d.state.engine.CompactAll(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
-		if failed := d.state.engine.Log.Err(); failed != nil {
+	defer d.state.Engine.Log.Work.Changes.Add(1)
+	if err := d.state.Engine.CompactAll(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
+		if failed := d.state.Engine.Log.Err(); failed != nil {
 			return failed
 		}
-		return fault.Annotate(fault.ReadError(d.state.engine.FullDisk(err), "store in %s", d.dir), "compact")
+		return fault.Annotate(fault.ReadError(d.state.Engine.FullDisk(err), "store in %s", d.dir), "compact")
 	}
 	progress("index", 0, 0)
 	return d.rebuildAll(ctx)
@@ -53,8 +54,8 @@ func (d *DB) compact(ctx context.Context, progress event.Progress) error {
 func (d *DB) sweep(ctx context.Context) error {
 	from := []byte{0}
 	for from != nil {
-		err := d.state.committer.free(ctx, func(tx *tx) (err error) {
-			from, err = tx.sweep(from)
+		err := d.state.Committer.Free(ctx, func(tx *state.Tx) (err error) {
+			from, err = tx.Sweep(from)
 			return err
 		})
 		if err != nil {
@@ -69,14 +70,14 @@ func (d *DB) rebuildAll(ctx context.Context) error {
 	if err := d.waitForCodes(ctx); err != nil {
 		return err
 	}
-	done := map[*codeSet]bool{}
+	done := map[*state.CodeSet]bool{}
 	for {
-		built, err := d.state.index(ctx, work.All(), func(_ *view, set *codeSetView) *mih.Build {
-			if done[set.set] || set.table == nil || set.table.Wasted() == 0 {
+		built, err := d.state.Index(ctx, work.All(), func(_ *state.View, set *state.CodeSetView) *mih.Build {
+			if done[set.Set] || set.Table == nil || set.Table.Wasted() == 0 {
 				return nil
 			}
-			done[set.set] = true
-			return set.table.Rebuild()
+			done[set.Set] = true
+			return set.Table.Rebuild()
 		})
 		if !built || err != nil {
 			return err

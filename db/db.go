@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -27,7 +28,7 @@ type DB struct {
 	counters counters
 	lock     io.Closer
 	opened   uint64 // commit sequence then
-	state    *database
+	state    *state.Database
 
 	// What goes on in the background: loading and indexing.
 	background sync.WaitGroup
@@ -90,14 +91,14 @@ func Open(dir string, options *Options) (*DB, error) {
 	}
 	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
-	d.state = newDatabase(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, d.wantUpdate)
+	d.state = state.New(store.NewEngine(&d.opts.disk, dir), opts.disk.Signals, opts.IndexCacheBytes, d.wantUpdate)
 	if err := d.open(exists); err != nil {
 		opts.disk.Cache.Unref()
-		err = errors.Join(fault.DiskFullToOpen(dir, err, d.state.engine.Log.Failed.Load()), lock.Close())
-		d.state.signals.Wait()
+		err = errors.Join(fault.DiskFullToOpen(dir, err, d.state.Engine.Log.Failed.Load()), lock.Close())
+		d.state.Signals.Wait()
 		return nil, err
 	}
-	d.state.signals.Happened(event.Opened, slog.LevelInfo, event.Event{
+	d.state.Signals.Happened(event.Opened, slog.LevelInfo, event.Event{
 		Items: d.items(), Duration: time.Since(d.counters.opened),
 		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.Format), slog.Bool("read_only", opts.ReadOnly)},
 	})
@@ -115,7 +116,7 @@ func (d *DB) open(exists bool) error {
 		case !creatable:
 			return store.Foreign(d.opts.FS, d.dir)
 		default:
-			if err := store.Create(d.opts.FS, d.dir, d.state.engine.Make, d.state.engine.Check); err != nil {
+			if err := store.Create(d.opts.FS, d.dir, d.state.Engine.Make, d.state.Engine.Check); err != nil {
 				return fault.Annotate(err, "create %s", d.dir)
 			}
 		}
@@ -128,7 +129,7 @@ func (d *DB) open(exists bool) error {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
-	kv, err := store.OpenDatabase(d.dir, &d.opts.disk, d.state.engine.Log, d.opts.ReadOnly)
+	kv, err := store.OpenDatabase(d.dir, &d.opts.disk, d.state.Engine.Log, d.opts.ReadOnly)
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (d *DB) start(kv *pebble.DB) error {
 	if d.identity, err = record.ReadIdentity(kv, d.dir); err != nil {
 		return err
 	}
-	if err := d.state.open(kv, d.identity.Sequence, d.opts.NoSync, d.opts.ReadOnly); err != nil {
+	if err := d.state.Open(kv, d.identity.Sequence, d.opts.NoSync, d.opts.ReadOnly); err != nil {
 		return err
 	}
 	if err := d.takeStock(); err != nil {
@@ -156,17 +157,17 @@ func (d *DB) start(kv *pebble.DB) error {
 		}
 	}
 	d.opened, d.updates = d.identity.Sequence, make(chan struct{}, 1)
-	first := d.state.run(d.keeper)
+	first := d.state.Run(d.keeper)
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(context.Background())
-	d.state.stopping = ctx
+	d.state.Stopping = ctx
 	d.background.Go(func() {
-		d.state.load(ctx, first)
+		d.state.Load(ctx, first)
 		if !d.opts.ReadOnly {
 			d.background.Go(d.resume(ctx, first))
 		}
-		first.release()
-		d.state.runIndexer(ctx)
+		first.Release()
+		d.state.RunIndexer(ctx)
 	})
 	if !d.opts.ReadOnly {
 		d.background.Go(func() { d.keepUpdated(ctx) })
@@ -178,7 +179,7 @@ func (d *DB) start(kv *pebble.DB) error {
 }
 
 // wantUpdate asks the updater to look, if one of the collections has something to learn from.
-func (d *DB) wantUpdate(changed []*collectionView) {
+func (d *DB) wantUpdate(changed []*state.CollectionView) {
 	if d.updateDue(changed) {
 		select {
 		case d.updates <- struct{}{}:
@@ -193,7 +194,7 @@ func (d *DB) wantUpdate(changed []*collectionView) {
 func (d *DB) Close() error {
 	d = d.orNone()
 	d.stop() // so that those who wait for codes to be loaded do not hold it up
-	if err := d.state.guard.close(); err != nil {
+	if err := d.state.Guard.Close(); err != nil {
 		return err
 	}
 	d.background.Wait()
@@ -202,29 +203,29 @@ func (d *DB) Close() error {
 		d.checkpointAll()
 	}
 	d.pins.releaseAll()
-	d.state.end()
+	d.state.End()
 	d.flush()
-	err := d.state.engine.DB.Close()
-	if failed := d.state.engine.Log.Err(); failed != nil {
+	err := d.state.Engine.DB.Close()
+	if failed := d.state.Engine.Log.Err(); failed != nil {
 		err = errors.Join(failed, err)
 	}
 	if d.keeper != nil {
 		if err == nil {
-			d.keeper.Reached(d.state.committer.sequence) // with what was not synced one by one
+			d.keeper.Reached(d.state.Committer.Sequence) // with what was not synced one by one
 		}
 		d.keeper.Close()
 	}
 	d.opts.disk.Cache.Unref()
 	err = fault.Annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
-	d.state.signals.Happened(event.Closed, slog.LevelInfo, event.Event{Err: err})
-	d.state.signals.Wait()
+	d.state.Signals.Happened(event.Closed, slog.LevelInfo, event.Event{Err: err})
+	d.state.Signals.Wait()
 	return err
 }
 
 // items returns how many there are in all collections.
 func (d *DB) items() (n int64) {
-	for cv := range d.state.current.Load().collections.values() {
-		n += int64(cv.items)
+	for cv := range d.state.Current.Load().Collections.Values() {
+		n += int64(cv.Items)
 	}
 	return n
 }
@@ -232,7 +233,7 @@ func (d *DB) items() (n int64) {
 // changed tells of what a call has changed.
 func (d *DB) changed(ctx context.Context, name event.Name, e event.Event) {
 	e.Name = name
-	d.state.signals.Tell(ctx, e)
+	d.state.Signals.Tell(ctx, e)
 }
 
 // CreateCollection creates a collection, durably. A name that is in use gives
@@ -252,11 +253,11 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	if err := d.writable(); err != nil {
 		return nil, err
 	}
-	if err := d.state.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return nil, err
 	}
-	defer d.state.guard.leave()
-	err := d.state.committer.do(ctx, 0, func(tx *tx) error { return tx.createCollection(desc) })
+	defer d.state.Guard.Leave()
+	err := d.state.Committer.Do(ctx, 0, func(tx *state.Tx) error { return tx.CreateCollection(desc) })
 	if err != nil {
 		return nil, err
 	}
@@ -267,12 +268,12 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 // Collection returns the collection of that name, or ErrNotFound.
 func (d *DB) Collection(name string) (*Collection, error) {
 	d = d.orNone()
-	v, done, err := d.state.acquire()
+	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	id, ok := v.ids.get(name)
+	id, ok := v.IDs.Get(name)
 	if !ok {
 		return nil, fault.NotFound("collection %q", record.Shortened(name))
 	}
@@ -282,13 +283,13 @@ func (d *DB) Collection(name string) (*Collection, error) {
 // Collections returns the names of the collections, sorted.
 func (d *DB) Collections() ([]string, error) {
 	d = d.orNone()
-	v, done, err := d.state.acquire()
+	v, done, err := d.state.Acquire()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	names := make([]string, 0, v.collections.len())
-	for cv := range v.collections.values() {
+	names := make([]string, 0, v.Collections.Len())
+	for cv := range v.Collections.Values() {
 		names = append(names, cv.Name)
 	}
 	slices.Sort(names)

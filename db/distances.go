@@ -10,5 +10,5 @@ func (s *searcher) observe(r *Result) {
 	for _, h := range r.Hits[1:] { // which some orders do not put first
 		nearest = min(nearest, h.Distance)
 	}
-	s.cv.distances[nearest].Add(1)
+	s.cv.Distances[nearest].Add(1)
 }

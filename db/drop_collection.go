@@ -7,6 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // DropCollection deletes a collection with its items, spaces and models, durably and in
@@ -23,24 +24,24 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	if err := d.writable(); err != nil {
 		return err
 	}
-	if err := d.state.guard.enter(); err != nil {
+	if err := d.state.Guard.Enter(); err != nil {
 		return err
 	}
-	defer d.state.guard.leave()
-	var dropped *collectionState
-	err := d.state.committer.free(ctx, func(tx *tx) error {
-		id, ok := tx.c.shown.ids.get(name)
+	defer d.state.Guard.Leave()
+	var dropped *state.CollectionState
+	err := d.state.Committer.Free(ctx, func(tx *state.Tx) error {
+		id, ok := tx.Committer.Shown.IDs.Get(name)
 		if !ok {
 			return fault.NotFound("collection %q", record.Shortened(name))
 		}
-		dropped = tx.c.states[id]
-		return tx.dropCollection(dropped)
+		dropped = tx.Committer.States[id]
+		return tx.DropCollection(dropped)
 	})
 	if err != nil {
 		return err
 	}
-	close(dropped.gone)
-	for _, sp := range dropped.spaces {
+	close(dropped.Gone)
+	for _, sp := range dropped.Spaces {
 		d.learners.remove(learnerKey{dropped.ID, sp.ID})
 	}
 	d.imports.changed.Add(1)
@@ -57,8 +58,8 @@ var errDropped = errors.New("collection dropped")
 func (c *Collection) untilDropped(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var gone <-chan struct{}
-	err := c.read(func(_ *view, cv *collectionView) error {
-		gone = cv.gone
+	err := c.read(func(_ *state.View, cv *state.CollectionView) error {
+		gone = cv.Gone
 		return nil
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // PutIf stores an item, as Put does, if what is stored under its key is still old, and
@@ -55,22 +56,22 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 		b.spill()
 	}
 	b.single = true // a bulk load reads nothing that it does not replace
-	ch := &change{collection: c.id, kind: expectItem, item: &record.Item{Key: key}}
+	ch := &state.Change{Collection: c.id, Kind: state.ExpectItem, Item: &record.Item{Key: key}}
 	if old != nil {
 		if old.Key != key {
 			return fault.Invalid("the item that is expected under key %q has key %q", key, old.Key)
 		}
-		err := c.read(func(_ *view, cv *collectionView) (err error) {
+		err := c.read(func(_ *state.View, cv *state.CollectionView) (err error) {
 			if err := cv.Changeable(); err != nil {
 				return err
 			}
-			ch.old, err = checkItem(cv.Descriptor, old, false)
+			ch.Old, err = checkItem(cv.Descriptor, old, false)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		b.bytes += ch.old.Bytes()
+		b.bytes += ch.Old.Bytes()
 	}
 	b.changes = append(b.changes, ch)
 	return nil

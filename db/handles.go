@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -24,7 +25,7 @@ var (
 
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	return &DB{opts: opts, stop: func() {}, state: noDatabase(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
+	return &DB{opts: opts, stop: func() {}, state: state.None(store.NewEngine(&opts.disk, ""), opts.disk.Signals, errNoHandle)}
 }
 
 func (d *DB) orNone() *DB {

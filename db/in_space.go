@@ -2,6 +2,8 @@ package db
 
 import (
 	"cmp"
+
+	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
 // A Space names a code space of a collection, by its number: the first one of a collection
@@ -29,7 +31,7 @@ func (c *Collection) InSpace(space Space) (*Collection, error) {
 	c = c.orNone()
 	in := *c
 	in.space = uint32(space)
-	if err := in.read(func(*view, *collectionView) error { return nil }); err != nil {
+	if err := in.read(func(*state.View, *state.CollectionView) error { return nil }); err != nil {
 		return nil, err
 	}
 	return &in, nil

@@ -9,11 +9,12 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // readItem reads the whole item of a row in the terms of the caller.
-func readItem(cv *collectionView, r pebble.Reader, row uint32, key string) (*Item, error) {
+func readItem(cv *state.CollectionView, r pebble.Reader, row uint32, key string) (*Item, error) {
 	return itemOf(cv, r, storedParts{cv, r}, row, key)
 }
 
@@ -30,7 +31,7 @@ type itemSource interface {
 
 // storedParts finds each part on its own.
 type storedParts struct {
-	cv *collectionView
+	cv *state.CollectionView
 	r  pebble.Reader
 }
 
@@ -43,18 +44,18 @@ func (p storedParts) vector(row uint32, t int) (model.Vector, bool, error) {
 }
 
 func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
-	return p.cv.sets[set].RowCode(p.r, row)
+	return p.cv.Sets[set].RowCode(p.r, row)
 }
 
 // itemOf puts the item of a row together.
-func itemOf(cv *collectionView, r pebble.Reader, parts itemSource, row uint32, key string) (*Item, error) {
+func itemOf(cv *state.CollectionView, r pebble.Reader, parts itemSource, row uint32, key string) (*Item, error) {
 	rec, err := parts.record(row)
 	if err != nil {
 		return nil, err
 	}
 	it := &Item{Key: key, Payload: rec.Payload}
 	for t, m := range cv.Modalities {
-		if !cv.presence[t].Contains(row) {
+		if !cv.Presence[t].Contains(row) {
 			continue
 		}
 		if cv.IndexOnly {
@@ -92,11 +93,11 @@ func itemOf(cv *collectionView, r pebble.Reader, parts itemSource, row uint32, k
 		}
 		it.Fields[cv.Fields[f.ID].Name] = f.Value
 	}
-	if cv.space == nil {
+	if cv.Space == nil {
 		return it, nil
 	}
-	for i := range cv.sets {
-		set := &cv.sets[i]
+	for i := range cv.Sets {
+		set := &cv.Sets[i]
 		rc, found, err := parts.rowCode(i, row)
 		if err != nil {
 			return nil, err
@@ -104,7 +105,7 @@ func itemOf(cv *collectionView, r pebble.Reader, parts itemSource, row uint32, k
 		if !found {
 			continue
 		}
-		code, err := set.codeOf(r, rc.Code, row)
+		code, err := set.CodeOf(r, rc.Code, row)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +123,7 @@ func itemOf(cv *collectionView, r pebble.Reader, parts itemSource, row uint32, k
 	return it, nil
 }
 
-func provenanceName(cv *collectionView, p codec.Provenance) string {
+func provenanceName(cv *state.CollectionView, p codec.Provenance) string {
 	switch {
 	case p == codec.ProvenanceLabels:
 		return "labels"
@@ -136,10 +137,10 @@ func provenanceName(cv *collectionView, p codec.Provenance) string {
 	return fmt.Sprintf("unknown (%d)", p)
 }
 
-func labelNames(cv *collectionView, ids []uint32) ([]string, error) {
+func labelNames(cv *state.CollectionView, ids []uint32) ([]string, error) {
 	var out []string
 	for _, id := range ids {
-		name, ok := cv.labels.name(id)
+		name, ok := cv.Labels.Name(id)
 		if !ok {
 			return nil, fault.Corrupt(fmt.Errorf("id %d", id), "label")
 		}

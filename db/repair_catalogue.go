@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -206,7 +207,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descrip
 
 // dropCollection deletes everything of a collection.
 func (m *mender) dropCollection(id uint32) error {
-	for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
+	for _, kinds := range [][]byte{state.CollectionKinds, state.SpaceKinds} {
 		for _, kind := range kinds {
 			if err := m.deleteAll(codec.CollectionKey(kind, id)); err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
@@ -208,7 +209,7 @@ func (c *collectionMender) loseGiven(row uint32) error {
 // writeGiven writes the codes of a codes-only collection.
 func (c *collectionMender) writeGiven() (codec.SpaceCounters, error) {
 	n := codec.SpaceCounters{ID: 1, Revision: 1}
-	for _, kind := range spaceKinds {
+	for _, kind := range state.SpaceKinds {
 		prefix := codec.NumberKey(kind, c.ID, 1)
 		if kind == codec.KindSpace {
 			continue

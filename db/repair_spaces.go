@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -67,7 +68,7 @@ func (c *collectionMender) mendSpaces() error {
 	// What belongs to no space is left over from some that are gone.
 	for id := range c.seen.spaces {
 		if !ids[id] {
-			for _, kind := range spaceKinds {
+			for _, kind := range state.SpaceKinds {
 				if err := c.deleteAll(codec.NumberKey(kind, c.ID, id)); err != nil {
 					return err
 				}

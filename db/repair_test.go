@@ -47,7 +47,7 @@ func hold(t testing.TB, d *DB) *held {
 		h.items[name], h.rows[name] = map[string]*Item{}, map[string]uint32{}
 		for _, it := range allItems(t, c) {
 			h.items[name][it.Key] = it
-			row, _, err := record.RowOf(d.state.engine.DB, c.id, it.Key)
+			row, _, err := record.RowOf(d.state.Engine.DB, c.id, it.Key)
 			if err != nil {
 				t.Fatal(err)
 			}

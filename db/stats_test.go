@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -85,7 +86,7 @@ func TestBalanceOfASample(t *testing.T) {
 		t.Fatal(err)
 	}
 	items = append(items[1:7], items[8:]...)
-	err = c.read(func(_ *view, cv *collectionView) error {
+	err = c.read(func(_ *state.View, cv *state.CollectionView) error {
 		var sampled, all [][]byte
 		for i := range 100 {
 			sampled = append(sampled, items[i*len(items)/100].Code)

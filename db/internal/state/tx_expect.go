@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"fmt"
@@ -8,20 +8,20 @@ import (
 
 // expected checks what a change expects of what is stored, and returns about how many
 // bytes it has read.
-func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
+func (tx *Tx) expected(s *CollectionState, ch *Change) (bytes int, err error) {
 	conflict := func(how string) (int, error) {
-		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.item.Key, s.Name, how)
+		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.Item.Key, s.Name, how)
 	}
 	if !s.loaded() {
 		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
 	}
-	st, err := tx.row(s, ch.item.Key)
+	st, err := tx.row(s, ch.Item.Key)
 	switch {
 	case err != nil:
 		return 0, err
-	case ch.old == nil && st.found:
+	case ch.Old == nil && st.found:
 		return conflict("is there already")
-	case ch.old == nil:
+	case ch.Old == nil:
 		return 0, nil
 	case !st.found:
 		return conflict("is gone")
@@ -29,7 +29,7 @@ func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
 	if bytes, err = tx.fetch(s, st.row, true); err != nil {
 		return 0, err
 	}
-	if !tx.items[itemRow{s.ID, st.row}].Equal(ch.old) {
+	if !tx.items[itemRow{s.ID, st.row}].Equal(ch.Old) {
 		return conflict("has changed")
 	}
 	return bytes, nil

@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"encoding/binary"
@@ -14,14 +14,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
-// createCollection makes a collection, and completes its descriptor.
-func (tx *tx) createCollection(d *record.Descriptor) error {
-	c := tx.c
-	if _, ok := c.shown.ids.get(d.Name); ok {
+// CreateCollection makes a collection, and completes its descriptor.
+func (tx *Tx) CreateCollection(d *record.Descriptor) error {
+	c := tx.Committer
+	if _, ok := c.Shown.IDs.Get(d.Name); ok {
 		return fmt.Errorf("%w: collection %q", fault.ErrExists, d.Name)
 	}
 	next := uint32(1)
-	b, err := record.Get(c.store, codec.DatabaseKey(codec.RecordNextID))
+	b, err := record.Get(c.Store, codec.DatabaseKey(codec.RecordNextID))
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (tx *tx) createCollection(d *record.Descriptor) error {
 		{codec.NameKey(d.Name), binary.BigEndian.AppendUint32(nil, d.ID)},
 		{codec.CollectionKey(codec.KindCollection, d.ID), value},
 	} {
-		if err := tx.batch.Set(kv[0], kv[1], nil); err != nil {
+		if err := tx.Batch.Set(kv[0], kv[1], nil); err != nil {
 			return err
 		}
 	}
@@ -54,60 +54,60 @@ func (tx *tx) createCollection(d *record.Descriptor) error {
 			return err
 		}
 	}
-	c.states[d.ID] = s
-	c.touch(s)
+	c.States[d.ID] = s
+	c.Touch(s)
 	return nil
 }
 
-// alter gives a collection another descriptor, which has all that its own has and more.
-func (tx *tx) alter(s *collectionState, d *record.Descriptor) error {
+// AlterCollection gives a collection another descriptor, which has all that its own has and more.
+func (tx *Tx) AlterCollection(s *CollectionState, d *record.Descriptor) error {
 	value, err := d.Encode()
 	if err != nil {
 		return err
 	}
-	if err := tx.batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
+	if err := tx.Batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
 		return err
 	}
 	s.Descriptor = d // views keep theirs
-	for range len(d.Modalities) - len(s.presence) {
-		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
+	for range len(d.Modalities) - len(s.Presence) {
+		s.Presence = append(s.Presence, sharedBitmap{B: roaring.New()})
 	}
-	tx.c.touch(s)
+	tx.Committer.Touch(s)
 	return nil
 }
 
-// collectionKinds are the kinds of keys that a collection has besides those of its
+// CollectionKinds are the kinds of keys that a collection has besides those of its
 // spaces.
-var collectionKinds = []byte{
+var CollectionKinds = []byte{
 	codec.KindCollection, codec.KindLabel, codec.KindCounters,
 	codec.KindKey, codec.KindItem, codec.KindFeatures, codec.KindRowKeys,
 	codec.KindRows, codec.KindFieldRows,
 }
 
-// dropCollection deletes a collection and all that is in it. Readers that hold an older view
+// DropCollection deletes a collection and all that is in it. Readers that hold an older view
 // go on seeing it.
-func (tx *tx) dropCollection(s *collectionState) error {
-	c := tx.c
-	if err := tx.batch.Delete(codec.NameKey(s.Name), nil); err != nil {
+func (tx *Tx) DropCollection(s *CollectionState) error {
+	c := tx.Committer
+	if err := tx.Batch.Delete(codec.NameKey(s.Name), nil); err != nil {
 		return err
 	}
-	for _, kinds := range [][]byte{collectionKinds, spaceKinds} {
+	for _, kinds := range [][]byte{CollectionKinds, SpaceKinds} {
 		for _, kind := range kinds {
 			prefix := codec.CollectionKey(kind, s.ID)
-			if err := tx.batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
+			if err := tx.Batch.DeleteRange(prefix, codec.PrefixEnd(prefix), nil); err != nil {
 				return err
 			}
 			maps.DeleteFunc(c.edits, func(key string, _ int) bool { return strings.HasPrefix(key, string(prefix)) })
 		}
 	}
-	delete(c.states, s.ID)
-	c.touch(s)
+	delete(c.States, s.ID)
+	c.Touch(s)
 	return nil
 }
 
-// sweep looks at the next keys and returns where to go on, nil at the end.
-func (tx *tx) sweep(from []byte) (next []byte, err error) {
-	it, err := tx.c.store.NewIter(&pebble.IterOptions{LowerBound: from})
+// Sweep looks at the next keys and returns where to go on, nil at the end.
+func (tx *Tx) Sweep(from []byte) (next []byte, err error) {
+	it, err := tx.Committer.Store.NewIter(&pebble.IterOptions{LowerBound: from})
 	if err != nil {
 		return nil, fault.ReadError(err, "keys from %x", from)
 	}
@@ -137,10 +137,10 @@ func (tx *tx) sweep(from []byte) (next []byte, err error) {
 			return nil, fault.ReadError(err, "key %x", key)
 		}
 		if codec.EmptySum(key, value) {
-			if err := tx.batch.Delete(key, nil); err != nil {
+			if err := tx.Batch.Delete(key, nil); err != nil {
 				return nil, err
 			}
-			delete(tx.c.edits, string(key))
+			delete(tx.Committer.edits, string(key))
 		}
 	}
 	return nil, nil

@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"sync"
@@ -14,18 +14,18 @@ import (
 // from 0 to the number of bits. The revisions of the space share it.
 type histogram []atomic.Int64
 
-// report sums the counts up.
-func (h histogram) report() *report.Distances {
+// Report sums the counts up.
+func (h histogram) Report() *report.Distances {
 	var few [257]int64
 	counts := few[:0]
 	for d := range h {
 		counts = append(counts, h[d].Load())
 	}
-	return distancesOf(counts)
+	return DistancesOf(counts)
 }
 
-// distancesOf sums up how many queries there were by distance; nil for none.
-func distancesOf(counts []int64) *report.Distances {
+// DistancesOf sums up how many queries there were by distance; nil for none.
+func DistancesOf(counts []int64) *report.Distances {
 	n, sum := int64(0), int64(0)
 	for d, count := range counts {
 		n, sum = n+count, sum+count*int64(d)
@@ -49,13 +49,13 @@ func distancesOf(counts []int64) *report.Distances {
 // A knownBalance is the last balance of the codes of a space, so that Stats costs little
 // however often it is called. All revisions of the space have one.
 type knownBalance struct {
-	measuring sync.Mutex
-	last      atomic.Pointer[measuredBalance]
+	Measuring sync.Mutex
+	Last      atomic.Pointer[MeasuredBalance]
 }
 
-// measuredBalance is a balance and what it is of.
-type measuredBalance struct {
-	tables  []weak.Pointer[mih.Table] // that it must not keep
-	balance *report.Balance
-	until   time.Time // when it is worth the time to measure another one
+// MeasuredBalance is a balance and what it is of.
+type MeasuredBalance struct {
+	Tables  []weak.Pointer[mih.Table] // that it must not keep
+	Balance *report.Balance
+	Until   time.Time // when it is worth the time to measure another one
 }

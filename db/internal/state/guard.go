@@ -1,4 +1,4 @@
-package db
+package state
 
 import (
 	"sync"
@@ -10,43 +10,43 @@ import (
 // Calls that begin after Close has are refused rather than made to wait, so that
 // a call made inside another cannot deadlock with Close.
 type guard struct {
-	mu     sync.Mutex
-	calls  int
+	Mu     sync.Mutex
+	Calls  int
 	closed error         // that calls get; nil while it is open
 	idle   chan struct{} // closed when the last call has gone, after close
 }
 
-// enter counts a call, which must leave; an error says why it must not go on.
-func (g *guard) enter() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// Enter counts a call, which must leave; an error says why it must not go on.
+func (g *guard) Enter() error {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
 	if g.closed == nil {
-		g.calls++
+		g.Calls++
 	}
 	return g.closed
 }
 
-func (g *guard) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.calls--; g.calls == 0 && g.closed != nil {
+func (g *guard) Leave() {
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	if g.Calls--; g.Calls == 0 && g.closed != nil {
 		close(g.idle)
 	}
 }
 
-// close keeps new calls out and waits for the others; an error if it was closed
+// Close keeps new calls out and waits for the others; an error if it was closed
 // already.
-func (g *guard) close() error {
-	g.mu.Lock()
+func (g *guard) Close() error {
+	g.Mu.Lock()
 	if err := g.closed; err != nil {
-		g.mu.Unlock()
+		g.Mu.Unlock()
 		return err
 	}
 	g.closed, g.idle = fault.ErrClosed, make(chan struct{})
-	if g.calls == 0 {
+	if g.Calls == 0 {
 		close(g.idle)
 	}
-	g.mu.Unlock()
+	g.Mu.Unlock()
 	<-g.idle
 	return nil
 }
