@@ -154,7 +154,7 @@ func (b *blockLoading) MaybeError(op errorfs.Op) error {
 		return nil
 	}
 	stack := make([]byte, 1<<14)
-	if !bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("db.loadTable(")) {
+	if !bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("state.loadTable(")) {
 		return nil
 	}
 	b.mu.Lock()

@@ -108,7 +108,7 @@ func coldCollection(d *DB, c *Collection) (cold *Collection, release func()) {
 		for i := range without.Sets {
 			without.Sets[i].Table = nil
 		}
-		v.Catalogue = v.catalogue.With(&without)
+		v.Catalogue = v.Catalogue.With(&without)
 	}
 	p := d.pin(v)
 	return &Collection{db: d, id: c.id, name: c.name, pin: p}, func() { p.release() }

@@ -1,15 +1,15 @@
 package state
 
-// A catalogue is all collections as readers see them. It is immutable: with and without
+// A Catalogue is all collections as readers see them. It is immutable: with and without
 // return another one, for some 100 bytes a level of its maps.
-type catalogue struct {
+type Catalogue struct {
 	Collections persistentMap[uint32, *CollectionView] // by id
 	IDs         persistentMap[string, uint32]          // by name
 	Tables      TableBytes                             // of all collections
 }
 
 // With returns the catalogue with collections, in place of those of the same ids.
-func (c catalogue) With(changed ...*CollectionView) catalogue {
+func (c Catalogue) With(changed ...*CollectionView) Catalogue {
 	owned := c.Collections.Len() == 0 // as at opening: what is made here has no readers yet
 	for _, cv := range changed {
 		if old, found := c.Collections.Get(cv.ID); found {
@@ -24,7 +24,7 @@ func (c catalogue) With(changed ...*CollectionView) catalogue {
 }
 
 // without returns the catalogue without a collection.
-func (c catalogue) without(id uint32) catalogue {
+func (c Catalogue) without(id uint32) Catalogue {
 	if old, found := c.Collections.Get(id); found {
 		c.IDs = c.IDs.without(old.Name)
 		c.Collections = c.Collections.without(id)
@@ -34,7 +34,7 @@ func (c catalogue) without(id uint32) catalogue {
 }
 
 // Named returns the collection of a name.
-func (c catalogue) Named(name string) (*CollectionView, bool) {
+func (c Catalogue) Named(name string) (*CollectionView, bool) {
 	id, found := c.IDs.Get(name)
 	if !found {
 		return nil, false

@@ -46,7 +46,7 @@ type Committer struct {
 
 	States   map[uint32]*CollectionState
 	dirty    []*CollectionState // that have changed since the last view; those dropped since, too
-	Shown    catalogue          // of the last view
+	Shown    Catalogue          // of the last view
 	Sequence uint64
 	edits    map[string]int // of blocks, since each was last written whole
 	layers   *layerCounts
@@ -278,7 +278,7 @@ func (c *Committer) publish() {
 	c.Shown = c.Shown.With(changed...)
 	clear(c.dirty) // so that what is dropped can go
 	c.dirty = c.dirty[:0]
-	v := &View{Snap: c.Store.NewSnapshot(), Sequence: c.Sequence, catalogue: c.Shown}
+	v := &View{Snap: c.Store.NewSnapshot(), Sequence: c.Sequence, Catalogue: c.Shown}
 	v.Refs.Store(1)
 	c.Current(v, changed)
 }

@@ -19,7 +19,7 @@ type View struct {
 	Refs     atomic.Int64
 	Snap     *pebble.Snapshot
 	Sequence uint64 // of the last commit
-	catalogue
+	Catalogue
 }
 
 // CollectionView is the state of one collection. Everything in it is shared
