@@ -72,7 +72,7 @@ type verifier struct {
 	found func(Finding) error
 	done  Verification
 
-	mu      sync.Mutex         // guards done, and serialises calls of found and Progress
+	mu      sync.Mutex         // guards done and missing, and serialises calls of found and Progress
 	needed  map[Piece]*need    // objects that manifests need
 	missing map[Piece]struct{} // needed objects that were not listed
 }

@@ -44,6 +44,7 @@
 // # Proof
 //
 // An Expr and a Filter are immutable; there is no goroutine and no lock. The tests
-// evaluate random expressions row by row (eval_test.go), compare integers as rational
-// numbers (TestIntegersCompareExactly), and print and parse again (TestParse).
+// compare every kind of test with its definition (eval_test.go, TestIntegersCompareExactly,
+// TestFloatsCompare, TestMissingValues), and print and parse random expressions
+// (TestPrintedExpressionsParse).
 package where
