@@ -1,7 +1,8 @@
-// Field tries the built command where it will be used: on a tmpfs that is really full, with
-// bits flipped in its files, with signals, limits of the shell, a slow disk, /dev/full,
-// several processes and wrong clocks. Nothing is injected into the program; what the tests
-// of package db inject, they inject where they expect a fault.
+// Field tries the built command under the conditions of real use: on a tmpfs that is
+// really full, with bits flipped in its files, with signals, with limits of the shell,
+// on a slow disk, with /dev/full as output, beside other processes and with wrong
+// clocks. Nothing is injected into the program. The tests of package db inject faults,
+// but only in places where they expect them.
 //
 //	go run ./internal/field                           # a minute
 //	go run ./internal/field -long                     # all combinations, some hours
