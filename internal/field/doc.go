@@ -15,4 +15,13 @@
 //
 // It needs Linux. Full and slow disks are mounted in a namespace of their own, which goes
 // when the run ends; where that is not permitted, these cases are skipped, and say so.
+//
+// # Imports and invariants
+//
+// The program imports what makes its inputs, and Pebble's reader of tables to find the
+// places of records; never package db. The attempts of a scene run in goroutines, each
+// in a folder of its own. They share the counts and findings of a trial, and the
+// baselines of the databases, each of which is computed once; the mutex mu of trial and
+// stocks guards these. TestField runs commands with known faults and proves that the
+// scenes find them.
 package main
