@@ -87,7 +87,7 @@ const (
 	OpCompaction Op = "compaction" // merging tables
 )
 
-// Short calls. Each has a span, and figures in Activity.
+// Calls that are short: each has a span, and figures in Activity.
 const (
 	OpSearch       Op = "search"        // Collection.Search
 	OpSearchRadius Op = "search_radius" // Collection.SearchRadius: finding the codes
