@@ -70,11 +70,11 @@ func TestActivity(t *testing.T) {
 	items := pairs(60, synth.Config{})
 	putAll(t, c, items[:50]) // one batch
 	for _, it := range items[50:] {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}); err != nil {
+	if _, err := c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := c.Delete(ctx, "k0", "k1", "none"); n != 2 || err != nil {
@@ -161,7 +161,7 @@ func TestRunningOperations(t *testing.T) {
 	putAll(t, c, pairs(60, synth.Config{}))
 	var during []event.RunningOperation
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}}
-	opt.Progress = func(phase string, done, total int) {
+	opt.Progress = func(phase string, done, total int64) {
 		if phase == "encode" && during == nil {
 			during = mustStats(t, d).Activity.Running
 			if len(during) == 1 && (during[0].Done != int64(done) || during[0].Total != int64(total)) {
@@ -174,7 +174,7 @@ func TestRunningOperations(t *testing.T) {
 		t.Errorf("%+v", during)
 	}
 	// A callback that panics ends it, too.
-	opt.Progress = func(string, int, int) { panic("the callback") }
+	opt.Progress = func(string, int64, int64) { panic("the callback") }
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = c.Train(ctx, opt)
@@ -209,7 +209,7 @@ func TestStatsReadNoDisk(t *testing.T) {
 	}
 	putAll(t, c, pairs(60, synth.Config{}))
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
-	if err := d.engine.flushed(ctx); err != nil {
+	if err := d.engine.FlushAll(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mustStats(t, d)
@@ -303,7 +303,7 @@ func TestTracer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	q := Query{Code: []byte{1}, Plan: PlanScan}

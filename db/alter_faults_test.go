@@ -37,7 +37,7 @@ var alterSteps = []func(c *Collection) error{
 		return c.Alter(ctx, Alteration{AddModalities: []Modality{audio}, AddFields: []Field{place}})
 	},
 	func(c *Collection) error {
-		return c.Merge(ctx, &Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}})
+		return second(c.Merge(ctx, &Item{Key: "k1", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Fields: map[string]any{"place": "Bern"}}))
 	},
 	func(c *Collection) error {
 		return c.Alter(ctx, Alteration{AddFields: []Field{{Name: "note", Type: String}, {Name: "rank", Type: Int, Indexed: true}}})

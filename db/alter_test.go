@@ -84,7 +84,7 @@ func TestAlter(t *testing.T) {
 	equalItems(t, before, allItems(t, c))
 	added := &Item{Key: "k3", Vectors: map[string][]float32{"audio": {1, 2, 3}}, Sparse: map[string]Sparse{"bag": {Index: []uint32{99}, Value: []float32{1}}},
 		Fields: map[string]any{"place": "Bern", "note": "x"}}
-	if err := other.Merge(ctx, added); err != nil {
+	if _, err := other.Merge(ctx, added); err != nil {
 		t.Fatal(err)
 	}
 	check := func(c *Collection) {
@@ -198,7 +198,7 @@ func TestAlterRefuses(t *testing.T) {
 		t.Errorf("%d commits", now-commits)
 	}
 	mustAlter(t, codes, Alteration{AddFields: []Field{{Name: "n", Type: Int, Indexed: true}}})
-	if err := codes.Put(ctx, &Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}); err != nil {
+	if _, err := codes.Put(ctx, &Item{Key: "k", Code: []byte{1, 2}, Fields: map[string]any{"n": 5}}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := codes.CountWhere(ctx, "n = 5"); n != 1 || err != nil {
@@ -416,7 +416,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 
 	// A merge and an expectation that were made before.
 	d, c := openPairs(t)
-	if err := c.Put(ctx, &Item{Key: "a", Vectors: map[string][]float32{"image": make([]float32, 8)}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "a", Vectors: map[string][]float32{"image": make([]float32, 8)}}); err != nil {
 		t.Fatal(err)
 	}
 	old, err := c.Get(ctx, "a")
@@ -427,7 +427,7 @@ func TestBatchesAcrossAlter(t *testing.T) {
 	merge.Merge(c, &Item{Key: "a", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}})
 	expect.PutIf(c, &Item{Key: "a"}, old)
 	mustAlter(t, c, Alteration{AddModalities: []Modality{audio}})
-	if err := c.Merge(ctx, &Item{Key: "a", Vectors: map[string][]float32{"audio": {1, 2, 3}}}); err != nil {
+	if _, err := c.Merge(ctx, &Item{Key: "a", Vectors: map[string][]float32{"audio": {1, 2, 3}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := merge.Commit(ctx); err != nil {
@@ -469,7 +469,7 @@ func TestAlterRightAfterOpening(t *testing.T) {
 			mustClose(t, d)
 		}
 	}
-	if err := c.Put(ctx, &Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "new", Code: []byte{1, 2}, Fields: map[string]any{"f0": 1, "f1": 2}}); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := c.CountWhere(ctx, "f0 = 1 AND f1 = 2"); found != 1 || err != nil {

@@ -28,22 +28,22 @@ func ExampleDB_Backup() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}); err != nil {
 		log.Fatal(err)
 	}
 
-	store, err := backup.Folder(filepath.Join(dir, "backups"))
+	repo, err := backup.Folder(filepath.Join(dir, "backups"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := d.Backup(ctx, store, db.BackupOptions{}); err != nil {
+	if _, err := d.Backup(ctx, repo, db.BackupOptions{}); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := c.Delete(ctx, "a"); err != nil {
 		log.Fatal(err)
 	}
 
-	m, err := db.Restore(ctx, store, filepath.Join(dir, "restored"), nil, db.RestoreOptions{})
+	m, err := db.Restore(ctx, repo, filepath.Join(dir, "restored"), nil, db.RestoreOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (b *builder) watch(ctx context.Context, one *building) error {
 	last := int64(-1)
 	for {
 		if done, total := one.done.Load(), one.total.Load(); b.progress != nil && total > 0 && done != last {
-			b.progress(int(done), int(total))
+			b.progress("encode", done, total)
 			last = done
 		}
 		select {

@@ -18,6 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -29,7 +32,7 @@ import (
 func contents(t testing.TB, d *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := forEach(d.engine.DB, nil, func(key, value []byte) error {
+	err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
 		kind := key[0]
 		switch {
 		case bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)):
@@ -37,7 +40,7 @@ func contents(t testing.TB, d *DB) map[string]string {
 		case kind == codec.KindSpace || codec.EmptySum(key, value):
 			return nil
 		case kind == codec.KindRevision && bytes.HasPrefix(value, []byte("{")):
-			var d revisionDescriptor
+			var d spaces.RevisionDescriptor
 			err := json.Unmarshal(value, &d)
 			d.Created = time.Time{}
 			b, merr := json.Marshal(d)
@@ -229,7 +232,7 @@ func bothWays(t *testing.T, schema Schema, loads int, history func(w *world)) {
 		bulk.reopen()
 		single.reopen()
 	}
-	if names, err := bulk.fs.List("db"); err != nil || slices.Contains(names, ingestName) {
+	if names, err := bulk.fs.List("db"); err != nil || slices.Contains(names, store.IngestName) {
 		t.Errorf("the folder holds %v, %v", names, err)
 	}
 }
@@ -432,7 +435,7 @@ func TestCancelledBulkLoad(t *testing.T) {
 	mem := vfs.NewMem()
 	cancelled, cancel := context.WithCancel(ctx)
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if strings.Contains(op.Path, ingestName) && op.Kind == errorfs.OpFileSync {
+		if strings.Contains(op.Path, store.IngestName) && op.Kind == errorfs.OpFileSync {
 			cancel()
 		}
 		return nil
@@ -475,7 +478,7 @@ func bulkLife(fsys vfs.FS, noSync bool) (puts int, loaded, retried, unknown bool
 		return
 	}
 	put := func(i int) {
-		if c.Put(ctx, &Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}}) == nil {
+		if second(c.Put(ctx, &Item{Key: fmt.Sprint("p", i), Code: []byte{1, 1}})) == nil {
 			puts++
 		}
 	}
@@ -540,10 +543,10 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 			t.Errorf("%s, plan %v: %d items are near, not %d, %v", what, plan, res.Total, near, err)
 		}
 	}
-	if err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
 		t.Errorf("%s, afterwards: %v", what, err)
 	}
-	if names, err := fsys.List("db"); err != nil || slices.Contains(names, ingestName) {
+	if names, err := fsys.List("db"); err != nil || slices.Contains(names, store.IngestName) {
 		t.Errorf("%s: the folder holds %v, %v", what, names, err)
 	}
 }
@@ -585,7 +588,7 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 	mem := vfs.NewMem()
 	var broken bool
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, ingestName) {
+		if broken && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, store.IngestName) {
 			return errInjected
 		}
 		return nil
@@ -628,7 +631,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 				return nil
 			}
-			if loading = loading || strings.Contains(op.Path, ingestName); loading {
+			if loading = loading || strings.Contains(op.Path, store.IngestName); loading {
 				for _, percent := range []int{0, 50} {
 					crashes = append(crashes, crash{
 						what: fmt.Sprintf("NoSync %v, before change %d (%s), %d%% of what is not synced", noSync, len(crashes), op.Path, percent),
@@ -692,7 +695,7 @@ func trainManyAndFew(t *testing.T, views model.Views) {
 	}
 	// Nothing stays of a space that is dropped.
 	mustTrain(t, many.c, opt)
-	if err := many.c.Drop(ctx, 1); err != nil {
+	if err := many.c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	for key := range contents(t, many.d) {
@@ -717,7 +720,7 @@ func TestWritesDuringATrainingOfMany(t *testing.T) {
 	replaced.Labels = items[78].Labels
 	wrote := false
 	opt := TrainOptions{Options: model.Options{Bits: 32, Anchors: 20, Views: model.ViewsTarget}, Rows: 300}
-	opt.Progress = func(stage string, _, _ int) {
+	opt.Progress = func(stage string, _, _ int64) {
 		if stage == "encode" && !wrote {
 			wrote = true
 			w.put([]*Item{&replaced, items[tableRows+55]})
@@ -757,7 +760,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, ingestName) {
+		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, store.IngestName) {
 			return errInjected
 		}
 		return nil
@@ -770,7 +773,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	}
 	putAll(t, c, pairs(tableRows, synth.Config{}))
 	opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: model.ViewsTarget}, Rows: 100}
-	for _, space := range []uint32{2, 4} { // numbers are not used twice
+	for _, space := range []Space{2, 4} { // numbers are not used twice
 		before := allItems(t, c)
 		broken = true
 		if _, err := c.Train(ctx, opt); !errors.Is(err, errInjected) || errors.Is(err, ErrFailed) {

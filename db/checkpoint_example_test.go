@@ -30,7 +30,7 @@ func ExampleDB_Checkpoint() {
 		log.Fatal(err)
 	}
 	for i, label := range []string{"cat", "dog", "cat", "dog"} {
-		err := c.Put(ctx, &db.Item{Key: fmt.Sprint(label, i), Labels: []string{label}, Vectors: map[string][]float32{"picture": {float32(i % 2), 1 - float32(i%2)}}})
+		_, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(label, i), Labels: []string{label}, Vectors: map[string][]float32{"picture": {float32(i % 2), 1 - float32(i%2)}}})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -58,7 +58,8 @@ func ExampleDB_Checkpoint() {
 	for _, hit := range r.Hits {
 		fmt.Println(hit.Key)
 	}
-	fmt.Println(errors.Is(c.Put(ctx, &db.Item{Key: "cow"}), db.ErrReadOnly))
+	_, err = c.Put(ctx, &db.Item{Key: "cow"})
+	fmt.Println(errors.Is(err, db.ErrReadOnly))
 	// Output:
 	// dog1
 	// dog3

@@ -111,10 +111,10 @@ func TestEveryFailedChangeOfACheckpoint(t *testing.T) {
 					err != nil && !(len(left) == 0 || slices.Equal(left, []string{"copy.incomplete"})) {
 					t.Fatalf("change %d failed with %v, and there is %v", k, err, left)
 				}
-				if err := mustCollection(t, d, "main").Put(ctx, &Item{Key: "k1"}); err != nil {
+				if _, err := mustCollection(t, d, "main").Put(ctx, &Item{Key: "k1"}); err != nil {
 					t.Fatalf("change %d failed, and then a write: %v", k, err)
 				}
-				if err := mustCollection(t, d, "main").Put(ctx, pairs(60, synth.Config{})[1]); err != nil {
+				if _, err := mustCollection(t, d, "main").Put(ctx, pairs(60, synth.Config{})[1]); err != nil {
 					t.Fatal(err)
 				}
 				if err != nil {
@@ -378,7 +378,7 @@ func TestCheckpointRefuses(t *testing.T) {
 		t.Errorf("%v, and at the same time %v", err, second)
 	}
 	checkCopy(t, mem, "busy", "of two at a time")
-	d.engine.log.fail(errors.New("the disk is gone"))
+	d.engine.Log.Fail(errors.New("the disk is gone"))
 	for what, opt := range checkpoints {
 		if err := d.Checkpoint(ctx, "late", opt); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s of a failed database: %v", what, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A Collection is a handle on one collection of a database; it costs nothing to
@@ -56,7 +57,7 @@ func (c *Collection) Schema() (Schema, error) {
 	c = c.orNone()
 	var s Schema
 	err := c.read(func(_ *view, cv *collectionView) error {
-		s = cv.schema()
+		s = schemaOf(cv.Descriptor)
 		return nil
 	})
 	return s, err
@@ -74,28 +75,31 @@ func (c *Collection) Labels() ([]string, error) {
 	return names, err
 }
 
-// Put stores an item, replacing the one with the same key whole. When it
-// returns, the item is durable (see Options.NoSync) and later searches find it.
+// Put stores an item, replacing the one with the same key whole, and returns its key: the
+// one that it made for an item without, see Item.Key. When it returns, the item is durable
+// (see Options.NoSync) and later searches find it. An item that has neither a key nor
+// anything else is an ErrInvalid.
+//
 // The cost is that of encoding the features and one synced commit that concurrent
 // writers share; a new row also copies the row sets that it goes into, at worst a
 // bit for each row of the collection. An item that replaces another reads that
 // one's record, if the collection has labels or indexed fields.
-func (c *Collection) Put(ctx context.Context, item *Item) error {
+func (c *Collection) Put(ctx context.Context, item *Item) (key string, err error) {
 	c = c.orNone()
 	b := c.db.NewBatch()
 	b.Put(c, item)
-	return b.Commit(ctx)
+	return b.commitOne(ctx)
 }
 
 // Merge stores what is given of an item and leaves the rest as it is: the
 // modalities, labels (all of them), fields and payload that the item does not
 // set. Nil is not set; labels or a payload that are empty and not nil are taken
-// away. Where there is no item with the key, it is Put.
-func (c *Collection) Merge(ctx context.Context, item *Item) error {
+// away. Where there is no item with the key, it is Put, whose key it returns, too.
+func (c *Collection) Merge(ctx context.Context, item *Item) (key string, err error) {
 	c = c.orNone()
 	b := c.db.NewBatch()
 	b.Merge(c, item)
-	return b.Commit(ctx)
+	return b.commitOne(ctx)
 }
 
 // Delete deletes the items with these keys, all in one commit, and returns how
@@ -137,10 +141,10 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 
 // row returns the row of an item by its key, or ErrNotFound.
 func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
-	if len(key) > MaxKeyBytes {
-		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", shortened(key), cv.Name, MaxKeyBytes, len(key))
+	if len(key) > record.MaxKeyBytes {
+		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))
 	}
-	row, found, err := rowOf(r, cv.ID, key)
+	row, found, err := record.RowOf(r, cv.ID, key)
 	if err == nil && !found {
 		err = fault.NotFound("item %q in collection %q", key, cv.Name)
 	}

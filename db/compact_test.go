@@ -114,7 +114,7 @@ func TestProgressOfCompact(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 100 {
-		if err := c.Put(ctx, &Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("k", i), Code: codeAt(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}

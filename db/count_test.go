@@ -33,30 +33,30 @@ func TestCountUpTo(t *testing.T) {
 	}
 	for _, limit := range []int{1, 7, n/2 - 1, n / 2, n/2 + 1, n, 2 * n} {
 		for where, matches := range map[string]int{"": n, "label = 'odd'": n / 2, "label = 'even'": 0} {
-			if got, err := c.CountUpTo(ctx, where, limit); err != nil || got != min(matches, limit) {
+			if got, err := c.CountUpTo(ctx, limit, where); err != nil || got != min(matches, limit) {
 				t.Errorf("%q up to %d: %d, %v", where, limit, got, err)
 			}
 		}
 	}
 	for _, limit := range []int{0, -1} {
-		if _, err := c.CountUpTo(ctx, "", limit); !errors.Is(err, ErrInvalid) {
+		if _, err := c.CountUpTo(ctx, limit, ""); !errors.Is(err, ErrInvalid) {
 			t.Errorf("up to %d: %v", limit, err)
 		}
 	}
-	if _, err := c.CountUpTo(ctx, "year = 1", 1); !errors.Is(err, ErrInvalid) {
+	if _, err := c.CountUpTo(ctx, 1, "year = 1"); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
 	}
 	if err := d.engine.DB.Set(codec.RowsKey(c.id, codec.SetLabel, 0, 1), []byte("damage"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
+	if _, err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil { // so that it is seen
 		t.Fatal(err)
 	}
-	if got, err := c.CountUpTo(ctx, "label = 'odd'", 1<<15); err != nil || got != 1<<15 {
+	if got, err := c.CountUpTo(ctx, 1<<15, "label = 'odd'"); err != nil || got != 1<<15 {
 		t.Errorf("%d, %v", got, err)
 	}
 	for _, limit := range []int{1<<15 + 1, n} {
-		if got, err := c.CountUpTo(ctx, "label = 'odd'", limit); !errors.Is(err, ErrCorrupt) || got != 0 {
+		if got, err := c.CountUpTo(ctx, limit, "label = 'odd'"); !errors.Is(err, ErrCorrupt) || got != 0 {
 			t.Errorf("%d, %v", got, err)
 		}
 	}

@@ -137,7 +137,7 @@ func crashUnderLoad(t *testing.T, seed uint64, crashes int) int {
 			case k < 6:
 				_, err = cs[0].Update(ctx, UpdateOptions{Teacher: TeacherLabels})
 			case k < 8:
-				err = cs[0].Drop(ctx, uint32(1+r.IntN(int(work.Load())+1)))
+				err = cs[0].DropSpace(ctx, Space(1+r.IntN(int(work.Load())+1)))
 			case k < 9:
 				_, err = d.engine.DB.AsyncFlush()
 			default:
@@ -211,7 +211,7 @@ func checkCrashed(t *testing.T, label string, left vfs.FS, writers []*steadyWrit
 	if err := complete(c); err != nil {
 		t.Fatal(label, ": ", err)
 	}
-	if err := c.Put(ctx, &Item{Key: "after", Labels: []string{"class0"}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "after", Labels: []string{"class0"}}); err != nil {
 		t.Fatal(label, ": ", err)
 	}
 	checkSpaces(t, d)

@@ -147,6 +147,9 @@ func (s *searcher) fingerprint() uint64 {
 	for _, part := range []string{s.q.To, s.q.From, s.q.Key, s.q.Where} {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
 	}
+	if s.args != "" { // else the fingerprint is that of before there were any
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(s.args))), s.args...)
+	}
 	b = append(b, byte(s.q.Rerank))
 	if s.q.ExcludeSelf {
 		b = append(b, 1)

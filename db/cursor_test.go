@@ -208,11 +208,11 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	far := make([]float32, 8)
 	far[0] = 1e6
 	for i := range 10 { // so far from everything that nothing can be said of them
-		if err := c.Put(ctx, &Item{Key: fmt.Sprint("far", i), Vectors: map[string][]float32{"image": far}}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("far", i), Vectors: map[string][]float32{"image": far}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Put(ctx, &Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "text", Vectors: map[string][]float32{"text": items[0].Vectors["text"]}}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := c.Stats()

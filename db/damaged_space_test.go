@@ -48,7 +48,7 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"search":   second(c.Search(ctx, Query{Key: "k7", Space: 1})),
-		"put":      c.Put(ctx, items[0]),
+		"put":      second(c.Put(ctx, items[0])),
 		"activate": c.Activate(ctx, 1),
 		"train":    second(c.Train(ctx, TrainOptions{})),
 	} {
@@ -56,13 +56,13 @@ func TestDamagedSpaceCanBeDropped(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := other.Put(ctx, items[0]); err != nil {
+	if _, err := other.Put(ctx, items[0]); err != nil {
 		t.Error(err)
 	}
-	if err := c.Drop(ctx, 1); err != nil {
+	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, items[0]); err != nil {
+	if _, err := c.Put(ctx, items[0]); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 	mustTrain(t, c, TrainOptions{})

@@ -13,7 +13,7 @@
 //	c, err := d.CreateCollection(ctx, "main", db.Schema{
 //		Modalities: []db.Modality{{Name: "image", Dim: 128}, {Name: "text", Dim: 10}},
 //	})
-//	err = c.Put(ctx, &db.Item{Key: "cat.jpg", Labels: []string{"cat"}, Vectors: ...})
+//	_, err = c.Put(ctx, &db.Item{Key: "cat.jpg", Labels: []string{"cat"}, Vectors: ...})
 //	t, err := c.Train(ctx, db.TrainOptions{})
 //	r, err := c.Search(ctx, db.Query{From: "text", To: "image", Vector: words, K: 10})
 //
@@ -22,7 +22,7 @@
 // each can have what finds it best.
 //
 // Labels, modalities and indexed fields filter what a search may find
-// (Query.Where); ItemsWhere, CountWhere, CountUpTo and DeleteWhere do without a search.
+// (Query.Where, with values in Query.Args); ItemsWhere, CountWhere, CountUpTo and DeleteWhere do without a search.
 //
 // Modalities and fields can be added later (Collection.Alter).
 //
@@ -82,7 +82,7 @@
 //
 // Constants bound what an item, a batch and a schema may hold (MaxKeyBytes and the others);
 // what goes beyond is an ErrInvalid, and nothing is stored. Expressions have 64 KiB at most,
-// nested 100 deep. Numbers in queries may be of any size: a search takes some 16 bytes of
+// nested 100 deep, and 1 MiB of arguments. Numbers in queries may be of any size: a search takes some 16 bytes of
 // memory for each distinct code, 24 where the order is that of scores, and some 100 for each
 // item of its answer, besides the key, and there are no more of these than there are items.
 // What a database says of itself is not believed before the bytes are there.

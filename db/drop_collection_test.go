@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -17,7 +18,7 @@ import (
 func allKeys(t testing.TB, d *DB) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	if err := forEach(d.engine.DB, nil, func(key, _ []byte) error {
+	if err := record.ForEach(d.engine.DB, nil, func(key, _ []byte) error {
 		keys[string(key)] = true
 		return nil
 	}); err != nil {
@@ -103,10 +104,10 @@ func TestDropCollection(t *testing.T) {
 			"search":   second(c.Search(ctx, q)),
 			"get":      second(c.Get(ctx, "k1")),
 			"count":    second(c.Count()),
-			"put":      c.Put(ctx, put[0]),
+			"put":      second(c.Put(ctx, put[0])),
 			"batch":    b.Put(c, put[0]),
 			"delete":   second(c.Delete(ctx, "k1")),
-			"where":    second(c.DeleteWhere(ctx, "")),
+			"where":    second(c.DeleteWhere(ctx, "NOT label = ''")),
 			"train":    second(c.Train(ctx, TrainOptions{})),
 			"update":   second(c.Update(ctx, UpdateOptions{})),
 			"activate": c.Activate(ctx, 1),
@@ -136,7 +137,7 @@ func TestDropCollection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Put(ctx, &Item{Key: "k1", Code: []byte{1, 2}}); err != nil {
+	if _, err := other.Put(ctx, &Item{Key: "k1", Code: []byte{1, 2}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Compact(ctx); err != nil {
@@ -148,7 +149,7 @@ func TestDropCollection(t *testing.T) {
 	if hits, err := collect(runs.Hits(ctx)); err != nil || len(hits) != 80 {
 		t.Errorf("of a search that had begun: %d hits, %v", len(hits), err)
 	}
-	if err := c.Put(ctx, put[0]); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Put(ctx, put[0]); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a handle on the one before: %v", err)
 	}
 	if n, err := other.Count(); n != 1 || err != nil {
@@ -171,7 +172,7 @@ func TestDropCollectionEndsItsTraining(t *testing.T) {
 		d, c := openPairs(t)
 		putAll(t, c, pairs(200, synth.Config{}))
 		dropped := false
-		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 32, Progress: func(now string, _, _ int) {
+		_, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 32, Progress: func(now string, _, _ int64) {
 			if dropped || phase != "" && now != phase {
 				return
 			}
@@ -223,7 +224,7 @@ func TestDropCollectionRightAfterOpening(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := mustCollection(t, d, "b")
-	if err := b.Put(ctx, &Item{Key: "new", Code: []byte{1, 2, 3, 4}}); err != nil {
+	if _, err := b.Put(ctx, &Item{Key: "new", Code: []byte{1, 2, 3, 4}}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := b.Count(); n != loadAtOnce+51 || err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -33,7 +34,9 @@ type Evaluation struct {
 
 	// Where, if not empty, restricts the items that are ranked to those that match
 	// the expression, see Query.Where. Truth is about all of them nevertheless.
+	// Args are the values of its placeholders, see Query.Args.
 	Where string
+	Args  []any
 
 	// Top is the N of the figures that look at the first N hits; 50 if 0.
 	Top int
@@ -75,7 +78,7 @@ func (cv *collectionView) rowCodes(v *view) rowCodes {
 		if err != nil {
 			return err
 		}
-		return forEachEntry(v.snap, set.prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
+		return record.ForEachEntry(v.snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -115,7 +118,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			return fault.Invalid("truth about %d items, collection %q has %d", len(e.Truth), cv.Name, cv.items)
 		}
 		ids := newLabelIDs(cv.names)
-		filter, err := cv.matching(ctx, v.snap, e.Where)
+		filter, err := cv.matching(ctx, v.snap, e.Where, e.Args)
 		if err != nil {
 			return err
 		}
@@ -136,15 +139,15 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			}
 			z, codes, err := cv.projectAll(ctx, v, from, len(e.Labels), func(i int) (model.Vector, error) {
 				if isSparse {
-					return cv.vector(from, nil, &sparse[i])
+					return vectorOf(&cv.Modalities[from], nil, &sparse[i])
 				}
-				return cv.vector(from, dense[i], nil)
+				return vectorOf(&cv.Modalities[from], dense[i], nil)
 			})
 			if err != nil {
 				return err
 			}
 			for to, target := range cv.Modalities {
-				if from == to && len(cv.space.modalities) > 1 {
+				if from == to && len(cv.space.Positions) > 1 {
 					continue
 				}
 				r := Retrieval{From: m.Name, To: target.Name}
@@ -172,7 +175,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 // check holds the queries against the collection and the labels.
 func (e *Evaluation) check(cv *collectionView) error {
 	check := func(name string, queries int) error {
-		if _, err := cv.modality(name); err != nil {
+		if _, err := cv.ModalityOf(name); err != nil {
 			return err
 		}
 		if queries != len(e.Labels) {
@@ -246,7 +249,7 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 	given := ids.sets(truth)
 	out := &evaluated{codes: codes, ranked: make([]*ranked, len(cv.Modalities))}
 	at := 0
-	err := forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
+	err := record.ForEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

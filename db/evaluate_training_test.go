@@ -108,7 +108,7 @@ func TestEvaluateTrainingErrors(t *testing.T) {
 	putAll(t, c, all)
 	e := Evaluation{Queries: map[string][][]float32{"text": {all[0].Vectors["text"]}}, Labels: [][]string{all[0].Labels}}
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, _, err := c.EvaluateTraining(cancelled, TrainOptions{Options: model.Options{Progress: func(string, int, int) { cancel() }}}, e); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.EvaluateTraining(cancelled, TrainOptions{Options: model.Options{Progress: func(string, int64, int64) { cancel() }}}, e); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	given, err := d.CreateCollection(ctx, "codes", Schema{Bits: 16})

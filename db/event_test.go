@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -97,24 +98,24 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAlter(t, c, Alteration{AddFields: []Field{{"place", String, false}}})
-	store := mustFolder(t)
-	m := mustBackup(t, d, store, BackupOptions{})
+	repo := mustFolder(t)
+	m := mustBackup(t, d, repo, BackupOptions{})
 	if err := errors.Join(
-		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.Drop(ctx, reindexed.Space),
+		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.DropSpace(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
 		second(d.Verify(ctx, VerifyOptions{}, func(f Finding) error { return errors.New(f.String()) })),
 	); err != nil {
 		t.Fatal(err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	opt.Progress = func(string, int, int) { cancel() }
+	opt.Progress = func(string, int64, int64) { cancel() }
 	if _, err := c.Train(cancelled, opt); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
-	if _, err := Restore(ctx, store, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
+	if _, err := Restore(ctx, repo, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.DropCollection(ctx, "main"); err != nil {
@@ -131,12 +132,12 @@ func TestEvents(t *testing.T) {
 	for name, want := range map[event.Name][]fields{
 		"fddhdb.database.opened":    {{}},
 		"fddhdb.collection.created": {{Collection: "main"}},
-		"fddhdb.train.done":         {{Collection: "main", Space: first.Space, Revision: 1, Items: int64(first.Items)}},
+		"fddhdb.train.done":         {{Collection: "main", Space: uint32(first.Space), Revision: 1, Items: int64(first.Items)}},
 		"fddhdb.train.failed":       {{Collection: "main"}, {Collection: "main", Level: slog.LevelWarn}},
-		"fddhdb.update.done":        {{Collection: "main", Space: first.Space, Revision: update.Revision, Items: int64(update.Items)}},
-		"fddhdb.reindex.done":       {{Collection: "main", Space: reindexed.Space, Revision: reindexed.Revision, Items: 80}},
-		"fddhdb.space.activated":    {{Collection: "main", Space: reindexed.Space}, {Collection: "main", Space: first.Space}},
-		"fddhdb.space.dropped":      {{Collection: "main", Space: reindexed.Space}},
+		"fddhdb.update.done":        {{Collection: "main", Space: uint32(first.Space), Revision: update.Revision, Items: int64(update.Items)}},
+		"fddhdb.reindex.done":       {{Collection: "main", Space: uint32(reindexed.Space), Revision: reindexed.Revision, Items: 80}},
+		"fddhdb.space.activated":    {{Collection: "main", Space: uint32(reindexed.Space)}, {Collection: "main", Space: uint32(first.Space)}},
+		"fddhdb.space.dropped":      {{Collection: "main", Space: uint32(reindexed.Space)}},
 		"fddhdb.collection.altered": {{Collection: "main"}},
 		"fddhdb.backup.done":        {{Bytes: m.BytesTotal}},
 		"fddhdb.restore.done":       {{Bytes: m.BytesTotal}},
@@ -223,7 +224,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		names, err := d.Collections()
 		c, cerr := d.CreateCollection(ctx, "of-the-listener", Schema{Bits: 8})
 		if err = errors.Join(err, cerr); err == nil {
-			err = c.Put(ctx, &Item{Key: "x", Code: []byte{1}})
+			_, err = c.Put(ctx, &Item{Key: "x", Code: []byte{1}})
 		}
 		if err != nil {
 			t.Error(err)
@@ -248,7 +249,7 @@ func TestListenerUsesTheDatabase(t *testing.T) {
 		}
 		d.signals.Happened("test", level, event.Event{Items: int64(i)})
 	}
-	if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	// Half of the room is for errors.
@@ -304,7 +305,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		}
 		broken.Store(true)
 		for range 2 {
-			if err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); !errors.Is(err, ErrFailed) {
+			if _, err := c.Put(ctx, &Item{Key: "a", Code: []byte{1}}); !errors.Is(err, ErrFailed) {
 				t.Fatal(err)
 			}
 		}
@@ -350,7 +351,7 @@ func TestEventsOfTrouble(t *testing.T) {
 	t.Run("disk full without a reserve", func(t *testing.T) {
 		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), ReserveBytes: -1})
 		defer mustClose(t, d)
-		_ = d.engine.fullDisk(syscall.ENOSPC) // as a bulk load says
+		_ = d.engine.FullDisk(syscall.ENOSPC) // as a bulk load says
 		if !mustStats(t, d).Activity.DiskFull {
 			t.Error("it is not full")
 		}
@@ -363,20 +364,20 @@ func TestEventsOfTrouble(t *testing.T) {
 	})
 	t.Run("disk full", func(t *testing.T) {
 		var h heard
-		disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+		disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 		d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 100 << 20, EventListener: h.listen})
-		disk.tell(d, 10<<30)
+		tell(disk, d, 10<<30)
 		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
-		put := func() error { return c.Put(ctx, &Item{Key: "a", Code: []byte{1}}) }
+		put := func() error { return second(c.Put(ctx, &Item{Key: "a", Code: []byte{1}})) }
 		for _, full := range []bool{false, true, true, false, false} {
 			free := int64(1 << 30)
 			if full {
 				free = 1 << 20
 			}
-			disk.tell(d, free)
+			tell(disk, d, free)
 			if err := put(); full != errors.Is(err, ErrDiskFull) {
 				t.Fatal(err)
 			}
@@ -509,7 +510,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 	}
 	interrupted(func(ctx context.Context, stop func()) error {
 		training := training
-		training.Progress = func(phase string, _, _ int) {
+		training.Progress = func(phase string, _, _ int64) {
 			if phase == "encode" {
 				stop()
 			}
@@ -518,7 +519,7 @@ func TestEventsOfInterruptions(t *testing.T) {
 		return err
 	})
 	interrupted(func(ctx context.Context, stop func()) error {
-		_, err := c.Reindex(ctx, ReindexOptions{Rate: 100_000, Progress: func(done, _ int) {
+		_, err := c.Reindex(ctx, ReindexOptions{Rate: 100_000, Progress: func(_ string, done, _ int64) {
 			if done > 0 {
 				stop()
 			}

@@ -81,7 +81,7 @@ func Example_codesOnly() {
 	for _, item := range []db.Item{
 		{Key: "a", Code: []byte{0x00, 0x00}}, {Key: "b", Code: []byte{0x03, 0x00}}, {Key: "c", Code: []byte{0xff, 0xff}},
 	} {
-		if err := c.Put(ctx, &item); err != nil {
+		if _, err := c.Put(ctx, &item); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -126,18 +126,18 @@ func Example_where() {
 		if i > 0 {
 			item.Fields = map[string]any{"year": 2015 + i}
 		}
-		if err := c.Put(ctx, item); err != nil {
+		if _, err := c.Put(ctx, item); err != nil {
 			log.Fatal(err)
 		}
 	}
-	r, err := c.Search(ctx, db.Query{Code: []byte{0}, K: 2, Where: "label = 'cat' AND year >= 2020"})
+	r, err := c.Search(ctx, db.Query{Code: []byte{0}, K: 2, Where: "label = ? AND year >= ?", Args: []any{"cat", 2020}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, hit := range r.Hits {
 		fmt.Println(hit.Key, "at distance", hit.Distance)
 	}
-	n, err := c.DeleteWhere(ctx, "year < 2020")
+	n, err := c.DeleteWhere(ctx, "year < ?", 2020)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func TestConditionsKeepSums(t *testing.T) {
 			t.Fatal(err)
 		}
 		for j := range 3 {
-			if err := cs[i].Put(ctx, &Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}}); err != nil {
+			if err := second(cs[i].Put(ctx, &Item{Key: fmt.Sprint(j), Fields: map[string]any{"n": 100}})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -212,7 +212,7 @@ func TestPutIfAfterTraining(t *testing.T) {
 // A batch that is refused takes no number from the counter of automatic keys.
 func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
 	d, c := openCoded(t, 8)
-	if err := c.Put(ctx, &Item{Key: "there", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "there", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()
@@ -228,7 +228,7 @@ func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := c.Put(ctx, &Item{Code: []byte{4}}); err != nil {
+		if _, err := c.Put(ctx, &Item{Code: []byte{4}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -242,7 +242,7 @@ func TestRefusedBatchesLeaveTheCounter(t *testing.T) {
 // A number that a batch frees can be taken by what it puts afterwards.
 func TestBatchesReuseTheKeysThatTheyDelete(t *testing.T) {
 	d, c := openCoded(t, 8)
-	if err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "0", Code: []byte{1}}); err != nil {
 		t.Fatal(err)
 	}
 	b := d.NewBatch()

@@ -38,7 +38,7 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 	indexOnly := lifeState{items: state.items, active: state.active, revisions: state.revisions}
 	backsUp := func(opt BackupOptions) func(l *spacesLife) error {
 		return func(l *spacesLife) error {
-			if err := l.c.Put(ctx, &Item{Key: "k1"}); err != nil { // which was there
+			if _, err := l.c.Put(ctx, &Item{Key: "k1"}); err != nil { // which was there
 				return err
 			}
 			_, err := l.d.Backup(ctx, l.backups(), opt)
@@ -86,14 +86,14 @@ func copyingCases(t *testing.T, closed *vfs.MemFS) []faultyCase {
 				q.sameStored(label, q.sound(label, nil))
 			}},
 		{name: "upgrade", base: old, do: func(l *spacesLife) error {
-			_, _, err := Upgrade(ctx, "db", &Options{FS: l.fs, CacheBytes: 1}, nil)
+			_, _, err := Upgrade(ctx, "db", &Options{FS: l.fs, CacheBytes: 1}, UpgradeOptions{})
 			return err
 		}, left: func(t *testing.T, label string, fsys vfs.FS, err error) {
-			format, _, perr := PendingMigrations("db", &Options{FS: fsys})
+			format, _, perr := PendingMigrations(ctx, "db", &Options{FS: fsys})
 			if perr != nil || format != MinFormat && format != NewestFormat || err == nil && format != NewestFormat {
 				t.Fatalf("%s: %v: format %d, %v", label, err, format, perr)
 			}
-			if _, to, err := Upgrade(ctx, "db", &Options{FS: fsys}, nil); err != nil || to != NewestFormat {
+			if _, to, err := Upgrade(ctx, "db", &Options{FS: fsys}, UpgradeOptions{}); err != nil || to != NewestFormat {
 				t.Fatalf("%s: and again: format %d, %v", label, to, err)
 			}
 			if got := listing(t, fsys); got != inOld {
@@ -158,8 +158,8 @@ func checkWhole(t *testing.T, label string, d *DB, want lifeState) {
 func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T, string, vfs.FS, error) {
 	return func(t *testing.T, label string, fsys vfs.FS, err error) {
 		t.Helper()
-		store := vfsStore{fsys, faultyRepository}
-		all, lerr := backup.List(ctx, store)
+		repo := vfsStore{fsys, faultyRepository}
+		all, lerr := backup.List(ctx, repo)
 		if lerr != nil {
 			t.Fatal(label, ": ", lerr)
 		}
@@ -176,10 +176,10 @@ func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T,
 		if come := !slices.Contains(made, newest); come && deleted != "" || !come && deleted == "" && err == nil || len(ids) > len(made)+1 {
 			t.Fatalf("%s: %v; there are %q, and were %q", label, err, ids, made)
 		}
-		if _, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
+		if _, err := backup.Verify(ctx, repo, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
 			t.Fatal(label, ": ", err)
 		}
-		if _, err := Restore(ctx, store, "copy", &Options{FS: fsys}, RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
+		if _, err := Restore(ctx, repo, "copy", &Options{FS: fsys}, RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
 			t.Fatal(label, ": ", err)
 		}
 		d, oerr := Open("copy", &Options{FS: fsys, MustExist: true})

@@ -72,7 +72,7 @@ func TestUnlabelledItemsAreFused(t *testing.T) {
 			}})
 			putAll(t, c, unlabelled[20:40])
 			for _, it := range unlabelled[40:] {
-				if err := c.Put(ctx, it); err != nil {
+				if _, err := c.Put(ctx, it); err != nil {
 					t.Fatal(err)
 				}
 			}

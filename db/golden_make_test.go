@@ -18,7 +18,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -121,7 +123,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 
 	// A space that is being built: its builder is ended half way.
 	cancelled, cancel := context.WithCancel(ctx)
-	_, err := shared.Reindex(cancelled, ReindexOptions{Rate: 50, Progress: func(done, _ int) {
+	_, err := shared.Reindex(cancelled, ReindexOptions{Rate: 50, Progress: func(_ string, done, _ int64) {
 		if done > 0 {
 			cancel()
 		}
@@ -129,7 +131,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := syncDir(mem, "golden/store"); err != nil { // what has been removed is gone for good
+	if err := store.SyncDir(mem, "golden/store"); err != nil { // what has been removed is gone for good
 		t.Fatal(err)
 	}
 }
@@ -146,7 +148,7 @@ func goldenCollection(t *testing.T, d *DB, name string, s Schema) *Collection {
 func goldenPut(t *testing.T, c *Collection, items []*Item) {
 	t.Helper()
 	for _, it := range items {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,7 +209,7 @@ func packFolder(t testing.TB, fsys vfs.FS, dir string) []byte {
 				walk(name)
 				continue
 			}
-			b := readAll(t, fsys, path.Join(dir, name))
+			b := testfs.ReadFile(t, fsys, path.Join(dir, name))
 			if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
 				t.Fatal(err)
 			}
@@ -255,22 +257,8 @@ func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
 		}
 	}
 	for _, d := range []string{fsys.PathJoin(dir, "store"), dir, fsys.PathDir(dir)} {
-		if err := syncDir(fsys, d); err != nil {
+		if err := store.SyncDir(fsys, d); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-func readAll(t testing.TB, fsys vfs.FS, name string) []byte {
-	t.Helper()
-	f, err := fsys.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 var updateListing = flag.Bool("update-listing", false, "write down what is in the golden databases")
@@ -209,14 +211,19 @@ func TestGolden(t *testing.T) {
 			if d.Format() != format || d.UUID() != uuid {
 				t.Errorf("after writing format %d, UUID %q", d.Format(), d.UUID())
 			}
-			if _, err := mem.Stat("golden/" + commitsName); (err != nil) != (format < FormatIdentity) {
+			if _, err := mem.Stat("golden/" + store.CommitsName); (err != nil) != (format < FormatIdentity) {
 				t.Errorf("after writing the side file: %v", err)
 			}
 			verifyGolden(t, "after writing", mem)
 			checkGolden(t, "after writing", mem, after)
 
 			var steps []int
-			from, to, err := Upgrade(ctx, "golden", &Options{FS: mem}, func(m Migration) { steps = append(steps, m.To) })
+			from, to, err := Upgrade(ctx, "golden", &Options{FS: mem}, UpgradeOptions{Progress: func(stage string, done, total int64) {
+				if m := migrations[format-MinFormat+int(done)]; stage != m.What || int(total) != NewestFormat-format {
+					t.Errorf("step %d of %d: %s", done, total, stage)
+				}
+				steps = append(steps, format+int(done)+1)
+			}})
 			if err != nil || from != format || to != NewestFormat || len(steps) != NewestFormat-format {
 				t.Fatalf("upgrade from %d to %d by %v: %v", from, to, steps, err)
 			}
@@ -225,7 +232,7 @@ func TestGolden(t *testing.T) {
 			if d.Format() != NewestFormat || len(d.UUID()) != 32 || (uuid != "" && d.UUID() != uuid) {
 				t.Errorf("after the upgrade format %d, UUID %q", d.Format(), d.UUID())
 			}
-			if marker, err := readMarker(mem, "golden"); err != nil || marker != NewestFormat {
+			if marker, err := store.ReadMarker(mem, "golden"); err != nil || marker != NewestFormat {
 				t.Errorf("the marker says %d, %v", marker, err)
 			}
 			d = mustOpen(t, "golden", &Options{FS: mem})
@@ -248,7 +255,7 @@ func goldenWrites(t *testing.T, d *DB) {
 		t.Fatal(err)
 	}
 	goldenPut(t, shared, goldenItems(100)[20:24])
-	if err := shared.Merge(ctx, &Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}); err != nil {
+	if _, err := shared.Merge(ctx, &Item{Key: "k30", Labels: []string{"new label"}, Fields: map[string]any{"year": 7}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := shared.Update(ctx, UpdateOptions{Teacher: TeacherLabels}); err != nil {
@@ -282,7 +289,7 @@ func TestEveryFailedChangeOfAnUpgrade(t *testing.T) {
 		mem := vfs.NewMem()
 		unpackFolder(t, mem, "golden", goldens(t)[MinFormat])
 		fail := &failOnce{k: k}
-		_, to, err := Upgrade(ctx, "golden", &Options{FS: errorfs.Wrap(mem, fail)}, nil)
+		_, to, err := Upgrade(ctx, "golden", &Options{FS: errorfs.Wrap(mem, fail)}, UpgradeOptions{})
 		if !fail.fired {
 			if err != nil || to != NewestFormat || k < 20 {
 				t.Fatalf("without a failure, after %d changes: format %d, %v", k, to, err)
@@ -309,7 +316,7 @@ func TestCrashesOfAnUpgrade(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, _, err := Upgrade(ctx, "golden", &Options{FS: fsys}, nil); err != nil {
+	if _, _, err := Upgrade(ctx, "golden", &Options{FS: fsys}, UpgradeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{}))
@@ -332,14 +339,14 @@ func checkHalfUpgraded(t *testing.T, what string, mem *vfs.MemFS, want string, a
 	if _, err := mem.Stat("golden"); err != nil {
 		t.Fatal(err)
 	}
-	format, pending, err := PendingMigrations("golden", &Options{FS: mem})
+	format, pending, err := PendingMigrations(context.Background(), "golden", &Options{FS: mem})
 	if err != nil || len(pending) != NewestFormat-format {
 		t.Fatalf("%s: format %d, %v, %v", what, format, pending, err)
 	}
 	if all {
 		checkGolden(t, what, mem, want)
 	}
-	if _, to, err := Upgrade(context.Background(), "golden", &Options{FS: mem}, nil); err != nil || to != NewestFormat {
+	if _, to, err := Upgrade(context.Background(), "golden", &Options{FS: mem}, UpgradeOptions{}); err != nil || to != NewestFormat {
 		t.Fatalf("%s, and again: format %d, %v", what, to, err)
 	}
 	if all {

@@ -14,7 +14,7 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Put(ctx, &Item{Key: "a", Code: []byte{1, 2}}); err != nil {
+	if _, err := live.Put(ctx, &Item{Key: "a", Code: []byte{1, 2}}); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := d.Snapshot()
@@ -27,10 +27,10 @@ func TestSnapshotsAreReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, write := range map[string]func() error{
-		"put":         func() error { return c.Put(ctx, &Item{Key: "b", Code: []byte{1, 2}}) },
-		"merge":       func() error { return c.Merge(ctx, &Item{Key: "a", Code: []byte{1, 2}}) },
+		"put":         func() error { return second(c.Put(ctx, &Item{Key: "b", Code: []byte{1, 2}})) },
+		"merge":       func() error { return second(c.Merge(ctx, &Item{Key: "a", Code: []byte{1, 2}})) },
 		"delete":      func() error { _, err := c.Delete(ctx, "a"); return err },
-		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, ""); return err },
+		"deleteWhere": func() error { _, err := c.DeleteWhere(ctx, "NOT label = ''"); return err },
 		"train":       func() error { _, err := c.Train(ctx, TrainOptions{}); return err },
 	} {
 		if err := write(); !errors.Is(err, ErrReadOnly) {

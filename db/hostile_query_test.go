@@ -248,7 +248,7 @@ func TestLargestVectors(t *testing.T) {
 			}
 		}
 		item := &Item{Key: fmt.Sprint(x), Labels: []string{"c0"}, Vectors: map[string][]float32{"text": v}}
-		if err := c.Put(ctx, item); err != nil && !errors.Is(err, ErrInvalid) {
+		if _, err := c.Put(ctx, item); err != nil && !errors.Is(err, ErrInvalid) {
 			t.Errorf("%g: %v", x, err)
 		}
 	}
@@ -276,7 +276,7 @@ func TestOptionsOfAnySize(t *testing.T) {
 				c, err = d.CreateCollection(ctx, "main", Schema{Bits: 8})
 			}
 			if err == nil {
-				err = c.Put(ctx, &Item{Key: "k", Code: []byte{1}})
+				_, err = c.Put(ctx, &Item{Key: "k", Code: []byte{1}})
 			}
 			if err == nil {
 				_, err = c.Search(ctx, Query{Key: "k"})
@@ -303,15 +303,15 @@ func TestEndedContextEndsEverything(t *testing.T) {
 	dim := pairsSchema.Modalities[1].Dim
 	one := Evaluation{Queries: map[string][][]float32{"text": {make([]float32, dim)}}, Labels: [][]string{{"c0"}}}
 	errs := map[string]error{
-		"put":              c.Put(ctx, &Item{Key: "new"}),
-		"merge":            c.Merge(ctx, &Item{Key: "k1"}),
+		"put":              second(c.Put(ctx, &Item{Key: "new"})),
+		"merge":            second(c.Merge(ctx, &Item{Key: "k1"})),
 		"delete":           second(c.Delete(ctx, "k1")),
 		"delete where":     second(c.DeleteWhere(ctx, "year = 1")),
 		"get":              second(c.Get(ctx, "k1")),
 		"create":           second(d.CreateCollection(ctx, "x", pairsSchema)),
 		"alter":            c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":             d.DropCollection(ctx, "codes"),
-		"drop space":       c.Drop(ctx, 1),
+		"drop space":       c.DropSpace(ctx, 1),
 		"activate":         c.Activate(ctx, 1),
 		"rollback":         second(c.Rollback(ctx)),
 		"pin":              c.PinRevision(ctx, 1, 1, true),

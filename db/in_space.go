@@ -8,30 +8,40 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 )
 
+// A Space names a code space of a collection, by its number: the first one of a collection
+// is 1, and no number is used again. All calls, options and results name spaces so. 0,
+// ActiveSpace, stands for the space of the handle: the active one, whichever that is at the
+// time of the call, or the one of Collection.InSpace.
+type Space uint32
+
+// ActiveSpace is the space that searches use; of a handle that InSpace has returned, it is
+// the space of the handle.
+const ActiveSpace Space = 0
+
 // InSpace returns a handle on the same collection that shows it by the codes of one
 // code space, whichever is active: searches, codes of items, evaluations, encodings and
-// figures are those of this space. 0 is the active one, whichever that is at each call,
-// as without InSpace. What takes the number of a space can still name another
-// (Query.Space), and looks at that of the handle where it is 0.
+// statistics are those of this space. ActiveSpace is the active one, whichever that is at
+// each call, as without InSpace. A call that is given a Space other than ActiveSpace looks
+// at that one nevertheless.
 //
 // What is written through the handle goes into all spaces, as always, and Train and
 // Rollback do what they do through any other handle. A space that is being
 // built gives ErrBusy, one that does not exist ErrNotFound; so does the handle itself
 // once the space has been dropped. It costs nothing; any number of goroutines may share
 // it, also in a Snapshot.
-func (c *Collection) InSpace(space uint32) (*Collection, error) {
+func (c *Collection) InSpace(space Space) (*Collection, error) {
 	c = c.orNone()
 	in := *c
-	in.space = space
+	in.space = uint32(space)
 	if err := in.read(func(*view, *collectionView) error { return nil }); err != nil {
 		return nil, err
 	}
 	return &in, nil
 }
 
-// spaceOr returns the space that is named, or else that of the handle; 0 is the active
-// one.
-func (c *Collection) spaceOr(named uint32) uint32 { return cmp.Or(named, c.space) }
+// spaceOr returns the number of the space that is named, or else of that of the handle; 0
+// is the active one.
+func (c *Collection) spaceOr(named Space) uint32 { return cmp.Or(uint32(named), c.space) }
 
 // noSpace is about a space that the collection does not have.
 func (cv *collectionView) noSpace(id uint32) error {

@@ -78,7 +78,7 @@ func TestInSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inSpace := func(c *Collection, space uint32) *Collection {
+	inSpace := func(c *Collection, space Space) *Collection {
 		t.Helper()
 		in, err := c.InSpace(space)
 		if err != nil {
@@ -117,7 +117,7 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("a cursor of the space: %v", err)
 	}
 	// What is written through it is seen in all spaces, and what is activated shows.
-	if err := one.Put(ctx, &Item{Key: "new", Labels: items[0].Labels}); err != nil {
+	if _, err := one.Put(ctx, &Item{Key: "new", Labels: items[0].Labels}); err != nil {
 		t.Fatal(err)
 	}
 	for _, in := range []*Collection{c, one} {
@@ -137,7 +137,7 @@ func TestInSpace(t *testing.T) {
 		t.Errorf("space 3: %v", err)
 	}
 	two := inSpace(c, 2)
-	if err := two.Drop(ctx, 2); err != nil {
+	if err := two.DropSpace(ctx, 2); err != nil {
 		t.Fatal(err)
 	}
 	for what, err := range uses(two) {
@@ -169,7 +169,7 @@ func TestUpdateInSpace(t *testing.T) {
 	revisions := func() (all [2]uint32) {
 		t.Helper()
 		for i := range all {
-			in, err := c.InSpace(uint32(i + 1))
+			in, err := c.InSpace(Space(i + 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,7 +217,7 @@ func TestInSpaceThatIsBeingBuilt(t *testing.T) {
 		t.Errorf("before training: %v", err)
 	}
 	var busy error
-	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Progress: func(phase string, _, _ int) {
+	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 16, Progress: func(phase string, _, _ int64) {
 		if phase == "encode" {
 			_, busy = c.InSpace(1)
 		}

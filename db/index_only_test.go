@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -43,8 +44,8 @@ func TestIndexOnlyCollection(t *testing.T) {
 	items, full := allItems(t, c), allItems(t, was)
 	b := is.NewBatch()
 	for what, err := range map[string]error{
-		"put":      c.Put(ctx, full[0]),
-		"merge":    c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")}),
+		"put":      second(c.Put(ctx, full[0])),
+		"merge":    second(c.Merge(ctx, &Item{Key: "k1", Payload: []byte("x")})),
 		"delete":   second(c.Delete(ctx, "k1")),
 		"where":    second(c.DeleteWhere(ctx, "label = 'class1'")),
 		"batch":    b.Put(c, full[0]),
@@ -136,7 +137,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSound(t, is, "spaces changed")
-	if err := c.Drop(ctx, 1); err != nil {
+	if err := c.DropSpace(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := is.DropCollection(ctx, "mainly-news"); err != nil {
@@ -167,7 +168,7 @@ func TestIndexOnlyCollection(t *testing.T) {
 	}
 }
 
-func mustInSpace(t testing.TB, c *Collection, space uint32) *Collection {
+func mustInSpace(t testing.TB, c *Collection, space Space) *Collection {
 	t.Helper()
 	in, err := c.InSpace(space)
 	if err != nil {
@@ -183,7 +184,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 	d, _ := openForCheckpoints(t, fsys)
 	defer d.Close()
 	is := indexOnlyOf(t, d, &Options{FS: fsys})
-	b, err := get(is.engine.DB, codec.CollectionKey(codec.KindCollection, 1))
+	b, err := record.Get(is.engine.DB, codec.CollectionKey(codec.KindCollection, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 		`{"version":1,"id":1,"name":"a","bits":8,"index_only":true}`:                                               false,
 		`{"version":1,"id":1,"name":"a","bits":8,"modalities":[{"name":"x","dim":1}],"index_only":true,"more":{}}`: false,
 	} {
-		if _, err := decodeDescriptor([]byte(text)); (err == nil) != ok {
+		if _, err := record.DecodeDescriptor([]byte(text)); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -224,14 +225,14 @@ func TestVerifyIndexOnly(t *testing.T) {
 		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
 	}
 	copied := func(key []byte) []byte {
-		b, err := get(d.engine.DB, key)
+		b, err := record.Get(d.engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v", key, err)
 		}
 		return b
 	}
 	first := func(prefix []byte) (key []byte) {
-		if err := forEach(d.engine.DB, prefix, func(k, _ []byte) error {
+		if err := record.ForEach(d.engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
 			return errStopped
 		}); !errors.Is(err, errStopped) {
@@ -260,7 +261,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 		"labels":     {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
 		"code":       {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
 	} {
-		before, err := get(is.engine.DB, c.key)
+		before, err := record.Get(is.engine.DB, c.key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func life(fsys vfs.FS, items []*Item) (there, unknown []string, trained bool) {
 		}
 		if err == nil {
 			for _, it := range items[20*round : 20*round+20] {
-				if err := c.Put(ctx, it); err == nil {
+				if _, err := c.Put(ctx, it); err == nil {
 					there = append(there, it.Key)
 				} else if errors.Is(err, ErrFailed) {
 					unknown = append(unknown, it.Key)
@@ -135,7 +135,7 @@ func TestEveryFailedChange(t *testing.T) {
 			}
 		}
 		for l, want := range labelled {
-			if n, err := c.CountWhere(ctx, "label = '"+l+"'"); err != nil || n != want {
+			if n, err := c.CountWhere(ctx, "label = ?", l); err != nil || n != want {
 				t.Errorf("change %d failed: %d items with label %s of %d, %v", k, n, l, want, err)
 			}
 		}
@@ -144,7 +144,7 @@ func TestEveryFailedChange(t *testing.T) {
 		if s, err := c.Stats(); err != nil || (trained && s.CodedItems != s.Items) {
 			t.Errorf("change %d failed: %+v, %v", k, s, err)
 		}
-		if err := c.Put(ctx, &Item{Key: "after"}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: "after"}); err != nil {
 			t.Errorf("change %d failed, and afterwards: %v", k, err)
 		}
 		mustClose(t, d)
@@ -184,19 +184,19 @@ func TestFailedReadFailsAlone(t *testing.T) {
 	for what, err := range map[string]error{
 		"get":    second(c.Get(ctx, "k7")),
 		"delete": second(c.Delete(ctx, "k7")),
-		"merge":  c.Merge(ctx, &Item{Key: "k8", Labels: []string{"new"}}),
+		"merge":  second(c.Merge(ctx, &Item{Key: "k8", Labels: []string{"new"}})),
 		"train":  second(c.Train(ctx, TrainOptions{})),
-		"put":    c.Put(ctx, &Item{Key: "k9"}),
-		"count":  second(c.CountWhere(ctx, "label = '"+labels[0]+"'")),
+		"put":    second(c.Put(ctx, &Item{Key: "k9"})),
+		"count":  second(c.CountWhere(ctx, "label = ?", labels[0])),
 		"number": second(c.CountWhere(ctx, "year > 0")),
-		"where":  second(c.DeleteWhere(ctx, "label = '"+labels[0]+"'")),
+		"where":  second(c.DeleteWhere(ctx, "label = ?", labels[0])),
 	} {
 		if !errors.Is(err, errInjected) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrFailed) || errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	broken.Store(false)
-	if err := c.Merge(ctx, &Item{Key: "k8", Labels: []string{"new"}}); err != nil {
+	if _, err := c.Merge(ctx, &Item{Key: "k8", Labels: []string{"new"}}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 	if n, err := c.Delete(ctx, "k7"); n != 1 || err != nil {
@@ -224,18 +224,18 @@ func TestDamagedItemFailsAlone(t *testing.T) {
 			}
 		}
 	}
-	if err := c.Put(ctx, &Item{Key: "x"}); err != nil { // readers see the damage from here on
+	if _, err := c.Put(ctx, &Item{Key: "x"}); err != nil { // readers see the damage from here on
 		t.Fatal(err)
 	}
 	for _, key := range []string{"k1", "k2"} {
 		if _, err := c.Get(ctx, key); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("get %s: %v", key, err)
 		}
-		if err := c.Merge(ctx, &Item{Key: key, Labels: []string{"a"}}); !errors.Is(err, ErrCorrupt) {
+		if _, err := c.Merge(ctx, &Item{Key: key, Labels: []string{"a"}}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("merge with %s: %v", key, err)
 		}
 	}
-	if err := c.Put(ctx, pairs(2, synth.Config{})[1]); err != nil {
+	if _, err := c.Put(ctx, pairs(2, synth.Config{})[1]); err != nil {
 		t.Errorf("replacing the damaged item: %v", err)
 	}
 	if _, err := c.Get(ctx, "k1"); err != nil {
@@ -258,7 +258,7 @@ func TestPanicInTheCommitterIsAnswered(t *testing.T) {
 		if err := d.committer.submit(ctx, broken(c)); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+		if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
 			t.Errorf("%s, and a put: %v", what, err)
 		}
 		if _, err := c.Get(ctx, "k1"); err != nil {

@@ -40,7 +40,7 @@ func TestPutRefusesBadItems(t *testing.T) {
 		"vectors with codes": {codes, Item{Key: "k", Code: []byte{1, 2}, Vectors: map[string][]float32{"text": {1}}}, []string{"bring codes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.c.Put(ctx, &tc.item)
+			_, err := tc.c.Put(ctx, &tc.item)
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("got %v", err)
 			}
@@ -58,7 +58,7 @@ func TestPutRefusesBadItems(t *testing.T) {
 		})
 	}
 	var de *DimensionError
-	err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}})
+	_, err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2}}})
 	if !errors.As(err, &de) || *de != (DimensionError{Modality: "text", Got: 2, Want: 5}) {
 		t.Errorf("%#v", err)
 	}
@@ -104,8 +104,8 @@ func TestNothingPanics(t *testing.T) {
 	d, c := openPairs(t)
 	var none Batch
 	for what, err := range map[string]error{
-		"Put nil":                 c.Put(ctx, nil),
-		"Merge nil":               c.Merge(ctx, nil),
+		"Put nil":                 second(c.Put(ctx, nil)),
+		"Merge nil":               second(c.Merge(ctx, nil)),
 		"Batch.Put to nil":        d.NewBatch().Put(nil, &Item{Key: "k"}),
 		"Batch.Delete from nil":   d.NewBatch().Delete(nil, "k"),
 		"zero Batch.Put":          none.Put(c, &Item{Key: "k"}),
@@ -136,7 +136,7 @@ func TestSchemaIsACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	stats.Fields[0].Name = "gotcha"
-	err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)}, Fields: map[string]any{"year": 1}})
+	_, err = c.Put(ctx, &Item{Key: "k", Vectors: map[string][]float32{"image": make([]float32, 8)}, Fields: map[string]any{"year": 1}})
 	if err != nil {
 		t.Error(err)
 	}
@@ -166,16 +166,16 @@ func TestCodesOnlyItemsHaveCodes(t *testing.T) {
 
 func TestMergeTakesAwayWhatIsEmpty(t *testing.T) {
 	_, c := openPairs(t)
-	if err := c.Put(ctx, &Item{Key: "k", Labels: []string{"a"}, Payload: []byte("p")}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "k", Labels: []string{"a"}, Payload: []byte("p")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Merge(ctx, &Item{Key: "k"}); err != nil {
+	if _, err := c.Merge(ctx, &Item{Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 1 || string(it.Payload) != "p" {
 		t.Errorf("after merging nothing: %+v", it)
 	}
-	if err := c.Merge(ctx, &Item{Key: "k", Labels: []string{}, Payload: []byte{}}); err != nil {
+	if _, err := c.Merge(ctx, &Item{Key: "k", Labels: []string{}, Payload: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	if it, _ := c.Get(ctx, "k"); len(it.Labels) != 0 || len(it.Payload) != 0 {
@@ -188,13 +188,23 @@ func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 	b := d.NewBatch()
 	b.Put(c, &Item{Key: "1"})
 	for range 3 {
-		b.Put(c, &Item{})
+		b.Put(c, &Item{Payload: []byte("p")})
+	}
+	if keys := b.Keys(); keys != nil {
+		t.Errorf("keys before the commit: %q", keys)
 	}
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, &Item{}); err != nil {
-		t.Fatal(err)
+	if keys, want := b.Keys(), []string{"1", "0", "2", "3"}; !slices.Equal(keys, want) {
+		t.Errorf("keys of the batch %v, want %v", keys, want)
+	}
+	key, err := c.Put(ctx, &Item{Labels: []string{"a"}})
+	if key != "4" || err != nil {
+		t.Errorf("the key is %q, %v", key, err)
+	}
+	if key, err := c.Merge(ctx, &Item{Key: "1", Labels: []string{"b"}}); key != "1" || err != nil {
+		t.Errorf("the key of a merged item is %q, %v", key, err)
 	}
 	var keys []string
 	for _, it := range allItems(t, c) {
@@ -202,6 +212,70 @@ func TestAutomaticKeysAvoidThoseInUse(t *testing.T) {
 	}
 	if want := []string{"1", "0", "2", "3", "4"}; !slices.Equal(keys, want) {
 		t.Errorf("keys %v, want %v", keys, want)
+	}
+}
+
+// An item with neither a key nor anything else is a mistake, however it is put. One of a
+// key alone is an item, which can be merged with what it is to have.
+func TestItemsWithNothing(t *testing.T) {
+	d, c := openPairs(t)
+	im, err := c.NewImport(ctx, ImportOptions{Source: "nothing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	nothing := &Item{Labels: []string{}, Vectors: map[string][]float32{}, Code: []byte{1}} // a code is ignored here
+	for how, err := range map[string]error{
+		"put":          second(c.Put(ctx, nothing)),
+		"merge":        second(c.Merge(ctx, nothing)),
+		"batch":        d.NewBatch().Put(c, &Item{}),
+		"merging many": d.NewBatch().Merge(c, &Item{}),
+		"import":       im.Put(&Item{}),
+	} {
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "nothing in it") {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	if n, _ := c.Count(); n != 0 {
+		t.Errorf("%d items", n)
+	}
+	if key, err := c.Put(ctx, &Item{Key: "k"}); key != "k" || err != nil {
+		t.Errorf("a key alone: %q, %v", key, err)
+	}
+	if key, err := c.Put(ctx, &Item{Sparse: map[string]Sparse{"text": {}}}); key != "0" || err != nil {
+		t.Errorf("an empty text: %q, %v", key, err)
+	}
+}
+
+// The keys of thousands of new items, which are stored in another way, are in the batch,
+// too.
+func TestKeysOfManyItems(t *testing.T) {
+	_, c := openCodes(t)
+	d := c.db
+	n := bulkItems + 10
+	for _, given := range []bool{false, true} { // an item with a key makes the difference
+		b := d.NewBatch()
+		for i := range n {
+			it := &Item{Code: []byte{byte(i), byte(i >> 8)}}
+			if given && i == 5 {
+				it.Key = "five"
+			}
+			if err := b.Put(c, it); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		keys := b.Keys()
+		if len(keys) != n || given != (keys[5] == "five") {
+			t.Fatalf("%d keys, of item 5 %q", len(keys), keys[5])
+		}
+		for i, key := range keys {
+			if it, err := c.Get(ctx, key); err != nil || it.Code[0] != byte(i) || it.Code[1] != byte(i>>8) {
+				t.Fatalf("item %d has the key %q: %v, %v", i, key, it, err)
+			}
+		}
 	}
 }
 
@@ -229,7 +303,7 @@ func TestLabelsKeepTheirOrder(t *testing.T) {
 func TestItemsBelongToTheirOwners(t *testing.T) {
 	_, c := openPairs(t)
 	it := &Item{Key: "k", Vectors: map[string][]float32{"text": {1, 2, 3, 4, 5}}, Payload: []byte("abc")}
-	if err := c.Put(ctx, it); err != nil {
+	if _, err := c.Put(ctx, it); err != nil {
 		t.Fatal(err)
 	}
 	it.Vectors["text"][0], it.Payload[0] = 99, 'X'

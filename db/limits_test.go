@@ -56,8 +56,8 @@ func TestLimitsOfItems(t *testing.T) {
 		},
 	} {
 		for way, put := range map[string]func(*Item) error{
-			"put":   func(it *Item) error { return c.Put(ctx, it) },
-			"merge": func(it *Item) error { return c.Merge(ctx, it) },
+			"put":   func(it *Item) error { return second(c.Put(ctx, it)) },
+			"merge": func(it *Item) error { return second(c.Merge(ctx, it)) },
 			"bulk": func(it *Item) error {
 				b := d.NewBatch()
 				for i := range bulkItems {

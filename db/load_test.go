@@ -115,7 +115,7 @@ func TestQueriesAndWritesWhileCodesAreLoaded(t *testing.T) {
 		for i := range 4 {
 			writers.Go(func() {
 				key := fmt.Sprint("new", i)
-				if err := c.Put(ctx, &Item{Key: key, Code: code}); err != nil {
+				if _, err := c.Put(ctx, &Item{Key: key, Code: code}); err != nil {
 					t.Error(err)
 				}
 				if n, err := c.Delete(ctx, key); n != 1 || err != nil {
@@ -183,8 +183,8 @@ func TestWritersWaitForCodesNoLongerThanTheyLike(t *testing.T) {
 	c := mustCollection(t, d, "main")
 	cctx, cancel := context.WithCancel(ctx)
 	waiting := make(chan error)
-	go func() { waiting <- c.Put(cctx, &Item{Key: "late", Code: codeAt(1)}) }()
-	go func() { waiting <- c.Put(ctx, &Item{Key: "patient", Code: codeAt(1)}) }()
+	go func() { waiting <- second(c.Put(cctx, &Item{Key: "late", Code: codeAt(1)})) }()
+	go func() { waiting <- second(c.Put(ctx, &Item{Key: "patient", Code: codeAt(1)})) }()
 	cancel()
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
@@ -227,7 +227,7 @@ func TestCloseWhileCodesAreLoaded(t *testing.T) {
 	d, b := openLoading(t)
 	c := mustCollection(t, d, "main")
 	waiting, closed := make(chan error), make(chan error)
-	go func() { waiting <- c.Put(ctx, &Item{Key: "late", Code: codeAt(1)}) }()
+	go func() { waiting <- second(c.Put(ctx, &Item{Key: "late", Code: codeAt(1)})) }()
 	go func() { waiting <- d.Compact(ctx) }()
 	for d.guardCalls() < 2 {
 		runtime.Gosched()
@@ -262,7 +262,7 @@ func TestCodesThatCannotBeLoaded(t *testing.T) {
 	c := mustCollection(t, d, "main")
 	b.goOn <- errInjected
 	for what, err := range map[string]error{
-		"put":     c.Put(ctx, &Item{Key: "late", Code: codeAt(1)}),
+		"put":     second(c.Put(ctx, &Item{Key: "late", Code: codeAt(1)})),
 		"delete":  second(c.Delete(ctx, "k7")),
 		"compact": d.Compact(ctx),
 	} {
@@ -354,7 +354,7 @@ func TestDamagedIndexIsReported(t *testing.T) {
 			mustClose(t, d)
 			d = mustOpen(t, "db", &Options{FS: fsys})
 			defer mustClose(t, d)
-			err = mustCollection(t, d, "main").Put(ctx, &Item{Key: "new", Code: []byte{3}})
+			_, err = mustCollection(t, d, "main").Put(ctx, &Item{Key: "new", Code: []byte{3}})
 			if (err != nil) != tc.open || err != nil && !errors.Is(err, ErrCorrupt) {
 				t.Errorf("put after opening: %v", err)
 			}

@@ -33,7 +33,7 @@ func TestCommitsAmongManyCollections(t *testing.T) {
 	}
 	put := func() {
 		n++
-		if err := first.Put(ctx, &Item{Key: fmt.Sprint(n % 8), Labels: []string{"a"}}); err != nil {
+		if _, err := first.Put(ctx, &Item{Key: fmt.Sprint(n % 8), Labels: []string{"a"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

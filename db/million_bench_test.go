@@ -103,7 +103,7 @@ func BenchmarkPut(b *testing.B) {
 			for range writers {
 				group.Go(func() {
 					for i := int(next.Add(1)); i <= b.N; i = int(next.Add(1)) {
-						if err := c.Put(ctx, &Item{Key: fmt.Sprint(i), Code: codes.At(i%100_000).AppendBytes(nil, 128)}); err != nil {
+						if _, err := c.Put(ctx, &Item{Key: fmt.Sprint(i), Code: codes.At(i%100_000).AppendBytes(nil, 128)}); err != nil {
 							b.Error(err)
 							return
 						}

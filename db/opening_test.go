@@ -33,7 +33,7 @@ func TestOpenEndsWhereTheLogCannotBecomeTables(t *testing.T) {
 	if err := b.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, &Item{Key: "last"}); err != nil { // the load may have been flushed by now
+	if _, err := c.Put(ctx, &Item{Key: "last"}); err != nil { // the load may have been flushed by now
 		t.Fatal(err)
 	}
 	left := mem.CrashClone(vfs.CrashCloneCfg{})

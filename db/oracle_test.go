@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	_ "github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -146,7 +147,7 @@ func dense(it *Item) *Item {
 		if out.Vectors == nil {
 			out.Vectors = map[string][]float32{}
 		}
-		out.Vectors["text"] = expand(model.Vector(x), pairsSchema.Modalities[1].Dim)
+		out.Vectors["text"] = record.Expand(model.Vector(x), pairsSchema.Modalities[1].Dim)
 		return &out
 	}
 	return it
@@ -176,13 +177,13 @@ func checkRandomOperations(t *rapid.T, codesOnly bool) {
 		switch op := rapid.IntRange(0, 9).Draw(t, "op"); {
 		case op <= 2:
 			it := drawItem(t, codesOnly, false)
-			if err := c.Put(ctx, sparseOrDense(t, it)); err != nil {
+			if _, err := c.Put(ctx, sparseOrDense(t, it)); err != nil {
 				t.Fatal(err)
 			}
 			o.put(it)
 		case op == 3:
 			it := drawItem(t, codesOnly, true)
-			err := c.Merge(ctx, sparseOrDense(t, it))
+			_, err := c.Merge(ctx, sparseOrDense(t, it))
 			if codesOnly && it.Code == nil && o.items[it.Key] == nil {
 				if err == nil {
 					t.Fatal("a new item without code was merged")

@@ -369,13 +369,13 @@ func checkHistory(t *rapid.T, q int) {
 		switch rapid.SampledFrom([]string{"put", "batch", "batch", "merge", "delete", "build", "compact", "reopen", "moment"}).Draw(t, "op") {
 		case "put":
 			k, code := key(), drawCode(t, q)
-			if err := c.Put(ctx, &Item{Key: k, Code: code}); err != nil {
+			if _, err := c.Put(ctx, &Item{Key: k, Code: code}); err != nil {
 				t.Fatal(err)
 			}
 			l.put(k, code)
 		case "merge":
 			k, code := key(), drawCode(t, q)
-			if err := c.Merge(ctx, &Item{Key: k, Code: code}); err != nil {
+			if _, err := c.Merge(ctx, &Item{Key: k, Code: code}); err != nil {
 				t.Fatal(err)
 			}
 			l.put(k, code)

@@ -61,7 +61,7 @@ func TestFailedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken.Store(true)
-	if err := c.Put(ctx, items[55]); !errors.Is(err, ErrFailed) {
+	if _, err := c.Put(ctx, items[55]); !errors.Is(err, ErrFailed) {
 		t.Fatal(err)
 	}
 	bulk := func() error {
@@ -74,15 +74,15 @@ func TestFailedDatabase(t *testing.T) {
 		return b.Commit(ctx)
 	}
 	for what, err := range map[string]error{
-		"put":              c.Put(ctx, items[56]),
-		"merge":            c.Merge(ctx, items[3]),
+		"put":              second(c.Put(ctx, items[56])),
+		"merge":            second(c.Merge(ctx, items[3])),
 		"delete":           second(c.Delete(ctx, "k3")),
 		"delete where":     second(c.DeleteWhere(ctx, "year = 3")),
 		"bulk":             bulk(),
 		"create":           second(d.CreateCollection(ctx, "third", schema)),
 		"alter":            c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":             d.DropCollection(ctx, "other"),
-		"drop space":       c.Drop(ctx, second2),
+		"drop space":       c.DropSpace(ctx, second2),
 		"activate":         c.Activate(ctx, second2),
 		"rollback":         second(c.Rollback(ctx)),
 		"pin":              c.PinRevision(ctx, 1, 1, true),
@@ -157,7 +157,7 @@ func TestFailedDatabase(t *testing.T) {
 			t.Errorf("opened again: %v", err)
 		}
 	}
-	if err := c.Put(ctx, items[57]); err != nil {
+	if _, err := c.Put(ctx, items[57]); err != nil {
 		t.Errorf("opened again: %v", err)
 	}
 	checkSound(t, d, "opened again")
@@ -183,11 +183,11 @@ func TestFailureDuringLongWork(t *testing.T) {
 			items := pairs(60, synth.Config{})
 			putAll(t, c, items)
 			met := false
-			opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int) {
+			opt := TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Progress: func(now string, _, _ int64) {
 				if now == phase && !met {
 					met = true
 					broken.Store(true)
-					if err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
+					if _, err := c.Put(ctx, &Item{Key: "late"}); !errors.Is(err, ErrFailed) {
 						t.Errorf("put: %v", err)
 					}
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/where"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -45,9 +46,9 @@ type Query struct {
 	// may be nearer to other codes, as its code can come from its labels.
 	ExcludeSelf bool
 
-	// Space is the number of the code space that is searched; 0 is the active one, or
-	// that of Collection.InSpace. One that is being built cannot be searched yet (ErrBusy).
-	Space uint32
+	// Space is the code space that is searched. One that is being built cannot be searched
+	// yet (ErrBusy).
+	Space Space
 
 	// Where, if not empty, restricts the answer to items that match an expression
 	// such as
@@ -62,6 +63,20 @@ type Query struct {
 	// what is indexed of the labels and fields that it names: for a label a bit
 	// an item at worst, for a number 64.
 	Where string
+
+	// Args are the values of the placeholders in Where, in order: each ? stands for the
+	// next one, where a value may stand.
+	//
+	//	Where: "label = ? AND price < ? AND year IN (?)",
+	//	Args:  []any{name, 9.5, []int{2020, 2021}},
+	//
+	// They are strings, numbers and bools, also of types that are made of these, and
+	// behind IN slices of them, which are not empty. Nothing in a string is read as part
+	// of the expression, so that it can come from anybody. A number of arguments that is
+	// not that of the placeholders, and one of another type than what it is compared with,
+	// is a *WhereError, which names it. All have 1 MiB together at most. They are read
+	// during the call, and not kept.
+	Args []any
 
 	// K is the number of items that Search returns; 0 means 10.
 	K int
@@ -168,7 +183,7 @@ type Result struct {
 	Hits     []Hit
 	Next     string // cursor, for Query.After; empty at the end
 	Total    int    // of a search by radius: items within it, whether in Hits or not
-	Space    uint32 // that the codes are of
+	Space    Space  // that the codes are of
 	Revision uint32
 }
 
@@ -266,6 +281,7 @@ type searcher struct {
 	cv     *collectionView
 	set    *codeSetView // that is searched
 	q      *Query
+	args   string // of q, spelt out
 	p      *point
 	self   uint32          // row of the item that the query starts from, or noRow
 	filter *roaring.Bitmap // rows that may be hits; nil: all that have a code
@@ -306,13 +322,16 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 	if err := ctx.Err(); err != nil { // where there is little to find nobody else looks
 		return nil, err
 	}
-	cv, err := cv.inSpace(q.Space)
+	cv, err := cv.inSpace(uint32(q.Space))
 	if err != nil {
 		return nil, err
 	}
 	s := &searcher{c: c, v: v, cv: cv, q: q, self: noRow, plan: q.Plan, radius: -1}
-	if s.filter, err = cv.filter(ctx, v.snap, q.To, q.Where); err != nil {
+	if s.filter, err = cv.filter(ctx, v.snap, q.To, q.Where, q.Args); err != nil {
 		return nil, err
+	}
+	if s.args, err = where.Spell(q.Args); err != nil {
+		return nil, err // one that the expression has not refused before
 	}
 	if s.p, err = s.point(*q); err != nil {
 		s.close()
@@ -332,7 +351,7 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 			return nil, err
 		}
 	}
-	if _, is := s.set.modality(); is && q.Where == "" && !q.ExcludeSelf {
+	if _, is := s.set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
 		s.filter = nil // the items that have codes for the target are those
 	}
 	if q.After != "" {
@@ -372,10 +391,10 @@ func (s *searcher) close() {
 
 // filter returns the rows that may be hits: those that match where and have the
 // modality to. Nil means all that have a code; a bitmap must not be written to.
-func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where string) (*roaring.Bitmap, error) {
+func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
-		t, err := cv.modality(to)
+		t, err := cv.ModalityOf(to)
 		if err != nil {
 			return nil, err
 		}
@@ -383,7 +402,7 @@ func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where
 			presence = cv.presence[t]
 		}
 	}
-	rows, err := cv.matching(ctx, r, where)
+	rows, err := cv.matching(ctx, r, where, args)
 	switch {
 	case err != nil:
 		return nil, err
@@ -435,7 +454,7 @@ func (s *searcher) usesStore(q *mih.Query, radius int) bool {
 func (s *searcher) storedIndex() *mih.Stored {
 	set := s.set
 	return &mih.Stored{
-		Split: storedSplit(set.space.Bits), Codes: set.codes, Bits: set.space.Bits,
+		Split: storedSplit(set.Bits), Codes: set.codes, Bits: set.Bits,
 		Store: s.inStore(), Costs: &s.c.db.stored,
 	}
 }

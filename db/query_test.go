@@ -75,7 +75,7 @@ func TestSearchRefuses(t *testing.T) {
 			t.Errorf("cancelled, where nothing is to be found: %s: %v", what, err)
 		}
 	}
-	if err := c.Put(cctx, &Item{Key: "late"}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Put(cctx, &Item{Key: "late"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled put: %v", err)
 	}
 	for r := RerankProjection; r <= RerankFeatures; r++ {
@@ -186,7 +186,7 @@ func TestLargestK(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, code := range []byte{1, 2, 7} {
-		if err := c.Put(ctx, &Item{Code: []byte{code}}); err != nil {
+		if _, err := c.Put(ctx, &Item{Code: []byte{code}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -63,12 +64,12 @@ func killedFolder(t testing.TB) (dir string, items []*Item) {
 	putAll(t, c, items[:280])
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
 	for _, it := range items[280:] {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(int, int) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	crash := mem.CrashClone(vfs.CrashCloneCfg{})
@@ -77,10 +78,10 @@ func killedFolder(t testing.TB) (dir string, items []*Item) {
 	if ok, err := vfs.Clone(crash, vfs.Default, "db", dir); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, ingestName), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, store.IngestName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, ingestName, "000000.sst"), []byte("half"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, store.IngestName, "000000.sst"), []byte("half"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	return dir, items
@@ -123,15 +124,15 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 
 	b := d.NewBatch()
 	for what, err := range map[string]error{
-		"put":         c.Put(ctx, items[0]),
-		"merge":       c.Merge(ctx, items[0]),
+		"put":         second(c.Put(ctx, items[0])),
+		"merge":       second(c.Merge(ctx, items[0])),
 		"delete":      second(c.Delete(ctx, "k1")),
 		"deleteWhere": second(c.DeleteWhere(ctx, "year > 0")),
 		"batch":       b.Put(c, items[1]),
 		"create":      second(d.CreateCollection(ctx, "other", pairsSchema)),
 		"alter":       c.Alter(ctx, Alteration{AddFields: []Field{place}}),
 		"drop":        d.DropCollection(ctx, "main"),
-		"drop space":  c.Drop(ctx, 2),
+		"drop space":  c.DropSpace(ctx, 2),
 		"train":       second(c.Train(ctx, TrainOptions{})),
 		"update":      second(c.Update(ctx, UpdateOptions{})),
 		"reindex":     second(c.Reindex(ctx, ReindexOptions{})),
@@ -157,7 +158,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	if findings := verifyFolder(t, dir); len(findings) > 0 {
 		t.Errorf("findings %v", findings)
 	}
-	if _, _, err := PendingMigrations(dir, nil); err != nil {
+	if _, _, err := PendingMigrations(context.Background(), dir, nil); err != nil {
 		t.Error(err)
 	}
 	if diff := gocmp.Diff(before, footprint(t, dir)); diff != "" {
@@ -209,7 +210,7 @@ func TestReadOnlyMedium(t *testing.T) {
 func TestReadOnlyAsksForNoChange(t *testing.T) {
 	mem := vfs.NewMem()
 	unpackFolder(t, mem, "golden", goldens(t)[NewestFormat])
-	d := mustOpen(t, "golden", &Options{FS: readFS{mem}, ReadOnly: true})
+	d := mustOpen(t, "golden", &Options{FS: store.ReadFS{FS: mem}, ReadOnly: true})
 	if n, err := mustCollection(t, d, "codes").Count(); err != nil || n < 700 {
 		t.Errorf("%d items, %v", n, err)
 	}
@@ -270,7 +271,7 @@ func TestReadOnlyCreatesNothing(t *testing.T) {
 	if names := listing(t, dir); len(names) > 0 {
 		t.Errorf("the folder holds %v", names)
 	}
-	if _, _, err := Upgrade(ctx, dir, &Options{ReadOnly: true}, nil); !errors.Is(err, ErrReadOnly) {
+	if _, _, err := Upgrade(ctx, dir, &Options{ReadOnly: true}, UpgradeOptions{}); !errors.Is(err, ErrReadOnly) {
 		t.Error(err)
 	}
 }

@@ -2,25 +2,24 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
 // ReindexOptions say what to reindex and how. Zero values are the defaults given here.
 type ReindexOptions struct {
-	// Space is the space whose projections make the codes of the new one; 0 is the
-	// active one. Where a space of the collection is being built, 0 and its own number
-	// stand for that one, which is completed.
-	Space uint32
+	// Space is the space whose projections make the codes of the new one. Where a space
+	// of the collection is being built, ActiveSpace and its own number stand for that one,
+	// which is completed.
+	Space Space
 
 	// Activate makes the new space the active one as soon as it is complete.
 	Activate bool
@@ -28,15 +27,15 @@ type ReindexOptions struct {
 	// Rate, if positive, is how many items a second get their codes at most.
 	Rate int
 
-	// Progress, if not nil, hears how many of all items have been looked at, from
-	// Reindex's goroutine.
-	Progress func(done, total int)
+	// Progress hears how many of all items have been looked at, in the stage "encode",
+	// from Reindex's goroutine.
+	Progress event.Progress
 }
 
 // A Reindexing is what Reindex did.
 type Reindexing struct {
-	Space    uint32  `json:"space"`
-	Parent   uint32  `json:"parent,omitempty"` // whose projections it has; 0: it was trained
+	Space    Space   `json:"space"`
+	Parent   Space   `json:"parent,omitempty"` // whose projections it has; 0: it was trained
 	Revision uint32  `json:"revision"`
 	Items    int     `json:"items"`  // that have a code in the space
 	Active   bool    `json:"active"` // searches use it now
@@ -55,12 +54,12 @@ type Reindexing struct {
 // too; writers wait for each block of codes that is stored, of some tens of
 // milliseconds. It works on half of GOMAXPROCS. Memory: some 20 MB for a block, and
 // bits/8 + 32 bytes for each item that has taught. Disk: the codes of all items once
-// more; Drop gives them back.
+// more; DropSpace gives them back.
 //
 // Progress is durable. When the context ends, or the process, or Close comes, which
 // gives ErrClosed, the space stays as far as it has got, and every write keeps it
 // current: Reindex goes on with it, or the next Open does, in the background. Reindex
-// then waits for whoever builds it, and a Rate that is given holds for that one. Drop
+// then waits for whoever builds it, and a Rate that is given holds for that one. DropSpace
 // gives it up; Reindex then returns ErrNotFound. The error is ErrNoModel for a collection
 // without a trained space, ErrBusy while another training begins or another space than
 // the one named is being built, ErrInvalid for a codes-only collection.
@@ -81,17 +80,11 @@ func (c *Collection) Reindex(ctx context.Context, opt ReindexOptions) (*Reindexi
 	}
 	ctx, op := c.db.signals.Begin(ctx, event.OpReindex, c.name)
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(done, total int) {
-		op.Progress("encode", int64(done), int64(total))
-		if told != nil {
-			told(done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	space, r, err := c.reindex(ctx, opt)
 	e := c.unbuilt(space)
 	if err == nil {
-		e = builtSpace{Space: r.Space, Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
+		e = builtSpace{Space: uint32(r.Space), Revision: r.Revision, Items: r.Items, Active: r.Active}.event()
 	}
 	op.End(err, e)
 	return r, err
@@ -103,14 +96,14 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.db.stopping, func() { cancel(fault.ErrClosed) })()
-	opt.Space = c.spaceOr(opt.Space)
+	opt.Space = Space(c.spaceOr(opt.Space))
 	space, err := c.reindexed(ctx, opt)
 	if err == nil {
 		var built builtSpace
 		b := &builder{c: c, space: space, workers: work.Background(), rate: opt.Rate, progress: opt.Progress}
 		if built, err = b.run(ctx); err == nil {
 			return space, &Reindexing{
-				Space: built.Space, Parent: built.Parent, Revision: built.Revision,
+				Space: Space(built.Space), Parent: Space(built.Parent), Revision: built.Revision,
 				Items: built.Items, Active: built.Active, Seconds: time.Since(start).Seconds(),
 			}, nil
 		}
@@ -126,7 +119,7 @@ func (c *Collection) reindex(ctx context.Context, opt ReindexOptions) (uint32, *
 func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32, error) {
 	building := uint32(0)
 	err := c.read(func(_ *view, cv *collectionView) error {
-		if sp := cv.building(); sp != nil && (opt.Space == 0 || opt.Space == sp.space.ID) {
+		if sp := cv.building(); sp != nil && (opt.Space == 0 || uint32(opt.Space) == sp.space.ID) {
 			building = sp.space.ID
 		}
 		return nil
@@ -144,11 +137,11 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 		if cv.space == nil {
 			return nil, fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, cv.Name)
 		}
-		cv, err := cv.inSpace(opt.Space)
+		cv, err := cv.inSpace(uint32(opt.Space))
 		if err != nil {
 			return nil, err
 		}
-		if err := c.db.engine.admit(cv.reindexBytes(), false); err != nil {
+		if err := c.db.engine.Admit(cv.reindexBytes(), false); err != nil {
 			return nil, err
 		}
 		return c.db.refound(ctx, v, cv, opt.Activate)
@@ -192,19 +185,19 @@ func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate 
 	sp := cv.space
 	f := &foundation{activate: activate, pending: cv.pending.Clone(), relearn: cv.recode}
 	var err error
-	if f.space, err = newSpace(spaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.model, sp.modalities); err != nil {
+	if f.space, err = spaces.New(spaces.Stored{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
 		return nil, err
 	}
-	if f.model, err = sp.model.MarshalBinary(); err != nil {
+	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
 		return nil, err
 	}
 	if f.statistics, err = d.presentStatistics(ctx, v, cv); err != nil {
 		return nil, err
 	}
-	if f.report, err = readReport(v.snap, cv.ID, sp.ID); err != nil {
+	if f.report, err = spaces.ReadReport(v.snap, cv.ID, sp.ID); err != nil {
 		return nil, err
 	}
-	err = forEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
+	err = record.ForEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
 		l, err := codec.DecodeLesson(sp.Bits, entry)
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
@@ -223,22 +216,4 @@ func (d *DB) presentStatistics(ctx context.Context, v *view, cv *collectionView)
 	}
 	defer l.release()
 	return l.online.Statistics().MarshalBinary()
-}
-
-// readReport reads the report of the training of a space, nil where there is none.
-func readReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
-	b, err := get(r, codec.NumberKey(codec.KindSpace, collection, space))
-	if err == nil && b == nil {
-		err = fault.ErrMissing
-	}
-	if err != nil {
-		return nil, fault.ReadError(err, "descriptor of space %d", space)
-	}
-	var d struct {
-		Report json.RawMessage `json:"report"`
-	}
-	if err := json.Unmarshal(b, &d); err != nil {
-		return nil, fault.Corrupt(err, "descriptor of space %d", space)
-	}
-	return d.Report, nil
 }

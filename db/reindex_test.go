@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -200,9 +201,9 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 	if stale < 50 {
 		t.Fatalf("the revision gives only %d items other codes", stale)
 	}
-	var total int
-	r, err := c.Reindex(ctx, ReindexOptions{Progress: func(_, n int) { total = n }})
-	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active || total != len(items) {
+	var total int64
+	r, err := c.Reindex(ctx, ReindexOptions{Progress: func(_ string, _, n int64) { total = n }})
+	if err != nil || r.Space != 2 || r.Parent != 1 || r.Revision != 1 || r.Active || total != int64(len(items)) {
 		t.Fatalf("%+v, %v, of %d", r, err, total)
 	}
 	for i, it := range allItems(t, c) {
@@ -217,7 +218,7 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 	if !slices.Equal(statistics(t, c, 1), statistics(t, c, 2)) {
 		t.Error("the statistics are others")
 	}
-	if two.space.model == one.space.trained {
+	if two.space.Learned == one.space.Trained {
 		t.Error("the new space has the trained projections")
 	}
 	for range 2 {
@@ -257,14 +258,14 @@ func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[
 		}
 	}
 	donor := (*items)[pick()]
-	must(c.Put(ctx, replace(pick(), func(it *Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels })))
+	must(second(c.Put(ctx, replace(pick(), func(it *Item) { it.Vectors, it.Labels = donor.Vectors, donor.Labels }))))
 	i := pick()
 	labels := []string{fmt.Sprintf("class%d", r.IntN(4))}
 	replace(i, func(it *Item) { it.Labels = labels })
-	must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: labels}))
+	must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: labels})))
 	i = pick()
 	replace(i, func(it *Item) { it.Labels = nil })
-	must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: []string{}}))
+	must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Labels: []string{}})))
 	if donor.Vectors != nil {
 		i = pick()
 		replace(i, func(it *Item) {
@@ -277,17 +278,17 @@ func changes(t testing.TB, c *Collection, r *rand.Rand, items *[]*Item, fresh *[
 			}
 			it.Vectors = vectors
 		})
-		must(c.Merge(ctx, &Item{Key: (*items)[i].Key, Vectors: donor.Vectors}))
+		must(second(c.Merge(ctx, &Item{Key: (*items)[i].Key, Vectors: donor.Vectors})))
 	}
 	i = pick()
 	must(second(c.Delete(ctx, (*items)[i].Key)))
 	if r.IntN(2) == 0 {
-		must(c.Put(ctx, (*items)[i])) // in another row
+		must(second(c.Put(ctx, (*items)[i]))) // in another row
 	} else {
 		*items = slices.Delete(*items, i, i+1)
 	}
 	if len(*fresh) > 0 {
-		must(c.Put(ctx, (*fresh)[0]))
+		must(second(c.Put(ctx, (*fresh)[0])))
 		*items, *fresh = append(*items, (*fresh)[0]), (*fresh)[1:]
 	}
 }
@@ -305,7 +306,7 @@ func TestWritesWhileReindexing(t *testing.T) {
 		d, c, byLabels := revisedWorld(t, items, &Options{FS: vfs.NewMem(), NoSync: noSync})
 		rng := seed.Rand(t, 1, 2)
 		steps := 0
-		opt := ReindexOptions{Activate: true, Rate: 1000, Progress: func(_, _ int) {
+		opt := ReindexOptions{Activate: true, Rate: 1000, Progress: func(_ string, _, _ int64) {
 			steps++
 			for range 5 {
 				changes(t, c, rng, &items, &fresh)
@@ -334,7 +335,7 @@ func TestWritesWhileFounding(t *testing.T) {
 	changed := *items[0]
 	changed.Labels = items[3].Labels
 	sp, err := c.found(ctx, false, func(v *view, cv *collectionView) (*foundation, error) {
-		if err := c.Put(ctx, &changed); err != nil {
+		if _, err := c.Put(ctx, &changed); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Delete(ctx, items[6].Key, items[7].Key); err != nil {
@@ -353,8 +354,8 @@ func TestWritesWhileFounding(t *testing.T) {
 	}
 	items[0] = &changed
 	items = slices.Delete(items, 6, 8)
-	r, err := c.Reindex(ctx, ReindexOptions{Space: sp.ID})
-	if err != nil || r.Space != sp.ID || !r.Active {
+	r, err := c.Reindex(ctx, ReindexOptions{Space: Space(sp.ID)})
+	if err != nil || r.Space != Space(sp.ID) || !r.Active {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	checkReindexed(t, c, items, byLabels)
@@ -363,7 +364,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		t.Errorf("%+v and %+v", one.numbers, two.numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := forEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+		err := record.ForEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
@@ -388,7 +389,7 @@ func TestReindexGoesOn(t *testing.T) {
 	items := mixedPairs(500, 5)
 	_, c, byLabels := revisedWorld(t, items, nil)
 	cancelled, cancel := context.WithCancel(ctx)
-	_, err := c.Reindex(cancelled, ReindexOptions{Rate: 1000, Progress: func(done, _ int) {
+	_, err := c.Reindex(cancelled, ReindexOptions{Rate: 1000, Progress: func(_ string, done, _ int64) {
 		if done >= 200 {
 			cancel()
 		}
@@ -409,12 +410,12 @@ func TestReindexGoesOn(t *testing.T) {
 	}
 	changed := *items[10]
 	changed.Labels, changed.Vectors = nil, items[12].Vectors
-	if err := c.Put(ctx, &changed); err != nil {
+	if _, err := c.Put(ctx, &changed); err != nil {
 		t.Fatal(err)
 	}
 	items[10] = &changed
-	first := 0
-	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(done, _ int) {
+	first := int64(0)
+	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(_ string, done, _ int64) {
 		if first == 0 {
 			first = done
 		}
@@ -439,7 +440,7 @@ func TestReindexTogether(t *testing.T) {
 		heard, ended = make(chan struct{}), make(chan error, 1)
 		calls := 0
 		go func() {
-			_, err := c.Reindex(ctx, ReindexOptions{Rate: 100, Progress: func(int, int) {
+			_, err := c.Reindex(ctx, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) {
 				if calls++; calls == 1 {
 					close(heard)
 				}
@@ -464,7 +465,7 @@ func TestReindexTogether(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 	var once sync.Once
-	r, err := c.Reindex(ctx, ReindexOptions{Rate: 1e6, Progress: func(int, int) { once.Do(func() { close(shared) }) }})
+	r, err := c.Reindex(ctx, ReindexOptions{Rate: 1e6, Progress: func(string, int64, int64) { once.Do(func() { close(shared) }) }})
 	if err != nil || r.Space != 2 {
 		t.Errorf("the third: %+v, %v", r, err)
 	}
@@ -476,7 +477,7 @@ func TestReindexTogether(t *testing.T) {
 	<-heard
 	heard, second = begin(ctx, 2, dropped)
 	<-heard
-	if err := c.Drop(ctx, 3); err != nil {
+	if err := c.DropSpace(ctx, 3); err != nil {
 		t.Fatal(err)
 	}
 	close(dropped)
@@ -505,7 +506,7 @@ func TestCloseWhileReindexing(t *testing.T) {
 	var once sync.Once
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: 10, Progress: func(int, int) { once.Do(func() { close(reached) }) }})
+		_, err := c.Reindex(ctx, ReindexOptions{Activate: true, Rate: 10, Progress: func(string, int64, int64) { once.Do(func() { close(reached) }) }})
 		ended <- err
 	}()
 	<-reached
@@ -531,7 +532,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	fs := vfs.NewMem()
 	d, c, _ := revisedWorld(t, items, &Options{FS: fs})
 	cancelled, cancel := context.WithCancel(ctx)
-	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(int, int) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Reindex(cancelled, ReindexOptions{Rate: 100, Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if err := d.engine.DB.Set(codec.NumberKey(codec.KindItem, c.id, 200), []byte("damage"), pebble.Sync); err != nil {
@@ -547,7 +548,7 @@ func TestBuildInTheBackgroundThatFails(t *testing.T) {
 	if r, err := c.Search(ctx, Query{Key: "k2"}); err != nil || r.Space != 1 || len(r.Hits) == 0 {
 		t.Errorf("search: %+v, %v", r, err)
 	}
-	if err := c.Drop(ctx, 2); err != nil {
+	if err := c.DropSpace(ctx, 2); err != nil {
 		t.Error(err)
 	}
 }
@@ -632,7 +633,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 	}
 	record(func() { recording = true })
 	step := 0
-	opt.Progress = func(int, int) {
+	opt.Progress = func(string, int64, int64) {
 		step++
 		i := 7 * step
 		own := *items[i]
@@ -640,7 +641,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 		items = slices.Clone(items)
 		items[i] = &own
 		record(func() { now.maybe = i })
-		if err := c.Put(ctx, &own); err != nil {
+		if _, err := c.Put(ctx, &own); err != nil {
 			t.Error(err)
 		}
 		record(func() { now.items, now.maybe = items, -1 })
@@ -689,7 +690,7 @@ func crashesWhileReindexing(t *testing.T, n int, opt ReindexOptions, every int) 
 		}
 		t.Log(cr.what)
 		checkReindexed(t, c, want, byLabels)
-		if err := c.Put(ctx, &Item{Key: "after"}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: "after"}); err != nil {
 			t.Fatal(err)
 		}
 		mustClose(t, d)
@@ -771,7 +772,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := inSpace(t, c, 2).space.model
+	m := inSpace(t, c, 2).space.Learned
 	anew, err := m.Refit(s, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func TestFeaturesOrderTheWindow(t *testing.T) {
 func TestFeaturesRefuse(t *testing.T) {
 	c, items := openMixed(t, 16)
 	text := items[0].Vectors["text"]
-	if err := c.Put(ctx, &Item{Key: "image", Vectors: map[string][]float32{"image": items[1].Vectors["image"]}, Fields: map[string]any{"year": int64(7)}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "image", Vectors: map[string][]float32{"image": items[1].Vectors["image"]}, Fields: map[string]any{"year": int64(7)}}); err != nil {
 		t.Fatal(err)
 	}
 	page, err := c.Search(ctx, Query{From: "text", Vector: text})

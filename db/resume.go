@@ -30,7 +30,7 @@ func (d *DB) resume(ctx context.Context, v *view) func() {
 // complete runs a builder in the background.
 func (d *DB) complete(ctx context.Context, b *builder) {
 	ctx, op := d.signals.BeginInBackground(ctx, event.OpReindex, b.c.name)
-	b.progress = func(done, total int) { op.Progress("encode", int64(done), int64(total)) }
+	b.progress = op.Progress
 	var built builtSpace
 	err := work.Safely(func() (err error) {
 		built, err = b.run(ctx)

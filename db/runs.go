@@ -317,7 +317,7 @@ func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
 // first returns the first k hits and a cursor behind them.
 func (s *searcher) first(ctx context.Context, k int) (*Result, error) {
 	start := s.explain.now()
-	res := &Result{Space: s.cv.space.ID, Revision: s.cv.space.Revision, Total: s.total}
+	res := &Result{Space: Space(s.cv.space.ID), Revision: s.cv.space.Revision, Total: s.total}
 	room := k
 	if s.radius >= 0 {
 		room = min(k, s.total)

@@ -67,8 +67,8 @@ func TestSnapshotIsReadOnlyUntilItIsClosed(t *testing.T) {
 	}
 	b := d.NewBatch()
 	for what, err := range map[string]error{
-		"put":    then.Put(ctx, items[0]),
-		"merge":  then.Merge(ctx, items[0]),
+		"put":    second(then.Put(ctx, items[0])),
+		"merge":  second(then.Merge(ctx, items[0])),
 		"delete": second(then.Delete(ctx, "k1")),
 		"train":  second(then.Train(ctx, TrainOptions{})),
 		"batch":  b.Put(then, items[0]),
@@ -121,7 +121,7 @@ func TestCloseWithOpenSnapshotsAndRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 300 {
-		if err := c.Put(ctx, &Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)}}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("k", i), Code: []byte{byte(i), byte(i >> 8)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestRunsStayAsTheyWere(t *testing.T) {
 			})
 		}
 		for i := range 40 {
-			if err := c.Put(ctx, &Item{Key: fmt.Sprint("k", 11*i), Code: []byte{255, byte(i)}}); err != nil {
+			if _, err := c.Put(ctx, &Item{Key: fmt.Sprint("k", 11*i), Code: []byte{255, byte(i)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -277,7 +277,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 			}
 		})
 	}
-	write(func(i int) error { return c.Put(ctx, items[(31*i)%300]) })
+	write(func(i int) error { return second(c.Put(ctx, items[(31*i)%300])) })
 	write(func(i int) error { return second(c.Delete(ctx, items[(17*i)%300].Key)) })
 	write(func(i int) error {
 		b := d.NewBatch()
@@ -302,7 +302,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 	})
 	write(func(int) error {
 		return second(d.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
-			if set.collection != codes.id {
+			if set.Collection != codes.id {
 				return nil
 			}
 			return set.table.Rebuild()

@@ -54,7 +54,7 @@ func newSoakedArchive(t *testing.T, d *DB, root string) *soakedArchive {
 		t.Fatal(err)
 	}
 	for i := range soakedAccounts {
-		if err := a.c.Put(ctx, account(i, soakedBalance, 0)); err != nil {
+		if _, err := a.c.Put(ctx, account(i, soakedBalance, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

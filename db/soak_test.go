@@ -114,7 +114,7 @@ func TestSoak(t *testing.T) {
 		some := infos[r.IntN(len(infos))].Space
 		switch k := r.IntN(8); {
 		case len(infos) > 3 || k == 0:
-			return c.Drop(stopping, some)
+			return c.DropSpace(stopping, some)
 		case k == 1:
 			opt := tinyTraining(r.Uint64(), model.ViewsTarget)
 			opt.Activate, opt.Rows = r.IntN(2) == 0, 300

@@ -10,18 +10,19 @@ import (
 )
 
 // Activate makes a space that stands by the one that searches use, in one commit; the
-// one before stands by from then on. Activating the active space does nothing. A space
+// one before stands by from then on. Activating the active space does nothing;
+// ActiveSpace is that of the handle, as elsewhere. A space
 // that is being built gives ErrBusy, one that does not exist ErrNotFound.
-func (c *Collection) Activate(ctx context.Context, space uint32) error {
+func (c *Collection) Activate(ctx context.Context, space Space) error {
 	c = c.orNone()
-	changes := false
+	number, changes := c.spaceOr(space), false
 	err := c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
-		sp := s.spaceByID(space)
+		sp := s.spaceNamed(number)
 		switch {
 		case sp == nil:
-			return fault.NotFound("space %d of collection %q", space, s.Name)
+			return fault.NotFound("space %d of collection %q", number, s.Name)
 		case sp.numbers.Building:
-			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, space, s.Name)
+			return fmt.Errorf("%w: space %d of collection %q is being built: wait until it is complete", fault.ErrBusy, number, s.Name)
 		case sp != s.active():
 			tx.activate(s, sp)
 			changes = true
@@ -29,7 +30,7 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 		return nil
 	})
 	if err == nil && changes {
-		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: space})
+		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: number})
 	}
 	return err
 }
@@ -37,7 +38,7 @@ func (c *Collection) Activate(ctx context.Context, space uint32) error {
 // Rollback makes the space that was active before the present one active again, in one
 // commit, and returns its number: doing it twice changes nothing. Where there is none,
 // because there never was one or it has been dropped, it gives ErrInvalid.
-func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
+func (c *Collection) Rollback(ctx context.Context) (space Space, err error) {
 	c = c.orNone()
 	err = c.changeSpaces(ctx, false, func(tx *tx, s *collectionState) error {
 		sp := s.spaceByID(uint32(s.counters.PreviousSpace))
@@ -45,34 +46,38 @@ func (c *Collection) Rollback(ctx context.Context) (space uint32, err error) {
 			return fault.Invalid("collection %q: no space was active before this one, or it has been dropped: activate one by its number", s.Name)
 		}
 		tx.activate(s, sp)
-		space = sp.ID
+		space = Space(sp.ID)
 		return nil
 	})
 	if err == nil {
-		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: space})
+		c.db.changed(ctx, event.SpaceActivated, event.Event{Collection: c.name, Space: uint32(space)})
 	}
 	return space, err
 }
 
-// Drop deletes a space, its codes, its model and its revisions, in one commit. The
-// active space cannot be dropped (ErrInvalid): activate another one before. One that is
+// DropSpace deletes a space, its codes, its model and its revisions, in one commit. The
+// active space cannot be dropped (ErrInvalid): activate another one before; nor does
+// ActiveSpace name one to drop, whatever the handle. One that is
 // being built can; whoever builds it gets ErrNotFound. So can one whose codes are damaged,
 // which writes to the collection are refused for. Snapshots go on seeing it.
-func (c *Collection) Drop(ctx context.Context, space uint32) error {
+func (c *Collection) DropSpace(ctx context.Context, space Space) error {
 	c = c.orNone()
+	number := uint32(space)
 	err := c.changeSpaces(ctx, true, func(tx *tx, s *collectionState) error {
-		sp := s.spaceByID(space)
+		sp := s.spaceByID(number)
 		switch {
+		case space == ActiveSpace:
+			return fault.Invalid("space 0 of collection %q: name the space to drop by its number", s.Name)
 		case sp == nil:
-			return fault.NotFound("space %d of collection %q", space, s.Name)
+			return fault.NotFound("space %d of collection %q", number, s.Name)
 		case sp == s.active():
-			return fault.Invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", space, s.Name)
+			return fault.Invalid("space %d of collection %q is the active one: activate another one first, or drop the collection", number, s.Name)
 		}
 		return tx.drop(s, sp)
 	})
 	if err == nil {
-		c.db.learners.remove(learnerKey{c.id, space})
-		c.db.changed(ctx, event.SpaceDropped, event.Event{Collection: c.name, Space: space})
+		c.db.learners.remove(learnerKey{c.id, number})
+		c.db.changed(ctx, event.SpaceDropped, event.Event{Collection: c.name, Space: number})
 	}
 	return err
 }

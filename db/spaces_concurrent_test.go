@@ -73,10 +73,10 @@ func TestSpacesUnderConcurrentUse(t *testing.T) {
 		_, err := c.Train(ctx, opt)
 		return err
 	}, ErrBusy, ErrNotFound) // it may be dropped while it is being built
-	spaceOf := func(r *rand.Rand) uint32 { return uint32(1 + r.IntN(rounds/4+1)) }
+	spaceOf := func(r *rand.Rand) Space { return Space(1 + r.IntN(rounds/4+1)) }
 	each("activate", rounds, func(r *rand.Rand, _ int) error { return c.Activate(ctx, spaceOf(r)) }, ErrNotFound, ErrBusy)
 	each("rollback", rounds/2, func(*rand.Rand, int) error { _, err := c.Rollback(ctx); return err }, ErrInvalid)
-	each("drop", rounds/2, func(r *rand.Rand, _ int) error { return c.Drop(ctx, spaceOf(r)) }, ErrNotFound, ErrInvalid)
+	each("drop", rounds/2, func(r *rand.Rand, _ int) error { return c.DropSpace(ctx, spaceOf(r)) }, ErrNotFound, ErrInvalid)
 	for u := range 2 {
 		each(fmt.Sprint("update", u), rounds/2, func(r *rand.Rand, i int) error {
 			opt := UpdateOptions{Teacher: Teacher(i % 4), GrowLabels: r.IntN(4) == 0}

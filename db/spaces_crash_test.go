@@ -83,7 +83,7 @@ func (l *spacesLife) steps() []lifeStep {
 			return err
 		}
 	}
-	update := func(space uint32, teacher Teacher, grow bool) func() error {
+	update := func(space Space, teacher Teacher, grow bool) func() error {
 		return func() error {
 			_, err := l.c.Update(ctx, UpdateOptions{Space: space, Teacher: teacher, GrowLabels: grow})
 			return err
@@ -116,7 +116,7 @@ func (l *spacesLife) steps() []lifeStep {
 		{"open again", l.open},
 		{"put once more", put(58, 66, "new")},
 		{"grow labels of the other", update(1, TeacherAuto, true)},
-		{"drop", func() error { return l.c.Drop(ctx, 2) }},
+		{"drop", func() error { return l.c.DropSpace(ctx, 2) }},
 		{"third training", train(3, model.ViewsTarget, true)},
 		{"reindex", func() error {
 			_, err := l.c.Reindex(ctx, ReindexOptions{Space: 1, Activate: true})
@@ -131,12 +131,12 @@ func (l *spacesLife) steps() []lifeStep {
 type lifeState struct {
 	items     int
 	active    uint32
-	revisions map[uint32]uint32 // of the complete ones, by space
+	revisions map[Space]uint32 // of the complete ones, by space
 	building  uint32
 }
 
 func stateOf(d *DB) (s lifeState, err error) {
-	s.revisions = map[uint32]uint32{}
+	s.revisions = map[Space]uint32{}
 	c, err := d.Collection("main")
 	if errors.Is(err, ErrNotFound) {
 		return s, nil
@@ -153,7 +153,7 @@ func stateOf(d *DB) (s lifeState, err error) {
 				s.building = sp.space.ID
 				continue
 			}
-			s.revisions[sp.space.ID] = sp.space.Revision
+			s.revisions[Space(sp.space.ID)] = sp.space.Revision
 		}
 		return nil
 	})
@@ -195,7 +195,7 @@ func (s lifeState) between(before, after lifeState) bool {
 			return false
 		}
 	}
-	_, done := after.revisions[s.building]
+	_, done := after.revisions[Space(s.building)]
 	return s.building == 0 || done
 }
 
@@ -254,7 +254,7 @@ func checkAfter(t *testing.T, what string, fsys vfs.FS, possible func(lifeState)
 		must("train", err)
 	}
 	for id := range s.revisions {
-		must("drop", c.Drop(ctx, id))
+		must("drop", c.DropSpace(ctx, id))
 	}
 	if err := d.Close(); err != nil {
 		fail(err)
@@ -366,7 +366,7 @@ func (c *crasher) String() string { return "crashes" }
 // lead goes through the life, and returns the states before the first step and after
 // each, up to one that fails, which it returns, too.
 func (l *spacesLife) lead(t *testing.T, begin func(step int, what string)) (states []lifeState, failed error) {
-	states = []lifeState{{revisions: map[uint32]uint32{}}}
+	states = []lifeState{{revisions: map[Space]uint32{}}}
 	for i, s := range l.steps() {
 		begin(i, s.what)
 		err := s.do()
@@ -505,7 +505,7 @@ func TestCrashesWhileASpaceIsBuilt(t *testing.T) {
 	}
 	opt := tinyTraining(1, model.ViewsTarget)
 	opt.Rows = 60
-	opt.Progress = func(stage string, done, _ int) {
+	opt.Progress = func(stage string, done, _ int64) {
 		if stage != "encode" {
 			return
 		}

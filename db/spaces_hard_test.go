@@ -64,20 +64,20 @@ func TestTrainingAfterASpaceThatIsBeingBuiltWasDropped(t *testing.T) {
 	once := sync.OnceFunc(func() {
 		close(learning)
 		<-dropped // and the first training has ended
-		if err := c.Put(ctx, &Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: "k3", Vectors: items[4].Vectors, Labels: items[4].Labels}); err != nil {
 			t.Error(err)
 		}
 		if n, err := c.Delete(ctx, "k5"); n != 1 || err != nil {
 			t.Error(n, err)
 		}
 	})
-	second.Progress = func(string, int, int) { once() }
+	second.Progress = func(string, int64, int64) { once() }
 	opt := tinyTraining(1, model.ViewsShared)
-	opt.Progress = func(stage string, _, _ int) {
+	opt.Progress = func(stage string, _, _ int64) {
 		if stage != "encode" {
 			return
 		}
-		if err := c.Drop(ctx, 1); err != nil {
+		if err := c.DropSpace(ctx, 1); err != nil {
 			t.Error(err)
 		}
 		go func() {
@@ -161,7 +161,7 @@ func firstVector(t *testing.T, x []float32) {
 	opt := tinyTraining(1, model.ViewsShared)
 	opt.Map = map[string]model.MapKind{"image": model.MapLinear, "text": model.MapLinear}
 	mustTrain(t, w.c, opt)
-	if _, err := w.c.DeleteWhere(ctx, ""); err != nil {
+	if _, err := w.c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
 		t.Fatal(err)
 	}
 	items[4].Labels, items[5].Labels = items[0].Labels, items[0].Labels

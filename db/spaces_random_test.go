@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -33,9 +34,9 @@ type history struct {
 
 	schema           Schema // pairsSchema, and what has been added
 	o                oracle
-	spaces           []uint32 // complete ones, ascending
-	last             uint32   // the largest number of a space that was ever seen
-	active, previous uint32
+	spaces           []Space // complete ones, ascending
+	last             Space   // the largest number of a space that was ever seen
+	active, previous Space
 	snapshots        []*pastState
 	log              []string
 }
@@ -45,7 +46,7 @@ type pastState struct {
 	snap   *Snapshot
 	o      oracle
 	schema Schema
-	active uint32
+	active Space
 	codes  map[string][]byte // of the active space, by key and target
 }
 
@@ -187,7 +188,7 @@ func (h *history) train() string {
 	defer cancel()
 	stop, write, at := h.r.IntN(6) == 0, h.r.IntN(3), h.r.IntN(8)
 	calls := 0
-	opt.Progress = func(string, int, int) {
+	opt.Progress = func(string, int64, int64) {
 		if calls++; calls == at {
 			if stop {
 				cancel()
@@ -227,7 +228,7 @@ func (h *history) reindex() string {
 		opt.Space = h.spaces[h.r.IntN(len(h.spaces))]
 	}
 	write := h.r.IntN(3)
-	opt.Progress = func(int, int) {
+	opt.Progress = func(string, int64, int64) {
 		for ; write > 0; write-- {
 			h.write(1 + h.r.IntN(6))
 		}
@@ -309,9 +310,9 @@ func (h *history) revision() string {
 
 // one does one thing.
 func (h *history) one() string {
-	some := func() uint32 { // or one that there is not
+	some := func() Space { // or one that there is not
 		if len(h.spaces) == 0 || h.r.IntN(10) == 0 {
-			return h.last + 1 + uint32(h.r.IntN(2))
+			return h.last + 1 + Space(h.r.IntN(2))
 		}
 		return h.spaces[h.r.IntN(len(h.spaces))]
 	}
@@ -328,7 +329,7 @@ func (h *history) one() string {
 		return fmt.Sprintf("write %d", n)
 	case op < 18:
 		it := h.item()
-		h.must(h.c.Put(ctx, it))
+		h.must(second(h.c.Put(ctx, it)))
 		h.o.put(it)
 		return "put " + it.Key
 	case op < 20:
@@ -370,12 +371,12 @@ func (h *history) one() string {
 		case id == h.active:
 			want = ErrInvalid
 		default:
-			h.spaces = slices.DeleteFunc(h.spaces, func(s uint32) bool { return s == id })
+			h.spaces = slices.DeleteFunc(h.spaces, func(s Space) bool { return s == id })
 			if h.previous == id {
 				h.previous = 0
 			}
 		}
-		return expect(h.c.Drop(ctx, id), want, "drop %d", id)
+		return expect(h.c.DropSpace(ctx, id), want, "drop %d", id)
 	case op < 40:
 		return h.update()
 	case op < 42:
@@ -481,18 +482,18 @@ func sameItem(a, b *Item) bool {
 }
 
 // checkSearch compares the answers in a space with a linear scan over its codes.
-func (h *history) checkSearch(c *Collection, space uint32) {
+func (h *history) checkSearch(c *Collection, space Space) {
 	err := c.read(func(v *view, cv *collectionView) error {
-		in, err := cv.inSpace(space)
+		in, err := cv.inSpace(uint32(space))
 		if err != nil {
 			return err
 		}
 		for _, set := range in.sets {
 			to := ""
-			if t, is := set.modality(); is {
+			if t, is := set.Modality(); is {
 				to = in.Modalities[t].Name
 			}
-			q := Query{Space: space, To: to, Code: randomCodes(1, set.space.Bits, h.r.Uint64())[0], K: 20_000}
+			q := Query{Space: space, To: to, Code: randomCodes(1, set.Bits, h.r.Uint64())[0], K: 20_000}
 			radius := h.r.IntN(8)
 			res, err := firstWithin(c, q, radius)
 			if err != nil {
@@ -503,11 +504,11 @@ func (h *history) checkSearch(c *Collection, space uint32) {
 				if err != nil {
 					return err
 				}
-				row, _, err := rowOf(v.snap, in.ID, it.Key)
+				row, _, err := record.RowOf(v.snap, in.ID, it.Key)
 				if err != nil {
 					return err
 				}
-				if n, has := set.table.CodeOf(row); has && hamming(set.table.Code(n).AppendBytes(nil, set.space.Bits), q.Code) <= radius {
+				if n, has := set.table.CodeOf(row); has && hamming(set.table.Code(n).AppendBytes(nil, set.Bits), q.Code) <= radius {
 					want++
 				}
 			}
@@ -526,9 +527,9 @@ func (h *history) check() {
 	h.checkItems(h.c, &h.o)
 	h.checkSchema(h.c, h.schema, &h.o)
 	h.must(h.c.read(func(_ *view, cv *collectionView) error {
-		var ids []uint32
+		var ids []Space
 		for _, sp := range cv.spaces {
-			ids = append(ids, sp.space.ID)
+			ids = append(ids, Space(sp.space.ID))
 			if sp.numbers.Building {
 				return fmt.Errorf("space %d is being built", sp.space.ID)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -98,7 +99,7 @@ func filled(it *Item) *Item {
 		if out.Vectors == nil {
 			out.Vectors = map[string][]float32{}
 		}
-		out.Vectors[name] = expand(model.Sparse(x.Index, x.Value), synth.NUSWideText)
+		out.Vectors[name] = record.Expand(model.Sparse(x.Index, x.Value), synth.NUSWideText)
 	}
 	return &out
 }
@@ -134,14 +135,14 @@ func TestSparseIsDense(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, it := range items[400:450] {
-			if err := c.Put(ctx, given(it)); err != nil {
+			if _, err := c.Put(ctx, given(it)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := c.Merge(ctx, given(&Item{Key: "k3", Sparse: map[string]Sparse{"text": {[]uint32{4, 900}, []float32{1, 2}}}})); err != nil {
+		if _, err := c.Merge(ctx, given(&Item{Key: "k3", Sparse: map[string]Sparse{"text": {[]uint32{4, 900}, []float32{1, 2}}}})); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Merge(ctx, &Item{Key: "k5", Labels: []string{"label1"}}); err != nil {
+		if _, err := c.Merge(ctx, &Item{Key: "k5", Labels: []string{"label1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Delete(ctx, "k6"); err != nil {
@@ -229,7 +230,7 @@ func TestSparseIsDense(t *testing.T) {
 	// Writes with a model, and reopening.
 	for _, c := range []*Collection{w.sparse, w.dense} {
 		for _, it := range items[520:] {
-			if err := c.Put(ctx, given(it)); err != nil {
+			if _, err := c.Put(ctx, given(it)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -306,14 +307,14 @@ func TestSparseRefuses(t *testing.T) {
 	} {
 		for _, col := range []*Collection{w.sparse, w.dense} {
 			c.item.Key = "k"
-			if err := col.Put(ctx, &c.item); !errors.Is(err, ErrInvalid) && !errors.As(err, new(*DimensionError)) || !strings.Contains(err.Error(), c.says) {
+			if _, err := col.Put(ctx, &c.item); !errors.Is(err, ErrInvalid) && !errors.As(err, new(*DimensionError)) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: %v", c.says, err)
 			}
 		}
 	}
 	// Zeros are dropped, and what is put is copied.
 	x := Sparse{[]uint32{1, 2, 3}, []float32{0, 5, 0}}
-	if err := w.sparse.Put(ctx, &Item{Key: "k", Sparse: map[string]Sparse{"text": x}}); err != nil {
+	if _, err := w.sparse.Put(ctx, &Item{Key: "k", Sparse: map[string]Sparse{"text": x}}); err != nil {
 		t.Fatal(err)
 	}
 	x.Index[1], x.Value[1] = 9, 9
@@ -326,7 +327,7 @@ func TestSparseRefuses(t *testing.T) {
 		"NaN":        {From: "text", Sparse: &Sparse{[]uint32{1}, []float32{nan}}},
 		"no From":    {Sparse: &Sparse{}},
 	} {
-		if err := w.sparse.Put(ctx, &Item{Key: "l", Labels: []string{"a"}, Sparse: map[string]Sparse{"text": {[]uint32{1}, []float32{1}}}}); err != nil {
+		if _, err := w.sparse.Put(ctx, &Item{Key: "l", Labels: []string{"a"}, Sparse: map[string]Sparse{"text": {[]uint32{1}, []float32{1}}}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.sparse.Search(ctx, q); err == nil {
@@ -347,12 +348,12 @@ func TestSparseRefuses(t *testing.T) {
 // TestSparseFeatureOfAnotherForm: a record that is not of the form of its modality is
 // damage, not a vector.
 func TestSparseFeatureOfAnotherForm(t *testing.T) {
-	m, n := Modality{Name: "a", Dim: 2, Sparse: true}, Modality{Name: "a", Dim: 2}
+	m, n := record.Modality{Name: "a", Dim: 2, Sparse: true}, record.Modality{Name: "a", Dim: 2}
 	var v model.Vector
-	if err := m.decodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err, codec.ErrCorrupt) {
+	if err := m.DecodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err, codec.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
-	if err := n.decodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err, codec.ErrCorrupt) {
+	if err := n.DecodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err, codec.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -28,7 +30,7 @@ type TrainOptions struct {
 
 // A Training is what Train did.
 type Training struct {
-	Space    uint32 `json:"space"`
+	Space    Space  `json:"space"`
 	Revision uint32 `json:"revision"`
 	Active   bool   `json:"active"` // searches use it now
 	Items    int    `json:"items"`  // that have a code in the space
@@ -75,17 +77,11 @@ func (c *Collection) Train(ctx context.Context, opt TrainOptions) (*Training, er
 	}
 	ctx, op := c.db.signals.Begin(ctx, event.OpTrain, c.name)
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(phase string, done, total int) {
-		op.Progress(phase, int64(done), int64(total))
-		if told != nil {
-			told(phase, done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	space, t, err := c.train(ctx, opt)
 	e := c.unbuilt(space)
 	if err == nil {
-		e = event.Event{Space: t.Space, Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
+		e = event.Event{Space: uint32(t.Space), Revision: t.Revision, Items: int64(t.Items), Attrs: []slog.Attr{
 			slog.Int("bits", t.Bits), slog.Int("train_items", t.TrainItems), slog.Bool("active", t.Active),
 		}}
 	}
@@ -117,14 +113,13 @@ func (c *Collection) train(ctx context.Context, opt TrainOptions) (space uint32,
 			c.abandon(ctx, sp.ID)
 		}
 	}()
-	b := &builder{c: c, space: sp.ID, workers: work.All()}
-	b.progress = func(done, total int) { opt.Progress("encode", done, total) }
+	b := &builder{c: c, space: sp.ID, workers: work.All(), progress: opt.Progress}
 	built, err := b.run(ctx)
 	if err != nil {
 		return sp.ID, nil, c.dropped(ctx, err)
 	}
 	complete = true
-	t.Space, t.Revision, t.Items, t.Active = built.Space, built.Revision, built.Items, built.Active
+	t.Space, t.Revision, t.Items, t.Active = Space(built.Space), built.Revision, built.Items, built.Active
 	seconds, commit := t.Report.Seconds, b.committing.Seconds()
 	seconds["encode"], seconds["commit"] = time.Since(start).Seconds()-commit, commit
 	seconds["total"] += time.Since(start).Seconds()
@@ -153,7 +148,7 @@ func (c *Collection) completeLeft(ctx context.Context) error {
 type learned struct {
 	set     *trainingSet
 	result  *model.Result
-	space   *space // without a number
+	space   *spaces.Space // without a number
 	leftOut []string
 }
 
@@ -165,7 +160,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 		return nil, err
 	}
 	if opt.Views == model.ViewsTarget {
-		if _, err := targetsOf(l.set.modalities); err != nil {
+		if _, err := spaces.TargetsOf(l.set.modalities); err != nil {
 			return nil, err
 		}
 	}
@@ -182,7 +177,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 	case err != nil:
 		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
-	l.space, err = newSpace(spaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
+	l.space, err = spaces.New(spaces.Stored{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
 	return l, err
 }
 
@@ -219,7 +214,7 @@ func (l *learned) foundation(ctx context.Context, v *view, cv *collectionView, a
 		if !f.pending.Contains(row) {
 			continue // labels alone teach nothing
 		}
-		rec, err := readRecord(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.snap, cv.ID, row)
 		if err != nil {
 			return nil, err
 		}

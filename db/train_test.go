@@ -22,7 +22,7 @@ func TestWritesDuringTraining(t *testing.T) {
 	items := pairs(200, synth.Config{Seed: 1})
 	putAll(t, c, items[:150])
 	var once [2]sync.Once
-	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Progress: func(phase string, _, _ int) {
+	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Progress: func(phase string, _, _ int64) {
 		i := 0
 		if phase == "encode" {
 			i = 1
@@ -31,7 +31,7 @@ func TestWritesDuringTraining(t *testing.T) {
 			putAll(t, c, items[150+25*i:175+25*i])
 			swapped := *items[3+i]
 			swapped.Vectors, swapped.Labels = items[60].Vectors, nil
-			if err := c.Put(ctx, &swapped); err != nil {
+			if _, err := c.Put(ctx, &swapped); err != nil {
 				t.Error(err)
 			}
 			if n, err := c.Delete(ctx, items[10+i].Key); n != 1 || err != nil {
@@ -143,7 +143,7 @@ func TestCancelledTrainingChangesNothing(t *testing.T) {
 	want := allItems(t, c)
 	for _, phase := range []string{"", "encode"} {
 		cctx, cancel := context.WithCancel(ctx)
-		_, err := c.Train(cctx, TrainOptions{Options: model.Options{Seed: 9, Progress: func(p string, _, _ int) {
+		_, err := c.Train(cctx, TrainOptions{Options: model.Options{Seed: 9, Progress: func(p string, _, _ int64) {
 			if phase == "" || p == phase {
 				cancel()
 			}
@@ -217,7 +217,7 @@ func TestVectorsFarFromTheTrainingSet(t *testing.T) {
 	if _, err := c.Evaluate(ctx, e); !errors.Is(err, ErrInvalid) {
 		t.Errorf("evaluate: %v", err)
 	}
-	if err := c.Put(ctx, far); err != nil {
+	if _, err := c.Put(ctx, far); err != nil {
 		t.Fatal(err)
 	}
 	if it, err := c.Get(ctx, far.Key); err != nil || it.Code != nil || it.CodeFrom != "" {
@@ -234,7 +234,7 @@ func TestPanicInACallbackEndsTheTraining(t *testing.T) {
 				t.Error("the panic is the caller's own and has to come back")
 			}
 		}()
-		c.Train(ctx, TrainOptions{Options: model.Options{Progress: func(phase string, _, _ int) {
+		c.Train(ctx, TrainOptions{Options: model.Options{Progress: func(phase string, _, _ int64) {
 			if phase == "encode" {
 				panic("mine")
 			}
@@ -269,7 +269,7 @@ func TestEverythingAtOnce(t *testing.T) {
 				_, err := c.Delete(ctx, it.Key)
 				return err
 			}
-			return c.Put(ctx, it)
+			return second(c.Put(ctx, it))
 		})
 	}
 	loop(func(i int) error {

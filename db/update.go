@@ -13,7 +13,7 @@ import (
 // UpdateOptions say what an update is to do. The zero value updates the active space
 // with TeacherAuto.
 type UpdateOptions struct {
-	Space   uint32 // 0: the active one, or that of Collection.InSpace
+	Space   Space
 	Teacher Teacher
 
 	// GrowLabels gives labels that training has never seen a direction in the code
@@ -21,14 +21,14 @@ type UpdateOptions struct {
 	// teach. There are as many directions left as bits exceed the labels.
 	GrowLabels bool
 
-	// Progress, if not nil, is called from Update's goroutine after each block of items:
+	// Progress is called from Update's goroutine after each block of items, in the stages
 	// "try" while those without labels are tried on a copy, "learn" while items teach.
-	Progress func(phase string, done, total int)
+	Progress event.Progress
 }
 
 // An Update is what Update did.
 type Update struct {
-	Space      uint32 `json:"space"`
+	Space      Space  `json:"space"`
 	Revision   uint32 `json:"revision"` // that is in use now
 	Revised    bool   `json:"revised"`  // it is a new one
 	Teacher    string `json:"teacher"`  // that was asked for
@@ -108,16 +108,10 @@ func (c *Collection) Update(ctx context.Context, opt UpdateOptions) (*Update, er
 	if err := c.loaded(ctx); err != nil {
 		return nil, err
 	}
-	opt.Space = c.spaceOr(opt.Space)
+	opt.Space = Space(c.spaceOr(opt.Space))
 	ctx, op := c.db.signals.Begin(ctx, event.OpUpdate, c.name)
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(phase string, done, total int) {
-		op.Progress(phase, int64(done), int64(total))
-		if told != nil {
-			told(phase, done, total)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	u, err := c.update(ctx, opt)
 	op.End(err, u.event())
 	return u, err
@@ -128,7 +122,7 @@ func (u *Update) event() event.Event {
 	if u == nil {
 		return event.Event{}
 	}
-	return event.Event{Space: u.Space, Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
+	return event.Event{Space: uint32(u.Space), Revision: u.Revision, Items: int64(u.Items), Attrs: []slog.Attr{
 		slog.Int("labelled", u.Labelled), slog.Int("unlabelled", u.Unlabelled), slog.Int("refused", u.Refused), slog.Bool("revised", u.Revised),
 	}}
 }
@@ -139,7 +133,7 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 	if opt.Space == 0 { // it stays this one, whatever is activated meanwhile
 		err := c.read(func(_ *view, cv *collectionView) error {
 			if cv.space != nil {
-				opt.Space = cv.space.ID
+				opt.Space = Space(cv.space.ID)
 			}
 			return nil
 		})
@@ -148,17 +142,17 @@ func (c *Collection) update(ctx context.Context, opt UpdateOptions) (*Update, er
 		}
 	}
 	if opt.GrowLabels {
-		if err := c.growLabels(ctx, opt.Space, out); err != nil {
+		if err := c.growLabels(ctx, uint32(opt.Space), out); err != nil {
 			return nil, err
 		}
 	}
-	recoded, err := c.recode(ctx, opt.Space)
+	recoded, err := c.recode(ctx, uint32(opt.Space))
 	if err != nil {
 		return nil, err
 	}
 	out.Recoded = recoded
-	err = c.revise(ctx, opt.Space, func(u *updater) error {
-		out.Space, out.Revision = u.cv.space.ID, u.cv.space.Revision
+	err = c.revise(ctx, uint32(opt.Space), func(u *updater) error {
+		out.Space, out.Revision = Space(u.cv.space.ID), u.cv.space.Revision
 		u.progress = opt.Progress
 		if err := u.learn(ctx, opt.Teacher); err != nil {
 			return err

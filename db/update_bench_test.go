@@ -55,7 +55,7 @@ func BenchmarkUpdate(b *testing.B) {
 	for b.Loop() {
 		it := *items[2000+n%6000]
 		it.Key = fmt.Sprint("new", n)
-		if err := c.Put(ctx, &it); err != nil {
+		if _, err := c.Put(ctx, &it); err != nil {
 			b.Fatal(err)
 		}
 		if n++; n%every == 0 {
@@ -107,7 +107,7 @@ func BenchmarkSearchDuringUpdates(b *testing.B) {
 					it := *items[2000+i%6000]
 					it.Key = fmt.Sprint("new", i)
 					i++
-					if err := c.Put(ctx, &it); err != nil {
+					if _, err := c.Put(ctx, &it); err != nil {
 						done <- err
 						return
 					}

@@ -160,7 +160,7 @@ func TestReindexEndsWhileItemsCome(t *testing.T) {
 	putAll(t, c, items[:60])
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32, Anchors: 20}})
 	n := 0
-	r, err := c.Reindex(ctx, ReindexOptions{Rate: 200, Progress: func(done, total int) {
+	r, err := c.Reindex(ctx, ReindexOptions{Rate: 200, Progress: func(_ string, done, total int64) {
 		if total != 60 || done > total {
 			t.Errorf("%d of %d", done, total)
 		}

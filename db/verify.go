@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -25,9 +26,10 @@ type VerifyOptions struct {
 	// the largest from 0, statistics by 1e-9 of their largest number.
 	Deep bool
 
-	// Progress, if not nil, hears what is being looked at and how many records have been
-	// read so far. It is called by the goroutine that called Verify.
-	Progress func(stage string, records int)
+	// Progress hears how many records have been read so far; the stage names what is being
+	// looked at, and the total is not known. It is called by the goroutine that called
+	// Verify.
+	Progress event.Progress
 
 	storeOnly bool // the side file is not looked at
 }
@@ -90,13 +92,7 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 	defer d.guard.leave()
 	ctx, op := d.signals.Begin(ctx, event.OpVerify, "")
 	defer op.Abandon()
-	told := opt.Progress
-	opt.Progress = func(stage string, records int) {
-		op.Progress(stage, int64(records), 0)
-		if told != nil {
-			told(stage, records)
-		}
-	}
+	opt.Progress = op.Telling(opt.Progress)
 	v, err := verify(ctx, d.opts.FS, d.dir, d.engine.DB, opt, orNobody(found))
 	e := event.Event{}
 	if v != nil {
@@ -115,15 +111,14 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 // ErrFormat, one that is open for writing ErrLocked. Where not even the store can be opened, that is the one finding.
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	opts := options.withDefaults()
-	opts.disk.signals.About(dir)
-	defer opts.disk.signals.Wait()
+	opts.disk.Signals.About(dir)
+	defer opts.disk.Signals.Wait()
 	return verifyLocked(ctx, dir, opts, opt, orNobody(found))
 }
 
 // verifyLocked is VerifyFolder with settings, whatever these say of reading only.
 func verifyLocked(ctx context.Context, dir string, opts settings, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	opts.ReadOnly = true
-	dir, lock, err := lockDatabase(dir, &opts)
+	dir, lock, err := store.LockDatabase(opts.FS, dir, true)
 	if err != nil {
 		return nil, err
 	}
@@ -140,15 +135,15 @@ func orNobody(found func(Finding) error) func(Finding) error {
 }
 
 // verifyStore is VerifyFolder for a folder that is locked.
-func verifyStore(ctx context.Context, cfg *storeConfig, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	store, err := openDatabaseStore(dir, cfg, newStoreLogger(cfg.signals), true)
+func verifyStore(ctx context.Context, cfg *store.Config, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
+	kv, err := store.OpenDatabase(dir, cfg, store.NewLog(cfg.Signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
 		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
 	} else if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return verify(ctx, cfg.fs, dir, store, opt, found)
+	defer func() { err = errors.Join(err, kv.Close()) }()
+	return verify(ctx, cfg.FS, dir, kv, opt, found)
 }
 
 // A verifier looks at one state of a store. The first error that ends the
@@ -166,14 +161,14 @@ type verifier struct {
 	known  map[uint32]*knownCollection
 }
 
-func verify(ctx context.Context, fsys vfs.FS, dir string, store *pebble.DB, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+func verify(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	start := time.Now()
-	side, sideErr := readCommits(fsys, dir) // before the snapshot, which must not be behind it
-	snap := store.NewSnapshot()             // each commit is one batch, or one set of tables, so that any is a whole state
+	side, sideErr := store.ReadCommits(fsys, dir) // before the snapshot, which must not be behind it
+	snap := kv.NewSnapshot()                      // each commit is one batch, or one set of tables, so that any is a whole state
 	defer snap.Close()
 	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
 	err := work.Safely(func() error {
-		v.tables(fsys, dir, store)
+		v.tables(fsys, dir, kv)
 		v.database()
 		if !opt.storeOnly {
 			v.beside(fsys, dir, side, sideErr)
@@ -196,7 +191,7 @@ func (v *verifier) at(format string, args ...any) {
 
 func (v *verifier) progress() {
 	if v.opt.Progress != nil {
-		v.opt.Progress(v.stage, v.done.Records)
+		v.opt.Progress(v.stage, int64(v.done.Records), 0)
 	}
 }
 

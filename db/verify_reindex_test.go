@@ -29,7 +29,7 @@ func TestVerifyReindexed(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := 0
-	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(int, int) {
+	r, err := c.Reindex(ctx, ReindexOptions{Activate: true, Progress: func(string, int64, int64) {
 		checkSound(t, d, "being reindexed")
 		if calls == 8 {
 			return
@@ -46,7 +46,7 @@ func TestVerifyReindexed(t *testing.T) {
 	putAll(t, c, items[:20])
 	mustUpdate(t, c, UpdateOptions{})
 	checkSound(t, d, "updated")
-	if err := c.Drop(ctx, r.Parent); err != nil {
+	if err := c.DropSpace(ctx, r.Parent); err != nil {
 		t.Fatal(err)
 	}
 	checkSound(t, d, "a space dropped")

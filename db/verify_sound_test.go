@@ -80,7 +80,7 @@ func TestVerifyWhileBuilding(t *testing.T) {
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 20}})
 	var crashes []*vfs.MemFS
 	opt := TrainOptions{Activate: true, Options: model.Options{Bits: 24, Anchors: 20, Views: model.ViewsTarget}}
-	opt.Progress = func(phase string, _, _ int) {
+	opt.Progress = func(phase string, _, _ int64) {
 		if phase != "encode" || len(crashes) == 4 {
 			return
 		}
@@ -172,7 +172,7 @@ func TestVerifyWhileWriting(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 4))
 		for range 60 {
 			it := items[random.IntN(len(items))]
-			if err := c.Put(ctx, it); err != nil {
+			if _, err := c.Put(ctx, it); err != nil {
 				t.Error(err)
 			}
 			if _, err := c.Delete(ctx, items[random.IntN(len(items))].Key); err != nil {
@@ -186,7 +186,7 @@ func TestVerifyWhileWriting(t *testing.T) {
 	<-done
 	cancelled, cancel := context.WithCancel(ctx)
 	stages := 0
-	_, err := d.Verify(cancelled, VerifyOptions{Deep: true, Progress: func(string, int) {
+	_, err := d.Verify(cancelled, VerifyOptions{Deep: true, Progress: func(string, int64, int64) {
 		if stages++; stages == 3 {
 			cancel()
 		}
@@ -207,7 +207,7 @@ func TestVerifyItemsOfRevisionsWithoutProjections(t *testing.T) {
 	defer mustClose(t, d)
 	c, unlabelled := withoutCode(t, d)
 	checkSound(t, d, "an item without a code")
-	if err := c.Put(ctx, unlabelled); err != nil {
+	if _, err := c.Put(ctx, unlabelled); err != nil {
 		t.Fatal(err)
 	}
 	if it, err := c.Get(ctx, unlabelled.Key); err != nil || len(it.Codes) != 2 {
@@ -230,13 +230,13 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	for _, views := range []model.Views{model.ViewsShared, model.ViewsTarget} {
 		mustTrain(t, c, tinyTraining(1, views))
 	}
-	if _, err := c.DeleteWhere(ctx, ""); err != nil {
+	if _, err := c.DeleteWhere(ctx, "NOT label = ''"); err != nil {
 		t.Fatal(err)
 	}
-	for space := uint32(1); space <= 2; space++ {
+	for space := Space(1); space <= 2; space++ {
 		mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}) // all that has taught is gone
-		err := c.revise(ctx, space, func(u *updater) error {
-			m := u.cv.space.model
+		err := c.revise(ctx, uint32(space), func(u *updater) error {
+			m := u.cv.space.Learned
 			nothing, err := m.Refit(model.NewStatistics(m), nil)
 			if err != nil {
 				return err
@@ -250,7 +250,7 @@ func withoutCode(t testing.TB, d *DB) (*Collection, *Item) {
 	unlabelled := *items[20]
 	unlabelled.Labels = nil
 	putAll(t, c, []*Item{&unlabelled, items[21]})
-	for space := uint32(1); space <= 2; space++ {
+	for space := Space(1); space <= 2; space++ {
 		if u := mustUpdate(t, c, UpdateOptions{Space: space, Teacher: TeacherLabels}); !u.Revised {
 			t.Fatalf("%+v", u)
 		}

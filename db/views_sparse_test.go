@@ -227,7 +227,7 @@ func TestViewsChangeUnderLoad(t *testing.T) {
 			_, err := c.Delete(ctx, it.Key)
 			return err
 		}
-		return c.Put(ctx, &it)
+		return second(c.Put(ctx, &it))
 	})
 	e := Evaluation{Queries: map[string][][]float32{"text": {items[0].Vectors["text"]}}, Labels: [][]string{items[0].Labels}}
 	work(func(i int) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
@@ -34,12 +35,13 @@ func (e *WhereError) Is(target error) bool { return target == fault.ErrInvalid }
 
 // ItemsWhere yields the items that match the expression, see Query.Where, in
 // database order, as they are when the iteration starts; the empty one matches
-// all, as Items. Only those items are read. An error ends it.
-func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*Item, error] {
+// all, as Items. args are the values of its placeholders, see Query.Args. Only the items
+// that match are read. An error ends it.
+func (c *Collection) ItemsWhere(ctx context.Context, where string, args ...any) iter.Seq2[*Item, error] {
 	c = c.orNone()
 	return func(yield func(*Item, error) bool) {
 		err := c.read(func(v *view, cv *collectionView) error {
-			rows, err := cv.matching(ctx, v.snap, where)
+			rows, err := cv.matching(ctx, v.snap, where, args)
 			if err != nil || rows != nil && rows.IsEmpty() {
 				return err
 			}
@@ -60,15 +62,16 @@ func (c *Collection) ItemsWhere(ctx context.Context, where string) iter.Seq2[*It
 }
 
 // CountWhere returns the number of items that match the expression, see
-// Query.Where; the empty one matches all. It reads no item.
-func (c *Collection) CountWhere(ctx context.Context, where string) (int, error) {
+// Query.Where; the empty one matches all. args are the values of its placeholders, see
+// Query.Args. It reads no item.
+func (c *Collection) CountWhere(ctx context.Context, where string, args ...any) (int, error) {
 	c = c.orNone()
-	return c.CountUpTo(ctx, where, math.MaxInt)
+	return c.CountUpTo(ctx, math.MaxInt, where, args...)
 }
 
 // CountUpTo is CountWhere that stops when it has found so many items, 1 or more; where it
 // returns as many there may be more. It looks at 65,536 rows at a time.
-func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (int, error) {
+func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, args ...any) (int, error) {
 	c = c.orNone()
 	if limit < 1 {
 		return 0, fault.Invalid("count up to %d items: 1 or more are possible", limit)
@@ -77,9 +80,9 @@ func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (in
 	err := c.read(func(v *view, cv *collectionView) error {
 		if where == "" {
 			n = cv.items
-			return nil
+			return noArgs(args)
 		}
-		return cv.eachMatching(ctx, v.snap, where, func(_ uint16, found *roaring.Bitmap) bool {
+		return cv.eachMatching(ctx, v.snap, where, args, func(_ uint16, found *roaring.Bitmap) bool {
 			n += int(found.GetCardinality())
 			return n < limit
 		})
@@ -91,12 +94,19 @@ func (c *Collection) CountUpTo(ctx context.Context, where string, limit int) (in
 }
 
 // DeleteWhere deletes the items that match the expression, see Query.Where, all in
-// one synced commit, and returns how many there were; the empty one matches ALL.
+// one synced commit, and returns how many there were. args are the values of its
+// placeholders, see Query.Args.
+//
 // What matches is decided when it is deleted: a write that comes back before
 // DeleteWhere is called counts, and none comes in between. Other writers wait for
-// as long as that takes. More than a commit can hold, some millions, or with what they have taught a GiB, is an
-// ErrInvalid: narrow the expression.
-func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error) {
+// as long as that takes. More than a commit can hold, some millions, or with what they
+// have taught a GiB, is an ErrInvalid: narrow the expression.
+//
+// The empty expression is an ErrInvalid, as most likely the caller has lost one. To delete
+// all items, drop the collection and create it again, or say
+//
+//	NOT label = ''
+func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any) (int, error) {
 	c = c.orNone()
 	if err := c.db.guard.enter(); err != nil {
 		return 0, err
@@ -105,13 +115,16 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 	if err := c.changeable(); err != nil {
 		return 0, err
 	}
+	if where == "" {
+		return 0, &WhereError{1, "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
+	}
 	if err := c.loaded(ctx); err != nil {
 		return 0, err
 	}
 	ctx, call := c.db.call(ctx, event.OpWrite, c.name)
 	n := 0
 	err := c.free(ctx, func(tx *tx, s *collectionState) (err error) {
-		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where)
+		n, err = tx.deleteWhere(ctx, c.db.current.Load(), s, where, args)
 		tx.empty = n == 0
 		return err
 	})
@@ -124,27 +137,24 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string) (int, error)
 }
 
 // deleteWhere deletes what matches in the view, which is the present state.
-func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, where string) (int, error) {
+func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, where string, args []any) (int, error) {
 	cv, err := v.collection(s.ID, s.Name)
 	if err != nil {
 		return 0, err
 	}
-	rows, err := cv.matching(ctx, v.snap, where)
+	rows, err := cv.matching(ctx, v.snap, where, args)
 	if err != nil {
 		return 0, err
 	}
-	if rows == nil {
-		rows = cv.live
-	}
 	n := int(rows.GetCardinality())
 	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
-	if n*((&checked{}).bytes()+s.codeBytes()) > MaxBatchBytes { // at least, before anything is read
+	if n*((&record.Item{}).Bytes()+s.codeBytes()) > record.MaxBatchBytes { // at least, before anything is read
 		return 0, tooMany
 	}
 	all := &request{changes: make([]*change, 0, n)}
 	err = cv.forEachKey(v.snap, rows, func(row uint32, key string) error {
 		tx.rows[itemKey{s.ID, key}] = rowState{row, true}
-		all.changes = append(all.changes, &change{collection: s.ID, kind: deleteItem, item: &checked{key: key}})
+		all.changes = append(all.changes, &change{collection: s.ID, kind: deleteItem, item: &record.Item{Key: key}})
 		return ctx.Err()
 	})
 	if err != nil {
@@ -159,7 +169,7 @@ func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, wher
 		if err != nil {
 			return 0, err
 		}
-		if bytes += size; bytes > MaxBatchBytes {
+		if bytes += size; bytes > record.MaxBatchBytes {
 			return 0, tooMany
 		}
 	}
@@ -172,7 +182,7 @@ func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, wher
 func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
 	for it := rows.Iterator(); it.HasNext(); {
 		block := it.PeekNext() / codec.BlockRows
-		value, err := get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
+		value, err := record.Get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
 		if err != nil {
 			return fault.ReadError(err, "keys of block %d", block)
 		}
@@ -198,12 +208,12 @@ func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f fu
 
 // matching returns the rows that match an expression, in a bitmap of the caller's
 // own; nil for the empty one, which all match.
-func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr string) (*roaring.Bitmap, error) {
+func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
 	if expr == "" {
-		return nil, nil
+		return nil, noArgs(args)
 	}
 	out := roaring.New()
-	err := cv.eachMatching(ctx, r, expr, func(container uint16, found *roaring.Bitmap) bool {
+	err := cv.eachMatching(ctx, r, expr, args, func(container uint16, found *roaring.Bitmap) bool {
 		out.Or(roaring.AddOffset64(found, int64(container)<<16))
 		return true
 	})
@@ -213,14 +223,22 @@ func (cv *collectionView) matching(ctx context.Context, r pebble.Reader, expr st
 	return out, nil
 }
 
+// noArgs refuses arguments where there is no expression: the caller has lost it.
+func noArgs(args []any) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return &WhereError{1, fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
+}
+
 // eachMatching calls f with the rows that match an expression, container by container in
 // ascending order, the low 16 bits of each; f returns false when it has had enough.
 //
 // It goes through the containers of live rows one by one, so that it needs no more
 // memory than one container of what the expression names, however many rows there
 // are, and what one part of an AND rules out is not looked up for the others.
-func (cv *collectionView) eachMatching(ctx context.Context, r pebble.Reader, expr string, f func(container uint16, found *roaring.Bitmap) bool) error {
-	parsed, err := where.Parse(expr)
+func (cv *collectionView) eachMatching(ctx context.Context, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
+	parsed, err := where.Parse(expr, args...)
 	if err != nil {
 		return whereError(err)
 	}
@@ -249,7 +267,7 @@ func whereError(err error) error {
 
 // Field implements where.Schema.
 func (cv *collectionView) Field(name string) (int, where.Type, error) {
-	var indexed []Field
+	var indexed []record.Field
 	for _, f := range cv.Fields {
 		if f.Indexed {
 			indexed = append(indexed, f)
@@ -262,18 +280,18 @@ func (cv *collectionView) Field(name string) (int, where.Type, error) {
 	}
 	there := fmt.Sprintf("collection %q has no indexed fields", cv.Name)
 	if len(indexed) > 0 {
-		there = fmt.Sprintf("the indexed fields of collection %q are %s", cv.Name, names(indexed))
+		there = fmt.Sprintf("the indexed fields of collection %q are %s", cv.Name, record.Names(indexed))
 	}
-	if _, err := cv.field(name); err == nil {
-		return 0, 0, fmt.Errorf("field %q is not indexed: %s", shortened(name), there)
+	if _, err := cv.FieldOf(name); err == nil {
+		return 0, 0, fmt.Errorf("field %q is not indexed: %s", record.Shortened(name), there)
 	}
 	if strings.EqualFold(name, "labels") {
 		return 0, 0, fmt.Errorf("unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
 	}
-	return 0, 0, fmt.Errorf("unknown field %q: %s", shortened(name), there)
+	return 0, 0, fmt.Errorf("unknown field %q: %s", record.Shortened(name), there)
 }
 
-var whereTypes = map[FieldType]where.Type{String: where.String, Int: where.Int, Float: where.Float, Bool: where.Bool}
+var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool}
 
 // Modality implements where.Schema.
 func (cv *collectionView) Modality(name string) (int, error) {
@@ -282,10 +300,10 @@ func (cv *collectionView) Modality(name string) (int, error) {
 			return i, nil
 		}
 	}
-	if cv.codesOnly() {
-		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", shortened(name), cv.Name)
+	if cv.CodesOnly() {
+		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", record.Shortened(name), cv.Name)
 	}
-	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", shortened(name), cv.Name, names(cv.Modalities))
+	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", record.Shortened(name), cv.Name, record.Names(cv.Modalities))
 }
 
 // whereRows is one container of a collection after another, as where.Rows: the
@@ -336,7 +354,7 @@ func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
 	if len(ids) == 0 {
 		return roaring.New(), nil
 	}
-	return readRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, ids[0], w.container))
+	return record.ReadRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, ids[0], w.container))
 }
 
 func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
@@ -345,7 +363,7 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 	}
 	lo := codec.FieldRowsKey(w.cv.ID, uint16(field), w.container, r.Lo)
 	if r.Single() {
-		return readRows(w.r, lo)
+		return record.ReadRows(w.r, lo)
 	}
 	hi := codec.FieldRowsKey(w.cv.ID, uint16(field), w.container, r.Hi)
 	if r.Open {
@@ -353,7 +371,7 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 	}
 	out := roaring.New()
 	n := 0
-	err := forEachIn(w.r, lo, hi, func(key, value []byte) error {
+	err := record.ForEachIn(w.r, lo, hi, func(key, value []byte) error {
 		if n++; n%1024 == 0 {
 			if err := w.ctx.Err(); err != nil {
 				return err

@@ -67,7 +67,7 @@ func BenchmarkWhere(b *testing.B) {
 	}
 	b.Run("up to 10", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := c.CountUpTo(ctx, "label = 'label 3' AND year >= 2010 AND price < 100", 10); err != nil {
+			if _, err := c.CountUpTo(ctx, 10, "label = 'label 3' AND year >= 2010 AND price < 100"); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -294,7 +294,7 @@ func checkFilter(t *rapid.T, c *Collection, o *oracle, f filterCase, codesOnly b
 		t.Fatalf("%s: count %d, %v, want %d", f.text, n, err, len(want))
 	}
 	limit := rapid.IntRange(1, 20).Draw(t, "limit")
-	if n, err := c.CountUpTo(ctx, f.text, limit); err != nil || n != min(limit, len(want)) {
+	if n, err := c.CountUpTo(ctx, limit, f.text); err != nil || n != min(limit, len(want)) {
 		t.Fatalf("%s: count up to %d: %d, %v, want %d", f.text, limit, n, err, len(want))
 	}
 	if !codesOnly {

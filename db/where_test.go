@@ -13,7 +13,7 @@ import (
 
 func TestWhereRefuses(t *testing.T) {
 	d, c := openPairs(t) // of which year is indexed
-	if err := c.Put(ctx, &Item{Key: "k", Labels: []string{"a"}}); err != nil {
+	if _, err := c.Put(ctx, &Item{Key: "k", Labels: []string{"a"}}); err != nil {
 		t.Fatal(err)
 	}
 	codes, err := d.CreateCollection(ctx, "codes", Schema{Bits: 8, Fields: []Field{{"size", Int, false}}})
@@ -106,7 +106,7 @@ func mustPutAndTrain(t *testing.T, c *Collection) {
 func TestDeleteWhere(t *testing.T) {
 	d, c := openCodes(t)
 	for i := range 10 {
-		if err := c.Put(ctx, &Item{Key: fmt.Sprint(i), Code: []byte{1, 2}, Labels: []string{fmt.Sprint(i % 2)}}); err != nil {
+		if _, err := c.Put(ctx, &Item{Key: fmt.Sprint(i), Code: []byte{1, 2}, Labels: []string{fmt.Sprint(i % 2)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +138,11 @@ func TestDeleteWhere(t *testing.T) {
 	if n, _ := c.Count(); seen != 5 || n != 5 {
 		t.Errorf("%d seen, %d left", seen, n)
 	}
-	if n, err := c.DeleteWhere(ctx, ""); n != 5 || err != nil {
+	var we *WhereError
+	if n, err := c.DeleteWhere(ctx, ""); n != 0 || !errors.As(err, &we) || !strings.Contains(err.Error(), "NOT label = ''") {
+		t.Errorf("an empty expression: %d deleted, %v", n, err)
+	}
+	if n, err := c.DeleteWhere(ctx, "NOT label = ''"); n != 5 || err != nil {
 		t.Errorf("all: %d, %v", n, err)
 	}
 	if n, err := c.CountWhere(ctx, "NOT label = 'x'"); n != 0 || err != nil {
@@ -202,7 +206,7 @@ func TestEvaluateWhere(t *testing.T) {
 	matching := 0
 	for i, it := range items {
 		if i%3 == 0 {
-			if err := c.Merge(ctx, &Item{Key: it.Key, Fields: map[string]any{"year": 1990 + 20*(i%2)}}); err != nil {
+			if _, err := c.Merge(ctx, &Item{Key: it.Key, Fields: map[string]any{"year": 1990 + 20*(i%2)}}); err != nil {
 				t.Fatal(err)
 			}
 			matching += i % 2

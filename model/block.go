@@ -42,14 +42,14 @@ func (b *block) rows(t int) int { return len(b.at[t]) }
 type reader struct {
 	modalities []Modality
 	src        Source
-	items      int                                 // counted by the first pass; -1 before it
-	progress   func(phase string, done, total int) // Options.Progress; may be nil
+	items      int                                   // counted by the first pass; -1 before it
+	progress   func(stage string, done, total int64) // Options.Progress; may be nil
 }
 
 // blocks reads the source once and calls f with each block, in order. If maps is not
 // nil it computes phi first. One goroutine computes and calls f for a block while the
 // next block is read. blocks checks the context and reports progress at each block.
-func (r *reader) blocks(ctx context.Context, phase string, maps []*featureMap, f func(*block) error) error {
+func (r *reader) blocks(ctx context.Context, stage string, maps []*featureMap, f func(*block) error) error {
 	w := &blockWorker{maps: maps, scratch: make([]mapScratch, workerCount()), f: f}
 	for _, m := range maps {
 		w.phi = append(w.phi, make([]float32, blockItems*m.size()))
@@ -60,7 +60,7 @@ func (r *reader) blocks(ctx context.Context, phase string, maps []*featureMap, f
 	finish := func() error { // waits for the block that is under way
 		err := w.wait()
 		if err == nil && done > 0 && r.progress != nil {
-			r.progress(phase, done, max(r.items, 0))
+			r.progress(stage, int64(done), int64(max(r.items, 0)))
 		}
 		return err
 	}

@@ -102,7 +102,7 @@ func (tr *trainer) choose(ctx context.Context) error {
 	step := func() {
 		done++
 		if p := tr.opt.Progress; p != nil {
-			p("choose", done, total)
+			p("choose", int64(done), int64(total))
 		}
 	}
 	for _, c := range choosers {

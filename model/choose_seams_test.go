@@ -21,7 +21,7 @@ func TestProcessorsChangeMeanwhile(t *testing.T) {
 	var first []byte
 	for _, change := range []string{"", "scan", "choose", "statistics"} {
 		runtime.GOMAXPROCS(1)
-		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 16, Anchors: 40, Progress: func(phase string, _, _ int) {
+		r, err := Train(t.Context(), modalitiesOf(dims), src, Options{Bits: 16, Anchors: 40, Progress: func(phase string, _, _ int64) {
 			if phase == change {
 				runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)%7 + 2)
 			}
@@ -71,8 +71,8 @@ func TestChoiceProgress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.opt.Bits, c.opt.Anchors = 16, 20
-			steps, all := 0, 0
-			c.opt.Progress = func(phase string, done, total int) {
+			steps, all := int64(0), int64(0)
+			c.opt.Progress = func(phase string, done, total int64) {
 				if phase != "choose" {
 					return
 				}
@@ -87,10 +87,10 @@ func TestChoiceProgress(t *testing.T) {
 			if steps == 0 || steps != all {
 				t.Errorf("%d of %d steps", steps, all)
 			}
-			for stop := 1; stop <= all; stop++ {
+			for stop := int64(1); stop <= all; stop++ {
 				ctx, cancel := context.WithCancel(t.Context())
 				after := 0
-				c.opt.Progress = func(phase string, done, _ int) {
+				c.opt.Progress = func(phase string, done, _ int64) {
 					if phase == "choose" && done == stop {
 						cancel()
 					} else if ctx.Err() != nil {

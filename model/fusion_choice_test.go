@@ -219,8 +219,8 @@ func TestNoiseIsNotFused(t *testing.T) {
 		opt := settled(modalities, Options{Bits: 32, Views: views})
 		opt.Gamma["image"] = 1e-4 // makes the noise loud
 		opt.Fusion = Fusion{}
-		done, of := 0, 0
-		opt.Progress = func(phase string, now, total int) {
+		done, of := int64(0), int64(0)
+		opt.Progress = func(phase string, now, total int64) {
 			if phase == "choose" {
 				if now != done+1 {
 					t.Errorf("%d follows %d", now, done)
@@ -313,11 +313,11 @@ func TestFusionIsNotMeasured(t *testing.T) {
 
 func TestFusionIsCancelled(t *testing.T) {
 	modalities := modalitiesOf([]int{12, 8})
-	for stop := range 3 {
+	for stop := range int64(3) {
 		ctx, cancel := context.WithCancel(t.Context())
 		opt := settled(modalities, Options{Bits: 32})
 		opt.Fusion = Fusion{}
-		opt.Progress = func(phase string, done, _ int) {
+		opt.Progress = func(phase string, done, _ int64) {
 			if phase == "choose" && done == stop || phase == "scan" && stop == 0 {
 				cancel()
 			}

@@ -157,10 +157,11 @@ type Options struct {
 	MemoryBytes int64
 
 	// Progress, if not nil, is called from Train's goroutine after each block of items.
-	// In phase "choose" it is called after each map that was tried. If a fusion is
+	// In stage "choose" it is called after each map that was tried. If a fusion is
 	// chosen it is also called after the projections of each modality and after each
-	// view. total is 0 while it is unknown.
-	Progress func(phase string, done, total int)
+	// view. total is 0 while it is unknown. It has the form of an event.Progress of
+	// package db/event.
+	Progress func(stage string, done, total int64)
 }
 
 // withDefaults checks the options against the modalities, and fills in defaults for

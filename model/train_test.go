@@ -180,7 +180,7 @@ func TestReport(t *testing.T) {
 	var phases []string
 	r, err := Train(t.Context(), modalitiesOf([]int{6, 3}), synthetic(data), settled(modalitiesOf([]int{6, 3}), Options{
 		Bits: 16, Sweeps: 5, Map: map[string]MapKind{"text": MapLinear},
-		Progress: func(phase string, done, total int) {
+		Progress: func(phase string, done, total int64) {
 			if done != 90 || total != 90 && phase != "scan" {
 				t.Errorf("%s: %d of %d", phase, done, total)
 			}
@@ -380,7 +380,7 @@ func TestTrainCancels(t *testing.T) {
 	for _, phase := range phases {
 		ctx, cancel := context.WithCancel(t.Context())
 		blocks := 0
-		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data, Options{Method: MethodJoint, Anchors: 50, Progress: func(p string, _, _ int) {
+		_, err := Train(ctx, modalitiesOf([]int{8, 5}), data, Options{Method: MethodJoint, Anchors: 50, Progress: func(p string, _, _ int64) {
 			if blocks > 0 {
 				blocks++
 			}
@@ -401,7 +401,7 @@ func TestTrainCancels(t *testing.T) {
 func TestTrainReportsFromItsGoroutine(t *testing.T) {
 	const n = 4*blockItems + 3
 	data := synthetic(synth.Pairs(synth.Config{Items: n}))
-	asked, last := 0, 0
+	asked, last := int64(0), int64(0)
 	src := &failing{memory: data, change: func(int, *memory) (*memory, error) { return data, nil }}
 	counting := sourceFunc(func(ctx context.Context) iter.Seq2[Example, error] {
 		asked, last = 0, 0
@@ -414,7 +414,7 @@ func TestTrainReportsFromItsGoroutine(t *testing.T) {
 	})
 	// The race detector checks that this is one goroutine.
 	modalities := modalitiesOf([]int{8, 5})
-	_, err := Train(t.Context(), modalities, counting, settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int) {
+	_, err := Train(t.Context(), modalities, counting, settled(modalities, Options{Anchors: 20, Progress: func(phase string, done, _ int64) {
 		if done != min(last+blockItems, n) || asked > done+blockItems {
 			t.Errorf("%s: %d done after %d, %d asked for", phase, done, last, asked)
 		}

@@ -47,7 +47,7 @@ func TestSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}); err != nil {
+	if _, err := c.Put(ctx, &db.Item{Key: "a", Code: []byte{1, 2}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Search(ctx, db.Query{Code: []byte{1, 2}, Plan: db.PlanScan}); err != nil {

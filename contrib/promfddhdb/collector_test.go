@@ -62,14 +62,14 @@ func TestCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 7 {
-		if err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 1}}); err != nil {
+		if _, err := c.Put(ctx, &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i), 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := c.Delete(ctx, "1", "2", "none"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Put(ctx, &db.Item{Code: []byte{1}}); err == nil {
+	if _, err := c.Put(ctx, &db.Item{Code: []byte{1}}); err == nil {
 		t.Fatal("a code of a wrong length was stored")
 	}
 	for range 3 {

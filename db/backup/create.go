@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // A Source is a file to back up. It must not change until Create returns.
@@ -34,9 +36,8 @@ type CreateOptions struct {
 	// repository has in either form are not stored again.
 	Compress bool
 
-	// Progress, if not nil, is called with the stage and the bytes done of all bytes.
-	// Calls come one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress is called with the number of bytes done of all bytes, in the stages below.
+	Progress event.Progress
 }
 
 // Stages of a backup, for Progress.

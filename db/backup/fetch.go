@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // A Target is a file that Fetch writes.
@@ -17,9 +19,8 @@ type Target interface {
 
 // FetchOptions are the options of Fetch.
 type FetchOptions struct {
-	// Progress, if not nil, is called with the bytes written of all bytes. Calls come
-	// one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress is called with the number of bytes written of all bytes, in StageFetch.
+	Progress event.Progress
 }
 
 // StageFetch is the stage of Fetch, for Progress.

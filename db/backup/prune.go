@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // PruneOptions are the options of Prune.
@@ -17,9 +19,9 @@ type PruneOptions struct {
 	// DryRun deletes nothing, and reports what would be deleted.
 	DryRun bool
 
-	// Progress, if not nil, is called with the number of deleted objects of all objects
-	// to delete. Calls come one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress is called with the number of objects deleted of all objects to delete, in
+	// StageDelete.
+	Progress event.Progress
 }
 
 // StageDelete is the stage of a prune, for Progress.

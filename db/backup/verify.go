@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fddhdb/fddhdb/db/event"
 )
 
 // VerifyOptions are the options of Verify.
@@ -15,9 +17,8 @@ type VerifyOptions struct {
 	// ID is the id of the only backup to verify, or its beginning; "" for all.
 	ID string
 
-	// Progress, if not nil, is called with the number of objects read of all objects.
-	// Calls come one at a time, from any goroutine.
-	Progress func(stage string, done, total int64)
+	// Progress is called with the number of objects read of all objects, in StageRead.
+	Progress event.Progress
 }
 
 // StageRead is the stage of a verification, for Progress.

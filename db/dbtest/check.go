@@ -65,7 +65,7 @@ func (o *Oracle) check(ctx context.Context, q db.Query) error {
 		err = o.CheckRadius(ctx, q, radius-1)
 	}
 	if err == nil && q.Where != "" {
-		err = o.CheckWhere(ctx, q.Where)
+		err = o.CheckWhere(ctx, q.Where, q.Args...)
 	}
 	return err
 }
@@ -229,13 +229,13 @@ func (o *Oracle) within(ctx context.Context, q db.Query, radius int) error {
 }
 
 // CheckWhere compares the results of CountWhere and ItemsWhere with the items for which
-// an expression is true.
-func (o *Oracle) CheckWhere(ctx context.Context, where string) error {
-	want, err := o.Items(where)
+// an expression is true. args are the values of its placeholders.
+func (o *Oracle) CheckWhere(ctx context.Context, where string, args ...any) error {
+	want, err := o.Items(where, args...)
 	if err != nil {
 		return err
 	}
-	n, err := o.c.CountWhere(ctx, where)
+	n, err := o.c.CountWhere(ctx, where, args...)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (o *Oracle) CheckWhere(ctx context.Context, where string) error {
 		return fmt.Errorf("dbtest: where %s: CountWhere counts %d items, want %d", where, n, len(want))
 	}
 	at := 0
-	for it, err := range o.c.ItemsWhere(ctx, where) {
+	for it, err := range o.c.ItemsWhere(ctx, where, args...) {
 		if err != nil {
 			return err
 		}
@@ -280,6 +280,9 @@ func describe(q *db.Query, err error) error {
 	}
 	if q.Where != "" {
 		fmt.Fprintf(&b, " where %.200s", q.Where)
+	}
+	if len(q.Args) > 0 {
+		fmt.Fprintf(&b, " with %.200s", fmt.Sprint(q.Args...))
 	}
 	fmt.Fprintf(&b, ", k = %d, order %v, plan %v", cmp.Or(q.K, 10), q.Rerank, q.Plan)
 	return fmt.Errorf("%w (%s)", err, &b)

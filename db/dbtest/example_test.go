@@ -31,7 +31,7 @@ func ExampleOpen() {
 			words := asked.Vectors["text"]
 			dbtest.CheckSearches(t, c,
 				db.Query{From: "text", To: "image", Vector: words},
-				db.Query{From: "text", To: "image", Vector: words, Where: "number < 100", Rerank: db.RerankAsymmetric})
+				db.Query{From: "text", To: "image", Vector: words, Where: "number < ?", Args: []any{100}, Rerank: db.RerankAsymmetric})
 		}
 	}
 }

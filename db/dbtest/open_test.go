@@ -148,7 +148,7 @@ func TestFailedWriteIsNoticed(t *testing.T) {
 	expect(t, failing(t, func(t testing.TB) {
 		c := loaded(t, Open(t, "", &db.Options{FS: broken}), 10)
 		full.Store(true)
-		if err := c.Put(t.Context(), &db.Item{Key: "lost", Code: make([]byte, 4)}); !errors.Is(err, db.ErrFailed) {
+		if _, err := c.Put(t.Context(), &db.Item{Key: "lost", Code: make([]byte, 4)}); !errors.Is(err, db.ErrFailed) {
 			t.Errorf("the error is %v", err)
 		}
 		full.Store(false)

@@ -15,13 +15,14 @@ import (
 // made. Compare it only with the same state: if others write or train meanwhile, use a
 // snapshot for both. It is safe for concurrent use.
 type Oracle struct {
-	c               *db.Collection
-	schema          db.Schema
-	space, revision uint32
-	items           []*db.Item // in database order
-	byKey           map[string]*db.Item
-	rows            map[string]uint32 // rows of the items that have a code, by key
-	views           bool              // each target modality has codes of its own
+	c        *db.Collection
+	schema   db.Schema
+	space    db.Space
+	revision uint32
+	items    []*db.Item // in database order
+	byKey    map[string]*db.Item
+	rows     map[string]uint32 // rows of the items that have a code, by key
+	views    bool              // each target modality has codes of its own
 }
 
 // NewOracle reads all items of a collection. The collection may be of a snapshot or of
@@ -99,9 +100,10 @@ func (o *Oracle) code(it *db.Item, to string) string {
 }
 
 // Items returns the items for which an expression is true, in database order; see
-// db.Query.Where. They are shared: do not write to them.
-func (o *Oracle) Items(where string) ([]*db.Item, error) {
-	match, err := parseWhere(where, o.schema)
+// db.Query.Where. args are the values of its placeholders. The items are shared: do not
+// write to them.
+func (o *Oracle) Items(where string, args ...any) ([]*db.Item, error) {
+	match, err := parseWhere(where, args, o.schema)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +154,7 @@ func (o *Oracle) answer(q *db.Query) (*oracle.Answer, error) {
 			return nil, fmt.Errorf("dbtest: the item has the code %x, and as a query %x", own, code)
 		}
 	}
-	found, err := o.Items(q.Where)
+	found, err := o.Items(q.Where, q.Args...)
 	if err != nil {
 		return nil, err
 	}

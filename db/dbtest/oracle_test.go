@@ -183,14 +183,16 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		says   string
 	}{
 		"missing":  {func(c *db.Collection, it *db.Item) error { _, err := c.Delete(t.Context(), it.Key); return err }, `"item 5" at distance`},
-		"distance": {func(c *db.Collection, it *db.Item) error { return c.Put(t.Context(), code(it, 1)) }, "distance"},
+		"distance": {func(c *db.Collection, it *db.Item) error { _, err := c.Put(t.Context(), code(it, 1)); return err }, "distance"},
 		"field": {func(c *db.Collection, it *db.Item) error {
 			it.Fields["number"] = 99
-			return c.Put(t.Context(), it)
+			_, err := c.Put(t.Context(), it)
+			return err
 		}, "item 5"},
 		"too many": {func(c *db.Collection, it *db.Item) error {
 			it.Key = "another"
-			return c.Put(t.Context(), it)
+			_, err := c.Put(t.Context(), it)
+			return err
 		}, "another"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,16 +20,20 @@ import (
 // A predicate tells whether an expression is true for an item.
 type predicate func(*db.Item) bool
 
-// parseWhere reads an expression. The empty expression is true for all items.
-func parseWhere(text string, schema db.Schema) (predicate, error) {
+// parseWhere reads an expression. args are the values of its placeholders. The empty
+// expression is true for all items.
+func parseWhere(text string, args []any, schema db.Schema) (predicate, error) {
 	if text == "" {
 		return func(*db.Item) bool { return true }, nil
 	}
-	r := &reader{rest: text, schema: schema}
+	r := &reader{rest: text, args: args, schema: schema}
 	r.next()
 	p := r.or()
 	if r.word != "" {
 		r.fail("AND, OR or the end is expected, not %s", r.word)
+	}
+	if len(r.args) > 0 {
+		r.fail("%d arguments are left over", len(r.args))
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("dbtest: where %.200s: %w", text, r.err)
@@ -40,6 +45,7 @@ func parseWhere(text string, schema db.Schema) (predicate, error) {
 type reader struct {
 	rest   string
 	word   string // the current word as it is written; "" at the end
+	args   []any  // values of the placeholders that are not read yet
 	schema db.Schema
 	err    error // the first error
 }
@@ -52,7 +58,7 @@ func (r *reader) fail(format string, args ...any) {
 	r.rest, r.word = "", ""
 }
 
-var words = regexp.MustCompile(`^(?:[\pL_][\pL_\p{Nd}.-]*|"(?:[^"]|"")*"|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|'(?:[^']|'')*'|!=|<=|>=|[=<>(),])`)
+var words = regexp.MustCompile(`^(?:[\pL_][\pL_\p{Nd}.-]*|"(?:[^"]|"")*"|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|'(?:[^']|'')*'|!=|<=|>=|[=<>(),?])`)
 
 func (r *reader) next() {
 	r.rest = strings.TrimLeftFunc(r.rest, unicode.IsSpace)
@@ -137,19 +143,56 @@ func (r *reader) name() string {
 func (r *reader) operator() (op string, values []string) {
 	switch op = strings.ToUpper(r.take()); op {
 	case "=", "!=", "<", "<=", ">", ">=":
-		return op, []string{r.take()}
+		return op, r.values()
 	case "IN":
 	default:
 		r.fail("a comparison is expected, not %q", op)
 	}
 	r.need("(")
 	for {
-		values = append(values, r.take())
+		values = append(values, r.values()...)
 		if !r.skip(",") {
 			r.need(")")
 			return op, values
 		}
 	}
+}
+
+// values returns the literal that the present word is, or the literals that the argument of
+// a placeholder would be, and goes on.
+func (r *reader) values() []string {
+	word := r.take()
+	if word != "?" {
+		return []string{word}
+	}
+	if len(r.args) == 0 {
+		r.fail("a placeholder has no argument")
+		return nil
+	}
+	v := reflect.ValueOf(r.args[0])
+	r.args = r.args[1:]
+	if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
+		return []string{literal(v)}
+	}
+	var list []string
+	for i := range v.Len() {
+		list = append(list, literal(v.Index(i)))
+	}
+	return list
+}
+
+// literal spells a Go value: of a number all digits.
+func literal(v reflect.Value) string {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	switch {
+	case v.Kind() == reflect.String:
+		return "'" + strings.ReplaceAll(v.String(), "'", "''") + "'"
+	case v.CanFloat():
+		return new(big.Float).SetFloat64(v.Float()).Text('f', 1100)
+	}
+	return fmt.Sprint(v)
 }
 
 func (r *reader) labels() predicate {

@@ -89,7 +89,7 @@ func TestWhereErrors(t *testing.T) {
 		"label = a":       "a is no string",
 		"number = 1 also": "not also",
 	} {
-		_, err := parseWhere(text, Pairs{}.Schema())
+		_, err := parseWhere(text, nil, Pairs{}.Schema())
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %s", text, err, says)
 		}

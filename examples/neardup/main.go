@@ -34,7 +34,8 @@ func main() {
 			check(err)
 			fmt.Printf("%s looks like %s: %d bits of 64 differ\n", name, hit.Key, hit.Distance)
 		}
-		check(c.Put(ctx, &db.Item{Key: name, Code: code}))
+		_, err = c.Put(ctx, &db.Item{Key: name, Code: code})
+		check(err)
 	}
 	for i := range 300 {
 		name, picture := fmt.Sprint("picture ", i), paint(uint64(i))

@@ -7,7 +7,7 @@
 //	PUT    /items/KEY              {"vectors": {"image": [4 numbers], "text": [3 numbers]}, "labels": ["cat"], "title": "..."}
 //	GET    /items/KEY
 //	DELETE /items/KEY
-//	POST   /search                 {"from": "text", "to": "image", "vector": [3 numbers], "k": 10, "where": "label = 'cat'"}, or "key" for "vector"
+//	POST   /search                 {"from": "text", "to": "image", "vector": [3 numbers], "k": 10, "where": "label = ?", "args": ["cat"]}, or "key" for "vector"
 //	POST   /models                 {"bits": 32} trains one; the first is used at once
 //	GET    /models
 //	POST   /models/SPACE/activate  makes searches use it from now on

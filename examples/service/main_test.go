@@ -167,7 +167,7 @@ func TestServingGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dbtest.CheckSearches(t, c, db.Query{From: "text", To: "image", Vector: query["vector"].([]float32), Where: "label = 'label 1'"})
+	dbtest.CheckSearches(t, c, db.Query{From: "text", To: "image", Vector: query["vector"].([]float32), Where: "label = ?", Args: []any{"label 1"}})
 	if n, err := c.Count(); err != nil || n != 80 {
 		t.Errorf("%d items, %v", n, err)
 	}
@@ -183,7 +183,7 @@ func handler(t *testing.T) http.Handler {
 	}
 	for it := range set.Items(0, 30) {
 		it.Fields = nil
-		if err := c.Put(t.Context(), it); err != nil {
+		if _, err := c.Put(t.Context(), it); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -224,7 +224,9 @@ func TestAnswers(t *testing.T) {
 		{"PUT", "/items/a", `{"title": "` + strings.Repeat("x", maxBody) + `"}`, 413, "too large"},
 		{"POST", "/search", `{"from": "text", "vector": [1, 2, 3], "k": 1001}`, 400, "at most 1000"},
 		{"POST", "/search", `{"from": "text", "vector": [1, 2, 3], "k": -1}`, 400, "k = -1"},
+		{"POST", "/search", `{"key": "item 3", "where": "title = ?", "args": ["no' one"]}`, 200, `"hits":[]`},
 		{"POST", "/search", `{"key": "item 3", "where": "title > "}`, 400, "column"},
+		{"POST", "/search", `{"key": "item 3", "where": "title = ?"}`, 400, "placeholder 1 has no argument"},
 		{"POST", "/search", `{"key": "nobody"}`, 404, "nobody"},
 		{"POST", "/models", `{"bits": 3}`, 400, "bits"},
 		{"POST", "/models/7/activate", "", 404, "space 7"},

@@ -50,7 +50,8 @@ func (s *service) put(ctx context.Context, r *http.Request) (any, error) {
 	if it.Title != "" {
 		fields["title"] = it.Title
 	}
-	return struct{}{}, s.c.Put(ctx, &db.Item{Key: r.PathValue("key"), Vectors: it.Vectors, Labels: it.Labels, Fields: fields})
+	_, err := s.c.Put(ctx, &db.Item{Key: r.PathValue("key"), Vectors: it.Vectors, Labels: it.Labels, Fields: fields})
+	return struct{}{}, err
 }
 
 func (s *service) get(ctx context.Context, r *http.Request) (any, error) {
@@ -70,6 +71,7 @@ func (s *service) delete(ctx context.Context, r *http.Request) (any, error) {
 func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 	var q struct {
 		From, To, Key, Where, After string
+		Args                        []any // for the placeholders of Where
 		Vector                      []float32
 		K                           int
 	}
@@ -79,7 +81,7 @@ func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 	if q.K > maxHits {
 		return nil, fmt.Errorf("%w: k = %d: at most %d are possible", db.ErrInvalid, q.K, maxHits)
 	}
-	found, err := s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, After: q.After, Vector: q.Vector, K: q.K})
+	found, err := s.c.Search(ctx, db.Query{From: q.From, To: q.To, Key: q.Key, Where: q.Where, Args: q.Args, After: q.After, Vector: q.Vector, K: q.K})
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +91,9 @@ func (s *service) search(ctx context.Context, r *http.Request) (any, error) {
 		Score    *float64 `json:"score"` // null if the query is a code
 	}
 	answer := struct {
-		Space uint32 `json:"space"`
-		Hits  []hit  `json:"hits"`
-		Next  string `json:"next,omitempty"` // "after" in the request for more
+		Space db.Space `json:"space"`
+		Hits  []hit    `json:"hits"`
+		Next  string   `json:"next,omitempty"` // "after" in the request for more
 	}{found.Space, []hit{}, found.Next}
 	for _, h := range found.Hits {
 		score := &h.Score
@@ -125,7 +127,7 @@ func (s *service) activate(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: a model has a number, not %q", db.ErrInvalid, r.PathValue("space"))
 	}
-	return struct{}{}, s.c.Activate(ctx, uint32(space))
+	return struct{}{}, s.c.Activate(ctx, db.Space(space))
 }
 
 func (s *service) health(ctx context.Context, r *http.Request) (any, error) {

@@ -47,7 +47,8 @@ func main() {
 	check(batch.Commit(ctx))
 	_, err = c.Train(ctx, db.TrainOptions{})
 	check(err)
-	check(c.Put(ctx, &db.Item{Key: "a new picture of a train", Vectors: map[string][]float32{"picture": seen(3, 1000)}}))
+	_, err = c.Put(ctx, &db.Item{Key: "a new picture of a train", Vectors: map[string][]float32{"picture": seen(3, 1000)}})
+	check(err)
 
 	show := func(asked string, q db.Query) {
 		q.K = 3

@@ -33,7 +33,7 @@ func TestHostileItems(t *testing.T) {
 		{Key: key, Code: []byte{1}, Labels: []string{label}, Fields: map[string]any{"story": story}, Payload: []byte(picture)},
 		{Key: "html", Code: []byte{3}, Fields: map[string]any{"caption": caption}, Payload: []byte(`<html><script>window.hacked=7</script></html>`)},
 	} {
-		if err := c.Put(ctx, it); err != nil {
+		if _, err := c.Put(ctx, it); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -269,7 +269,7 @@ func TestCollections(t *testing.T) {
 		}
 		for i := range 3 {
 			it := &db.Item{Key: fmt.Sprint(i), Code: []byte{byte(i)}, Fields: map[string]any{"title": fmt.Sprint(name, " ", i)}}
-			if err := c.Put(ctx, it); err != nil {
+			if _, err := c.Put(ctx, it); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -39,16 +39,16 @@ type begun struct {
 
 // A spaceHistory is the history of the changes of spaces and loads.
 type spaceHistory struct {
-	revisions map[uint32]uint32 // the revision of each existing space
-	active    uint32
-	last      uint32 // the largest number of a space so far
+	revisions map[db.Space]uint32 // the revision of each existing space
+	active    db.Space
+	last      db.Space // the largest number of a space so far
 	loads     map[int]bool
 	altered   int    // how often the collection was altered
 	going     *begun // the operation that is not acknowledged
 }
 
 func newBook(writers int, noSync bool) *book {
-	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[uint32]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
+	b := &book{noSync: noSync, writers: make([]history, writers), spaces: spaceHistory{revisions: map[db.Space]uint32{}, loads: map[int]bool{}}, copies: newCopies()}
 	b.imports = importHistory{there: map[int]bool{}, number: 1}
 	for i := range b.writers {
 		b.writers[i].before = contents{}
@@ -293,7 +293,7 @@ func (s *spaceHistory) accept(whole map[int]bool, infos []db.SpaceInfo, altered 
 			return fmt.Errorf("load %d is there: %v, and was: %v; %+v was going on", load, whole[load], s.loads[load], going)
 		}
 	}
-	found, active, last := map[uint32]uint32{}, uint32(0), s.last
+	found, active, last := map[db.Space]uint32{}, db.Space(0), s.last
 	for _, info := range infos {
 		revision, was := s.revisions[info.Space]
 		switch {

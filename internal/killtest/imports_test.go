@@ -87,7 +87,7 @@ func (w *worker) makeImports(ctx context.Context) error {
 		}
 		err := w.do(importer, op, func() (result, error) {
 			if op.Kind == "unimport" {
-				_, err := c.DeleteWhere(ctx, fmt.Sprintf("import = %d", op.Load))
+				_, err := c.DeleteWhere(ctx, "import = ?", op.Load)
 				return result{}, err
 			}
 			im, err := c.NewImport(ctx, db.ImportOptions{Source: sourceOf(number), Restart: op.Kind == "stage anew"})

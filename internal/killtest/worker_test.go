@@ -44,7 +44,7 @@ type operation struct {
 	Kind string // a change: "batch", "put", "merge" or "delete"; or an operation on spaces, copies or imports
 
 	Changes []change `json:",omitempty"`
-	Space   uint32   `json:",omitempty"`
+	Space   db.Space `json:",omitempty"`
 	Load    int      `json:",omitempty"`
 
 	Dir        string `json:",omitempty"` // the copy, beside the database
@@ -59,8 +59,8 @@ type change struct {
 
 // A result is told once an operation has been acknowledged.
 type result struct {
-	Refused  string // why it has done nothing
-	Space    uint32 // the space that is new, or active now
+	Refused  string   // why it has done nothing
+	Space    db.Space // the space that is new, or active now
 	Active   bool
 	Revision uint32
 	ID       string // id of a backup
@@ -211,9 +211,11 @@ func (w *worker) apply(ctx context.Context, op *operation, after contents) error
 	merged := func(key string) *db.Item { return &db.Item{Key: key, Payload: payload(after[key])} }
 	switch ch := op.Changes[0]; op.Kind {
 	case "put":
-		return main.Put(ctx, featureItem(ch.Key, after[ch.Key]))
+		_, err := main.Put(ctx, featureItem(ch.Key, after[ch.Key]))
+		return err
 	case "merge":
-		return main.Merge(ctx, merged(ch.Key))
+		_, err := main.Merge(ctx, merged(ch.Key))
+		return err
 	case "delete":
 		_, err := main.Delete(ctx, ch.Key)
 		return err
@@ -251,7 +253,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			return err
 		}
 		op := &operation{N: n}
-		var ids, idle []uint32
+		var ids, idle []db.Space
 		for _, s := range infos {
 			ids = append(ids, s.Space)
 			if s.State != db.SpaceActive {
@@ -300,7 +302,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			f = func() (result, error) { return result{Space: op.Space, Active: true}, c.Activate(ctx, op.Space) }
 		case k < 17 && len(idle) > 0:
 			op.Kind, op.Space = "drop", idle[r.IntN(len(idle))]
-			f = func() (result, error) { return result{}, c.Drop(ctx, op.Space) }
+			f = func() (result, error) { return result{}, c.DropSpace(ctx, op.Space) }
 		case k < 19:
 			op.Kind = "compact"
 			f = func() (result, error) { return result{}, w.d.Compact(ctx) }
@@ -322,7 +324,7 @@ func (w *worker) changeSpaces(ctx context.Context) error {
 			op.Kind = "unload"
 			f = func() (result, error) {
 				delete(whole, op.Load)
-				_, err := w.c[loads].DeleteWhere(ctx, fmt.Sprintf("load = %d", op.Load))
+				_, err := w.c[loads].DeleteWhere(ctx, "load = ?", op.Load)
 				return result{}, err
 			}
 		}

@@ -19,7 +19,7 @@ type answer struct {
 
 // find returns the right answer, or the error that must come instead. encode returns
 // what the database makes of a query by a vector: its code, and its projection.
-func (c *collection) find(q *Query, encode func(space uint32, from string, x []float32) (code []byte, z []float64, err error)) (*answer, error) {
+func (c *collection) find(q *Query, encode func(space db.Space, from string, x []float32) (code []byte, z []float64, err error)) (*answer, error) {
 	number := c.numberOf(q.Space)
 	sp := c.space(number)
 	switch {
@@ -66,7 +66,7 @@ func (c *collection) find(q *Query, encode func(space uint32, from string, x []f
 }
 
 // start sets what the query starts from: a code, a projection, a vector or an item.
-func (c *collection) start(a *answer, q *Query, encode func(space uint32, from string, x []float32) ([]byte, []float64, error)) error {
+func (c *collection) start(a *answer, q *Query, encode func(space db.Space, from string, x []float32) ([]byte, []float64, error)) error {
 	x := []float32(nil)
 	switch {
 	case q.Code != nil:

@@ -20,31 +20,73 @@ type Expr struct {
 
 // String returns the text for the database.
 func (e *Expr) String() string {
+	return e.spell(func(e *Expr) string {
+		var parts []string
+		for _, v := range e.Values {
+			if e.ofText() {
+				v = "'" + strings.ReplaceAll(literal(v), "'", "''") + "'"
+			}
+			parts = append(parts, v)
+		}
+		return strings.Join(parts, ", ")
+	})
+}
+
+// bound returns the expression with placeholders, and their values.
+func (e *Expr) bound() (where string, args []any) {
+	where = e.spell(func(e *Expr) string {
+		var list []any
+		for _, v := range e.Values {
+			list = append(list, e.argument(v))
+		}
+		if e.Op == "in" {
+			args = append(args, list)
+		} else {
+			args = append(args, list...)
+		}
+		return "?"
+	})
+	return where, args
+}
+
+// argument returns the Go value of a literal.
+func (e *Expr) argument(text string) any {
+	if e.ofText() {
+		return literal(text)
+	}
+	if b, err := strconv.ParseBool(text); err == nil && len(text) > 1 {
+		return b
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	x, _ := strconv.ParseFloat(text, 64)
+	return x
+}
+
+// ofText reports whether strings are compared.
+func (e *Expr) ofText() bool { return e.Field == "label" || typeOf(e.Field) == db.String }
+
+// spell writes the expression, with what values says of the values of a comparison.
+func (e *Expr) spell(values func(*Expr) string) string {
 	if e == nil {
 		return ""
 	}
-	var parts []string
 	switch e.Op {
 	case "not":
-		return "NOT (" + e.Args[0].String() + ")"
+		return "NOT (" + e.Args[0].spell(values) + ")"
 	case "and", "or":
+		var parts []string
 		for i := range e.Args {
-			parts = append(parts, "("+e.Args[i].String()+")")
+			parts = append(parts, "("+e.Args[i].spell(values)+")")
 		}
 		return strings.Join(parts, " "+strings.ToUpper(e.Op)+" ")
 	case "has":
 		return "has(" + e.Field + ")"
+	case "in":
+		return e.Field + " IN (" + values(e) + ")"
 	}
-	for _, v := range e.Values {
-		if e.Field == "label" || typeOf(e.Field) == db.String {
-			v = "'" + strings.ReplaceAll(literal(v), "'", "''") + "'"
-		}
-		parts = append(parts, v)
-	}
-	if e.Op == "in" {
-		return e.Field + " IN (" + strings.Join(parts, ", ") + ")"
-	}
-	return e.Field + " " + e.Op + " " + parts[0]
+	return e.Field + " " + e.Op + " " + values(e)
 }
 
 // valid reports whether a collection with this schema accepts the filter.

@@ -55,12 +55,12 @@ func (h *history) upgrade(*Op) error {
 	}
 	dir, o := h.dbOptions(h.name)
 	o.ReadOnly = false
-	format, pending, err := db.PendingMigrations(dir, o)
+	format, pending, err := db.PendingMigrations(h.ctx, dir, o)
 	if err != nil || format != h.now.format || len(pending) != db.NewestFormat-format {
 		return wrong(err, "format %d, want %d; to be done: %v", format, h.now.format, pending)
 	}
 	done := 0
-	from, to, err := db.Upgrade(h.ctx, dir, o, func(db.Migration) { done++ })
+	from, to, err := db.Upgrade(h.ctx, dir, o, db.UpgradeOptions{Progress: func(string, int64, int64) { done++ }})
 	if err != nil || from != format || to != db.NewestFormat || done != len(pending) {
 		return wrong(err, "upgraded from format %d to %d in %d steps; it had format %d", from, to, done, format)
 	}

@@ -41,7 +41,7 @@ func (h *history) train(op *Op) error {
 	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	calls := 0
-	opt.Progress = func(string, int, int) {
+	opt.Progress = func(string, int64, int64) {
 		if calls++; calls == op.Train.Cancel {
 			cancel()
 		}

@@ -105,15 +105,15 @@ func (h *history) cancelled(op *Op) error {
 	cancel()
 	second := func(_ any, err error) error { return err }
 	errs := map[string]error{
-		"compact": h.d.Compact(ctx), "deletewhere": second(handle.DeleteWhere(ctx, "")), "delete": second(handle.Delete(ctx, op.Key)),
+		"compact": h.d.Compact(ctx), "deletewhere": second(handle.DeleteWhere(ctx, "NOT label = ''")), "delete": second(handle.Delete(ctx, op.Key)),
 		"verify": second(h.d.Verify(ctx, db.VerifyOptions{}, func(db.Finding) error { return nil })),
 		"get":    second(handle.Get(ctx, op.Key)), "spaces": second(handle.Spaces(ctx)),
 	}
 	if c.active == 0 {
 		delete(errs, "spaces") // such a collection has no spaces
 	}
-	if !c.refused(&Op{Do: "put", Item: op.Item}) {
-		errs["put"] = handle.Put(ctx, c.given(op.Key, op.Item))
+	if !c.refused(&Op{Do: "put", Key: op.Key, Item: op.Item}) {
+		_, errs["put"] = handle.Put(ctx, c.given(op.Key, op.Item))
 	}
 	if sp := c.space(0); sp != nil {
 		q := db.Query{Code: codeOf(sp.bits, 1), To: sp.targetsOrShared()[0]}

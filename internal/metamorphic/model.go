@@ -47,8 +47,8 @@ type collection struct {
 	labels  []string // in the order of first appearance
 
 	spaces           []*space // ascending; a collection of given codes has one, without a model
-	last             uint32   // the largest number of a space so far
-	active, previous uint32
+	last             db.Space // the largest number of a space so far
+	active, previous db.Space
 
 	// loose: several goroutines have written, so rows, and the order of codes and
 	// labels, may differ from the model's. fresh: and they have not been looked up yet.
@@ -181,7 +181,13 @@ func (it *Item) spoil(c *collection, out *db.Item, made *item) {
 
 // refused reports whether a change cannot even be added to a batch.
 func (c *collection) refused(op *Op) bool {
-	return op.Item != nil && (op.Item.Bad != "" || c.codesOnly() && op.Item.Code == nil && op.Do != "merge")
+	return op.Item != nil && (op.Item.Bad != "" || c.codesOnly() && op.Item.Code == nil && op.Do != "merge" || op.Key == "" && c.isEmpty(op.Item))
+}
+
+// isEmpty reports whether an item has nothing in it.
+func (c *collection) isEmpty(it *Item) bool {
+	made := c.made(it)
+	return made.code == "" && len(made.vectors)+len(made.labels)+len(made.fields)+len(made.payload) == 0
 }
 
 // over returns the item old after a merge with made.

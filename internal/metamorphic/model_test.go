@@ -20,6 +20,10 @@ func TestExpr(t *testing.T) {
 	if got, want := e.String(), `((label IN ('it''s', 'b')) AND (n > 1.5)) OR (NOT (has(image)))`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	where, args := e.bound()
+	if got, want := fmt.Sprintf("%s %v", where, args), `((label IN (?)) AND (n > ?)) OR (NOT (has(image))) [[it's b] 1.5]`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 	x := map[string][]float32{"image": {1, 2}}
 	for i, tc := range []struct {
 		it   item

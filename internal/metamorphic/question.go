@@ -79,7 +79,7 @@ func (s *question) prepare(query *Query) error {
 		s.q.Code = codeOf(bits, *query.Code)
 	}
 	var want error
-	s.a, want = c.find(query, func(space uint32, from string, x []float32) ([]byte, []float64, error) {
+	s.a, want = c.find(query, func(space db.Space, from string, x []float32) ([]byte, []float64, error) {
 		return s.handle.EncodeQuery(db.Query{From: from, Vector: x, Space: space})
 	})
 	if want != nil && !errors.Is(want, db.ErrInvalid) && !errors.Is(want, db.ErrNoModel) && !errors.Is(want, db.ErrNotFound) {
@@ -102,7 +102,7 @@ func (s *question) prepare(query *Query) error {
 }
 
 // known asks the database for the codes that only it can know.
-func (s *question) known(number uint32) error {
+func (s *question) known(number db.Space) error {
 	sp := s.c.space(number)
 	if sp == nil {
 		return nil

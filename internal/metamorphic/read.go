@@ -41,7 +41,8 @@ func (h *history) where(op *Op) error {
 		return wrong(err, "%d counted, want %d", n, len(want))
 	}
 	at := 0
-	for it, err := range handle.ItemsWhere(h.ctx, op.Where.String()) {
+	where, args := op.Where.bound()
+	for it, err := range handle.ItemsWhere(h.ctx, where, args...) {
 		if err != nil {
 			return err
 		}

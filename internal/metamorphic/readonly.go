@@ -124,7 +124,7 @@ func (h *history) checkRefusals() error {
 			return err
 		}
 		code := uint64(1)
-		if err := handle.Put(h.ctx, c.given("refused", &Item{Code: &code})); !errors.Is(err, db.ErrReadOnly) {
+		if _, err := handle.Put(h.ctx, c.given("refused", &Item{Code: &code})); !errors.Is(err, db.ErrReadOnly) {
 			return fmt.Errorf("collection %q: a put: %v, want %v", name, err, db.ErrReadOnly)
 		}
 		if n, err := handle.Delete(h.ctx, "refused"); !errors.Is(err, db.ErrReadOnly) {

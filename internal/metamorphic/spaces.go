@@ -4,11 +4,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/fddhdb/fddhdb/db"
 )
 
 // A space is a code space in the model: the codes of the items in it.
 type space struct {
-	number     uint32
+	number     db.Space
 	name       string // of the operation that made it
 	bits       int
 	targets    []string // modalities with codes of their own; nil: one code for all
@@ -49,7 +51,7 @@ func (sp *space) clone() *space {
 
 // space returns the space with a number, and the active one for 0; nil if there is
 // none.
-func (c *collection) space(number uint32) *space {
+func (c *collection) space(number db.Space) *space {
 	if number == 0 {
 		number = c.active
 	}
@@ -65,7 +67,7 @@ func (c *collection) space(number uint32) *space {
 const noSpace = 4_000_000_000
 
 // numberOf returns the number of the space that an operation names.
-func (c *collection) numberOf(name string) uint32 {
+func (c *collection) numberOf(name string) db.Space {
 	if name == "" {
 		return 0
 	}

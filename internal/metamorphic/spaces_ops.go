@@ -25,7 +25,7 @@ func (h *history) activate(op *Op) error {
 }
 
 // activated takes over that a space has become the active one.
-func (h *history) activated(name string, number uint32) error {
+func (h *history) activated(name string, number db.Space) error {
 	next := h.now.fork()
 	c := next.edit(name)
 	changed := number != c.active
@@ -67,7 +67,7 @@ func (h *history) dropSpace(op *Op) error {
 		want = db.ErrInvalid
 	}
 	in, _ := handle.InSpace(number)
-	if err := expect(handle.Drop(h.ctx, number), want); err != nil {
+	if err := expect(handle.DropSpace(h.ctx, number), want); err != nil {
 		return err
 	}
 	if _, err := in.Stats(); !errors.Is(err, db.ErrNotFound) {

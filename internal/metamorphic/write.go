@@ -192,13 +192,14 @@ func (h *history) stale(op *Op) bool {
 	return !then.equal(now)
 }
 
-// send writes to the database.
-func (h *history) send(op *Op) error {
+// send writes to the database, and returns the key of an item that has been put or merged
+// alone.
+func (h *history) send(op *Op) (key string, err error) {
 	c := h.now.collections[op.In]
 	if op.Do == "put" || op.Do == "merge" || op.Do == "putif" {
 		handle, err := h.d.Collection(op.In)
 		if err != nil {
-			return err
+			return "", err
 		}
 		switch given := c.given(op.Key, op.Item); op.Do {
 		case "put":
@@ -208,19 +209,19 @@ func (h *history) send(op *Op) error {
 		default:
 			old, err := h.old(op, handle)
 			if err != nil {
-				return err
+				return "", err
 			}
-			return handle.PutIf(h.ctx, given, old)
+			return op.Key, handle.PutIf(h.ctx, given, old)
 		}
 	}
 	if op.imports() {
-		return h.importAll(op)
+		return "", h.importAll(op)
 	}
 	b := h.d.NewBatch()
 	if err := h.add(b, op); err != nil {
-		return err
+		return "", err
 	}
-	return b.Commit(h.ctx)
+	return "", b.Commit(h.ctx)
 }
 
 func (h *history) write(op *Op) error {
@@ -233,8 +234,12 @@ func (h *history) write(op *Op) error {
 	if want == nil && h.stale(op) {
 		want = db.ErrConflict
 	}
-	if err := expect(h.send(op), want); err != nil {
+	key, err := h.send(op)
+	if err := expect(err, want); err != nil {
 		return err
+	}
+	if key != "" && !slices.Equal(t[op.In], []string{key}) {
+		return fmt.Errorf("the key is %q, want %q", key, t[op.In])
 	}
 	h.cleared(op)
 	return h.written(next, t, false)
@@ -307,8 +312,9 @@ func (h *history) deleteWhere(op *Op) error {
 	if err != nil {
 		return err
 	}
-	n, err := handle.DeleteWhere(h.ctx, op.Where.String())
-	if !op.Where.valid(&c.schema) {
+	where, args := op.Where.bound()
+	n, err := handle.DeleteWhere(h.ctx, where, args...)
+	if where == "" || !op.Where.valid(&c.schema) {
 		return expect(err, db.ErrInvalid)
 	}
 	keys := c.matching(op.Where)

@@ -56,7 +56,7 @@ func TestModelsPlot(t *testing.T) {
 func TestModelsPlotOfMany(t *testing.T) {
 	clitest.OneGoroutine(t)
 	var spaces []db.SpaceInfo
-	for n := range uint32(3 * plottedSpaces) {
+	for n := range db.Space(3 * plottedSpaces) {
 		s := db.SpaceInfo{Space: n + 1}
 		if n%2 == 0 { // others have nothing to draw
 			s.Training = &model.Report{Objective: []float64{2, 1}}

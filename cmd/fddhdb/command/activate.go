@@ -58,6 +58,6 @@ func activateCommand(e *env) *cobra.Command {
 
 // activationJSON is the --json form of activate and rollback.
 type activationJSON struct {
-	Space  uint32 `json:"space"`  // active now
-	Before uint32 `json:"before"` // active before; the same if nothing has changed
+	Space  db.Space `json:"space"`  // active now
+	Before db.Space `json:"before"` // active before; the same if nothing has changed
 }

@@ -50,7 +50,7 @@ func dropCommand(e *env) *cobra.Command {
 				if err := space.check(c); err != nil {
 					return err
 				}
-				if err := c.Drop(cmd.Context(), space.n); err != nil {
+				if err := c.DropSpace(cmd.Context(), space.n); err != nil {
 					return err
 				}
 				if o.json {
@@ -70,7 +70,7 @@ func dropCommand(e *env) *cobra.Command {
 
 // droppedJSON is the --json form of drop.
 type droppedJSON struct {
-	Collection string `json:"collection"`
-	Space      uint32 `json:"space,omitempty"` // absent: the whole collection
-	Items      *int   `json:"items,omitempty"` // items that it had
+	Collection string   `json:"collection"`
+	Space      db.Space `json:"space,omitempty"` // absent: the whole collection
+	Items      *int     `json:"items,omitempty"` // items that it had
 }

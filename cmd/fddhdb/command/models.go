@@ -130,7 +130,7 @@ func modelsCommand(e *env) *cobra.Command {
 }
 
 // only returns the space with number n, in a slice.
-func only(spaces []db.SpaceInfo, n uint32) []db.SpaceInfo {
+func only(spaces []db.SpaceInfo, n db.Space) []db.SpaceInfo {
 	for i := range spaces {
 		if spaces[i].Space == n {
 			return spaces[i : i+1]

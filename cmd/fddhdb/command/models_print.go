@@ -126,7 +126,7 @@ func revisionTeacher(s *db.SpaceInfo, r *db.RevisionInfo) string {
 }
 
 // orNone returns the number of a parent as text.
-func orNone(n uint32) string {
+func orNone(n db.Space) string {
 	if n == 0 {
 		return "-"
 	}

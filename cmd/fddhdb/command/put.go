@@ -71,10 +71,11 @@ func putCommand(e *env) *cobra.Command {
 				if item.Fields, err = fieldValues(schema, fields.list); err != nil {
 					return err
 				}
-				if err := c.Put(cmd.Context(), &item); err != nil {
+				key, err := c.Put(cmd.Context(), &item)
+				if err != nil {
 					return err
 				}
-				stored, err := c.Get(cmd.Context(), item.Key)
+				stored, err := c.Get(cmd.Context(), key)
 				if err != nil {
 					return err
 				}

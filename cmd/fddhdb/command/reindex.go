@@ -45,9 +45,9 @@ func reindexCommand(e *env) *cobra.Command {
 				defer bar.End()
 				begun := false
 				opt.Space = space.n
-				opt.Progress = func(done, total int) {
+				opt.Progress = func(stage string, done, total int64) {
 					begun = true
-					bar.Report("encode", int64(done), int64(total))
+					bar.Report(stage, done, total)
 				}
 				r, err := c.Reindex(cmd.Context(), opt)
 				bar.End()
@@ -84,7 +84,7 @@ func (e *env) printReindexing(dir string, o *common, r *db.Reindexing) {
 }
 
 // spaceHint returns whether searches use a new space, and if not how to make them.
-func spaceHint(dir, collection string, space uint32, active bool) string {
+func spaceHint(dir, collection string, space db.Space, active bool) string {
 	if active {
 		return "it is active: searches use it"
 	}

@@ -44,10 +44,7 @@ func repairCommand(e *env) *cobra.Command {
 			}
 			p := e.NewProgress()
 			defer p.End()
-			opt := db.RepairOptions{Shallow: !deep, DryRun: dryRun}
-			if p != nil {
-				opt.Progress = func(stage string, records int) { p.Report(stage, int64(records), 0) }
-			}
+			opt := db.RepairOptions{Shallow: !deep, DryRun: dryRun, Progress: p.Report}
 			list := findingList{env: e, json: o.json}
 			var r *db.Repairing
 			err := e.whileClosed(args[0], func() (err error) {

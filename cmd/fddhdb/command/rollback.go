@@ -81,7 +81,7 @@ func (e *env) rollback(ctx context.Context, c *db.Collection, json bool) error {
 }
 
 // restoreRevision makes a revision current again.
-func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space, revision uint32, json bool) error {
+func (e *env) restoreRevision(ctx context.Context, c *db.Collection, space db.Space, revision uint32, json bool) error {
 	u, err := c.RestoreRevision(ctx, space, revision)
 	if err != nil {
 		return revisionError("--revision", revision, err)

@@ -12,13 +12,13 @@ import (
 // spaceFlag is --space. The zero value, for verbs without the flag, means the active
 // space.
 type spaceFlag struct {
-	n   uint32
+	n   db.Space
 	cmd *cobra.Command
 }
 
 func (s *spaceFlag) register(cmd *cobra.Command, usage string) {
 	s.cmd = cmd
-	cmd.Flags().Uint32Var(&s.n, "space", 0, usage)
+	cmd.Flags().Uint32Var((*uint32)(&s.n), "space", 0, usage)
 }
 
 func (s *spaceFlag) given() bool { return s.cmd != nil && s.cmd.Flags().Changed("space") }

@@ -87,7 +87,7 @@ func trainCommand(e *env) *cobra.Command {
 			}
 			bar := e.NewProgress()
 			defer bar.End()
-			o.Progress = func(stage string, done, total int) { bar.Report(stage, int64(done), int64(total)) }
+			o.Progress = bar.Report
 			return e.withCollection(args[0], &o.common, func(_ *db.DB, c *db.Collection) error {
 				t, err := c.Train(cmd.Context(), o.TrainOptions)
 				bar.End()
@@ -117,7 +117,7 @@ func trainCommand(e *env) *cobra.Command {
 }
 
 // statsIn returns the statistics of a collection in a space.
-func statsIn(c *db.Collection, space uint32) (*db.CollectionStats, error) {
+func statsIn(c *db.Collection, space db.Space) (*db.CollectionStats, error) {
 	in, err := c.InSpace(space)
 	if err != nil {
 		return nil, err

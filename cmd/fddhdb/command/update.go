@@ -59,7 +59,7 @@ func updateCommand(e *env) *cobra.Command {
 				opt.Space = space.n
 				bar := e.NewProgress()
 				defer bar.End()
-				opt.Progress = func(stage string, done, total int) { bar.Report(stage, int64(done), int64(total)) }
+				opt.Progress = bar.Report
 				u, err := c.Update(cmd.Context(), opt)
 				bar.End()
 				if err != nil {

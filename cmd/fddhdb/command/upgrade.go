@@ -29,25 +29,27 @@ func upgradeCommand(e *env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := args[0]
 			out := upgradeJSON{Migrations: []migrationJSON{}, DryRun: dry}
-			step := func(m db.Migration) {
-				out.Migrations = append(out.Migrations, migrationJSON{m.To, m.What})
-				if !o.json {
-					e.Printf("format %d: %s\n", m.To, m.What)
-				}
-			}
-			err := e.whileClosed(dir, func() (err error) {
-				if !dry {
-					out.From, out.To, err = db.Upgrade(cmd.Context(), dir, nil, step)
+			err := e.whileClosed(dir, func() error {
+				from, pending, err := db.PendingMigrations(cmd.Context(), dir, nil)
+				if err != nil {
 					return err
 				}
-				var pending []db.Migration
-				out.From, pending, err = db.PendingMigrations(dir, nil)
-				out.To = out.From
-				for _, m := range pending {
-					step(m)
-					out.To = m.To
+				out.From, out.To = from, from
+				step := func(_ string, done, _ int64) {
+					m := pending[done]
+					out.To, out.Migrations = m.To, append(out.Migrations, migrationJSON{m.To, m.What})
+					if !o.json {
+						e.Printf("format %d: %s\n", m.To, m.What)
+					}
 				}
-				return err
+				if !dry {
+					_, out.To, err = db.Upgrade(cmd.Context(), dir, nil, db.UpgradeOptions{Progress: step})
+					return err
+				}
+				for i := range pending {
+					step("", int64(i), 0)
+				}
+				return nil
 			})
 			switch {
 			case err != nil:

@@ -54,10 +54,7 @@ func verifyCommand(e *env) *cobra.Command {
 			}
 			p := e.NewProgress()
 			defer p.End()
-			opt := db.VerifyOptions{Deep: deep}
-			if p != nil {
-				opt.Progress = func(stage string, records int) { p.Report(stage, int64(records), 0) }
-			}
+			opt := db.VerifyOptions{Deep: deep, Progress: p.Report}
 			list := findingList{env: e, json: o.json, damage: db.ErrCorrupt}
 			v, err := e.verifyDatabase(cmd.Context(), args[0], opt, list.print)
 			if err != nil {

@@ -27,13 +27,13 @@ type collectionForm struct {
 	Modalities []db.Modality `json:"modalities"`
 	Fields     []db.Field    `json:"fields"`
 	Trained    bool          `json:"trained"`
-	Space      uint32        `json:"space,omitempty"` // active space
+	Space      db.Space      `json:"space,omitempty"` // active space
 	Spaces     []spaceForm   `json:"spaces"`
 }
 
 // spaceForm has the names of the verb models.
 type spaceForm struct {
-	Space    uint32        `json:"space"`
+	Space    db.Space      `json:"space"`
 	State    db.SpaceState `json:"state"`
 	Bits     int           `json:"bits"`
 	Views    []string      `json:"views,omitempty"`

@@ -51,7 +51,8 @@ func TestPictureInAField(t *testing.T) {
 		"broken": "data:image/png;base64,!!!",
 		"link":   "https://example.com/a.png",
 	} {
-		check(t, c.Put(t.Context(), &db.Item{Key: key, Fields: map[string]any{"title": title}}))
+		_, err := c.Put(t.Context(), &db.Item{Key: key, Fields: map[string]any{"title": title}})
+		check(t, err)
 	}
 	s := newServer(t, d)
 	for key, want := range map[string]string{"base64": "image/png", "text": svgType, "lie": "", "broken": "", "link": ""} {

@@ -77,11 +77,11 @@ func (p *parameters) end() error {
 // place is the collection of a request, and its space.
 type place struct {
 	collection string
-	space      uint32 // 0: the active space
+	space      db.Space // 0: the active space
 }
 
 func (p *parameters) place() place {
-	return place{p.text("collection", "main"), uint32(p.number("space", 0, 0, 1<<31-1))}
+	return place{p.text("collection", "main"), db.Space(p.number("space", 0, 0, 1<<31-1))}
 }
 
 // A query is a search by parameters, which have the names of the flags of the verb.

@@ -36,7 +36,7 @@ type searchForm struct {
 	Items    []*itemForm `json:"items,omitempty"`      // of the hits, in order; null if an item has gone
 	Code     string      `json:"query_code,omitempty"` // code of the query, in hexadecimal
 	Bits     int         `json:"bits"`
-	Space    uint32      `json:"space"`
+	Space    db.Space    `json:"space"`
 	Revision uint32      `json:"revision"`
 	TookUS   float64     `json:"took_us"` // duration of the search alone
 }

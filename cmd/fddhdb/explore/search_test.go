@@ -33,7 +33,7 @@ type hitsForm struct {
 
 // scan returns the distances of all items from a code, by key, without the index. to is
 // the target whose codes it reads, if each target has its own.
-func scan(t *testing.T, d *db.DB, collection string, space uint32, to, where string, code []byte) map[string]int {
+func scan(t *testing.T, d *db.DB, collection string, space db.Space, to, where string, code []byte) map[string]int {
 	t.Helper()
 	c, err := d.Collection(collection)
 	check(t, err)
@@ -61,7 +61,7 @@ func TestSearchIsAScan(t *testing.T) {
 	s := newServer(t, d)
 	for _, c := range []struct {
 		collection string
-		space      uint32
+		space      db.Space
 		to         string
 		where      string
 		query      string

@@ -65,7 +65,8 @@ func TestForms(t *testing.T) {
 func TestShortened(t *testing.T) {
 	d, c := ownDatabase(t)
 	long := "x" + strings.Repeat("ü", shownText)
-	check(t, c.Put(t.Context(), &db.Item{Key: "long", Fields: map[string]any{"year": 1900, "title": long}, Payload: []byte(long)}))
+	_, err := c.Put(t.Context(), &db.Item{Key: "long", Fields: map[string]any{"year": 1900, "title": long}, Payload: []byte(long)})
+	check(t, err)
 	s := newServer(t, d)
 	it := get[struct{ Items []itemForm }](t, s, "/api/items?where=year+%3D+1900").Items[0]
 	want := long[:shownText-1] + "…"

@@ -80,7 +80,7 @@ func newTestShell(t testing.TB) *Shell {
 		Modalities: []db.Modality{{Name: "image", Dim: 2}}, Fields: []db.Field{{Name: "year", Type: db.Int, Indexed: true}},
 	})
 	if err == nil {
-		err = c.Put(context.Background(), &db.Item{Key: "x", Labels: []string{"a", "it's", "x = y"}})
+		_, err = c.Put(context.Background(), &db.Item{Key: "x", Labels: []string{"a", "it's", "x = y"}})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func TimeCell(t time.Time) Cell { return Cell{When(t), t.Format(time.RFC3339)} }
 var NoCell = Cell{"-", ""}
 
 // OrNoCell returns n, or NoCell for 0.
-func OrNoCell(n uint32) any {
+func OrNoCell[N ~uint32](n N) any {
 	if n == 0 {
 		return NoCell
 	}

@@ -112,6 +112,18 @@ func (o *Operation) Progress(stage string, done, total int64) {
 	}
 }
 
+// Telling returns a function that records the progress of the operation and then calls
+// also, if that is not nil.
+func (o *Operation) Telling(also event.Progress) event.Progress {
+	if also == nil {
+		return o.Progress
+	}
+	return func(stage string, done, total int64) {
+		o.Progress(stage, done, total)
+		also(stage, done, total)
+	}
+}
+
 // errAbandoned is the error of an operation that a panic has ended.
 var errAbandoned = errors.New("ended by a panic")
 

@@ -138,13 +138,17 @@ func (t *test) checkField(s Schema) (evaluator, error) {
 
 // mismatch returns the error of a literal of the wrong kind.
 func (l literal) mismatch(about string) error {
+	about += ", not with "
+	if l.arg > 0 {
+		about += fmt.Sprintf("argument %d, ", l.arg)
+	}
 	switch l.kind {
 	case literalString:
-		return &Error{l.column, about + ", not with the string " + shorten(quote(l.text))}
+		return &Error{l.column, about + "the string " + shorten(quote(l.text))}
 	case literalBool:
-		return &Error{l.column, about + ", not with " + l.text}
+		return &Error{l.column, about + l.text}
 	}
-	return &Error{l.column, about + ", not with the number " + shorten(l.text)}
+	return &Error{l.column, about + "the number " + shorten(l.text)}
 }
 
 // spans returns the values that a test of numbers admits, as few spans as possible: an

@@ -2,7 +2,7 @@
 // against a schema, and finds the rows for which it is true. It imports roaring; it
 // does not know where rows and fields are stored.
 //
-//	e, err := where.Parse("label = 'cat' AND NOT (price >= 10 OR has(image))")
+//	e, err := where.Parse("label = ? AND NOT (price >= 10 OR has(image))", "cat")
 //	f, err := e.Check(schema) // names become fields, literals ranges of values
 //	rows, err := f.Eval(rows) // a set of rows
 //
@@ -13,13 +13,17 @@
 //	factor  = NOT factor | "(" expr ")" | test
 //	test    = name op value | name IN "(" value { "," value } ")" | has "(" name ")"
 //	op      = "=" | "!=" | "<" | "<=" | ">" | ">="
-//	value   = number | string | true | false
+//	value   = number | string | true | false | "?"
 //	name    = a letter or "_", then letters, digits, "_", "-" and "."; or any name in double quotes
 //	number  = an optional sign, digits with an optional point, an optional exponent
 //	string  = characters in single quotes; a quote in them is written twice
 //
 // AND, OR, NOT, IN, label, has, true and false are keywords, in any case. A field with
 // such a name is written in double quotes.
+//
+// A ? is a placeholder: it stands for the next of the arguments that Parse is given, which
+// is a Go string, number or bool, or behind IN a slice of these, which stands for all its
+// values. An argument is never read as a part of the expression.
 //
 // # Meaning
 //
@@ -38,7 +42,7 @@
 // # Hostile input
 //
 // MaxBytes and MaxDepth bound an expression, and with it the stack of every walk over
-// it. Evaluating takes at most the time of reading, for each comparison, everything
+// it. MaxArgBytes bounds its arguments. Evaluating takes at most the time of reading, for each comparison, everything
 // that is indexed for its field.
 //
 // # Proof

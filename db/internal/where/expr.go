@@ -49,11 +49,13 @@ const (
 
 var opText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN"}
 
-// A literal is a value as the user has typed it.
+// A literal is a value as the user has typed it, or an argument in the form in which it
+// would be typed.
 type literal struct {
 	kind   literalKind
 	text   string // for a bool true or false
 	column int
+	arg    int // which argument it is, or is a value of, from 1; 0: none
 }
 
 type literalKind int
@@ -64,8 +66,8 @@ const (
 	literalBool
 )
 
-// String returns the expression with the parentheses that it needs. Parsing it gives
-// the same expression.
+// String returns the expression as a user could type it, with the parentheses that it
+// needs, and with values in place of placeholders. Parsing it gives the same expression.
 func (e *Expr) String() string {
 	var b strings.Builder
 	e.root.write(&b)
@@ -125,19 +127,23 @@ func (t *test) write(b *strings.Builder) {
 		writeName(b, t.field)
 	}
 	b.WriteString(" " + opText[t.op] + " ")
-	if t.op != in {
-		t.values[0].write(b)
-		return
+	writeValues(b, t.values, t.op == in)
+}
+
+// writeValues writes values with commas between them; a list stands in parentheses.
+func writeValues(b *strings.Builder, values []literal, list bool) {
+	if list {
+		b.WriteByte('(')
 	}
-	for i, v := range t.values {
-		if i == 0 {
-			b.WriteByte('(')
-		} else {
+	for i, v := range values {
+		if i > 0 {
 			b.WriteString(", ")
 		}
 		v.write(b)
 	}
-	b.WriteByte(')')
+	if list {
+		b.WriteByte(')')
+	}
 }
 
 func (l literal) write(b *strings.Builder) {

@@ -16,7 +16,7 @@ const (
 	tokenQuoted      // a name in double quotes, never a keyword
 	tokenNumber
 	tokenString
-	tokenSymbol // an operator, a parenthesis or a comma
+	tokenSymbol // an operator, a parenthesis, a comma or a placeholder
 )
 
 // A token is one word of an expression. text is its value: strings and quoted names
@@ -154,7 +154,7 @@ func (l *lexer) next() (token, error) {
 		return t, err
 	}
 	t.kind = tokenSymbol
-	for _, s := range []string{"!=", "<=", ">=", "=", "<", ">", "(", ")", ","} {
+	for _, s := range []string{"!=", "<=", ">=", "=", "<", ">", "(", ")", ",", "?"} {
 		if strings.HasPrefix(l.rest, s) {
 			t.text = l.take(len(s))
 			return t, nil

@@ -12,8 +12,10 @@ const (
 	MaxDepth = 100     // nesting of parentheses and NOTs
 )
 
-// Parse reads an expression. The error is an *Error.
-func Parse(s string) (*Expr, error) {
+// Parse reads an expression. Each placeholder (?) stands for the next argument, and there
+// are as many of one as of the other. The arguments are only read, and not kept. The error
+// is an *Error.
+func Parse(s string, args ...any) (*Expr, error) {
 	if len(s) > MaxBytes {
 		return nil, &Error{1, fmt.Sprintf("%d bytes are too many, at most %d are possible", len(s), MaxBytes)}
 	}
@@ -25,7 +27,7 @@ func Parse(s string) (*Expr, error) {
 		}
 		return nil, &Error{utf8.RuneCountInString(s[:i]) + 1, "this is not UTF-8"}
 	}
-	p := parser{lexer: lexer{rest: s, column: 1}}
+	p := parser{lexer: lexer{rest: s, column: 1}, args: args}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
@@ -36,13 +38,19 @@ func Parse(s string) (*Expr, error) {
 	if p.token.kind != tokenEnd {
 		return nil, p.expected("AND, OR or the end")
 	}
+	if err := p.unbound(); err != nil {
+		return nil, err
+	}
 	return &Expr{root}, nil
 }
 
 // A parser descends the grammar recursively. It reads one token ahead.
 type parser struct {
-	lexer lexer
-	token token
+	lexer    lexer
+	token    token
+	args     []any // that placeholders stand for
+	bound    int   // how many of them stand for one that has been read
+	argBytes int   // that these have
 }
 
 func (p *parser) advance() (err error) {
@@ -164,7 +172,7 @@ func (p *parser) has() (node, error) {
 	return n, p.symbol(")", ")")
 }
 
-func (p *parser) test() (node, error) {
+func (p *parser) test() (_ node, err error) {
 	n := &test{field: p.token.text, column: p.token.column}
 	if p.token.is("label") {
 		n.label, n.field = true, ""
@@ -185,19 +193,18 @@ func (p *parser) test() (node, error) {
 		return nil, err
 	}
 	if n.op != in {
-		v, err := p.value()
-		n.values = []literal{v}
+		n.values, err = p.values(false)
 		return n, err
 	}
 	if err := p.symbol("(", "( and values"); err != nil {
 		return nil, err
 	}
 	for {
-		v, err := p.value()
+		v, err := p.values(true)
 		if err != nil {
 			return nil, err
 		}
-		n.values = append(n.values, v)
+		n.values = append(n.values, v...)
 		if !p.token.is(",") {
 			return n, p.symbol(")", ", or )")
 		}
@@ -207,7 +214,16 @@ func (p *parser) test() (node, error) {
 	}
 }
 
-func (p *parser) value() (literal, error) {
+// values reads a literal, or a placeholder, which may stand for several values behind IN.
+func (p *parser) values(behindIn bool) ([]literal, error) {
+	if p.token.is("?") {
+		return p.argument(behindIn)
+	}
+	l, err := p.literal()
+	return []literal{l}, err
+}
+
+func (p *parser) literal() (literal, error) {
 	l := literal{text: p.token.text, column: p.token.column}
 	switch {
 	case p.token.kind == tokenNumber:
