@@ -13,8 +13,8 @@
 //
 // # Imports and concurrency
 //
-// The package imports no package of fddhdb but internal/inside: a backup is read
-// without the database.
+// The package imports db/event, for progress, and internal/inside, and no other package
+// of fddhdb: a backup is read without the database.
 //
 // Any number of backups of any databases, prunes, verifications and restores may work
 // on one repository at a time, in processes on several machines, whose clocks may

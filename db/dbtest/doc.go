@@ -26,6 +26,6 @@
 //
 // # Imports and concurrency
 //
-// The package imports db, internal/oracle and internal/synth. Tests that run in
-// parallel may each open databases. Goroutines may share an Oracle.
+// The package imports db, db/event, internal/oracle and internal/synth. Tests that run
+// in parallel may each open databases. Goroutines may share an Oracle.
 package dbtest
