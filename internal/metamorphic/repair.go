@@ -13,18 +13,19 @@ import (
 	"github.com/fddhdb/fddhdb/db"
 )
 
-// A damage is done to the files of a database that is closed. None takes anything away that
-// nothing else says: so a repair must bring everything back.
+// A damage changes the files of a closed database. It removes only what can be derived
+// from other records. So a repair must bring everything back.
 type damage struct {
-	kind byte // of records that are deleted
+	kind byte // kind of the deleted records
 	do   func(h *history) error
 
-	// first: a code, or of which revision it is, goes with it, and what made the code may not
-	// be kept any more: so that nothing is lost only where there is no second revision.
+	// first: the code of an item, or the number of its revision, is lost with it, and the
+	// revision that made the code may not be kept any more. So nothing is lost only if
+	// there is no second revision.
 	first bool
 
-	// features: what is made of features goes with it, so that nothing is lost only where these
-	// are stored, too.
+	// features: what is made from features is lost with it. So nothing is lost only if
+	// these are stored, too.
 	features bool
 }
 
@@ -48,8 +49,8 @@ var damages = map[string]damage{
 	"pending":     {kind: codec.KindOnlineRows},
 }
 
-// repair damages the database, or with Crash what a crash would leave of it, and has it
-// repaired: nothing may be missing then.
+// repair damages the database, or with Crash the state after a crash, and repairs it.
+// Nothing may be missing then.
 func (h *history) repair(op *Op) error {
 	wound, ok := damages[op.Damage]
 	if !ok {
@@ -88,7 +89,7 @@ func (h *history) repair(op *Op) error {
 // hurt closes the database and damages it.
 func (h *history) hurt(op *Op, wound *damage) error {
 	crash := op.Crash && h.mem != nil && !h.options.NoSync
-	if op.Damage == "manifest" { // without one, all tables in the folder count
+	if op.Damage == "manifest" { // without a manifest, all tables in the folder count
 		if h.options.ReadOnly || crash {
 			return errPassed
 		}
@@ -111,7 +112,7 @@ func (h *history) hurt(op *Op, wound *damage) error {
 	return h.deleteRecords(wound.kind, op.Seed, op.Percent)
 }
 
-// revised reports whether there may be a second revision of a space.
+// revised reports whether a space may have a second revision.
 func (h *history) revised() bool {
 	for _, c := range h.now.collections {
 		for _, sp := range c.spaces {
@@ -123,7 +124,7 @@ func (h *history) revised() bool {
 	return false
 }
 
-// withoutFeatures reports whether there is an index-only collection.
+// withoutFeatures reports whether a collection is index-only.
 func (h *history) withoutFeatures() bool {
 	for _, c := range h.now.collections {
 		if c.indexOnly {
@@ -133,15 +134,15 @@ func (h *history) withoutFeatures() bool {
 	return false
 }
 
-// repaired has the database repaired, sometimes after a trial, and reports whether anything
-// was wrong with it.
+// repaired repairs the database, sometimes after a dry run. It reports whether anything
+// was damaged.
 func (h *history) repaired(op *Op) (damaged bool, err error) {
 	dir, o := h.dbOptions(h.name)
 	o.ReadOnly = false
 	run := func(dry bool) (*db.Repairing, error) {
 		var lost []string
 		r, err := db.Repair(h.ctx, dir, o, db.RepairOptions{DryRun: dry}, func(f db.Finding) error {
-			if op.Damage != "manifest" || f.Record != "store" { // which says that nobody knows
+			if op.Damage != "manifest" || f.Record != "store" { // a finding of the kind store says that the losses are unknown
 				lost = append(lost, f.String())
 			}
 			return nil
@@ -175,14 +176,14 @@ func (h *history) repaired(op *Op) (damaged bool, err error) {
 		return false, fmt.Errorf("%+v, the trial said %+v", r, trial)
 	}
 	if r.DamagedDir != "" {
-		h.imports = map[source]*staging{} // they go with a repair
+		h.imports = map[source]*staging{} // a repair removes them
 		fsys, dir := h.folder(h.name)
 		err = fsys.RemoveAll(fsys.PathJoin(dir, r.DamagedDir))
 	}
 	return r.Damaged, err
 }
 
-// deleteRecords deletes records of a kind, so many of a hundred.
+// deleteRecords deletes the given percentage of the records of a kind.
 func (h *history) deleteRecords(kind byte, seed uint64, percent int) error {
 	return h.store(func(s *pebble.DB) error {
 		it, err := s.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
@@ -224,7 +225,7 @@ func (h *history) spoilManifest() error {
 	if len(names) == 0 {
 		return errors.New("there is no manifest")
 	}
-	f, err := fsys.Create(fsys.PathJoin(store, slices.Max(names)), vfs.WriteCategoryUnspecified) // earlier ones may be left
+	f, err := fsys.Create(fsys.PathJoin(store, slices.Max(names)), vfs.WriteCategoryUnspecified) // older manifests may be left
 	if err != nil {
 		return err
 	}
