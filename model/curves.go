@@ -6,10 +6,10 @@ package model
 // that find nothing within a small radius, and recall never falls as the radius
 // grows.
 type RadiusPoint struct {
-	Radius    int
-	Precision float64 // relevant pairs within the radius, over all pairs within it; 0 if there are none
-	Recall    float64 // relevant pairs within the radius, over all relevant pairs; 0 if there are none
-	Retrieved float64 // items within the radius, mean over the queries
+	Radius    int     `json:"radius"`
+	Precision float64 `json:"precision"` // relevant pairs within the radius, over all pairs within it; 0 if there are none
+	Recall    float64 `json:"recall"`    // relevant pairs within the radius, over all relevant pairs; 0 if there are none
+	Retrieved float64 `json:"retrieved"` // items within the radius, mean over the queries
 }
 
 // A TopPoint is the precision of the first K of a ranking, mean over the queries.
@@ -18,8 +18,8 @@ type RadiusPoint struct {
 // on the order in which items were stored, unlike Metrics.PrecisionAt. As every
 // query counts K items, the mean over queries is the one over pairs, too.
 type TopPoint struct {
-	K         int
-	Precision float64
+	K         int     `json:"k"`
+	Precision float64 `json:"precision"`
 }
 
 // topKs are the K of the top points: those of the literature.

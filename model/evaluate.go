@@ -15,19 +15,19 @@ import (
 // when it shares a label with the query; a query with no relevant item in the
 // database counts 0 everywhere.
 type Metrics struct {
-	MAP         float64 // mean average precision of the whole ranking, ties by row
-	MAPTie      float64 // its expectation when each tie is in random order
-	MAPAt       float64 // of the first Top, divided by the relevant items among them
-	PrecisionAt float64 // relevant among the first min(Top, Database), over that number
-	RecallAt    float64 // relevant among the first Top, over all relevant
-	Top         int
-	Queries     int
-	Database    int
+	MAP         float64 `json:"map"`          // mean average precision of the whole ranking, ties by row
+	MAPTie      float64 `json:"map_tie"`      // its expectation when each tie is in random order
+	MAPAt       float64 `json:"map_at"`       // of the first Top, divided by the relevant items among them
+	PrecisionAt float64 `json:"precision_at"` // relevant among the first min(Top, Database), over that number
+	RecallAt    float64 `json:"recall_at"`    // relevant among the first Top, over all relevant
+	Top         int     `json:"top"`
+	Queries     int     `json:"queries"`
+	Database    int     `json:"database"`
 
 	// Curves, which cost next to nothing beside the rest; nil without queries or
 	// without a database.
-	ByTop    []TopPoint    // for K = 1, 10, 20, 50, 100, 200, 500, 1000, at most Database
-	ByRadius []RadiusPoint // for each radius from 0 to the bits of the codes; of Evaluate only
+	ByTop    []TopPoint    `json:"by_top,omitempty"`    // for K = 1, 10, 20, 50, 100, 200, 500, 1000, at most Database
+	ByRadius []RadiusPoint `json:"by_radius,omitempty"` // for each radius from 0 to the bits of the codes; of Evaluate only
 }
 
 // Evaluate ranks the database by (Hamming distance, row) for each query.
