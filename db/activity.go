@@ -214,11 +214,11 @@ func (d *DB) activity() (a Activity) {
 		ItemsPut: c.put.Load(), ItemsDeleted: c.deleted.Load(),
 		Waiting: int(c.waiting.Load()), Commits: c.commits.Stats(), CommitRequests: c.requests.Load(),
 		CommitBytes: c.bytes.Load(), Syncs: c.syncs.Stats(),
-		Cache: cacheStats(d.opts.disk.cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
-		Store:     d.engine.log.work.look(d.engine.DB).stats(&d.engine.log.work),
+		Cache: cacheStats(d.opts.disk.Cache), KeyCacheBytes: d.keys.size.Load(), KeyCacheMisses: d.keys.misses.Load(),
+		Store:     d.storeStats(),
 		Snapshots: d.pins.count(),
-		Failed:    d.engine.log.failed.Load() != nil, DiskFull: d.engine.reserve.full.Load(),
-		FreeBytes: d.engine.reserve.found.Load(), ReserveBytes: d.engine.reserve.left.Load(),
+		Failed:    d.engine.Log.Failed.Load() != nil, DiskFull: d.engine.Reserve.Full.Load(),
+		FreeBytes: d.engine.Reserve.Found.Load(), ReserveBytes: d.engine.Reserve.Left.Load(),
 		LostCommits: c.lost.Load(), EventsDropped: d.signals.Lost(),
 	}
 	for i, op := range searchOps {
@@ -236,7 +236,7 @@ func (d *DB) activity() (a Activity) {
 		a.LastBackup = &own
 	}
 	a.Running, a.Operations = d.signals.Operations.Stats()
-	_, ofStore := d.engine.log.work.ended.Stats()
+	_, ofStore := d.engine.Log.Work.Ended.Stats()
 	a.Operations = append(a.Operations, ofStore...)
 	slices.SortFunc(a.Operations, func(a, b event.OperationStats) int { return strings.Compare(string(a.Op), string(b.Op)) })
 	return a
@@ -245,4 +245,26 @@ func (d *DB) activity() (a Activity) {
 func cacheStats(c *pebble.Cache) CacheStats {
 	m := c.Metrics()
 	return CacheStats{Bytes: m.Size, Hits: m.Hits, Misses: m.Misses}
+}
+
+// StoreStats are figures about the store, Pebble.
+type StoreStats struct {
+	Tables              int             `json:"tables"`
+	LiveBytes           int64           `json:"live_bytes"`            // of tables and logs that count
+	ReadAmplification   int             `json:"read_amplification"`    // tables, or rows of them, that a read may have to look at
+	CompactionDebtBytes int64           `json:"compaction_debt_bytes"` // that compactions have yet to rewrite, about
+	Flushing            int             `json:"flushing"`              // flushes that are going on
+	Compacting          int             `json:"compacting"`            // compactions, likewise
+	Stalled             bool            `json:"stalled"`               // writers wait for these
+	Stalls              event.Latencies `json:"stalls,omitzero"`       // that have ended
+}
+
+func (d *DB) storeStats() StoreStats {
+	w := &d.engine.Log.Work
+	f := w.Look(d.engine.DB)
+	return StoreStats{
+		Tables: f.Tables, LiveBytes: f.Live, ReadAmplification: f.Amplification, CompactionDebtBytes: f.Debt,
+		Flushing: int(w.Flushes.Load()), Compacting: int(w.Compactions.Load()),
+		Stalled: w.Stalled.Load(), Stalls: w.Stalls.Stats(),
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // An Alteration says what the items of a collection may hold from now on, besides what
@@ -54,18 +55,18 @@ func (c *Collection) Alter(ctx context.Context, a Alteration) error {
 }
 
 func (tx *tx) alter(s *collectionState, a Alteration) error {
-	d, err := s.altered(a)
+	d, err := a.of(s.Descriptor)
 	if err != nil {
 		return err
 	}
-	value, err := d.encode()
+	value, err := d.Encode()
 	if err != nil {
 		return err
 	}
 	if err := tx.batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
 		return err
 	}
-	s.descriptor = d // views keep theirs
+	s.Descriptor = d // views keep theirs
 	for range a.AddModalities {
 		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
 	}
@@ -73,41 +74,40 @@ func (tx *tx) alter(s *collectionState, a Alteration) error {
 	return nil
 }
 
-// altered returns the descriptor of the collection when it has been altered. What is new
+// of returns the descriptor of the collection when it has been altered. What is new
 // comes last, as positions never change.
-func (d *descriptor) altered(a Alteration) (*descriptor, error) {
+func (a Alteration) of(d *record.Descriptor) (*record.Descriptor, error) {
 	switch {
 	case d.IndexOnly:
 		return nil, fmt.Errorf("%w: collection %q is index-only, a copy that stays as it is: alter the database that it is a copy of",
 			fault.ErrReadOnly, d.Name)
 	case len(a.AddModalities)+len(a.AddFields) == 0:
 		return nil, fault.Invalid("alter collection %q: neither modalities nor fields are given to add", d.Name)
-	case d.codesOnly() && len(a.AddModalities) > 0:
+	case d.CodesOnly() && len(a.AddModalities) > 0:
 		return nil, fault.Invalid("modality %q: the items of collection %q bring codes: fields can be added, modalities cannot",
-			shortened(a.AddModalities[0].Name), d.Name)
+			record.Shortened(a.AddModalities[0].Name), d.Name)
 	}
 	for _, m := range a.AddModalities {
-		if err := d.unused("modality", m.Name); err != nil {
+		if err := unused(d, "modality", m.Name); err != nil {
 			return nil, err
 		}
 	}
 	for _, f := range a.AddFields {
-		if err := d.unused("field", f.Name); err != nil {
+		if err := unused(d, "field", f.Name); err != nil {
 			return nil, err
 		}
 	}
 	out := *d
-	out.Modalities = slices.Concat(d.Modalities, a.AddModalities)
-	out.Fields = slices.Concat(d.Fields, a.AddFields)
-	schema := out.schema()
-	if err := schema.check(); err != nil {
+	out.Modalities = slices.Concat(d.Modalities, storedModalities(a.AddModalities))
+	out.Fields = slices.Concat(d.Fields, storedFields(a.AddFields))
+	if err := out.Check(); err != nil {
 		return nil, err
 	}
 	return &out, nil
 }
 
 // unused refuses a name that a modality or a field of the collection has.
-func (d *descriptor) unused(what, name string) error {
+func unused(d *record.Descriptor, what, name string) error {
 	for _, m := range d.Modalities {
 		if m.Name == name {
 			return fmt.Errorf("%w: %s %q: collection %q has a modality of that name, of dimension %d, which stays as it is",

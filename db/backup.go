@@ -15,6 +15,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -67,7 +69,7 @@ func (d *DB) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (*b
 	if to == nil {
 		return nil, fault.Invalid("there is no store to back up to")
 	}
-	if d.Format() < FormatIdentity {
+	if d.Format() < record.FormatIdentity {
 		return nil, fmt.Errorf("%w: backups are told apart by the UUID of their database, which %s has not, being of format %d: upgrade it",
 			fault.ErrFormat, d.dir, d.Format())
 	}
@@ -100,7 +102,7 @@ func backupEvent(m *backup.Manifest) event.Event {
 
 func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
 	fsys := d.opts.FS
-	dir := fsys.PathJoin(d.dir, checkpointsName, fmt.Sprintf("%016x", rand.Uint64()))
+	dir := fsys.PathJoin(d.dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
 	defer func() {
 		// If it cannot be removed now, Open does.
 		_ = fsys.RemoveAll(dir)
@@ -119,11 +121,11 @@ func (d *DB) backup(ctx context.Context, to backup.Store, opt BackupOptions) (m 
 	}
 	whole := x == nil
 	if whole {
-		var i identity
-		if i, err = d.checkpointStore(ctx, fsys.PathJoin(dir, storeName)); err == nil {
-			err = vfs.Copy(fsys, fsys.PathJoin(d.dir, MarkerName), fsys.PathJoin(dir, MarkerName))
+		var i record.Identity
+		if i, err = d.checkpointStore(ctx, fsys.PathJoin(dir, store.StoreName)); err == nil {
+			err = vfs.Copy(fsys, fsys.PathJoin(d.dir, store.MarkerName), fsys.PathJoin(dir, store.MarkerName))
 		}
-		about.Sequence = i.sequence
+		about.Sequence = i.Sequence
 	} else {
 		about.Sequence = v.sequence
 		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on
@@ -170,7 +172,7 @@ func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 				if err := walk(rel); err != nil {
 					return err
 				}
-			case name == lockName, name == commitsName:
+			case name == store.LockName, name == store.CommitsName:
 			default:
 				all = append(all, backup.Source{Path: rel, Size: info.Size(), Open: func() (backup.SourceFile, error) {
 					return fsys.Open(full)

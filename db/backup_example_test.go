@@ -32,18 +32,18 @@ func ExampleDB_Backup() {
 		log.Fatal(err)
 	}
 
-	store, err := backup.Folder(filepath.Join(dir, "backups"))
+	repo, err := backup.Folder(filepath.Join(dir, "backups"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := d.Backup(ctx, store, db.BackupOptions{}); err != nil {
+	if _, err := d.Backup(ctx, repo, db.BackupOptions{}); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := c.Delete(ctx, "a"); err != nil {
 		log.Fatal(err)
 	}
 
-	m, err := db.Restore(ctx, store, filepath.Join(dir, "restored"), nil, db.RestoreOptions{})
+	m, err := db.Restore(ctx, repo, filepath.Join(dir, "restored"), nil, db.RestoreOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

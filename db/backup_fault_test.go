@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -18,7 +19,7 @@ import (
 // restore and prune say so, nothing half-done is left, and what was there stays.
 func TestEveryFailedCallOfAStore(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
-		store, mem := newMemStore(), vfs.NewMem()
+		repo, mem := newMemStore(), vfs.NewMem()
 		d := mustOpen(t, "db", &Options{FS: mem})
 		c, err := d.CreateCollection(ctx, "main", pairsSchema)
 		if err != nil {
@@ -26,7 +27,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 		}
 		items := pairs(100, synth.Config{})
 		putAll(t, c, items[:10])
-		first := mustBackup(t, d, store, BackupOptions{})
+		first := mustBackup(t, d, repo, BackupOptions{})
 		want := context.Canceled
 		if !cancelled {
 			want = errInjected
@@ -39,7 +40,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 				}
 				prepare()
 				ctx, cancel := context.WithCancel(ctx)
-				s := &failingStore{Store: store}
+				s := &failingStore{Store: repo}
 				s.k.Store(k)
 				if cancelled {
 					s.cancel = cancel
@@ -67,7 +68,7 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 			_, err := d.Backup(ctx, s, BackupOptions{})
 			return err
 		})
-		soundRepository(t, store)
+		soundRepository(t, repo)
 		try("restore", func() {
 			if err := mem.RemoveAll("r"); err != nil {
 				t.Fatal(err)
@@ -79,16 +80,16 @@ func TestEveryFailedCallOfAStore(t *testing.T) {
 			}
 			return err
 		})
-		all := store.clone()
-		try("prune", func() { store.put(all) }, func(ctx context.Context, s backup.Store) error {
+		all := repo.clone()
+		try("prune", func() { repo.put(all) }, func(ctx context.Context, s backup.Store) error {
 			_, err := backup.Prune(ctx, s, backup.PruneOptions{Keep: 1})
-			soundRepository(t, store)
+			soundRepository(t, repo)
 			return err
 		})
-		if v := soundRepository(t, store); v.Backups == 0 {
+		if v := soundRepository(t, repo); v.Backups == 0 {
 			t.Error("no backup is left")
 		}
-		r := restored(t, store, RestoreOptions{})
+		r := restored(t, repo, RestoreOptions{})
 		sameContents(t, d, r)
 		mustClose(t, r)
 		mustClose(t, d)
@@ -119,14 +120,14 @@ func (f *failAt) MaybeError(op errorfs.Op) error {
 // restore says so, the whole; and another restore puts it there.
 func TestEveryFailedOperationOfARestore(t *testing.T) {
 	longTest(t)
-	_, store := memWorld(t)
+	_, repo := memWorld(t)
 	for k := 0; ; k++ {
 		if !sampled(k, 3) {
 			continue
 		}
 		mem := vfs.NewMem()
 		fail := &failAt{failOnce: failOnce{k: k}, armed: true}
-		_, err := Restore(ctx, store, "r", &Options{FS: errorfs.Wrap(mem, fail)}, RestoreOptions{})
+		_, err := Restore(ctx, repo, "r", &Options{FS: errorfs.Wrap(mem, fail)}, RestoreOptions{})
 		opts := &Options{FS: mem, MustExist: true}
 		if err != nil {
 			if !fail.fired || !strings.HasPrefix(err.Error(), "fddhdb: ") {
@@ -138,7 +139,7 @@ func TestEveryFailedOperationOfARestore(t *testing.T) {
 				}
 				t.Fatalf("operation %d, %s: after a restore that failed: %v", k, fail.path, err)
 			}
-			if _, err := Restore(ctx, store, "r", &Options{FS: mem}, RestoreOptions{}); err != nil {
+			if _, err := Restore(ctx, repo, "r", &Options{FS: mem}, RestoreOptions{}); err != nil {
 				t.Fatalf("operation %d, %s: again: %v", k, fail.path, err)
 			}
 		}
@@ -159,7 +160,7 @@ func TestEveryFailedOperationOfARestore(t *testing.T) {
 func TestEveryFailedOperationOfABackup(t *testing.T) {
 	longTest(t)
 	items := pairs(10_000, synth.Config{})
-	mem, store := memWorld(t)
+	mem, repo := memWorld(t)
 	for k := 0; ; k++ {
 		if !sampled(k, 3) {
 			continue
@@ -173,13 +174,13 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 		fail.mu.Lock()
 		fail.armed = true
 		fail.mu.Unlock()
-		m, err := d.Backup(ctx, store, BackupOptions{})
+		m, err := d.Backup(ctx, repo, BackupOptions{})
 		fail.mu.Lock()
 		fired, path := fail.fired, fail.path
 		fail.armed = false
 		fail.mu.Unlock()
 		if err == nil && k%5 == 0 {
-			r := restored(t, store, RestoreOptions{ID: m.ID})
+			r := restored(t, repo, RestoreOptions{ID: m.ID})
 			sameContents(t, d, r)
 			mustClose(t, r)
 		}
@@ -187,10 +188,10 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 			t.Fatalf("operation %d, %s: %v", k, path, err)
 		}
 		_, err = c.Put(ctx, &Item{Key: "after"})
-		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, checkpointsName) && !errors.Is(err, ErrFailed) {
+		if err != nil && strings.HasSuffix(path, ".sst") && !strings.Contains(path, store.CheckpointsName) && !errors.Is(err, ErrFailed) {
 			_, err = c.Put(ctx, &Item{Key: "after"}) // it waited for the same reading of a table, which can be read again
 		}
-		if err != nil && (strings.Contains(path, checkpointsName) || !errors.Is(err, ErrFailed)) {
+		if err != nil && (strings.Contains(path, store.CheckpointsName) || !errors.Is(err, ErrFailed)) {
 			t.Fatalf("operation %d, %s: a write: %v", k, path, err)
 		}
 		if cerr := d.Close(); cerr != nil && err == nil {
@@ -198,7 +199,7 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 		}
 		if !fired {
 			t.Logf("%d operations failed in turn", k)
-			soundRepository(t, store)
+			soundRepository(t, repo)
 			return
 		}
 	}
@@ -207,14 +208,14 @@ func TestEveryFailedOperationOfABackup(t *testing.T) {
 // memWorld makes a small database in memory, and a backup of it.
 func memWorld(t *testing.T) (vfs.FS, *memStore) {
 	t.Helper()
-	store, mem := newMemStore(), vfs.NewMem()
+	repo, mem := newMemStore(), vfs.NewMem()
 	d := mustOpen(t, "db", &Options{FS: mem})
 	c, err := d.CreateCollection(ctx, "main", pairsSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
 	putAll(t, c, pairs(20, synth.Config{}))
-	mustBackup(t, d, store, BackupOptions{})
+	mustBackup(t, d, repo, BackupOptions{})
 	mustClose(t, d)
-	return mem, store
+	return mem, repo
 }

@@ -58,11 +58,11 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	}
 	appended := func() int { next++; return next - 1 }
 	written := func() int { return r.IntN(next) }
-	store := mustFolder(t)
+	repo := mustFolder(t)
 	back := func(what string) float64 {
 		atRest(d)
 		start := time.Now()
-		m := mustBackup(t, d, store, BackupOptions{})
+		m := mustBackup(t, d, repo, BackupOptions{})
 		share := float64(m.BytesNew) / float64(m.BytesTotal)
 		t.Logf("%s: %.1f s, %d of %d bytes are new: %.2f %%", what, time.Since(start).Seconds(), m.BytesNew, m.BytesTotal, 100*share)
 		return share
@@ -91,7 +91,7 @@ func TestBytesOfTheNextBackup(t *testing.T) {
 	}
 	dir := t.TempDir()
 	start := time.Now()
-	if _, err := Restore(ctx, store, dir, nil, RestoreOptions{}); err != nil {
+	if _, err := Restore(ctx, repo, dir, nil, RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("restored and verified: %.1f s", time.Since(start).Seconds())

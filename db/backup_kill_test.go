@@ -35,7 +35,7 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 	}
 	root := t.TempDir()
 	repository := filepath.Join(root, "backups")
-	store, err := backup.Folder(repository)
+	repo, err := backup.Folder(repository)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +75,8 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 		if err := cmd.Wait(); err == nil || strings.Contains(said.String(), "FAIL") {
 			t.Fatalf("the process has ended: %v\n%s", err, said.String())
 		}
-		soundRepository(t, store)
-		all, err := backup.List(ctx, store)
+		soundRepository(t, repo)
+		all, err := backup.List(ctx, repo)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestKilledBackupsAndPrunes(t *testing.T) {
 	if newest == "" {
 		t.Fatal("no backup was completed")
 	}
-	d := restored(t, store, RestoreOptions{})
+	d := restored(t, repo, RestoreOptions{})
 	if n, err := mustCollection(t, d, "main").Count(); err != nil || n < items[newest] {
 		t.Errorf("%d items in the newest backup, %d were written before one: %v", n, items[newest], err)
 	}
@@ -109,7 +109,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 	if root == "" {
 		t.Skip("part of TestKilledBackupsAndPrunes")
 	}
-	store, err := backup.Folder(filepath.Join(root, "backups"))
+	repo, err := backup.Folder(filepath.Join(root, "backups"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,10 +120,10 @@ func TestProcessThatIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustBackup(t, d, store, BackupOptions{})
+	mustBackup(t, d, repo, BackupOptions{})
 	go func() {
 		for {
-			if _, err := backup.Prune(ctx, store, backup.PruneOptions{Keep: keptAfterKills}); err != nil {
+			if _, err := backup.Prune(ctx, repo, backup.PruneOptions{Keep: keptAfterKills}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -138,7 +138,7 @@ func TestProcessThatIsKilled(t *testing.T) {
 			it.Key = fmt.Sprint(n + i)
 		}
 		putAll(t, c, items)
-		m := mustBackup(t, d, store, BackupOptions{})
+		m := mustBackup(t, d, repo, BackupOptions{})
 		fmt.Printf("backup %s %d\n", m.ID, n+len(items))
 	}
 }

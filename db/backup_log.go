@@ -8,12 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // logBytes returns how many bytes the log of a store has that nobody writes to; 0 where
 // there is more than one whose commits are not all in tables.
-func logBytes(store *pebble.DB) int64 {
-	m := store.Metrics()
+func logBytes(kv *pebble.DB) int64 {
+	m := kv.Metrics()
 	if m.MemTable.Count != 1 {
 		return 0
 	}
@@ -45,5 +46,5 @@ func trimLog(fsys vfs.FS, dir string, bytes int64) error {
 	if err := fsys.Rename(short, path); err != nil {
 		return err
 	}
-	return syncDir(fsys, dir)
+	return store.SyncDir(fsys, dir)
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // copiedLog writes keys to a store that replaces its log every so often, and so writes
@@ -16,32 +19,32 @@ func copiedLog(t *testing.T) (fsys vfs.FS, path string, keys int, log int64) {
 	t.Helper()
 	fsys = vfs.NewMem()
 	opts := (&Options{FS: fsys}).withDefaults()
-	po := storeOptions(&opts.disk, &storeLogger{}, true)
-	store, err := pebble.Open("store", po)
+	po := store.PebbleOptions(&opts.disk, &store.Log{}, true)
+	kv, err := pebble.Open("store", po)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer kv.Close()
 	value := bytes.Repeat([]byte("fddh"), 25_000)
 	for range 6 { // of which later ones find logs of earlier ones
 		for range 5 {
-			if err := store.Set([]byte{byte(keys)}, value, pebble.Sync); err != nil {
+			if err := kv.Set([]byte{byte(keys)}, value, pebble.Sync); err != nil {
 				t.Fatal(err)
 			}
 			keys++
 		}
-		if err := store.Flush(); err != nil {
+		if err := kv.Flush(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Set([]byte{byte(keys)}, value, pebble.Sync); err != nil {
+	if err := kv.Set([]byte{byte(keys)}, value, pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	keys++
-	if err := store.Checkpoint("copy", pebble.WithFlushedWAL()); err != nil {
+	if err := kv.Checkpoint("copy", pebble.WithFlushedWAL()); err != nil {
 		t.Fatal(err)
 	}
-	return fsys, fsys.PathJoin("copy", newestLog(t, fsys)), keys, logBytes(store)
+	return fsys, fsys.PathJoin("copy", newestLog(t, fsys)), keys, logBytes(kv)
 }
 
 func newestLog(t *testing.T, fsys vfs.FS) (newest string) {
@@ -84,13 +87,13 @@ func TestTrimLog(t *testing.T) {
 		t.Errorf("a log that is too short: %v", err)
 	}
 	opts := (&Options{FS: fsys}).withDefaults()
-	store, err := pebble.Open("copy", storeOptions(&opts.disk, &storeLogger{}, false))
+	kv, err := pebble.Open("copy", store.PebbleOptions(&opts.disk, &store.Log{}, false))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer kv.Close()
 	for i := range keys {
-		if _, err := get(store, []byte{byte(i)}); err != nil {
+		if _, err := record.Get(kv, []byte{byte(i)}); err != nil {
 			t.Errorf("key %d: %v", i, err)
 		}
 	}

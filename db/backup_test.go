@@ -14,22 +14,23 @@ import (
 	"time"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 func mustFolder(t testing.TB) backup.Store {
 	t.Helper()
-	store, err := backup.Folder(filepath.Join(t.TempDir(), "backups"))
+	repo, err := backup.Folder(filepath.Join(t.TempDir(), "backups"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store
+	return repo
 }
 
-func mustBackup(t testing.TB, d *DB, store backup.Store, opt BackupOptions) *backup.Manifest {
+func mustBackup(t testing.TB, d *DB, repo backup.Store, opt BackupOptions) *backup.Manifest {
 	t.Helper()
-	m, err := d.Backup(ctx, store, opt)
+	m, err := d.Backup(ctx, repo, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +38,13 @@ func mustBackup(t testing.TB, d *DB, store backup.Store, opt BackupOptions) *bac
 }
 
 // restored restores a backup and opens the database, to be closed at the end of the test.
-func restored(t testing.TB, store backup.Store, opt RestoreOptions) *DB {
+func restored(t testing.TB, repo backup.Store, opt RestoreOptions) *DB {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")
-	if _, err := Restore(ctx, store, dir, nil, opt); err != nil {
+	if _, err := Restore(ctx, repo, dir, nil, opt); err != nil {
 		t.Fatal(err)
 	}
-	for _, left := range []string{restoringName, MarkerName + ".tmp"} {
+	for _, left := range []string{store.RestoringName, store.MarkerName + ".tmp"} {
 		if _, err := os.Stat(filepath.Join(dir, left)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the restored folder has %s: %v", left, err)
 		}
@@ -54,9 +55,9 @@ func restored(t testing.TB, store backup.Store, opt RestoreOptions) *DB {
 }
 
 // soundRepository checks that nothing is missing or damaged.
-func soundRepository(t testing.TB, store backup.Store) *backup.Verification {
+func soundRepository(t testing.TB, repo backup.Store) *backup.Verification {
 	t.Helper()
-	v, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error { t.Error(f); return nil })
+	v, err := backup.Verify(ctx, repo, backup.VerifyOptions{}, func(f backup.Finding) error { t.Error(f); return nil })
 	if err != nil {
 		t.Error(err)
 	}
@@ -66,7 +67,7 @@ func soundRepository(t testing.TB, store backup.Store) *backup.Verification {
 // Each backup answers as the database did when it was made, whatever came after it.
 func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 	longTest(t)
-	store := newMemStore()
+	repo := newMemStore()
 	d, c := openPairs(t)
 	items := pairs(260, synth.Config{Missing: .2})
 	var snaps []*Snapshot
@@ -77,7 +78,7 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { snaps = append(snaps, s) }()
-		made = append(made, mustBackup(t, d, store, opt))
+		made = append(made, mustBackup(t, d, repo, opt))
 	}
 	putAll(t, c, items[:200])
 	moment(BackupOptions{})
@@ -106,7 +107,7 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := restored(t, store, RestoreOptions{ID: m.ID})
+		r := restored(t, repo, RestoreOptions{ID: m.ID})
 		if r.committer.sequence != m.Sequence || r.UUID() != d.UUID() {
 			t.Errorf("backup %d: commit sequence %d of %d", i, r.committer.sequence, m.Sequence)
 		}
@@ -122,36 +123,36 @@ func TestBackupsAnswerAsTheDatabaseDid(t *testing.T) {
 	for _, s := range snaps {
 		s.Close()
 	}
-	soundRepository(t, store)
+	soundRepository(t, repo)
 }
 
 // A restored database lives on, and backs up to the same repository as the one that it
 // was made of. Their tables have the same numbers, and other contents.
 func TestRestoredDatabaseHasBackupsOfItsOwn(t *testing.T) {
-	store := mustFolder(t)
+	repo := mustFolder(t)
 	d, c := openPairs(t)
 	items := pairs(300, synth.Config{})
 	putAll(t, c, items[:100])
-	mustBackup(t, d, store, BackupOptions{})
-	r := restored(t, store, RestoreOptions{})
+	mustBackup(t, d, repo, BackupOptions{})
+	r := restored(t, repo, RestoreOptions{})
 	for i := range 4 {
 		at := 100 + 50*i
 		putAll(t, c, items[at:at+25])
 		putAll(t, mustCollection(t, r, "main"), items[at+25:at+50])
 		for _, of := range []*DB{d, r} {
-			m := mustBackup(t, of, store, BackupOptions{})
-			again := restored(t, store, RestoreOptions{ID: m.ID})
+			m := mustBackup(t, of, repo, BackupOptions{})
+			again := restored(t, repo, RestoreOptions{ID: m.ID})
 			sameContents(t, of, again)
 			mustClose(t, again)
 		}
 	}
-	soundRepository(t, store)
+	soundRepository(t, repo)
 }
 
 // A backup of a database that is written to, trained and reindexed meanwhile is a state
 // that it was in: all writes before the backup, and of those during it the first ones.
 func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
-	store := newMemStore()
+	repo := newMemStore()
 	d, c := openPairs(t)
 	items := pairs(4000, synth.Config{})
 	putAll(t, c, items[:300])
@@ -199,9 +200,9 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	}
 	for range rounds {
 		before := int(written.Load())
-		m := mustBackup(t, d, store, BackupOptions{})
+		m := mustBackup(t, d, repo, BackupOptions{})
 		after := int(written.Load())
-		r := restored(t, store, RestoreOptions{ID: m.ID})
+		r := restored(t, repo, RestoreOptions{ID: m.ID})
 		there := map[string]bool{}
 		for _, it := range allItems(t, mustCollection(t, r, "main")) {
 			there[it.Key] = true
@@ -219,9 +220,9 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 	}
 	close(stop)
 	busy.Wait()
-	soundRepository(t, store)
+	soundRepository(t, repo)
 	mustClose(t, d)
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", commitsName, MarkerName, lockName, checkpointsName, storeName) {
+	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.CheckpointsName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -230,25 +231,25 @@ func TestBackupsWhileTheDatabaseIsInUse(t *testing.T) {
 func TestLeftoversOfBackupsGo(t *testing.T) {
 	d, _ := openPairs(t)
 	mustClose(t, d)
-	left := filepath.Join(d.dir, checkpointsName, "0123", storeName)
+	left := filepath.Join(d.dir, store.CheckpointsName, "0123", store.StoreName)
 	if err := os.MkdirAll(left, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, mustOpen(t, d.dir, nil))
-	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", commitsName, MarkerName, lockName, storeName) {
+	if got := listing(t, d.dir); fmt.Sprint(got) != fmt.Sprintf("[%s %s %s %s]", store.CommitsName, store.MarkerName, store.LockName, store.StoreName) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
 
 func TestRestoreRefuses(t *testing.T) {
-	store := mustFolder(t)
-	if _, err := Restore(ctx, store, filepath.Join(t.TempDir(), "x"), nil, RestoreOptions{}); !errors.Is(err, backup.ErrNotRepository) {
+	repo := mustFolder(t)
+	if _, err := Restore(ctx, repo, filepath.Join(t.TempDir(), "x"), nil, RestoreOptions{}); !errors.Is(err, backup.ErrNotRepository) {
 		t.Errorf("an empty store: %v", err)
 	}
 	d, c := openPairs(t)
 	putAll(t, c, pairs(10, synth.Config{}))
-	first := mustBackup(t, d, store, BackupOptions{})
-	second := mustBackup(t, d, store, BackupOptions{})
+	first := mustBackup(t, d, repo, BackupOptions{})
+	second := mustBackup(t, d, repo, BackupOptions{})
 	full := folderIn(t, map[string]string{"notes.txt": "x"})
 	dir := filepath.Join(t.TempDir(), "x")
 	for what, c := range map[string]struct {
@@ -263,17 +264,17 @@ func TestRestoreRefuses(t *testing.T) {
 		"an early time":              {dir, RestoreOptions{Before: first.Time.Add(-time.Second)}, backup.ErrNotFound},
 		"another database":           {dir, RestoreOptions{Database: "ffff"}, backup.ErrNotFound},
 	} {
-		if _, err := Restore(ctx, store, c.dir, nil, c.opt); !errors.Is(err, c.want) || strings.Count(err.Error(), "fddhdb: ") != 1 {
+		if _, err := Restore(ctx, repo, c.dir, nil, c.opt); !errors.Is(err, c.want) || strings.Count(err.Error(), "fddhdb: ") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a restore that was refused has made a folder: %v", err)
 	}
-	if m, err := Restore(ctx, store, dir, nil, RestoreOptions{Before: first.Time}); err != nil || m.ID != first.ID {
+	if m, err := Restore(ctx, repo, dir, nil, RestoreOptions{Before: first.Time}); err != nil || m.ID != first.ID {
 		t.Errorf("by time: %v, %v", m, err)
 	}
-	if m, err := Restore(ctx, store, t.TempDir(), nil, RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
+	if m, err := Restore(ctx, repo, t.TempDir(), nil, RestoreOptions{ID: second.ID[:len(second.ID)-2]}); err != nil || m.ID != second.ID {
 		t.Errorf("by the beginning of an id, to an empty folder: %v, %v", m, err)
 	}
 }
@@ -291,11 +292,11 @@ func TestDamagedBackups(t *testing.T) {
 	} {
 		for _, compress := range []bool{false, true} {
 			root := t.TempDir()
-			store, err := backup.Folder(root)
+			repo, err := backup.Folder(root)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := mustBackup(t, d, store, BackupOptions{Compress: compress})
+			m := mustBackup(t, d, repo, BackupOptions{Compress: compress})
 			largest := slices.MaxFunc(m.Files, func(a, b backup.File) int { return cmp.Compare(a.Size, b.Size) })
 			piece := largest.Pieces[0]
 			path := filepath.Join(root, "objects", string(piece[:2]), string(piece))
@@ -303,14 +304,14 @@ func TestDamagedBackups(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Join(t.TempDir(), "restored")
-			if _, err := Restore(ctx, store, dir, nil, RestoreOptions{}); !errors.Is(err, backup.ErrDamaged) {
+			if _, err := Restore(ctx, repo, dir, nil, RestoreOptions{}); !errors.Is(err, backup.ErrDamaged) {
 				t.Errorf("%s: restore: %v", what, err)
 			}
 			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s: the folder is there: %v", what, err)
 			}
 			found := 0
-			v, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error {
+			v, err := backup.Verify(ctx, repo, backup.VerifyOptions{}, func(f backup.Finding) error {
 				if found++; f.Backup != m.ID || !strings.Contains(f.Object, string(piece)) {
 					t.Errorf("%s: %+v", what, f)
 				}

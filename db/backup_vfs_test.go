@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // vfsStore is a store of backups in a folder of a file system that a test has its hands on.
@@ -25,7 +26,7 @@ func (s vfsStore) path(name string) string {
 
 func (s vfsStore) Put(_ context.Context, name string, r io.ReadSeeker, size int64) error {
 	path := s.path(name)
-	if err := makeDir(s.fs, s.fs.PathDir(path)); err != nil {
+	if err := store.MakeDir(s.fs, s.fs.PathDir(path)); err != nil {
 		return err
 	}
 	temp := path + ".tmp"
@@ -46,7 +47,7 @@ func (s vfsStore) Put(_ context.Context, name string, r io.ReadSeeker, size int6
 	if err := s.fs.Rename(temp, path); err != nil {
 		return err
 	}
-	return syncDir(s.fs, s.fs.PathDir(path))
+	return store.SyncDir(s.fs, s.fs.PathDir(path))
 }
 
 func (s vfsStore) Get(_ context.Context, name string) (io.ReadCloser, error) {

@@ -7,19 +7,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/report"
 )
-
-// Balance says how well codes use their bits; see BitBalance and ConstantBits of
-// model.Report, of which it is the same.
-type Balance struct {
-	// BitBalance is the mean over the bits of |mean over the items of the bit as
-	// +-1|: 0 where every bit splits the items in halves, 1 where all are constant. Of
-	// n items it is seldom below 0.8 / sqrt(n).
-	BitBalance   float64 `json:"bit_balance"`
-	ConstantBits int     `json:"constant_bits"` // in which no two items differ
-	// Sampled is how many items were looked at, where not all were.
-	Sampled int `json:"balance_sampled,omitempty"`
-}
 
 // bitCounts counts in how many codes each bit is set.
 type bitCounts struct {
@@ -40,11 +29,11 @@ func (b *bitCounts) add(code codec.Code, items int) {
 }
 
 // balance returns nil where there are no codes.
-func (b *bitCounts) balance() *Balance {
+func (b *bitCounts) balance() *report.Balance {
 	if b.n == 0 {
 		return nil
 	}
-	out := &Balance{}
+	out := &report.Balance{}
 	for _, ones := range b.ones {
 		if ones == 0 || ones == b.n {
 			out.ConstantBits++
@@ -62,7 +51,7 @@ const maxBalanced = 100_000
 // balance measures the codes of all items, over all targets, or of a sample of limit items
 // where there are more codes than that; nil where there are none, or they are not in
 // memory yet.
-func (cv *collectionView) balance(limit int) *Balance {
+func (cv *collectionView) balance(limit int) *report.Balance {
 	if cv.space == nil {
 		return nil
 	}

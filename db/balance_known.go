@@ -7,6 +7,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -20,7 +21,7 @@ type knownBalance struct {
 // measuredBalance is a balance and what it is of.
 type measuredBalance struct {
 	tables  []weak.Pointer[mih.Table] // that it must not keep
-	balance *Balance
+	balance *report.Balance
 	until   time.Time // when it is worth the time to measure another one
 }
 
@@ -30,7 +31,7 @@ const (
 )
 
 // presentBalance is balance, or of many codes what it was a moment ago.
-func (cv *collectionView) presentBalance() *Balance {
+func (cv *collectionView) presentBalance() *report.Balance {
 	codes := 0
 	for i := range cv.sets {
 		if cv.sets[i].table == nil {
@@ -41,7 +42,7 @@ func (cv *collectionView) presentBalance() *Balance {
 	if codes <= balancedAtOnce {
 		return cv.balance(maxBalanced)
 	}
-	known := cv.space.balance
+	known := cv.balances
 	isOf := func(b *measuredBalance) bool {
 		return b != nil && (time.Now().Before(b.until) || slices.EqualFunc(b.tables, cv.sets, func(t weak.Pointer[mih.Table], set codeSetView) bool {
 			return t.Value() == set.table
@@ -71,7 +72,7 @@ func (cv *collectionView) presentBalance() *Balance {
 }
 
 // copy returns the balance for a caller to keep.
-func (b *measuredBalance) copy() *Balance {
+func (b *measuredBalance) copy() *report.Balance {
 	if b.balance == nil {
 		return nil
 	}

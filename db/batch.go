@@ -8,6 +8,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -66,8 +69,8 @@ func (b *Batch) add(c *Collection, kind changeKind, item *Item) error {
 	if b.err != nil {
 		return b.err
 	}
-	if b.err = b.check(c, kind, item); b.err == nil && b.bytes > MaxBulkBytes {
-		b.err = fault.Invalid("a batch of more than %d bytes: split it", MaxBulkBytes)
+	if b.err = b.check(c, kind, item); b.err == nil && b.bytes > record.MaxBulkBytes {
+		b.err = fault.Invalid("a batch of more than %d bytes: split it", record.MaxBulkBytes)
 		b.changes, b.bulk = nil, nil
 	}
 	return b.err
@@ -94,7 +97,7 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 		return fault.Invalid("no item")
 	}
 	if kind == deleteItem {
-		if err := checkWholeKey(item.Key); err != nil {
+		if err := record.CheckWholeKey(item.Key); err != nil {
 			return err
 		}
 	}
@@ -103,30 +106,30 @@ func (b *Batch) check(c *Collection, kind changeKind, item *Item) error {
 	}
 	ch := &change{collection: c.id, kind: kind}
 	err := c.read(func(_ *view, cv *collectionView) (err error) {
-		if err := cv.changeable(); err != nil {
+		if err := cv.Changeable(); err != nil {
 			return err
 		}
 		switch kind {
 		case deleteItem:
-			ch.item = &checked{key: item.Key}
+			ch.item = &record.Item{Key: item.Key}
 			return nil
 		case addLabels:
-			ch.item = &checked{labels: slices.Clone(item.Labels)}
+			ch.item = &record.Item{Labels: slices.Clone(item.Labels)}
 			for _, l := range item.Labels {
-				if err := checkLabel(l); err != nil {
+				if err := record.CheckLabel(l); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
-		ch.item, err = cv.check(item, kind == mergeItem)
+		ch.item, err = checkItem(cv.Descriptor, item, kind == mergeItem)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	b.changes = append(b.changes, ch)
-	b.bytes += ch.item.bytes()
+	b.bytes += ch.item.Bytes()
 	return nil
 }
 
@@ -144,9 +147,9 @@ func (b *Batch) Commit(ctx context.Context) error {
 	if b.done {
 		return fault.Invalid("the batch has been committed")
 	}
-	limit := MaxBatchBytes
+	limit := record.MaxBatchBytes
 	if b.bulk != nil {
-		limit = MaxBulkBytes
+		limit = record.MaxBulkBytes
 	}
 	if b.bytes > limit {
 		return fault.Invalid("a batch of %d bytes, at most %d are possible: split it", b.bytes, limit)
@@ -169,7 +172,7 @@ func (b *Batch) commitOne(ctx context.Context) (key string, err error) {
 	if err := b.Commit(ctx); err != nil {
 		return "", err
 	}
-	return b.changes[0].item.key, nil
+	return b.changes[0].item.Key, nil
 }
 
 // Keys returns the keys of the items that the batch has put and merged, in the order in
@@ -187,7 +190,7 @@ func (b *Batch) Keys() []string {
 	var keys []string
 	for _, ch := range b.changes {
 		if ch.kind == putItem || ch.kind == mergeItem {
-			keys = append(keys, ch.item.key)
+			keys = append(keys, ch.item.Key)
 		}
 	}
 	return keys
@@ -198,9 +201,9 @@ func (b *Batch) commit(ctx context.Context) error {
 		if err := b.bulk.commit(ctx, int64(b.bytes), nil, nil); !errors.Is(err, errNotBulk) {
 			return err
 		}
-		if b.bytes > MaxBatchBytes {
+		if b.bytes > record.MaxBatchBytes {
 			return fault.Invalid("a batch of %d bytes that does not only put new items into one collection, at most %d are possible: split it",
-				b.bytes, MaxBatchBytes)
+				b.bytes, record.MaxBatchBytes)
 		}
 		b.spill()
 	}
@@ -248,12 +251,12 @@ func (b *Batch) encode(ctx context.Context) error {
 			if ch.kind != putItem || !ok {
 				return nil
 			}
-			ids := cv.labels.lookup(ch.item.labels)
-			ch.encs = make(encodings, len(cv.spaces))
+			ids := cv.labels.lookup(ch.item.Labels)
+			ch.encs = make(spaces.Encodings, len(cv.spaces))
 			for j, sp := range cv.spaces {
 				var err error
-				if ch.encs[j], err = sp.space.encode(ch.item.vectors, ids, ch.item.code); err != nil {
-					return fault.OfItem(ch.item.key, fmt.Errorf("fddhdb: encode: %w", err))
+				if ch.encs[j], err = sp.space.Encode(ch.item.Vectors, ids, ch.item.Code); err != nil {
+					return fault.OfItem(ch.item.Key, fmt.Errorf("fddhdb: encode: %w", err))
 				}
 			}
 			return nil
@@ -267,7 +270,7 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 	err := b.db.committer.do(ctx, 0, func(tx *tx) error {
 		size, err := tx.resolve(r)
 		if err == nil {
-			err = tx.c.admit(writtenTwice*int64(size), false)
+			err = tx.c.admit(store.WrittenTwice*int64(size), false)
 		}
 		if err == nil {
 			err = b.pledge.give(tx.c.sequence+1, tx.c.log)
@@ -276,8 +279,8 @@ func (b *Batch) commitPledged(ctx context.Context) error {
 			return err
 		}
 		if err := tx.apply(r); err != nil {
-			tx.c.log.fail(err)
-			return tx.c.log.err()
+			tx.c.log.Fail(err)
+			return tx.c.log.Err()
 		}
 		return nil
 	})

@@ -104,7 +104,7 @@ func (d *DB) indexSpace(ctx context.Context, collection, space uint32, workers i
 	done := map[*codeSet]bool{}
 	for {
 		built, err := d.index(ctx, workers, func(v *view, set *codeSetView) *mih.Build {
-			if set.collection != collection || set.space.ID != space || set.table == nil || done[set.set] {
+			if set.Collection != collection || set.Space != space || set.table == nil || done[set.set] {
 				return nil
 			}
 			done[set.set] = true

@@ -10,6 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A builder gives all items of a collection their codes in a new space, block after
@@ -119,7 +122,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 			return 0, built, false, err
 		}
 	}
-	var drift *Drift
+	var drift *report.Drift
 	if last {
 		if drift, err = b.drift(ctx); err != nil {
 			return 0, built, false, err
@@ -180,7 +183,7 @@ func (s *collectionState) built(sp *spaceState) builtSpace {
 // store stores the codes of a block of rows; next is the first row behind them. With
 // last, when there are none, the space is complete; drift is that of the items that have
 // taught in it.
-func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *Drift) (built builtSpace, err error) {
+func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
 	do := func(f func(tx *tx, s *collectionState) error) error { return b.c.do(ctx, 0, f) }
 	tables := len(block.rows) >= tableRows
 	if tables {
@@ -225,7 +228,7 @@ func (tx *tx) storeCodes(s *collectionState, sp *spaceState, n codec.SpaceCounte
 }
 
 // complete ends the building of a space, all of whose rows have their codes.
-func (tx *tx) complete(s *collectionState, sp *spaceState, drift *Drift) error {
+func (tx *tx) complete(s *collectionState, sp *spaceState, drift *report.Drift) error {
 	if err := tx.keepDrift(sp, drift); err != nil {
 		return err
 	}
@@ -242,7 +245,7 @@ func (tx *tx) complete(s *collectionState, sp *spaceState, drift *Drift) error {
 // them has a code yet, as one commit of sorted tables. Where it fails nothing has changed.
 func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionState, sp *spaceState, n codec.SpaceCounters, block *coded) (err error) {
 	t := c.tables()
-	t.workers = workers
+	t.Workers = workers
 	codes := newBulkSpace(s, sp, func(i int) uint32 { return block.rows[i] }, madeCodes(block.encs))
 	codes.numbers = n
 	defer func() {
@@ -251,11 +254,11 @@ func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionSt
 		}
 	}()
 	first, tasks := codes.tasks(t)
-	tasks = append(tasks, t.task(func(stream *tableStream) error {
+	tasks = append(tasks, t.Task(func(stream *store.Stream) error {
 		if err := codes.waitNumbered(stream); err != nil {
 			return err
 		}
-		if err := t.writeSequence(stream); err != nil {
+		if err := t.WriteSequence(stream); err != nil {
 			return err
 		}
 		all := s.allCounters()
@@ -264,7 +267,7 @@ func (c *committer) storeCodes(ctx context.Context, workers int, s *collectionSt
 				all.Spaces[i] = codes.counters()
 			}
 		}
-		return stream.set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
+		return stream.Set(codec.CollectionKey(codec.KindCounters, s.ID), all.Append(nil))
 	}))
 	bytes := int64(len(block.rows)) * int64(codesBytes(sp.Bits, len(sp.sets), true))
 	return c.commitTables(ctx, t, bytes, append(first, tasks...), func() {
@@ -281,7 +284,7 @@ func (tx *tx) activate(s *collectionState, sp *spaceState) {
 
 // without returns the codes of the rows that are not stale.
 func (c *coded) without(stale func(row uint32) bool) *coded {
-	out := &coded{space: c.space, rows: make([]uint32, 0, len(c.rows)), encs: make([]encoding, 0, len(c.encs))}
+	out := &coded{space: c.space, rows: make([]uint32, 0, len(c.rows)), encs: make([]spaces.Encoding, 0, len(c.encs))}
 	for i, row := range c.rows {
 		if !stale(row) {
 			out.rows, out.encs = append(out.rows, row), append(out.encs, c.encs[i])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // bulkItems is the number of items from which on a batch that only puts new items
@@ -33,7 +34,7 @@ type bulk struct {
 	keys          []string          // empty where automatic, until they are stored; nil while all are
 	firstKey      uint64            // of an automatic key, where keys is nil and all are stored
 	presence      []*roaring.Bitmap // the items that have a modality, by modality
-	more          []*checked        // nil where there is nothing but key and code; nil while that holds of all
+	more          []*record.Item    // nil where there is nothing but key and code; nil while that holds of all
 	staged        extraItems        // in place of more
 	columns       []*codeColumn     // of a learned collection, by space
 	scratch       codec.Code
@@ -61,15 +62,15 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 	}
 	return true, c.read(func(_ *view, cv *collectionView) error {
 		k := b.bulk
-		if cv.isPlain(item) {
+		if isPlain(cv.Descriptor, item) {
 			k.addPlain(item)
-			b.bytes += itemBytes + len(item.Key) + 8*len(k.scratch)
+			b.bytes += record.ItemBytes + len(item.Key) + 8*len(k.scratch)
 			return nil
 		}
-		it, err := cv.check(item, false)
+		it, err := checkItem(cv.Descriptor, item, false)
 		if err == nil {
 			k.addChecked(it)
-			b.bytes += it.bytes()
+			b.bytes += it.Bytes()
 		}
 		return err
 	})
@@ -77,8 +78,8 @@ func (b *Batch) addBulk(c *Collection, kind changeKind, item *Item) (bool, error
 
 // isPlain reports whether an item has nothing but a code, which suits the collection,
 // and a key that can be one.
-func (d *descriptor) isPlain(item *Item) bool {
-	return item.isEmpty() && d.codesOnly() && len(item.Code) == codec.Bytes(d.Bits) && checkKey(item.Key) == nil
+func isPlain(d *record.Descriptor, item *Item) bool {
+	return item.isEmpty() && d.CodesOnly() && len(item.Code) == codec.Bytes(d.Bits) && record.CheckKey(item.Key) == nil
 }
 
 func newBulk(c *Collection) *bulk { return &bulk{collection: c, labels: newLabels()} }
@@ -91,7 +92,7 @@ func bulkOf(c *Collection, changes []*change) *bulk {
 		case ch.collection != c.id:
 			return nil
 		case ch.kind == addLabels && k.n == 0:
-			k.register(ch.item.labels)
+			k.register(ch.item.Labels)
 			k.registrations++
 		case ch.kind == putItem:
 			k.addChecked(ch.item)
@@ -123,38 +124,33 @@ func (k *bulk) addPlain(item *Item) {
 }
 
 // addChecked adds an item, which is kept.
-func (k *bulk) addChecked(it *checked) {
+func (k *bulk) addChecked(it *record.Item) {
 	k.addColumns(it)
-	if it.isPlain() {
+	if it.IsPlain() {
 		it = nil
 	}
 	k.keep(it)
 }
 
 // keep keeps what the last item has besides key and code, nil where that is nothing.
-func (k *bulk) keep(more *checked) {
+func (k *bulk) keep(more *record.Item) {
 	if more != nil && k.more == nil {
-		k.more = make([]*checked, k.n-1, max(2*k.n, 2*bulkItems))
+		k.more = make([]*record.Item, k.n-1, max(2*k.n, 2*bulkItems))
 	}
 	if k.more != nil {
 		k.more = append(k.more, more)
 	}
 }
 
-// isPlain reports whether there is nothing but key and code.
-func (it *checked) isPlain() bool {
-	return it.vectors == nil && len(it.labels)+len(it.fields)+len(it.payload) == 0
-}
-
 // addColumns adds what the columns have of an item.
-func (k *bulk) addColumns(it *checked) {
-	k.register(it.labels)
-	for t, x := range it.vectors {
+func (k *bulk) addColumns(it *record.Item) {
+	k.register(it.Labels)
+	for t, x := range it.Vectors {
 		if x.Present() {
 			k.has(t, k.n)
 		}
 	}
-	k.add(it.key, it.code)
+	k.add(it.Key, it.Code)
 }
 
 // has notes that item i has modality t.
@@ -187,11 +183,11 @@ func (b *Batch) spill() {
 	k := b.bulk
 	b.bulk, b.single = nil, true
 	if names := k.labels.all(); k.registrations > 0 {
-		b.changes = append(b.changes, &change{collection: k.collection.id, kind: addLabels, item: &checked{labels: names}})
+		b.changes = append(b.changes, &change{collection: k.collection.id, kind: addLabels, item: &record.Item{Labels: names}})
 	}
 	b.changes = slices.Grow(b.changes, k.n)
 	for i := range k.n {
-		it := &checked{}
+		it := &record.Item{}
 		if k.more != nil && k.more[i] != nil {
 			it = k.more[i]
 		} else {
@@ -202,12 +198,12 @@ func (b *Batch) spill() {
 }
 
 // keyAndCode sets those of item i, in the memory of the columns.
-func (k *bulk) keyAndCode(i int, it *checked) {
+func (k *bulk) keyAndCode(i int, it *record.Item) {
 	if k.keys != nil {
-		it.key = k.keys[i]
+		it.Key = k.keys[i]
 	}
 	if k.codes.Len() > 0 {
-		it.code = k.codes.At(i)
+		it.Code = k.codes.At(i)
 	}
 }
 
@@ -231,7 +227,7 @@ func (k *bulk) allKeys() []string {
 	return keys
 }
 
-// commit stores the items in one commit; pledge, if not nil, is that of bulkTables. It
+// commit stores the items in one commit; pledge, if not nil, is that of Tables. It
 // gives errNotBulk where that has to be done one by one, because some of the items are
 // there already, say; nothing has happened then. bytes are about those of the items.
 func (k *bulk) commit(ctx context.Context, bytes int64, pledge *pledge, progress event.Progress) error {
@@ -255,7 +251,7 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress e
 	if err := k.collection.loaded(ctx); err != nil {
 		return err
 	}
-	if err := d.engine.admit(bytes, false); err != nil { // before all that work
+	if err := d.engine.Admit(bytes, false); err != nil { // before all that work
 		return err
 	}
 	defer k.dropColumns()
@@ -268,7 +264,10 @@ func (k *bulk) load(ctx context.Context, bytes int64, pledge *pledge, progress e
 		if l == nil {
 			return errNotBulk
 		}
-		l.tables.pledge = pledge
+		if pledge != nil {
+			l.tables.Promise = func(commit uint64) error { return pledge.give(commit, tx.c.log) }
+			l.tables.Withdraw = func() { pledge.takeBack(tx.c.log) }
+		}
 		return l.run(ctx)
 	})
 }

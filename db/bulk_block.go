@@ -4,11 +4,12 @@ import (
 	"encoding/binary"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A blockStream packs entries, by ascending number, into the blocks of one kind.
 type blockStream struct {
-	t     *tableStream
+	t     *store.Stream
 	key   []byte
 	width int
 	fresh uint64 // blocks of numbers from this on have never been written
@@ -19,7 +20,7 @@ type blockStream struct {
 	value []byte
 }
 
-func newBlockStream(t *tableStream, key []byte, width int, fresh uint64) *blockStream {
+func newBlockStream(t *store.Stream, key []byte, width int, fresh uint64) *blockStream {
 	return &blockStream{t: t, key: key, width: width, fresh: fresh}
 }
 
@@ -46,12 +47,12 @@ func (b *blockStream) flush() error {
 	binary.BigEndian.PutUint32(b.key[len(b.key)-4:], b.block)
 	b.value = b.edit.Append(b.value[:0], fresh)
 	b.edit = nil
-	return b.t.put(b.key, b.value, fresh)
+	return b.t.Put(b.key, b.value, fresh)
 }
 
 // putLayer writes rows that are added to a set. Neighbours, as rows that come
 // together often are, take a few bytes as a run.
-func putLayer(t *tableStream, key []byte, layer codec.Layer, fresh bool) error {
+func putLayer(t *store.Stream, key []byte, layer codec.Layer, fresh bool) error {
 	if rows := layer.Added; uint64(rows.Maximum()-rows.Minimum())+1 == rows.GetCardinality() {
 		rows.RunOptimize()
 	}
@@ -59,5 +60,5 @@ func putLayer(t *tableStream, key []byte, layer codec.Layer, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	return t.put(key, value, fresh)
+	return t.Put(key, value, fresh)
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -13,7 +16,7 @@ import (
 // the space yet. It is what tx.setCodes writes for one row after the other.
 type bulkSpace struct {
 	collection uint32
-	space      *space
+	space      *spaces.Space
 	row        func(i int) uint32 // ascending
 	codes      itemCodes
 	freshRow   uint64              // blocks of rows from this on have never been written
@@ -27,7 +30,7 @@ type itemCodes interface {
 	len() int
 
 	// in returns the code of item i for a target, by its position.
-	in(target, i int) targetCode
+	in(target, i int) spaces.TargetCode
 
 	// eachProjection calls f with the items that have a projection, ascending.
 	eachProjection(f func(i int, projection []byte) error) error
@@ -36,20 +39,22 @@ type itemCodes interface {
 // broughtCodes are those that items bring.
 type broughtCodes struct{ codec.Codes }
 
-func (c broughtCodes) len() int                                     { return c.Len() }
-func (c broughtCodes) in(_, i int) targetCode                       { return targetCode{c.At(i), codec.ProvenanceGiven} }
+func (c broughtCodes) len() int { return c.Len() }
+func (c broughtCodes) in(_, i int) spaces.TargetCode {
+	return spaces.TargetCode{Code: c.At(i), From: codec.ProvenanceGiven}
+}
 func (c broughtCodes) eachProjection(func(int, []byte) error) error { return nil }
 
 // madeCodes are the codes of so many items that there is no need to pack them.
-type madeCodes []encoding
+type madeCodes []spaces.Encoding
 
-func (c madeCodes) len() int                    { return len(c) }
-func (c madeCodes) in(target, i int) targetCode { return c[i].in(target) }
+func (c madeCodes) len() int                           { return len(c) }
+func (c madeCodes) in(target, i int) spaces.TargetCode { return c[i].In(target) }
 
 func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error {
 	for i, enc := range c {
-		if enc.projection != nil {
-			if err := f(i, enc.projection); err != nil {
+		if enc.Projection != nil {
+			if err := f(i, enc.Projection); err != nil {
 				return err
 			}
 		}
@@ -60,12 +65,12 @@ func (c madeCodes) eachProjection(f func(i int, projection []byte) error) error 
 // newBulkSpace begins to give rows their codes in a space.
 func newBulkSpace(s *collectionState, sp *spaceState, row func(i int) uint32, codes itemCodes) *bulkSpace {
 	b := &bulkSpace{
-		collection: s.ID, space: sp.space, row: row, codes: codes,
+		collection: s.ID, space: sp.Space, row: row, codes: codes,
 		freshRow: s.freshRow, numbers: sp.numbers,
 	}
 	for i, set := range sp.sets {
 		b.sets = append(b.sets, &bulkCodes{
-			codeKeys: set.codeKeys, of: b, at: i, table: set.table, before: set.table.Publish(),
+			CodeKeys: set.CodeKeys, of: b, at: i, table: set.table, before: set.table.Publish(),
 			freshCode: set.freshCode, firstCode: set.table.Table().Next(), numbered: make(chan struct{}),
 		})
 	}
@@ -81,7 +86,7 @@ func (s *bulkSpace) rollback() {
 
 // bulkCodes is the part of one target.
 type bulkCodes struct {
-	codeKeys
+	record.CodeKeys
 	of        *bulkSpace
 	at        int // of the target among those of the space
 	table     *mih.Writer
@@ -98,24 +103,24 @@ type bulkCodes struct {
 const noCode = 1<<32 - 1
 
 // tasks returns what there is to do, for together, on the way to tables.
-func (s *bulkSpace) tasks(t *bulkTables) (number, write []work.Task) {
-	write = append(write, t.task(s.writeProjections))
+func (s *bulkSpace) tasks(t *store.Tables) (number, write []work.Task) {
+	write = append(write, t.Task(s.writeProjections))
 	for _, k := range s.sets {
 		number = append(number, k.number)
 		m := storedSplit(s.space.Bits).Len()
-		parts := min(m, t.workers)
+		parts := min(m, t.Workers)
 		for p := range parts {
-			write = append(write, t.task(func(s *tableStream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
+			write = append(write, t.Task(func(s *store.Stream) error { return k.writePostings(s, m*p/parts, m*(p+1)/parts) }))
 		}
-		write = append(write, t.task(k.writeCodes), t.task(k.writeRowCodes), t.task(k.writeCodeRows))
+		write = append(write, t.Task(k.writeCodes), t.Task(k.writeRowCodes), t.Task(k.writeCodeRows))
 	}
 	return number, write
 }
 
 // waitNumbered waits until the numbers of all codes are known.
-func (s *bulkSpace) waitNumbered(t *tableStream) error {
+func (s *bulkSpace) waitNumbered(t *store.Stream) error {
 	for _, k := range s.sets {
-		if err := t.wait(k.numbered); err != nil {
+		if err := t.Wait(k.numbered); err != nil {
 			return err
 		}
 	}
@@ -129,14 +134,14 @@ func (s *bulkSpace) counters() codec.SpaceCounters {
 	n.Revision, n.Sets = uint64(s.space.Revision), nil
 	for i := range s.codes.len() {
 		for v := range s.sets {
-			if s.codes.in(v, i).code != nil {
+			if s.codes.in(v, i).Code != nil {
 				n.Coded++
 				break
 			}
 		}
 	}
 	for _, k := range s.sets {
-		n.Sets = append(n.Sets, k.countersOf(k.table))
+		n.Sets = append(n.Sets, countersOf(k.CodeKeys, k.table))
 	}
 	return n
 }
@@ -149,7 +154,7 @@ func (k *bulkCodes) number(ctx context.Context) error {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		c := k.of.codes.in(k.at, i).code
+		c := k.of.codes.in(k.at, i).Code
 		if c == nil {
 			numbers[i] = noCode
 			continue
@@ -172,18 +177,18 @@ func (k *bulkCodes) number(ctx context.Context) error {
 	return nil
 }
 
-func (k *bulkCodes) writeRowCodes(t *tableStream) error {
-	if err := t.wait(k.numbered); err != nil {
+func (k *bulkCodes) writeRowCodes(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
-	b := newBlockStream(t, k.block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
+	b := newBlockStream(t, k.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, k.of.freshRow)
 	var entry []byte
 	for i, n := range k.numbers {
 		if n == noCode {
 			continue
 		}
-		from := k.of.codes.in(k.at, i).from
-		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.space.Revision}.Append(entry[:0])
+		from := k.of.codes.in(k.at, i).From
+		entry = codec.RowCode{Code: n, Provenance: from, Revision: k.of.space.Revision}.Append(entry[:0])
 		if err := b.set(k.of.row(i), entry); err != nil {
 			return err
 		}
@@ -191,9 +196,9 @@ func (k *bulkCodes) writeRowCodes(t *tableStream) error {
 	return b.flush()
 }
 
-func (s *bulkSpace) writeProjections(t *tableStream) error {
-	width := s.space.projectionBytes()
-	b := newBlockStream(t, s.space.projections(s.collection).block(codec.KindProjection, 0), width, s.freshRow)
+func (s *bulkSpace) writeProjections(t *store.Stream) error {
+	width := s.space.ProjectionBytes()
+	b := newBlockStream(t, s.space.Projections(s.collection).Block(codec.KindProjection, 0), width, s.freshRow)
 	if width > 0 {
 		err := s.codes.eachProjection(func(i int, projection []byte) error { return b.set(s.row(i), projection) })
 		if err != nil {
@@ -205,12 +210,12 @@ func (s *bulkSpace) writeProjections(t *tableStream) error {
 
 // writeCodes writes the new codes with the row that carries each, or with a sign
 // that several do, which also replaces the row of older codes.
-func (k *bulkCodes) writeCodes(t *tableStream) error {
-	if err := t.wait(k.numbered); err != nil {
+func (k *bulkCodes) writeCodes(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
-	q, table := k.space.Bits, k.table.Table()
-	b := newBlockStream(t, k.block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
+	q, table := k.Bits, k.table.Table()
+	b := newBlockStream(t, k.Block(codec.KindCodes, 0), codec.CodeEntryBytes(q), k.freshCode)
 	var entry []byte
 	for _, s := range k.singles {
 		n := uint32(s >> 32)
@@ -235,8 +240,8 @@ func (k *bulkCodes) writeCodes(t *tableStream) error {
 }
 
 // writeCodeRows writes the rows of the codes that several carry.
-func (k *bulkCodes) writeCodeRows(t *tableStream) error {
-	if err := t.wait(k.numbered); err != nil {
+func (k *bulkCodes) writeCodeRows(t *store.Stream) error {
+	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	table := k.table.Table()
@@ -254,7 +259,7 @@ func (k *bulkCodes) writeCodeRows(t *tableStream) error {
 			pairs = pairs[1:]
 		}
 		n := uint32(container >> 16)
-		key := k.rows(n, uint16(container))
+		key := k.RowsKey(n, uint16(container))
 		if err := putLayer(t, key, layer, n >= k.firstCode); err != nil {
 			return err
 		}
@@ -264,12 +269,12 @@ func (k *bulkCodes) writeCodeRows(t *tableStream) error {
 
 // writePostings writes the postings of the new codes for some of the substrings,
 // by sorting the numbers of the codes by substring.
-func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
-	if err := t.wait(k.numbered); err != nil {
+func (k *bulkCodes) writePostings(t *store.Stream, from, to int) error {
+	if err := t.Wait(k.numbered); err != nil {
 		return err
 	}
 	table := k.table.Table()
-	split, count := storedSplit(k.space.Bits), int(table.Next()-k.firstCode)
+	split, count := storedSplit(k.Bits), int(table.Next()-k.firstCode)
 	codes := make([]uint16, count)
 	sorted := make([]uint32, count)
 	var key, value []byte
@@ -291,9 +296,9 @@ func (k *bulkCodes) writePostings(t *tableStream, from, to int) error {
 			if begin == end {
 				continue
 			}
-			key = k.appendPosting(key[:0], uint16(j), uint32(v))
+			key = k.AppendPosting(key[:0], uint16(j), uint32(v))
 			value = codec.AppendPosting(value[:0], sorted[begin:end], nil)
-			if err := t.put(key, value, k.firstCode == 0); err != nil {
+			if err := t.Put(key, value, k.firstCode == 0); err != nil {
 				return err
 			}
 			begin = end

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // Where no item brings a key and none of the next numbers is in use, the keys are these
@@ -48,14 +49,14 @@ func (l *bulkLoad) countKeys(ctx context.Context) (bool, error) {
 }
 
 // writeCountedKeys is writeKeys for the keys of countKeys.
-func (l *bulkLoad) writeCountedKeys(t *tableStream) error {
+func (l *bulkLoad) writeCountedKeys(t *store.Stream) error {
 	key := codec.CollectionKey(codec.KindKey, l.s.ID)
 	prefix := len(key)
 	var value [4]byte
 	return eachDecimal(l.firstKey, l.nextKey, func(digits []byte, n uint64) error {
 		key = append(key[:prefix], digits...)
 		binary.BigEndian.PutUint32(value[:], l.row(int(n-l.firstKey)))
-		return t.set(key, value[:])
+		return t.Set(key, value[:])
 	})
 }
 

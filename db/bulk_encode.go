@@ -12,6 +12,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -19,7 +20,7 @@ import (
 // A codeColumn holds the codes of the items of a bulk in one space, packed, and their
 // projections, in memory or in a file.
 type codeColumn struct {
-	space   *space
+	space   *spaces.Space
 	targets []targetColumn
 
 	projected   []bool // the items that have a projection
@@ -38,9 +39,9 @@ type targetColumn struct {
 // noProvenance is that of an item without a code.
 const noProvenance codec.Provenance = 0
 
-func newCodeColumn(s *space, n, blocks int) *codeColumn {
+func newCodeColumn(s *spaces.Space, n, blocks int) *codeColumn {
 	c := &codeColumn{space: s, projected: make([]bool, n), starts: make([]int, blocks)}
-	for range s.targets {
+	for range s.Targets {
 		v := targetColumn{codec.NewCodes(s.Bits, n), make([]codec.Provenance, n)}
 		v.codes.Append(make(codec.Code, n*codec.Words(s.Bits)))
 		c.targets = append(c.targets, v)
@@ -49,17 +50,17 @@ func newCodeColumn(s *space, n, blocks int) *codeColumn {
 }
 
 // set sets the codes of the items of a block.
-func (c *codeColumn) set(block, from int, encs []encoding) error {
+func (c *codeColumn) set(block, from int, encs []spaces.Encoding) error {
 	c.starts[block] = from
 	var all []byte
 	for j := range encs {
 		for v := range c.targets {
-			if code := encs[j].in(v); code.code != nil {
-				copy(c.targets[v].codes.At(from+j), code.code)
-				c.targets[v].from[from+j] = code.from
+			if code := encs[j].In(v); code.Code != nil {
+				copy(c.targets[v].codes.At(from+j), code.Code)
+				c.targets[v].from[from+j] = code.From
 			}
 		}
-		if p := encs[j].projection; p != nil {
+		if p := encs[j].Projection; p != nil {
 			c.projected[from+j] = true
 			all = append(all, p...)
 		}
@@ -75,16 +76,16 @@ func (c *codeColumn) set(block, from int, encs []encoding) error {
 
 func (c *codeColumn) len() int { return len(c.projected) }
 
-func (c *codeColumn) in(target, i int) targetCode {
+func (c *codeColumn) in(target, i int) spaces.TargetCode {
 	v := &c.targets[target]
 	if v.from[i] == noProvenance {
-		return targetCode{}
+		return spaces.TargetCode{}
 	}
-	return targetCode{v.codes.At(i), v.from[i]}
+	return spaces.TargetCode{Code: v.codes.At(i), From: v.from[i]}
 }
 
 func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) error {
-	width := c.space.projectionBytes()
+	width := c.space.ProjectionBytes()
 	var buf []byte
 	for block, from := range c.starts {
 		to := len(c.projected)
@@ -128,7 +129,7 @@ func (c *codeColumn) eachProjection(f func(i int, projection []byte) error) erro
 // nothing to encode. progress may be nil, see ImportOptions.
 func (k *bulk) encode(ctx context.Context, progress event.Progress) error {
 	return k.collection.read(func(_ *view, cv *collectionView) error {
-		if cv.codesOnly() {
+		if cv.CodesOnly() {
 			return nil
 		}
 		for _, sp := range cv.spaces {
@@ -141,7 +142,7 @@ func (k *bulk) encode(ctx context.Context, progress event.Progress) error {
 }
 
 // in returns the codes of the items in a space, nil where there are none yet.
-func (k *bulk) in(s *space) *codeColumn {
+func (k *bulk) in(s *spaces.Space) *codeColumn {
 	for _, column := range k.columns {
 		if column.space == s {
 			return column
@@ -161,7 +162,7 @@ func (k *bulk) dropColumns() {
 }
 
 // encodeFor makes the codes of the items in a space, block by block on all cores.
-func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []string) []uint32, progress event.Progress) error {
+func (k *bulk) encodeFor(ctx context.Context, s *spaces.Space, labelIDs func(names []string) []uint32, progress event.Progress) error {
 	x := k.extras()
 	blocks := 0
 	if x != nil {
@@ -189,15 +190,15 @@ func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []st
 			return err
 		}
 		if cap(b.encs) < len(items) {
-			b.encs = make([]encoding, len(items))
+			b.encs = make([]spaces.Encoding, len(items))
 		}
 		b.encs = b.encs[:len(items)]
-		err = s.encodeAll(ctx, 1, b.encs,
+		err = s.EncodeAll(ctx, 1, b.encs,
 			func(j int) ([]model.Vector, []uint32) {
 				if items[j] == nil {
 					return nil, nil
 				}
-				return items[j].vectors, labelIDs(items[j].labels)
+				return items[j].Vectors, labelIDs(items[j].Labels)
 			},
 			func(j int, err error) error {
 				return fault.OfItem(k.key(from+j), fmt.Errorf("fddhdb: encode: %w", err))
@@ -219,7 +220,7 @@ func (k *bulk) encodeFor(ctx context.Context, s *space, labelIDs func(names []st
 // An encodeBuffer is scratch memory for the items of a block and their codes.
 type encodeBuffer struct {
 	items itemBuffer
-	encs  []encoding
+	encs  []spaces.Encoding
 }
 
 // A tempFile is a file that is appended to by several goroutines, and then read, and that

@@ -1,6 +1,10 @@
 package db
 
-import "context"
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/db/internal/record"
+)
 
 // extraItems are the items of a bulk with what they have besides key and code: in memory,
 // or where they are read from. They come in blocks.
@@ -13,7 +17,7 @@ type extraItems interface {
 	// read reads some parts of a block, and returns its first item and its items, without
 	// keys and codes, nil where there is nothing. They are valid until buf is used again.
 	// Several goroutines may read, each with a buf of its own.
-	read(block int, parts itemParts, buf *itemBuffer) (from int, items []*checked, err error)
+	read(block int, parts itemParts, buf *itemBuffer) (from int, items []*record.Item, err error)
 }
 
 // itemParts are parts of items.
@@ -25,7 +29,7 @@ const (
 )
 
 // memoryItems are extraItems in memory.
-type memoryItems []*checked
+type memoryItems []*record.Item
 
 // memoryBlock is how many of them are a block.
 const memoryBlock = 1024
@@ -33,7 +37,7 @@ const memoryBlock = 1024
 func (m memoryItems) blocks() int       { return (len(m) + memoryBlock - 1) / memoryBlock }
 func (m memoryItems) blockOf(i int) int { return i / memoryBlock }
 
-func (m memoryItems) read(block int, _ itemParts, _ *itemBuffer) (from int, items []*checked, err error) {
+func (m memoryItems) read(block int, _ itemParts, _ *itemBuffer) (from int, items []*record.Item, err error) {
 	from = block * memoryBlock
 	return from, m[from:min(from+memoryBlock, len(m))], nil
 }
@@ -51,14 +55,14 @@ func (k *bulk) extras() extraItems {
 
 // each calls f with the items from to to-1, of which it has the parts, without keys and
 // codes. They are valid until f returns.
-func (k *bulk) each(ctx context.Context, parts itemParts, from, to int, f func(i int, it *checked) error) error {
+func (k *bulk) each(ctx context.Context, parts itemParts, from, to int, f func(i int, it *record.Item) error) error {
 	x := k.extras()
 	var buf itemBuffer
 	for from < to {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		first, items := from, make([]*checked, 0)
+		first, items := from, make([]*record.Item, 0)
 		end := min(to, from+memoryBlock)
 		if x != nil {
 			var err error
@@ -81,4 +85,4 @@ func (k *bulk) each(ctx context.Context, parts itemParts, from, to int, f func(i
 }
 
 // noExtras is an item that has nothing but key and code; it is not to be changed.
-var noExtras checked
+var noExtras record.Item

@@ -8,6 +8,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -24,7 +26,7 @@ type bulkLoad struct {
 	c      *committer
 	s      *collectionState
 	b      *bulk
-	tables *bulkTables
+	tables *store.Tables
 	bytes  int64 // that these take, about
 
 	firstRow uint32
@@ -43,7 +45,7 @@ type bulkLoad struct {
 // room for it, which the ordinary way has the words for. bytes are those of the items.
 func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
 	s := c.states[b.collection.id]
-	if s == nil || s.counters.NextRow+uint64(b.n) > maxRows {
+	if s == nil || s.counters.NextRow+uint64(b.n) > record.MaxRows {
 		return nil
 	}
 	l := &bulkLoad{
@@ -51,7 +53,7 @@ func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
 		firstRow: uint32(s.counters.NextRow), keyed: make(chan struct{}),
 	}
 	l.numberLabels()
-	if uint64(l.labels.count()) > maxRows {
+	if uint64(l.labels.count()) > record.MaxRows {
 		return nil
 	}
 	return l
@@ -61,18 +63,18 @@ func newBulkLoad(c *committer, b *bulk, bytes int64) *bulkLoad {
 func (l *bulkLoad) run(ctx context.Context) (err error) {
 	s := l.s
 	for _, sp := range s.spaces {
-		if sp.model != nil && l.b.in(sp.space) == nil { // space or revision are new
-			if err := l.b.encodeFor(ctx, sp.space, l.labelIDs, nil); err != nil {
+		if sp.Learned != nil && l.b.in(sp.Space) == nil { // space or revision are new
+			if err := l.b.encodeFor(ctx, sp.Space, l.labelIDs, nil); err != nil {
 				return err
 			}
 		}
 	}
 	l.collectPresence()
-	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.task(l.writeKeys)}
+	first, tasks := []work.Task{l.assignKeys}, []work.Task{l.tables.Task(l.writeKeys)}
 	for _, sp := range s.spaces {
 		var made itemCodes = broughtCodes{l.b.codes}
-		if sp.model != nil {
-			made = l.b.in(sp.space)
+		if sp.Learned != nil {
+			made = l.b.in(sp.Space)
 		}
 		codes := newBulkSpace(s, sp, l.row, made)
 		defer func() {
@@ -84,10 +86,10 @@ func (l *bulkLoad) run(ctx context.Context) (err error) {
 		number, write := codes.tasks(l.tables)
 		first, tasks = append(first, number...), append(tasks, write...)
 	}
-	for _, write := range []func(*tableStream) error{
+	for _, write := range []func(*store.Stream) error{
 		l.writeFeatures, l.writeItems, l.writeFields, l.writeSets, l.writeRowKeys, l.writePending, l.writeCounters,
 	} {
-		tasks = append(tasks, l.tables.task(write))
+		tasks = append(tasks, l.tables.Task(write))
 	}
 	err = l.c.commitTables(ctx, l.tables, l.bytes, append(first, tasks...), l.applied)
 	if errors.Is(err, mih.ErrFull) {
@@ -193,7 +195,7 @@ func (l *bulkLoad) labelIDs(names []string) []uint32 {
 
 // pending returns the rows that the online step of a space will look at.
 func (l *bulkLoad) pending(sp *spaceState) *roaring.Bitmap {
-	return unionOf(l.presence, sp.modalities)
+	return unionOf(l.presence, sp.Positions)
 }
 
 // unionOf returns the rows that have one of the modalities.

@@ -18,6 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -29,7 +32,7 @@ import (
 func contents(t testing.TB, d *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := forEach(d.engine.DB, nil, func(key, value []byte) error {
+	err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
 		kind := key[0]
 		switch {
 		case bytes.Equal(key, codec.DatabaseKey(codec.RecordUUID)):
@@ -37,7 +40,7 @@ func contents(t testing.TB, d *DB) map[string]string {
 		case kind == codec.KindSpace || codec.EmptySum(key, value):
 			return nil
 		case kind == codec.KindRevision && bytes.HasPrefix(value, []byte("{")):
-			var d revisionDescriptor
+			var d spaces.RevisionDescriptor
 			err := json.Unmarshal(value, &d)
 			d.Created = time.Time{}
 			b, merr := json.Marshal(d)
@@ -229,7 +232,7 @@ func bothWays(t *testing.T, schema Schema, loads int, history func(w *world)) {
 		bulk.reopen()
 		single.reopen()
 	}
-	if names, err := bulk.fs.List("db"); err != nil || slices.Contains(names, ingestName) {
+	if names, err := bulk.fs.List("db"); err != nil || slices.Contains(names, store.IngestName) {
 		t.Errorf("the folder holds %v, %v", names, err)
 	}
 }
@@ -432,7 +435,7 @@ func TestCancelledBulkLoad(t *testing.T) {
 	mem := vfs.NewMem()
 	cancelled, cancel := context.WithCancel(ctx)
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if strings.Contains(op.Path, ingestName) && op.Kind == errorfs.OpFileSync {
+		if strings.Contains(op.Path, store.IngestName) && op.Kind == errorfs.OpFileSync {
 			cancel()
 		}
 		return nil
@@ -543,7 +546,7 @@ func checkBulkLife(t *testing.T, what string, fsys vfs.FS, puts int, loaded, unk
 	if _, err := c.Put(ctx, &Item{Code: []byte{3, 4}}); err != nil {
 		t.Errorf("%s, afterwards: %v", what, err)
 	}
-	if names, err := fsys.List("db"); err != nil || slices.Contains(names, ingestName) {
+	if names, err := fsys.List("db"); err != nil || slices.Contains(names, store.IngestName) {
 		t.Errorf("%s: the folder holds %v, %v", what, names, err)
 	}
 }
@@ -585,7 +588,7 @@ func TestFailedReadsOfABulkLoad(t *testing.T) {
 	mem := vfs.NewMem()
 	var broken bool
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, ingestName) {
+		if broken && op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, store.IngestName) {
 			return errInjected
 		}
 		return nil
@@ -628,7 +631,7 @@ func TestCrashesAroundABulkLoad(t *testing.T) {
 			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 				return nil
 			}
-			if loading = loading || strings.Contains(op.Path, ingestName); loading {
+			if loading = loading || strings.Contains(op.Path, store.IngestName); loading {
 				for _, percent := range []int{0, 50} {
 					crashes = append(crashes, crash{
 						what: fmt.Sprintf("NoSync %v, before change %d (%s), %d%% of what is not synced", noSync, len(crashes), op.Path, percent),
@@ -757,7 +760,7 @@ func TestTrainingOfManyThatCannotBeStored(t *testing.T) {
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, ingestName) {
+		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, store.IngestName) {
 			return errInjected
 		}
 		return nil

@@ -10,6 +10,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // This file writes the keys of a bulk load but those of codes, each kind in ascending
@@ -19,8 +21,8 @@ func (l *bulkLoad) row(i int) uint32 { return l.firstRow + uint32(i) }
 
 // writeCounters writes what there is once: the commit sequence, new labels and the
 // counters.
-func (l *bulkLoad) writeCounters(t *tableStream) error {
-	if err := t.wait(l.keyed); err != nil {
+func (l *bulkLoad) writeCounters(t *store.Stream) error {
+	if err := t.Wait(l.keyed); err != nil {
 		return err
 	}
 	for _, codes := range l.spaces {
@@ -28,20 +30,20 @@ func (l *bulkLoad) writeCounters(t *tableStream) error {
 			return err
 		}
 	}
-	err := l.tables.writeSequence(t)
+	err := l.tables.WriteSequence(t)
 	for i, name := range l.labels.names {
 		if err == nil {
-			err = t.set(codec.NumberKey(codec.KindLabel, l.s.ID, uint32(l.labels.next+i)), []byte(name))
+			err = t.Set(codec.NumberKey(codec.KindLabel, l.s.ID, uint32(l.labels.next+i)), []byte(name))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return t.set(codec.CollectionKey(codec.KindCounters, l.s.ID), l.counters().Append(nil))
+	return t.Set(codec.CollectionKey(codec.KindCounters, l.s.ID), l.counters().Append(nil))
 }
 
-func (l *bulkLoad) writeKeys(t *tableStream) error {
-	if err := t.wait(l.keyed); err != nil {
+func (l *bulkLoad) writeKeys(t *store.Stream) error {
+	if err := t.Wait(l.keyed); err != nil {
 		return err
 	}
 	if l.counted {
@@ -53,38 +55,38 @@ func (l *bulkLoad) writeKeys(t *tableStream) error {
 	for _, k := range l.order {
 		key = append(key[:prefix], l.keys[k.item]...)
 		binary.BigEndian.PutUint32(value[:], l.row(int(k.item)))
-		if err := t.set(key, value[:]); err != nil {
+		if err := t.Set(key, value[:]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *bulkLoad) writeItems(t *tableStream) error {
+func (l *bulkLoad) writeItems(t *store.Stream) error {
 	key := codec.NumberKey(codec.KindItem, l.s.ID, 0)
 	var value []byte
-	return l.b.each(t.ctx, recordPart, 0, l.b.n, func(i int, it *checked) (err error) {
-		rec := codec.ItemRecord{Labels: l.labelIDs(it.labels), Fields: it.fields, Payload: it.payload}
+	return l.b.each(t.Ctx, recordPart, 0, l.b.n, func(i int, it *record.Item) (err error) {
+		rec := codec.ItemRecord{Labels: l.labelIDs(it.Labels), Fields: it.Fields, Payload: it.Payload}
 		if value, err = rec.Append(value[:0]); err != nil {
 			return err
 		}
 		binary.BigEndian.PutUint32(key[len(key)-4:], l.row(i))
-		return t.set(key, value)
+		return t.Set(key, value)
 	})
 }
 
-func (l *bulkLoad) writeFeatures(t *tableStream) error {
+func (l *bulkLoad) writeFeatures(t *store.Stream) error {
 	if l.b.extras() == nil {
 		return nil
 	}
 	var value []byte
-	return l.b.each(t.ctx, vectorPart, 0, l.b.n, func(i int, it *checked) error {
-		for m, x := range it.vectors {
+	return l.b.each(t.Ctx, vectorPart, 0, l.b.n, func(i int, it *record.Item) error {
+		for m, x := range it.Vectors {
 			if !x.Present() {
 				continue
 			}
-			value = appendVector(value[:0], x)
-			if err := t.set(codec.FeatureKey(l.s.ID, l.row(i), uint16(m)), value); err != nil {
+			value = record.AppendVector(value[:0], x)
+			if err := t.Set(codec.FeatureKey(l.s.ID, l.row(i), uint16(m)), value); err != nil {
 				return err
 			}
 		}
@@ -92,8 +94,8 @@ func (l *bulkLoad) writeFeatures(t *tableStream) error {
 	})
 }
 
-func (l *bulkLoad) writeRowKeys(t *tableStream) error {
-	if err := t.wait(l.keyed); err != nil {
+func (l *bulkLoad) writeRowKeys(t *store.Stream) error {
+	if err := t.Wait(l.keyed); err != nil {
 		return err
 	}
 	b := newBlockStream(t, codec.NumberKey(codec.KindRowKeys, l.s.ID, 0), -1, l.s.freshRow)
@@ -113,7 +115,7 @@ func (l *bulkLoad) writeRowKeys(t *tableStream) error {
 
 // writeSets writes the rows that are live, those that have each modality, and those
 // that have each label.
-func (l *bulkLoad) writeSets(t *tableStream) error {
+func (l *bulkLoad) writeSets(t *store.Stream) error {
 	live := roaring.New()
 	live.AddRange(uint64(l.firstRow), uint64(l.firstRow)+uint64(l.b.n))
 	if err := l.writeSet(t, codec.SetLive, 0, live); err != nil {
@@ -128,8 +130,8 @@ func (l *bulkLoad) writeSets(t *tableStream) error {
 		return nil
 	}
 	labelled := map[uint32]*roaring.Bitmap{}
-	err := l.b.each(t.ctx, recordPart, 0, l.b.n, func(i int, it *checked) error {
-		for _, id := range l.labelIDs(it.labels) {
+	err := l.b.each(t.Ctx, recordPart, 0, l.b.n, func(i int, it *record.Item) error {
+		for _, id := range l.labelIDs(it.Labels) {
 			rows := labelled[id]
 			if rows == nil {
 				rows = roaring.New()
@@ -151,7 +153,7 @@ func (l *bulkLoad) writeSets(t *tableStream) error {
 }
 
 // writeSet adds rows to a set of the collection.
-func (l *bulkLoad) writeSet(t *tableStream, set byte, id uint32, rows *roaring.Bitmap) error {
+func (l *bulkLoad) writeSet(t *store.Stream, set byte, id uint32, rows *roaring.Bitmap) error {
 	return byContainer(rows, func(container uint16, layer codec.Layer) error {
 		return l.putRows(t, codec.RowsKey(l.s.ID, set, id, container), container, layer)
 	})
@@ -173,7 +175,7 @@ func byContainer(rows *roaring.Bitmap, f func(container uint16, layer codec.Laye
 }
 
 // writePending adds the rows to those that the online steps have not seen.
-func (l *bulkLoad) writePending(t *tableStream) error {
+func (l *bulkLoad) writePending(t *store.Stream) error {
 	for _, sp := range l.s.spaces {
 		err := byContainer(l.pending(sp), func(container uint16, layer codec.Layer) error {
 			return l.putRows(t, codec.OnlineRowsKey(l.s.ID, sp.ID, codec.SetPending, container), container, layer)
@@ -186,12 +188,12 @@ func (l *bulkLoad) writePending(t *tableStream) error {
 }
 
 // putRows adds rows of a container to a set of the collection.
-func (l *bulkLoad) putRows(t *tableStream, key []byte, container uint16, layer codec.Layer) error {
+func (l *bulkLoad) putRows(t *store.Stream, key []byte, container uint16, layer codec.Layer) error {
 	return putLayer(t, key, layer, uint64(container)<<16 >= l.s.freshRow)
 }
 
 // writeFields writes the rows of the values of indexed fields.
-func (l *bulkLoad) writeFields(t *tableStream) error {
+func (l *bulkLoad) writeFields(t *store.Stream) error {
 	if l.b.extras() == nil {
 		return nil
 	}
@@ -203,7 +205,7 @@ func (l *bulkLoad) writeFields(t *tableStream) error {
 			container := uint16(l.row(from) >> 16)
 			to := min(l.b.n, from+int(1<<16-l.row(from)&(1<<16-1)))
 			write := l.writeSlices
-			if field.Type == String {
+			if field.Type == record.String {
 				write = l.writeTexts
 			}
 			if err := write(t, uint16(f), container, from, to); err != nil {
@@ -217,17 +219,17 @@ func (l *bulkLoad) writeFields(t *tableStream) error {
 
 // writeTexts writes the rows of each value of a field of strings that the items from
 // to to-1 have, whose rows are in one container.
-func (l *bulkLoad) writeTexts(t *tableStream, field, container uint16, from, to int) error {
+func (l *bulkLoad) writeTexts(t *store.Stream, field, container uint16, from, to int) error {
 	type textRow struct {
 		text string
 		low  uint16
 	}
 	var rows []textRow
-	err := l.b.each(t.ctx, recordPart, from, to, func(i int, it *checked) error {
-		found, err := l.s.terms(nil, it.fields)
-		for _, v := range found.texts {
-			if v.field == field {
-				rows = append(rows, textRow{v.text, uint16(l.row(i))})
+	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *record.Item) error {
+		found, err := l.s.Terms(nil, it.Fields)
+		for _, v := range found.Texts {
+			if v.Field == field {
+				rows = append(rows, textRow{v.Text, uint16(l.row(i))})
 			}
 		}
 		return err
@@ -250,14 +252,14 @@ func (l *bulkLoad) writeTexts(t *tableStream, field, container uint16, from, to 
 }
 
 // writeSlices is writeTexts for the slices of another field.
-func (l *bulkLoad) writeSlices(t *tableStream, field, container uint16, from, to int) error {
+func (l *bulkLoad) writeSlices(t *store.Stream, field, container uint16, from, to int) error {
 	var slices fieldSlices
-	err := l.b.each(t.ctx, recordPart, from, to, func(i int, it *checked) error {
-		found, err := l.s.terms(nil, it.fields)
-		for _, v := range found.numbers {
-			if v.field == field {
+	err := l.b.each(t.Ctx, recordPart, from, to, func(i int, it *record.Item) error {
+		found, err := l.s.Terms(nil, it.Fields)
+		for _, v := range found.Numbers {
+			if v.Field == field {
 				slices.put(codec.SliceExists, uint16(l.row(i)), true)
-				slices.change(uint16(l.row(i)), v.image, true)
+				slices.change(uint16(l.row(i)), v.Image, true)
 			}
 		}
 		return err

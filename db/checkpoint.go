@@ -10,6 +10,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // CheckpointOptions say what a checkpoint is to hold. The zero value is everything.
@@ -63,7 +65,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	ctx, op := d.signals.Begin(ctx, event.OpCheckpoint, opt.Collection)
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	err := d.engine.log.err()
+	err := d.engine.Log.Err()
 	if err == nil {
 		v := d.latest()
 		defer v.release()
@@ -83,14 +85,14 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 	if err != nil {
 		return err
 	}
-	if x != nil && (opt.Collection != "" || opt.IndexOnly) && d.Format() >= FormatIdentity {
-		x.identity.uuid = newUUID() // it is another database: backups of both are not to be taken for one another's
+	if x != nil && (opt.Collection != "" || opt.IndexOnly) && d.Format() >= record.FormatIdentity {
+		x.identity.UUID = record.NewUUID() // it is another database: backups of both are not to be taken for one another's
 	}
-	return newFolder(d.opts.FS, dir, func(path string) error {
+	return store.NewFolder(d.opts.FS, dir, func(path string) error {
 		if x != nil {
 			return x.writeFolder(ctx, path)
 		}
-		return create(d.opts.FS, path, func(store string) (identity, error) { return d.checkpointStore(ctx, store) }, nil)
+		return store.Create(d.opts.FS, path, func(made string) (record.Identity, error) { return d.checkpointStore(ctx, made) }, nil)
 	})
 }
 
@@ -98,13 +100,13 @@ func (d *DB) checkpoint(ctx context.Context, v *view, dir string, opt Checkpoint
 // returns what it is. The committer makes it: Pebble copies its log after it has decided
 // which tables to take, so that tables that it takes over in between would be missing,
 // while a later commit is there.
-func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error) {
+func (d *DB) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
 	i := d.identity
-	if err := d.engine.log.err(); err != nil {
+	if err := d.engine.Log.Err(); err != nil {
 		return i, err
 	}
 	// Else what is in the log would be in the copy of the log now, and in tables later.
-	if err := d.engine.flushed(ctx); err != nil {
+	if err := d.engine.FlushAll(ctx); err != nil {
 		return i, err
 	}
 	var log int64
@@ -112,10 +114,10 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 		return i, err
 	}
 	err := d.committer.look(ctx, func() error {
-		i.sequence = d.committer.sequence
+		i.Sequence = d.committer.sequence
 		err := pebbleCheckpoint(d.engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
 		log = logBytes(d.engine.DB)
-		if failed := d.engine.log.err(); failed != nil {
+		if failed := d.engine.Log.Err(); failed != nil {
 			return failed // the store has gone on without its files
 		}
 		return err
@@ -134,18 +136,18 @@ func (d *DB) checkpointStore(ctx context.Context, path string) (identity, error)
 func (d *DB) roomToCopy(path string) error {
 	fsys := d.opts.FS
 	link := path + ".link"
-	if err := fsys.Link(fsys.PathJoin(d.dir, MarkerName), link); err == nil {
+	if err := fsys.Link(fsys.PathJoin(d.dir, store.MarkerName), link); err == nil {
 		return fsys.Remove(link)
 	}
 	dir := fsys.PathDir(path)
-	room := &reserve{fs: fsys, dir: dir, path: dir, want: d.opts.ReserveBytes}
-	return room.admit(int64(d.engine.DB.Metrics().DiskSpaceUsage()), false)
+	room := &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: d.opts.ReserveBytes}
+	return room.Admit(int64(d.engine.DB.Metrics().DiskSpaceUsage()), false)
 }
 
 // pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be
 // synced. It holds no lock there, and lets go of what it does hold, but for a handle of
 // that folder, which the garbage collector closes.
-func pebbleCheckpoint(store *pebble.DB, path string, options []pebble.CheckpointOption) (err error) {
+func pebbleCheckpoint(kv *pebble.DB, path string, options []pebble.CheckpointOption) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -155,5 +157,5 @@ func pebbleCheckpoint(store *pebble.DB, path string, options []pebble.Checkpoint
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return store.Checkpoint(path, options...)
+	return kv.Checkpoint(path, options...)
 }

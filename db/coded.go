@@ -6,15 +6,17 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // coded holds the codes of many rows in one space, ascending by row.
 type coded struct {
-	space *space
+	space *spaces.Space
 	rows  []uint32
-	encs  []encoding
+	encs  []spaces.Encoding
 
 	teaches []bool // by row, where that matters: it has what projections learn from
 }
@@ -26,7 +28,7 @@ const encodeBlock = 1024
 // to and without until, up to limit of them, while it reads the next ones; 0 is no limit. Reading takes one of the
 // workers where they are not all that there could be. progress, if not nil, hears how
 // many there are so far.
-func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, workers int, from uint32, until uint64, limit int, progress func(done int)) (*coded, error) {
+func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *spaces.Space, workers int, from uint32, until uint64, limit int, progress func(done int)) (*coded, error) {
 	out := &coded{space: sp}
 	var rows []uint32
 	var vectors [][]model.Vector
@@ -56,13 +58,13 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, wor
 		}
 		at := len(out.encs)
 		out.rows = append(out.rows, rows...)
-		out.encs = append(out.encs, make([]encoding, len(rows))...)
+		out.encs = append(out.encs, make([]spaces.Encoding, len(rows))...)
 		encs, rowsNow, vectorsNow, labelsNow := out.encs[at:], rows, vectors, labels
 		result := make(chan error, 1)
 		working = result
 		encode := func() {
 			result <- work.Safely(func() error {
-				return sp.encodeAll(ctx, max(workers, 1), encs,
+				return sp.EncodeAll(ctx, max(workers, 1), encs,
 					func(i int) ([]model.Vector, []uint32) { return vectorsNow[i], labelsNow[i] },
 					func(i int, err error) error { return fmt.Errorf("fddhdb: encode row %d: %w", rowsNow[i], err) })
 			})
@@ -75,13 +77,13 @@ func encodeRows(ctx context.Context, v *view, cv *collectionView, sp *space, wor
 		go encode()
 		return nil
 	}
-	err := cv.forEachItem(v.snap, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
+	err := record.ForEachItem(v.snap, cv.Descriptor, from, func(row uint32, rec *codec.ItemRecord, x []model.Vector) error {
 		if uint64(row) >= until {
 			return errStopped
 		}
 		own := make([]model.Vector, len(x))
 		for t := range x {
-			own[t] = cloneVector(x[t])
+			own[t] = record.CloneVector(x[t])
 		}
 		rows, vectors, labels = append(rows, row), append(vectors, own), append(labels, rec.Labels)
 		n := len(out.rows) + len(rows)

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -40,14 +41,14 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 			}
 			var having *roaring.Bitmap // nil: all
 			if to != "" {
-				t, err := cv.modality(to)
+				t, err := cv.ModalityOf(to)
 				if err != nil {
 					return err
 				}
 				having = cv.presence[t]
 			}
 			var b []byte
-			return forEachEntry(v.snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
+			return record.ForEachEntry(v.snap, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, entry []byte) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
@@ -62,7 +63,7 @@ func (c *Collection) Codes(ctx context.Context, to string) iter.Seq2[Coded, erro
 				if err != nil {
 					return err
 				}
-				b = code.AppendBytes(b[:0], set.space.Bits)
+				b = code.AppendBytes(b[:0], set.Bits)
 				if !yield(Coded{row, string(entry), b}, nil) {
 					return errStopped
 				}

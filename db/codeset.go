@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -12,56 +14,11 @@ import (
 // codes, which rows carry each, and the postings of their substrings, in the store
 // and in memory. Sets know nothing of each other; a code has a number in each set.
 
-// sharedTarget is the target of a space that has one, whatever is searched for.
-const sharedTarget = 0
-
-// targetOf returns the target that a modality of the collection is.
-func targetOf(t int) byte { return byte(t + 1) }
-
-// maxTargetModality is the last modality of a collection that can be a target.
-const maxTargetModality = 254
-
-// codeKeys says where a code set stands in the store.
-type codeKeys struct {
-	collection uint32
-	space      *space
-	target     byte // sharedTarget, or that of a target
-}
-
-// modality returns the modality of the collection that the items of the set have;
-// there is none for the shared target.
-func (k codeKeys) modality() (t int, is bool) { return int(k.target) - 1, k.target != sharedTarget }
-
-// prefix returns what the keys of a kind begin with.
-func (k codeKeys) prefix(kind byte) []byte {
-	return append(codec.NumberKey(kind, k.collection, k.space.ID), k.target)
-}
-
-// block returns the key of the block of a kind that holds the number n.
-func (k codeKeys) block(kind byte, n uint32) []byte {
-	return codec.SpaceBlockKey(kind, k.collection, k.space.ID, k.target, n/codec.BlockRows)
-}
-
-// rows returns the key of the rows of a container that carry a code which several
-// rows do.
-func (k codeKeys) rows(n uint32, container uint16) []byte {
-	return codec.CodeRowsKey(k.collection, k.space.ID, k.target, n, container)
-}
-
-// allRows returns the prefix of these keys.
-func (k codeKeys) allRows(n uint32) []byte {
-	return codec.CodeRowsPrefix(k.collection, k.space.ID, k.target, n)
-}
-
-// appendPosting appends the key of a posting.
-func (k codeKeys) appendPosting(dst []byte, substring uint16, value uint32) []byte {
-	return codec.AppendSubstringKey(dst, k.collection, k.space.ID, k.target, substring, value)
-}
-
 // A codeSet is what the committer knows of a code set. Only the committer touches
 // it; readers see what it publishes.
 type codeSet struct {
-	codeKeys
+	record.CodeKeys
+	space   *spaces.Space      // in its latest revision
 	table   *mih.Writer        // nil while it is being loaded; nothing is written meanwhile
 	loading *loading           // nil where there is nothing to load
 	stored  codec.CodeCounters // in the store, while there is no table
@@ -72,8 +29,8 @@ type codeSet struct {
 }
 
 // newCodeSet returns a set with no codes in it.
-func newCodeSet(k codeKeys) *codeSet {
-	return &codeSet{codeKeys: k, table: mih.NewWriter(k.space.Bits)}
+func newCodeSet(sp *spaces.Space, k record.CodeKeys) *codeSet {
+	return &codeSet{CodeKeys: k, space: sp, table: mih.NewWriter(k.Bits)}
 }
 
 // counters returns how many codes there are.
@@ -81,20 +38,20 @@ func (s *codeSet) counters() codec.CodeCounters {
 	if s.table == nil {
 		return s.stored
 	}
-	return s.countersOf(s.table)
+	return countersOf(s.CodeKeys, s.table)
 }
 
 // countersOf returns how many codes there are in a table, as counters of the set.
-func (k codeKeys) countersOf(w *mih.Writer) codec.CodeCounters {
+func countersOf(k record.CodeKeys, w *mih.Writer) codec.CodeCounters {
 	t := w.Table()
 	return codec.CodeCounters{
-		View: k.target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
+		View: k.Target, NextCode: uint64(t.Next()), Codes: uint64(t.Distinct()), Coded: uint64(t.Items()),
 	}
 }
 
 // codeSetView is the state of a code set as readers see it, which is immutable.
 type codeSetView struct {
-	codeKeys
+	record.CodeKeys
 	nextCode uint64
 	codes    int // that some item has
 	coded    int // items that have a code
@@ -107,7 +64,7 @@ type codeSetView struct {
 func (s *codeSet) publish(standing spaceStanding) codeSetView {
 	n := s.counters()
 	v := codeSetView{
-		codeKeys: s.codeKeys, nextCode: n.NextCode, codes: int(n.Codes), coded: int(n.Coded),
+		CodeKeys: s.CodeKeys, nextCode: n.NextCode, codes: int(n.Codes), coded: int(n.Coded),
 		loading: s.loading, standing: standing, set: s,
 	}
 	if s.table != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // codesFor returns the codes in which items that have the modality to are found;
@@ -19,39 +20,27 @@ func (cv *collectionView) codesFor(to string) (*codeSetView, error) {
 	t := -1
 	if to != "" {
 		var err error
-		if t, err = cv.modality(to); err != nil {
+		if t, err = cv.ModalityOf(to); err != nil {
 			return nil, err
 		}
 	}
-	if cv.space.targets[0] == sharedTarget {
+	if cv.space.Targets[0] == record.SharedTarget {
 		return &cv.sets[0], cv.sets[0].damage()
 	}
 	if t < 0 {
 		var names []string
 		for i := range cv.sets {
-			t, _ := cv.sets[i].modality()
+			t, _ := cv.sets[i].Modality()
 			names = append(names, cv.Modalities[t].Name)
 		}
 		return nil, fault.Invalid("collection %q has codes for each target modality: name the one that is wanted, %s", cv.Name, strings.Join(names, " or "))
 	}
 	for i := range cv.sets {
-		if of, _ := cv.sets[i].modality(); of == t {
+		if of, _ := cv.sets[i].Modality(); of == t {
 			return &cv.sets[i], cv.sets[i].damage()
 		}
 	}
 	return nil, cv.unlearned(t)
-}
-
-// rowCode returns what code a row has; found is false where it has none.
-func (v *codeSetView) rowCode(r pebble.Reader, row uint32) (rc codec.RowCode, found bool, err error) {
-	err = blockEntry(r, v.block(codec.KindRowCodes, row), row, func(entry []byte) error {
-		found = true
-		if rc, err = codec.DecodeRowCode(entry); err != nil {
-			return fault.Corrupt(err, "code of row %d", row)
-		}
-		return nil
-	})
-	return rc, found && err == nil, err
 }
 
 // numberOf returns the number of the code that a row carries.
@@ -60,7 +49,7 @@ func (v *codeSetView) numberOf(r pebble.Reader, row uint32) (n uint32, found boo
 		n, found = v.table.CodeOf(row)
 		return n, found, nil
 	}
-	rc, found, err := v.rowCode(r, row)
+	rc, found, err := v.RowCode(r, row)
 	return rc.Code, found, err
 }
 
@@ -73,19 +62,7 @@ func (v *codeSetView) codeOf(r pebble.Reader, n, row uint32) (codec.Code, error)
 		}
 		return nil, fault.Corrupt(fmt.Errorf("number %d does not exist", n), "code of row %d", row)
 	}
-	code, found := codec.NewCode(v.space.Bits), false
-	err := blockEntry(r, v.block(codec.KindCodes, n), n, func(entry []byte) error {
-		found = true
-		_, err := codec.DecodeCodeEntry(code, v.space.Bits, entry)
-		return err
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("number %d does not exist", n)
-	}
-	if err != nil {
-		return nil, fault.Corrupt(err, "code of row %d", row)
-	}
-	return code, nil
+	return v.Code(r, n, row)
 }
 
 // itemCode returns the code of a row for this target, or, where it has none there, in

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A Collection is a handle on one collection of a database; it costs nothing to
@@ -56,7 +57,7 @@ func (c *Collection) Schema() (Schema, error) {
 	c = c.orNone()
 	var s Schema
 	err := c.read(func(_ *view, cv *collectionView) error {
-		s = cv.schema()
+		s = schemaOf(cv.Descriptor)
 		return nil
 	})
 	return s, err
@@ -140,10 +141,10 @@ func (c *Collection) Get(ctx context.Context, key string) (*Item, error) {
 
 // row returns the row of an item by its key, or ErrNotFound.
 func (cv *collectionView) row(r pebble.Reader, key string) (uint32, error) {
-	if len(key) > MaxKeyBytes {
-		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", shortened(key), cv.Name, MaxKeyBytes, len(key))
+	if len(key) > record.MaxKeyBytes {
+		return 0, fault.NotFound("item %q in collection %q: a key has at most %d bytes, this one %d", record.Shortened(key), cv.Name, record.MaxKeyBytes, len(key))
 	}
-	row, found, err := rowOf(r, cv.ID, key)
+	row, found, err := record.RowOf(r, cv.ID, key)
 	if err == nil && !found {
 		err = fault.NotFound("item %q in collection %q", key, cv.Name)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // DiskBytes estimates how many bytes on disk are the collection's, all its spaces included. The
@@ -42,11 +43,11 @@ const countedBytes = 256 << 10
 // errLarge ends the counting of records.
 var errLarge = errors.New("more than are counted")
 
-// diskBytes estimates the bytes of the records that have a prefix.
+// DiskBytes estimates the bytes of the records that have a prefix.
 func (d *DB) diskBytes(ctx context.Context, v *view, prefix []byte) (int64, error) {
 	lo, hi := prefix, codec.PrefixEnd(prefix)
 	counted := int64(0)
-	err := forEachIn(v.snap, lo, hi, func(key, value []byte) error {
+	err := record.ForEachIn(v.snap, lo, hi, func(key, value []byte) error {
 		if counted += int64(len(key) + len(value)); counted > countedBytes {
 			return errLarge
 		}

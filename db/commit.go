@@ -12,6 +12,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -27,14 +29,14 @@ import (
 // would fail as after a failed write.
 type committer struct {
 	store    *pebble.DB
-	log      *storeLogger
+	log      *store.Log
 	admit    func(bytes int64, frees bool) error
 	keepUp   func(frees bool) error // waits until the store may take another commit
 	fullDisk func(error) error      // words that of the operating system
-	tables   func() *bulkTables     // for the next commit
+	tables   func() *store.Tables   // for the next commit
 	noSync   bool
 	readOnly bool
-	keeper   *keeper // nil: there is none
+	keeper   *store.Keeper // nil: there is none
 	queue    chan *request
 	finished chan struct{}
 	current  func(v *view, changed []*collectionView) // makes a view the one that new readers get
@@ -91,9 +93,9 @@ func (c *committer) commitTx(first *request) (next *request) {
 		}
 	}()
 	failAll := func(err error) {
-		c.log.fail(err)
+		c.log.Fail(err)
 		for _, r := range taken {
-			r.err = c.log.err()
+			r.err = c.log.Err()
 		}
 	}
 	defer func() {
@@ -107,11 +109,11 @@ func (c *committer) commitTx(first *request) (next *request) {
 	tx := newTx(c)
 	defer tx.batch.Close()
 	bytes, applied := 0, 0
-	store := paced{c: c}
+	kv := paced{c: c}
 	for r := first; r != nil; {
 		taken = append(taken, r) // before anything can panic, so that it is answered
-		if r.err = c.log.err(); r.err == nil && r.kind.commits() {
-			r.err = store.keepUp(r.frees())
+		if r.err = c.log.Err(); r.err == nil && r.kind.commits() {
+			r.err = kv.keepUp(r.frees())
 		}
 		if r.err == nil && c.readOnly && r.kind != requestShows {
 			r.err = fault.ErrReadOnly // the caller has better words
@@ -119,7 +121,7 @@ func (c *committer) commitTx(first *request) (next *request) {
 		if r.err == nil && r.kind == requestWrites {
 			var size int
 			if size, r.err = tx.resolve(r); r.err == nil {
-				r.err = c.admit(writtenTwice*int64(bytes+size), r.onlyDeletes())
+				r.err = c.admit(store.WrittenTwice*int64(bytes+size), r.onlyDeletes())
 			}
 			if r.err == nil {
 				if bytes += size; applied > 0 && bytes > maxTxBytes {
@@ -130,7 +132,7 @@ func (c *committer) commitTx(first *request) (next *request) {
 			}
 		}
 		if r.err == nil && (r.kind == requestStores || r.kind == requestFrees) {
-			r.err = c.admit(writtenTwice*int64(r.bytes), r.kind == requestFrees)
+			r.err = c.admit(store.WrittenTwice*int64(r.bytes), r.kind == requestFrees)
 		}
 		switch {
 		case r.err != nil:
@@ -219,7 +221,7 @@ func (tx *tx) commit() error {
 	if err := tx.batch.Commit(&pebble.WriteOptions{Sync: tx.sync}); err != nil {
 		return err
 	}
-	if err := c.log.err(); err != nil {
+	if err := c.log.Err(); err != nil {
 		return err // Pebble has told its logger instead of us
 	}
 	c.committed(tx.sync)
@@ -229,14 +231,14 @@ func (tx *tx) commit() error {
 // commitTables has the store take over the tables that tasks make, of about so many bytes, as
 // one commit. The tables hold the counters of what has changed, and applied makes what is in
 // memory the same. With an error the database is as it was, or has failed.
-func (c *committer) commitTables(ctx context.Context, t *bulkTables, bytes int64, tasks []work.Task, applied func()) error {
+func (c *committer) commitTables(ctx context.Context, t *store.Tables, bytes int64, tasks []work.Task, applied func()) error {
 	if err := c.keepUp(false); err != nil {
 		return err
 	}
 	if err := c.admit(bytes, false); err != nil {
 		return err
 	}
-	if err := t.take(ctx, tasks...); err != nil {
+	if err := t.Take(ctx, tasks...); err != nil {
 		return fault.Annotate(c.fullDisk(err), "bulk load")
 	}
 	applied()
@@ -249,7 +251,7 @@ func (c *committer) commitTables(ctx context.Context, t *bulkTables, bytes int64
 func (c *committer) committed(durable bool) {
 	c.sequence++
 	if durable {
-		c.keeper.reached(c.sequence)
+		c.keeper.Reached(c.sequence)
 	}
 	c.publish()
 }
@@ -327,7 +329,7 @@ func (tx *tx) finishBlock(key []byte, edit *blockEdit) error {
 		return tx.batch.Merge(key, edit.Append(nil, false), nil)
 	}
 	delete(edits, string(key))
-	base, err := get(tx.c.store, key)
+	base, err := record.Get(tx.c.store, key)
 	if err != nil {
 		return err
 	}

@@ -42,12 +42,12 @@ func (d *DB) compact(ctx context.Context, progress event.Progress) error {
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
-	defer d.engine.log.work.changes.Add(1)
-	if err := d.engine.compactStore(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
-		if failed := d.engine.log.err(); failed != nil {
+	defer d.engine.Log.Work.Changes.Add(1)
+	if err := d.engine.CompactAll(ctx, func(done, total int64) { progress("rewrite", done, total) }); err != nil {
+		if failed := d.engine.Log.Err(); failed != nil {
 			return failed
 		}
-		return fault.Annotate(fault.ReadError(d.engine.fullDisk(err), "store in %s", d.dir), "compact")
+		return fault.Annotate(fault.ReadError(d.engine.FullDisk(err), "store in %s", d.dir), "compact")
 	}
 	progress("index", 0, 0)
 	return d.rebuildAll(ctx)

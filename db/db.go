@@ -17,7 +17,9 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -29,7 +31,7 @@ type DB struct {
 	signals   *signal.Sender
 	counters  counters
 	lock      io.Closer
-	engine    *engine
+	engine    *store.Engine
 	opened    uint64 // commit sequence then
 	committer *committer
 	current   atomic.Pointer[view]
@@ -52,9 +54,9 @@ type DB struct {
 	staged      stagedFigures
 	disk        diskFigure
 
-	identity identity
+	identity record.Identity
 	recovery Recovery
-	keeper   *keeper // of the side file; nil where there is none, or it is only read
+	keeper   *store.Keeper // of the side file; nil where there is none, or it is only read
 }
 
 // Open opens the database in the folder dir, creating one where there is none
@@ -68,47 +70,47 @@ type DB struct {
 func Open(dir string, options *Options) (*DB, error) {
 	opts := options.withDefaults()
 	fsys := opts.FS
-	exists, creatable, err := inspect(fsys, dir)
+	exists, creatable, err := store.Inspect(fsys, dir)
 	switch {
 	case err != nil:
 		return nil, err
 	case exists:
 	case !creatable:
-		return nil, foreign(fsys, dir)
+		return nil, store.Foreign(fsys, dir)
 	case opts.MustExist || opts.ReadOnly:
-		return nil, noneYet(fsys, dir)
+		return nil, store.NoneYet(fsys, dir)
 	default:
-		if err := outside(fsys, dir); err != nil {
+		if err := store.Outside(fsys, dir); err != nil {
 			return nil, err
 		}
-		if err := makeDir(fsys, dir); err != nil {
+		if err := store.MakeDir(fsys, dir); err != nil {
 			return nil, fmt.Errorf("fddhdb: create %s: %w", dir, err)
 		}
 	}
-	if dir, err = canonical(fsys, dir); err != nil {
+	if dir, err = store.Canonical(fsys, dir); err != nil {
 		return nil, err
 	}
-	lock, err := opts.lock(dir)
+	lock, err := store.Lock(fsys, dir, opts.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	opts.disk.cache = pebble.NewCache(opts.CacheBytes)
-	opts.disk.signals.About(dir)
+	opts.disk.Cache = pebble.NewCache(opts.CacheBytes)
+	opts.disk.Signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, signals: opts.disk.signals, lock: lock, keys: newKeyCache(opts.KeyCacheBytes),
+		dir: dir, opts: opts, signals: opts.disk.Signals, lock: lock, keys: newKeyCache(opts.KeyCacheBytes),
 	}
 	d.counters.opened = time.Now()
-	d.opts.disk.room = newReserve(&opts.disk, dir)
-	d.engine = newEngine(&d.opts.disk, dir)
+	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)
+	d.engine = store.NewEngine(&d.opts.disk, dir)
 	if err := d.open(exists); err != nil {
-		opts.disk.cache.Unref()
-		err = errors.Join(fault.DiskFullToOpen(dir, err, d.engine.log.failed.Load()), lock.Close())
+		opts.disk.Cache.Unref()
+		err = errors.Join(fault.DiskFullToOpen(dir, err, d.engine.Log.Failed.Load()), lock.Close())
 		d.signals.Wait()
 		return nil, err
 	}
 	d.signals.Happened(event.Opened, slog.LevelInfo, event.Event{
 		Items: d.items(), Duration: time.Since(d.counters.opened),
-		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.format), slog.Bool("read_only", opts.ReadOnly)},
+		Attrs: []slog.Attr{slog.Uint64("sequence", d.opened), slog.Int("format", d.identity.Format), slog.Bool("read_only", opts.ReadOnly)},
 	})
 	return d, nil
 }
@@ -116,50 +118,50 @@ func Open(dir string, options *Options) (*DB, error) {
 func (d *DB) open(exists bool) error {
 	if !exists {
 		// Look again, as another process may have had the lock until now.
-		exists, creatable, err := inspect(d.opts.FS, d.dir)
+		exists, creatable, err := store.Inspect(d.opts.FS, d.dir)
 		switch {
 		case err != nil:
 			return err
 		case exists:
 		case !creatable:
-			return foreign(d.opts.FS, d.dir)
+			return store.Foreign(d.opts.FS, d.dir)
 		default:
-			if err := create(d.opts.FS, d.dir, d.engine.makeStore, d.engine.checkStore); err != nil {
+			if err := store.Create(d.opts.FS, d.dir, d.engine.Make, d.engine.Check); err != nil {
 				return fault.Annotate(err, "create %s", d.dir)
 			}
 		}
 	}
 	if !d.opts.ReadOnly {
-		if err := finishRepair(d.opts.FS, d.dir); err != nil {
+		if err := store.FinishRepair(d.opts.FS, d.dir); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
-		if err := removeLeftovers(d.opts.FS, d.dir); err != nil {
+		if err := store.RemoveLeftovers(d.opts.FS, d.dir); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
-	store, err := openDatabaseStore(d.dir, &d.opts.disk, d.engine.log, d.opts.ReadOnly)
+	kv, err := store.OpenDatabase(d.dir, &d.opts.disk, d.engine.Log, d.opts.ReadOnly)
 	if err != nil {
 		return err
 	}
-	if err := d.start(store); err != nil {
-		return errors.Join(err, d.keeper.drop(), store.Close())
+	if err := d.start(kv); err != nil {
+		return errors.Join(err, d.keeper.Drop(), kv.Close())
 	}
 	return nil
 }
 
 // start reads the state of the store and starts the committer.
-func (d *DB) start(store *pebble.DB) error {
+func (d *DB) start(kv *pebble.DB) error {
 	var err error
-	if d.identity, err = readIdentity(store, d.dir); err != nil {
+	if d.identity, err = record.ReadIdentity(kv, d.dir); err != nil {
 		return err
 	}
 	c := &committer{
-		store: store, log: d.engine.log, counters: &d.counters, admit: d.engine.admit, keepUp: d.engine.keepUp, fullDisk: d.engine.fullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.sequence,
+		store: kv, log: d.engine.Log, counters: &d.counters, admit: d.engine.Admit, keepUp: d.engine.KeepUp, fullDisk: d.engine.FullDisk, noSync: d.opts.NoSync, readOnly: d.opts.ReadOnly, sequence: d.identity.Sequence,
 		queue: make(chan *request, 64), finished: make(chan struct{}),
 		current: d.setCurrent, edits: map[string]int{}, layers: newLayerCounts(),
 	}
-	c.tables = func() *bulkTables { return d.engine.tables(c.sequence) }
-	if c.states, err = loadStates(store); err != nil {
+	c.tables = func() *store.Tables { return d.engine.Tables(c.sequence) }
+	if c.states, err = loadStates(kv); err != nil {
 		return err
 	}
 	for _, s := range c.states {
@@ -170,7 +172,7 @@ func (d *DB) start(store *pebble.DB) error {
 				if set.stored.NextCode > loadAtOnce {
 					continue
 				}
-				set.table, err = loadTable(context.Background(), store, cv, &cv.spaces[i].sets[j], d.opts.IndexCacheBytes < 0)
+				set.table, err = loadTable(context.Background(), kv, cv, &cv.spaces[i].sets[j], d.opts.IndexCacheBytes < 0)
 				switch {
 				case err == nil:
 					set.loading = nil
@@ -184,7 +186,7 @@ func (d *DB) start(store *pebble.DB) error {
 			}
 		}
 	}
-	d.engine.log.work.figures.Store(figuresOf(store.Metrics()))
+	d.engine.Log.Work.Figures.Store(store.FiguresOf(kv.Metrics()))
 	if err := d.takeStock(); err != nil {
 		return err
 	}
@@ -194,8 +196,8 @@ func (d *DB) start(store *pebble.DB) error {
 		}
 	}
 	c.keeper = d.keeper
-	d.engine.reserve.counts(func() int64 { return int64(store.Metrics().WAL.Size) })
-	d.engine.DB, d.committer, d.opened = store, c, c.sequence
+	d.engine.Reserve.Counts(func() int64 { return int64(kv.Metrics().WAL.Size) })
+	d.engine.DB, d.committer, d.opened = kv, c, c.sequence
 	d.indexWanted, d.updates = make(chan struct{}, 1), make(chan struct{}, 1)
 	c.publish()
 	first := d.latest()
@@ -215,7 +217,7 @@ func (d *DB) start(store *pebble.DB) error {
 		d.background.Go(func() { d.keepUpdated(ctx) })
 	}
 	if d.keeper != nil {
-		d.background.Go(func() { d.keeper.run(ctx) })
+		d.background.Go(func() { d.keeper.Run(ctx) })
 	}
 	return nil
 }
@@ -258,16 +260,16 @@ func (d *DB) Close() error {
 	d.flush()
 	d.current.Load().release()
 	err := d.engine.DB.Close()
-	if failed := d.engine.log.err(); failed != nil {
+	if failed := d.engine.Log.Err(); failed != nil {
 		err = errors.Join(failed, err)
 	}
 	if d.keeper != nil {
 		if err == nil {
-			d.keeper.reached(d.committer.sequence) // with what was not synced one by one
+			d.keeper.Reached(d.committer.sequence) // with what was not synced one by one
 		}
-		d.keeper.close()
+		d.keeper.Close()
 	}
-	d.opts.disk.cache.Unref()
+	d.opts.disk.Cache.Unref()
 	err = fault.Annotate(errors.Join(err, importing, d.lock.Close()), "close %s", d.dir)
 	d.signals.Happened(event.Closed, slog.LevelInfo, event.Event{Err: err})
 	d.signals.Wait()
@@ -368,13 +370,14 @@ func (g *guard) close() error {
 // ErrExists, a schema that cannot be ErrInvalid.
 func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (*Collection, error) {
 	d = d.orNone()
-	if err := checkName("collection", name); err != nil {
+	if err := record.CheckName("collection", name); err != nil {
 		return nil, err
 	}
 	if schema.IndexOnly {
 		return nil, fault.Invalid("an index-only collection is made by Checkpoint, from one with vectors")
 	}
-	if err := schema.check(); err != nil {
+	desc := schema.descriptor(name)
+	if err := desc.Check(); err != nil {
 		return nil, err
 	}
 	if err := d.writable(); err != nil {
@@ -384,10 +387,6 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 		return nil, err
 	}
 	defer d.guard.leave()
-	desc := &descriptor{
-		Name: name, Bits: schema.Bits,
-		Modalities: slices.Clone(schema.Modalities), Fields: slices.Clone(schema.Fields),
-	}
 	err := d.committer.do(ctx, 0, func(tx *tx) error { return tx.createCollection(desc) })
 	if err != nil {
 		return nil, err
@@ -396,13 +395,13 @@ func (d *DB) CreateCollection(ctx context.Context, name string, schema Schema) (
 	return &Collection{db: d, id: desc.ID, name: name}, nil
 }
 
-func (tx *tx) createCollection(d *descriptor) error {
+func (tx *tx) createCollection(d *record.Descriptor) error {
 	c := tx.c
 	if _, ok := c.shown.ids.get(d.Name); ok {
 		return fmt.Errorf("%w: collection %q", fault.ErrExists, d.Name)
 	}
 	next := uint32(1)
-	b, err := get(c.store, codec.DatabaseKey(codec.RecordNextID))
+	b, err := record.Get(c.store, codec.DatabaseKey(codec.RecordNextID))
 	if err != nil {
 		return err
 	}
@@ -412,12 +411,12 @@ func (tx *tx) createCollection(d *descriptor) error {
 	case b != nil:
 		return fault.Corrupt(fmt.Errorf("%d bytes", len(b)), "id of the next collection")
 	}
-	if next == maxRows {
+	if next == record.MaxRows {
 		return fmt.Errorf("%w: collections", fault.ErrFull)
 	}
 	d.ID = next
 	s := newCollectionState(d)
-	value, err := d.encode()
+	value, err := d.Encode()
 	if err != nil {
 		return err
 	}
@@ -430,7 +429,7 @@ func (tx *tx) createCollection(d *descriptor) error {
 			return err
 		}
 	}
-	if d.codesOnly() {
+	if d.CodesOnly() {
 		if err := tx.codesOnlySpace(s); err != nil {
 			return err
 		}
@@ -450,7 +449,7 @@ func (d *DB) Collection(name string) (*Collection, error) {
 	defer done()
 	id, ok := v.ids.get(name)
 	if !ok {
-		return nil, fault.NotFound("collection %q", shortened(name))
+		return nil, fault.NotFound("collection %q", record.Shortened(name))
 	}
 	return &Collection{db: d, id: id, name: name}, nil
 }

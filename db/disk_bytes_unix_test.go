@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -143,10 +144,10 @@ func TestDiskBytesInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := diskBytes(mem, "d", map[fileID]bool{}); n != 200 {
+	if n := store.DiskBytes(mem, "d"); n != 200 {
 		t.Errorf("%d bytes", n)
 	}
-	if n := diskBytes(mem, "nothing", map[fileID]bool{}); n != 0 {
+	if n := store.DiskBytes(mem, "nothing"); n != 0 {
 		t.Errorf("nothing takes %d bytes", n)
 	}
 }

@@ -1,19 +1,13 @@
 package db
 
-import "sync/atomic"
+import (
+	"sync/atomic"
 
-// Distances are the Hamming distances from queries to the nearest item that each
-// found, in bits. P50 and P90 are the smallest within which half and nine tenths of
-// the queries found something.
-type Distances struct {
-	Queries int     `json:"queries"`
-	Mean    float64 `json:"mean"`
-	P50     int     `json:"p50"`
-	P90     int     `json:"p90"`
-}
+	"github.com/fddhdb/fddhdb/db/report"
+)
 
 // distancesOf sums up how many queries there were by distance; nil for none.
-func distancesOf(counts []int64) *Distances {
+func distancesOf(counts []int64) *report.Distances {
 	n, sum := int64(0), int64(0)
 	for d, count := range counts {
 		n, sum = n+count, sum+count*int64(d)
@@ -28,7 +22,7 @@ func distancesOf(counts []int64) *Distances {
 		}
 		return d
 	}
-	return &Distances{
+	return &report.Distances{
 		Queries: int(n), Mean: float64(sum) / float64(n),
 		P50: within((n + 1) / 2), P90: within((9*n + 9) / 10),
 	}
@@ -38,7 +32,8 @@ func distancesOf(counts []int64) *Distances {
 // from 0 to the number of bits. The revisions of the space share it.
 type histogram []atomic.Int64
 
-func (h histogram) distances() *Distances {
+// report sums the counts up.
+func (h histogram) report() *report.Distances {
 	var few [257]int64
 	counts := few[:0]
 	for d := range h {
@@ -57,5 +52,5 @@ func (s *searcher) observe(r *Result) {
 	for _, h := range r.Hits[1:] { // which some orders do not put first
 		nearest = min(nearest, h.Distance)
 	}
-	s.cv.space.distances[nearest].Add(1)
+	s.cv.distances[nearest].Add(1)
 }

@@ -9,74 +9,21 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A Drift says how far items are from what the projections of a revision have learned:
-// those that came since the revision before, or of revision 1 those that it was trained
-// on. Where it grows from one revision to the next, and more so against revision 1, the
-// data moves away from the model: train again. It is measured on a sample.
-type Drift struct {
-	Items int `json:"items"` // measured
-	// Trained: the projections had learned from these items, so that they are nearer
-	// than new ones would be.
-	Trained    bool                     `json:"trained,omitempty"`
-	Modalities map[string]ModalityDrift `json:"modalities"` // by name, that any of them has
-}
-
-// A ModalityDrift is about the features of one modality.
-type ModalityDrift struct {
-	Items    int `json:"items"`    // measured that have it
-	Labelled int `json:"labelled"` // of these, with a label that the model knows
-	// Far counts those that are so far from everything that the model has learned from
-	// that they have no direction in code space, and as queries find nothing.
-	Far int `json:"far,omitempty"`
-	// Residual is the mean of (h - z)^2 over the bits of the labelled ones, z being
-	// what the projection makes of an item whose labels have the code h
-	// (model.ResidualOf): 0 where projections give every code, 1 where they say
-	// nothing. Nil without labelled ones.
-	Residual *float64 `json:"residual,omitempty"`
-	// MAP is the mean average precision, expected over ties, of the labelled ones as
-	// queries by this modality among each other: each half of them in the other half,
-	// which has the codes of its labels. An item that shares no label with that half is no
-	// query. It compares between revisions as far as their items have the same mixture
-	// of labels. Nil with fewer than 16 queries.
-	MAP *float64 `json:"map_tie,omitempty"`
-	// Nearest says how far the nearest item is from these, taken as queries: from the
-	// code of the projection to the nearest stored one that another item has; with
-	// codes for each target modality, to the nearest for each of the others.
-	Nearest *Distances `json:"nearest,omitempty"`
-	// Balance is that of the codes of the projections; nil where all are far.
-	*Balance
-	// BitBalance, ConstantBits and Sampled are those of Balance, and 0 where that is nil.
-	// JSON has them once, by Balance: what is decoded from JSON is read there.
-	BitBalance   float64 `json:"-"`
-	ConstantBits int     `json:"-"`
-	Sampled      int     `json:"-"`
-}
-
-// setBalance sets Balance, which may be nil, and the fields that follow from it.
-func (m *ModalityDrift) setBalance(b *Balance) {
-	if m.Balance = b; b != nil {
-		m.BitBalance, m.ConstantBits, m.Sampled = b.BitBalance, b.ConstantBits, b.Sampled
-	}
-}
-
-// A RevisionDrift is the drift that was measured when a revision was made.
-type RevisionDrift struct {
-	Revision uint32 `json:"revision"`
-	Drift
-}
-
 // comparedDrift returns the drift of the revision that has the latest, and before it that
 // with which it is to be compared.
-func comparedDrift(revisions []*revisionDescriptor) []RevisionDrift {
-	var measured []RevisionDrift
+func comparedDrift(revisions []*spaces.RevisionDescriptor) []report.RevisionDrift {
+	var measured []report.RevisionDrift
 	for _, r := range revisions {
 		if r.Drift != nil {
-			measured = append(measured, RevisionDrift{r.Revision, *r.Drift})
+			measured = append(measured, report.RevisionDrift{Revision: r.Revision, Drift: *r.Drift})
 		}
 	}
 	if n := len(measured); n > 2 {
@@ -84,7 +31,7 @@ func comparedDrift(revisions []*revisionDescriptor) []RevisionDrift {
 		if first.Trained {
 			first = measured[1]
 		}
-		measured = []RevisionDrift{first, measured[n-1]}
+		measured = []report.RevisionDrift{first, measured[n-1]}
 	}
 	return measured
 }
@@ -102,12 +49,12 @@ const (
 // read that is spread over them evenly; those that have no item are left out. Nil says
 // that nothing can be measured: the space has no model, or no item a modality that it
 // knows. The time is some tens of milliseconds, on half of the processors.
-func measureDrift(ctx context.Context, v *view, cv *collectionView, rows *roaring.Bitmap) (*Drift, error) {
-	if cv.space == nil || cv.space.model == nil {
+func measureDrift(ctx context.Context, v *view, cv *collectionView, rows *roaring.Bitmap) (*report.Drift, error) {
+	if cv.space == nil || cv.space.Learned == nil {
 		return nil, nil
 	}
 	m := newDriftMeasure(cv)
-	for run := range slices.Chunk(evenly(rows, m.sample()).ToArray(), encodeRun) {
+	for run := range slices.Chunk(evenly(rows, m.sample()).ToArray(), spaces.EncodeRun) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -126,7 +73,7 @@ type driftMeasure struct {
 }
 
 type modalityMeasure struct {
-	ModalityDrift
+	report.ModalityDrift
 	t       int            // of the collection
 	sets    []*codeSetView // that queries look into
 	squares float64        // sum of (h - z)^2
@@ -138,10 +85,10 @@ type modalityMeasure struct {
 
 func newDriftMeasure(cv *collectionView) *driftMeasure {
 	m := &driftMeasure{cv: cv}
-	for _, t := range cv.space.modalities {
+	for _, t := range cv.space.Positions {
 		of := modalityMeasure{t: t, bits: newBitCounts(cv.space.Bits), codes: codec.NewCodes(cv.space.Bits, 0), finds: newRetrievalMeasure(cv.space.Bits)}
 		for i := range cv.sets {
-			if target, is := cv.sets[i].modality(); !is || target != t || len(cv.sets) == 1 {
+			if target, is := cv.sets[i].Modality(); !is || target != t || len(cv.sets) == 1 {
 				of.sets = append(of.sets, &cv.sets[i])
 			}
 		}
@@ -161,12 +108,12 @@ func (m *driftMeasure) sample() int {
 	return min(max(driftCompared/codes, driftLeast), driftItems)
 }
 
-// add reads and projects some items, at most encodeRun.
+// add reads and projects some items, at most EncodeRun.
 func (m *driftMeasure) add(v *view, rows []uint32) error {
 	cv := m.cv
 	sp := cv.space
-	e := sp.encoders.Get().(*encoder)
-	defer sp.encoders.Put(e)
+	e := sp.Encoders.Get().(*spaces.Encoder)
+	defer sp.Encoders.Put(e)
 	var vectors [][]model.Vector
 	var labels [][]uint32
 	var read []uint32
@@ -174,15 +121,15 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 		if !cv.live.Contains(row) {
 			continue
 		}
-		rec, err := readRecord(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.snap, cv.ID, row)
 		if err != nil {
 			return err
 		}
 		x := make([]model.Vector, len(cv.Modalities))
 		found := false
-		for _, t := range sp.modalities {
+		for _, t := range sp.Positions {
 			has := false
-			if x[t], has, err = readVector(v.snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
+			if x[t], has, err = record.ReadVector(v.snap, cv.ID, row, t, cv.Modalities[t]); err != nil {
 				return err
 			}
 			found = found || has
@@ -191,15 +138,15 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 			vectors, labels, read = append(vectors, x), append(labels, rec.Labels), append(read, row)
 		}
 	}
-	if at, err := e.project(vectors); err != nil {
+	if at, err := e.Project(vectors); err != nil {
 		return fmt.Errorf("fddhdb: measure row %d: %w", read[at], err)
 	}
 	h := codec.NewCode(sp.Bits)
 	for i, row := range read {
 		m.items++
-		labelled := sp.model.LabelCode(h, labels[i])
+		labelled := sp.Learned.LabelCode(h, labels[i])
 		for t := range m.modalities {
-			z := e.parts[i*len(m.modalities)+t]
+			z := e.Parts[i*len(m.modalities)+t]
 			if z == nil {
 				continue
 			}
@@ -209,7 +156,7 @@ func (m *driftMeasure) add(v *view, rows []uint32) error {
 				of.Labelled++
 				of.squares += squares(h, z)
 			}
-			if isZero(z) {
+			if spaces.IsZero(z) {
 				of.Far++
 				continue
 			}
@@ -239,11 +186,11 @@ func squares(h codec.Code, z []float64) (sum float64) {
 }
 
 // drift returns what the items that were added amount to.
-func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
+func (m *driftMeasure) drift(ctx context.Context) (*report.Drift, error) {
 	if m.items == 0 {
 		return nil, nil
 	}
-	d := &Drift{Items: m.items, Modalities: map[string]ModalityDrift{}}
+	d := &report.Drift{Items: m.items, Modalities: map[string]report.ModalityDrift{}}
 	for i := range m.modalities {
 		of := &m.modalities[i]
 		if of.Items == 0 {
@@ -253,7 +200,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
 			residual := of.squares / float64(of.Labelled*m.cv.space.Bits)
 			of.Residual = &residual
 		}
-		of.setBalance(of.bits.balance())
+		spaces.SetBalance(&of.ModalityDrift, of.bits.balance())
 		var err error
 		if of.MAP, err = of.finds.mean(ctx); err != nil {
 			return nil, err
@@ -273,7 +220,7 @@ func (m *driftMeasure) drift(ctx context.Context) (*Drift, error) {
 // search looks for the nearest code to each query and counts the distances.
 func (m *modalityMeasure) search(ctx context.Context, set *codeSetView, counts []int64) error {
 	if set.table == nil {
-		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.space.ID)
+		return fmt.Errorf("%w: the codes of space %d are not in memory yet", fault.ErrBusy, set.Space)
 	}
 	nearest := make([]int, len(m.rows))
 	groups := (len(m.rows) + maxShared - 1) / maxShared

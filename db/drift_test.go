@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -20,7 +21,7 @@ import (
 // in rows.
 func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uint32) *Drift {
 	t.Helper()
-	m := cv.space.model
+	m := cv.space.Learned
 	q := m.Bits()
 	want := &Drift{Modalities: map[string]ModalityDrift{}}
 	var examples []model.Example
@@ -68,7 +69,7 @@ func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uin
 			if err := m.NewEncoder().Project(z, i, item.Vectors[mod.Name]); err != nil {
 				t.Fatal(err)
 			}
-			if isZero(z) {
+			if spaces.IsZero(z) {
 				md.Far++
 				continue
 			}
@@ -113,7 +114,7 @@ func driftByDefinition(t *testing.T, cv *collectionView, all []*Item, rows []uin
 					b.ConstantBits++
 				}
 			}
-			md.setBalance(b)
+			spaces.SetBalance(&md, b)
 		}
 		want.Modalities[mod.Name] = md
 	}
@@ -140,7 +141,7 @@ func mapByDefinition(t *testing.T, m *model.Model, at int, name string, cv *coll
 		if err := m.NewEncoder().Project(z, at, item.Vectors[name]); err != nil {
 			t.Fatal(err)
 		}
-		if isZero(z) {
+		if spaces.IsZero(z) {
 			continue
 		}
 		code := codec.PackSigns(codec.NewCode(q), z)
@@ -386,7 +387,7 @@ func TestDriftShowsThatTheDataHasChanged(t *testing.T) {
 func TestDriftIsKeptAsJSON(t *testing.T) {
 	residual := .25
 	want := &Drift{Items: 3, Modalities: map[string]ModalityDrift{
-		"text":  {Items: 3, Labelled: 1, Residual: &residual, MAP: &residual, Nearest: &Distances{3, 2.5, 2, 3}, Balance: &Balance{BitBalance: 0, ConstantBits: 0}},
+		"text":  {Items: 3, Labelled: 1, Residual: &residual, MAP: &residual, Nearest: &Distances{Queries: 3, Mean: 2.5, P50: 2, P90: 3}, Balance: &Balance{BitBalance: 0, ConstantBits: 0}},
 		"image": {Items: 1, Far: 1},
 	}}
 	b, err := json.Marshal(want)
@@ -439,21 +440,21 @@ func TestEvenly(t *testing.T) {
 // Stats compare the latest items that were measured with the first that came, if any did
 // before, and else with those of the training.
 func TestComparedDrift(t *testing.T) {
-	revision := func(n uint32, d *Drift) *revisionDescriptor {
-		return &revisionDescriptor{RevisionInfo: RevisionInfo{Revision: n, Drift: d}}
+	revision := func(n uint32, d *Drift) *spaces.RevisionDescriptor {
+		return &spaces.RevisionDescriptor{RevisionInfo: RevisionInfo{Revision: n, Drift: d}}
 	}
 	trained, came := &Drift{Trained: true}, &Drift{Items: 1}
 	for _, c := range []struct {
-		revisions []*revisionDescriptor
+		revisions []*spaces.RevisionDescriptor
 		want      []uint32
 	}{
 		{nil, nil},
-		{[]*revisionDescriptor{revision(1, nil), revision(2, nil)}, nil},
-		{[]*revisionDescriptor{revision(1, trained)}, []uint32{1}},
-		{[]*revisionDescriptor{revision(1, nil), revision(2, came)}, []uint32{2}},
-		{[]*revisionDescriptor{revision(1, trained), revision(2, nil), revision(3, came)}, []uint32{1, 3}},
-		{[]*revisionDescriptor{revision(1, trained), revision(2, came), revision(3, came), revision(4, came), revision(5, nil)}, []uint32{2, 4}},
-		{[]*revisionDescriptor{revision(4, came), revision(5, came), revision(6, came)}, []uint32{4, 6}},
+		{[]*spaces.RevisionDescriptor{revision(1, nil), revision(2, nil)}, nil},
+		{[]*spaces.RevisionDescriptor{revision(1, trained)}, []uint32{1}},
+		{[]*spaces.RevisionDescriptor{revision(1, nil), revision(2, came)}, []uint32{2}},
+		{[]*spaces.RevisionDescriptor{revision(1, trained), revision(2, nil), revision(3, came)}, []uint32{1, 3}},
+		{[]*spaces.RevisionDescriptor{revision(1, trained), revision(2, came), revision(3, came), revision(4, came), revision(5, nil)}, []uint32{2, 4}},
+		{[]*spaces.RevisionDescriptor{revision(4, came), revision(5, came), revision(6, came)}, []uint32{4, 6}},
 	} {
 		var got []uint32
 		for _, d := range comparedDrift(c.revisions) {

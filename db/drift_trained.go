@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // drift measures the items that have taught in the space when all have their codes:
 // those with features that wait for nothing.
-func (b *builder) drift(ctx context.Context) (*Drift, error) {
+func (b *builder) drift(ctx context.Context) (*report.Drift, error) {
 	v := b.c.db.latest()
 	defer v.release()
 	cv, err := v.collection(b.c.id, b.c.name)
@@ -22,7 +23,7 @@ func (b *builder) drift(ctx context.Context) (*Drift, error) {
 	}
 	in := *cv
 	in.spaceView = *sp
-	taught := unionOf(cv.presence, sp.space.modalities)
+	taught := unionOf(cv.presence, sp.space.Positions)
 	taught.AndNot(sp.pending)
 	d, err := measureDrift(ctx, v, &in, taught)
 	if d != nil {
@@ -32,7 +33,7 @@ func (b *builder) drift(ctx context.Context) (*Drift, error) {
 }
 
 // keepDrift stores the drift of the present revision with it.
-func (tx *tx) keepDrift(sp *spaceState, drift *Drift) error {
+func (tx *tx) keepDrift(sp *spaceState, drift *report.Drift) error {
 	for i, r := range sp.revisions {
 		if r.Revision != sp.Revision {
 			continue

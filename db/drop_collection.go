@@ -9,6 +9,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // DropCollection deletes a collection with its items, spaces and models, durably and in
@@ -33,7 +34,7 @@ func (d *DB) DropCollection(ctx context.Context, name string) error {
 	err := d.committer.free(ctx, func(tx *tx) error {
 		id, ok := tx.c.shown.ids.get(name)
 		if !ok {
-			return fault.NotFound("collection %q", shortened(name))
+			return fault.NotFound("collection %q", record.Shortened(name))
 		}
 		dropped = tx.c.states[id]
 		return tx.dropCollection(dropped)

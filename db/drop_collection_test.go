@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -17,7 +18,7 @@ import (
 func allKeys(t testing.TB, d *DB) map[string]bool {
 	t.Helper()
 	keys := map[string]bool{}
-	if err := forEach(d.engine.DB, nil, func(key, _ []byte) error {
+	if err := record.ForEach(d.engine.DB, nil, func(key, _ []byte) error {
 		keys[string(key)] = true
 		return nil
 	}); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -78,7 +79,7 @@ func (cv *collectionView) rowCodes(v *view) rowCodes {
 		if err != nil {
 			return err
 		}
-		return forEachEntry(v.snap, set.prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
+		return record.ForEachEntry(v.snap, set.Prefix(codec.KindRowCodes), func(row uint32, entry []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -139,15 +140,15 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 			}
 			z, codes, err := cv.projectAll(ctx, v, from, len(e.Labels), func(i int) (model.Vector, error) {
 				if isSparse {
-					return cv.vector(from, nil, &sparse[i])
+					return vectorOf(&cv.Modalities[from], nil, &sparse[i])
 				}
-				return cv.vector(from, dense[i], nil)
+				return vectorOf(&cv.Modalities[from], dense[i], nil)
 			})
 			if err != nil {
 				return err
 			}
 			for to, target := range cv.Modalities {
-				if from == to && len(cv.space.modalities) > 1 {
+				if from == to && len(cv.space.Positions) > 1 {
 					continue
 				}
 				r := Retrieval{From: m.Name, To: target.Name}
@@ -175,7 +176,7 @@ func (c *Collection) evaluate(ctx context.Context, e Evaluation, space func(*vie
 // check holds the queries against the collection and the labels.
 func (e *Evaluation) check(cv *collectionView) error {
 	check := func(name string, queries int) error {
-		if _, err := cv.modality(name); err != nil {
+		if _, err := cv.ModalityOf(name); err != nil {
 			return err
 		}
 		if queries != len(e.Labels) {
@@ -249,7 +250,7 @@ func readEvaluated(ctx context.Context, v *view, cv *collectionView, truth [][]s
 	given := ids.sets(truth)
 	out := &evaluated{codes: codes, ranked: make([]*ranked, len(cv.Modalities))}
 	at := 0
-	err := forEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
+	err := record.ForEach(v.snap, codec.CollectionKey(codec.KindItem, cv.ID), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -30,7 +31,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 	var t *Training
 	found, err := c.evaluate(ctx, e, func(v *view, cv *collectionView) (*collectionView, rowCodes, error) {
 		if cv.IndexOnly {
-			return nil, nil, cv.lacksVectors("to learn from")
+			return nil, nil, cv.LacksVectors("to learn from")
 		}
 		l, err := learn(ctx, v, cv, opt)
 		if err != nil {
@@ -63,7 +64,7 @@ func (c *Collection) EvaluateTraining(ctx context.Context, opt TrainOptions, e E
 func (c *coded) training(result *model.Result, leftOut []string) *Training {
 	t := &Training{Report: result.Report, LeftOut: leftOut}
 	for _, e := range c.encs {
-		if e.hasCode() {
+		if e.HasCode() {
 			t.Items++
 		}
 	}
@@ -73,7 +74,7 @@ func (c *coded) training(result *model.Result, leftOut []string) *Training {
 // rowCodes tells the codes that rows of a collection would have.
 func (c *coded) rowCodes(cv *collectionView) rowCodes {
 	return func(ctx context.Context, target int, f func(row uint32, code codec.Code) error) error {
-		at := slices.IndexFunc(c.space.targets, func(v byte) bool { return v == sharedTarget || v == targetOf(target) })
+		at := slices.IndexFunc(c.space.Targets, func(v byte) bool { return v == record.SharedTarget || v == record.TargetOf(target) })
 		if at < 0 {
 			return cv.unlearned(target)
 		}
@@ -81,7 +82,7 @@ func (c *coded) rowCodes(cv *collectionView) rowCodes {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if code := c.encs[i].in(at).code; code != nil {
+			if code := c.encs[i].In(at).Code; code != nil {
 				if err := f(row, code); err != nil {
 					return err
 				}

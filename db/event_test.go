@@ -20,6 +20,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -97,8 +98,8 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAlter(t, c, Alteration{AddFields: []Field{{"place", String, false}}})
-	store := mustFolder(t)
-	m := mustBackup(t, d, store, BackupOptions{})
+	repo := mustFolder(t)
+	m := mustBackup(t, d, repo, BackupOptions{})
 	if err := errors.Join(
 		c.Activate(ctx, reindexed.Space), c.Activate(ctx, reindexed.Space), second(c.Rollback(ctx)), c.DropSpace(ctx, reindexed.Space),
 		d.Checkpoint(ctx, "copy", CheckpointOptions{IndexOnly: true}), d.Compact(ctx),
@@ -114,7 +115,7 @@ func TestEvents(t *testing.T) {
 	if _, err := c.Train(ctx, TrainOptions{Options: model.Options{Bits: 7}}); err == nil {
 		t.Fatal("trained with 7 bits")
 	}
-	if _, err := Restore(ctx, store, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
+	if _, err := Restore(ctx, repo, "again", &Options{FS: d.opts.FS, EventListener: h.listen}, RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.DropCollection(ctx, "main"); err != nil {
@@ -350,7 +351,7 @@ func TestEventsOfTrouble(t *testing.T) {
 	t.Run("disk full without a reserve", func(t *testing.T) {
 		d := mustOpen(t, "db", &Options{FS: vfs.NewMem(), ReserveBytes: -1})
 		defer mustClose(t, d)
-		_ = d.engine.fullDisk(syscall.ENOSPC) // as a bulk load says
+		_ = d.engine.FullDisk(syscall.ENOSPC) // as a bulk load says
 		if !mustStats(t, d).Activity.DiskFull {
 			t.Error("it is not full")
 		}
@@ -363,9 +364,9 @@ func TestEventsOfTrouble(t *testing.T) {
 	})
 	t.Run("disk full", func(t *testing.T) {
 		var h heard
-		disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+		disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 		d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 100 << 20, EventListener: h.listen})
-		disk.tell(d, 10<<30)
+		tell(disk, d, 10<<30)
 		c, err := d.CreateCollection(ctx, "main", Schema{Bits: 8})
 		if err != nil {
 			t.Fatal(err)
@@ -376,7 +377,7 @@ func TestEventsOfTrouble(t *testing.T) {
 			if full {
 				free = 1 << 20
 			}
-			disk.tell(d, free)
+			tell(disk, d, free)
 			if err := put(); full != errors.Is(err, ErrDiskFull) {
 				t.Fatal(err)
 			}

@@ -1,15 +1,11 @@
 package db
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"math"
-	"slices"
 
-	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
-	"github.com/fddhdb/fddhdb/model"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // PutIf stores an item, as Put does, if what is stored under its key is still old, and
@@ -53,29 +49,29 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 	if err := b.usable(c); err != nil {
 		return err
 	}
-	if err := checkWholeKey(key); err != nil {
+	if err := record.CheckWholeKey(key); err != nil {
 		return err
 	}
 	if b.bulk != nil {
 		b.spill()
 	}
 	b.single = true // a bulk load reads nothing that it does not replace
-	ch := &change{collection: c.id, kind: expectItem, item: &checked{key: key}}
+	ch := &change{collection: c.id, kind: expectItem, item: &record.Item{Key: key}}
 	if old != nil {
 		if old.Key != key {
 			return fault.Invalid("the item that is expected under key %q has key %q", key, old.Key)
 		}
 		err := c.read(func(_ *view, cv *collectionView) (err error) {
-			if err := cv.changeable(); err != nil {
+			if err := cv.Changeable(); err != nil {
 				return err
 			}
-			ch.old, err = cv.check(old, false)
+			ch.old, err = checkItem(cv.Descriptor, old, false)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		b.bytes += ch.old.bytes()
+		b.bytes += ch.old.Bytes()
 	}
 	b.changes = append(b.changes, ch)
 	return nil
@@ -85,12 +81,12 @@ func (b *Batch) expect(c *Collection, key string, old *Item) error {
 // bytes it has read.
 func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
 	conflict := func(how string) (int, error) {
-		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.item.key, s.Name, how)
+		return 0, fmt.Errorf("%w: item %q in collection %q %s: read it again", fault.ErrConflict, ch.item.Key, s.Name, how)
 	}
 	if !s.loaded() {
 		return 0, fmt.Errorf("fddhdb: the codes of collection %q are not loaded", s.Name)
 	}
-	st, err := tx.row(s, ch.item.key)
+	st, err := tx.row(s, ch.item.Key)
 	switch {
 	case err != nil:
 		return 0, err
@@ -104,43 +100,8 @@ func (tx *tx) expected(s *collectionState, ch *change) (bytes int, err error) {
 	if bytes, err = tx.fetch(s, st.row, true); err != nil {
 		return 0, err
 	}
-	if !tx.items[itemRow{s.ID, st.row}].equal(ch.old) {
+	if !tx.items[itemRow{s.ID, st.row}].Equal(ch.old) {
 		return conflict("has changed")
 	}
 	return bytes, nil
-}
-
-// equal reports whether two items are the same, but for their keys and the order of their
-// labels, bit for bit.
-func (it *checked) equal(other *checked) bool {
-	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
-	bits := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
-	same := func(a, b model.Vector) bool {
-		return a.Present() == b.Present() && slices.Equal(a.Index, b.Index) && slices.EqualFunc(a.Value, b.Value, bits)
-	}
-	for t := range max(len(it.vectors), len(other.vectors)) {
-		if !same(it.vector(t), other.vector(t)) {
-			return false
-		}
-	}
-	return slices.Equal(it.code, other.code) && slices.Equal(sorted(it.labels), sorted(other.labels)) &&
-		slices.EqualFunc(it.fields, other.fields, sameField) && bytes.Equal(it.payload, other.payload)
-}
-
-// vector returns the vector of a modality, the zero Vector where it is absent, or was
-// added to the collection after the item was checked.
-func (it *checked) vector(t int) model.Vector {
-	if t < len(it.vectors) {
-		return it.vectors[t]
-	}
-	return model.Vector{}
-}
-
-func sameField(a, b codec.Field) bool {
-	x, ok := a.Value.(float64)
-	if !ok {
-		return a == b
-	}
-	y, ok := b.Value.(float64)
-	return ok && a.ID == b.ID && math.Float64bits(x) == math.Float64bits(y)
 }

@@ -92,7 +92,7 @@ func (s *searcher) predict(radius int) map[string]float64 {
 			out[plan.String()] = ns / 1000
 		}
 	}
-	d := mih.Stored{Split: storedSplit(s.set.space.Bits), Codes: s.set.codes, Bits: s.set.space.Bits, Costs: &s.c.db.stored}
+	d := mih.Stored{Split: storedSplit(s.set.Bits), Codes: s.set.codes, Bits: s.set.Bits, Costs: &s.c.db.stored}
 	r := radius
 	if r < 0 {
 		r = d.Split.Len() - 1

@@ -13,6 +13,9 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -25,8 +28,8 @@ type extract struct {
 	v           *view
 	collections []*collectionView // by ascending number
 	indexOnly   bool
-	identity    identity // of what is written
-	room        *reserve // where it is written
+	identity    record.Identity // of what is written
+	room        *store.Reserve  // where it is written
 
 	progress    event.Progress
 	reporting   sync.Mutex
@@ -40,7 +43,7 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 		return nil, nil
 	}
 	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: d.identity}
-	x.identity.sequence = v.sequence
+	x.identity.Sequence = v.sequence
 	if opt.Collection == "" {
 		x.collections = slices.SortedFunc(v.collections.values(), func(a, b *collectionView) int { return cmp.Compare(a.ID, b.ID) })
 		return x, nil
@@ -56,29 +59,29 @@ func (d *DB) newExtract(v *view, opt CheckpointOptions) (*extract, error) {
 // writeFolder makes a database in a folder that holds nothing.
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
 	fsys := x.d.opts.FS
-	tables := &bulkTables{
-		fs: fsys, dir: fsys.PathJoin(dir, ingestName), opts: tableOptions(&x.d.opts.disk), workers: work.Background(),
+	tables := &store.Tables{
+		FS: fsys, Dir: fsys.PathJoin(dir, store.IngestName), Opts: store.TableOptions(&x.d.opts.disk), Workers: work.Background(),
 	}
-	if err := fsys.MkdirAll(tables.dir, 0o755); err != nil {
+	if err := fsys.MkdirAll(tables.Dir, 0o755); err != nil {
 		return err
 	}
 	// The database itself may be on the same disk.
-	x.room = &reserve{fs: fsys, dir: dir, path: dir, want: x.d.opts.ReserveBytes}
+	x.room = &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: x.d.opts.ReserveBytes}
 	var tasks []work.Task
 	for _, group := range x.groups() {
-		tasks = append(tasks, tables.task(func(s *tableStream) error { return x.copy(s, group) }))
+		tasks = append(tasks, tables.Task(func(s *store.Stream) error { return x.copy(s, group) }))
 	}
 	if err := x.estimate(ctx); err != nil {
 		return err
 	}
-	if err := tables.make(ctx, tasks); err != nil {
+	if err := tables.Make(ctx, tasks); err != nil {
 		return err
 	}
-	err := create(fsys, dir, func(path string) (identity, error) {
-		if err := x.storeOf(path, tables.paths); err != nil {
+	err := store.Create(fsys, dir, func(path string) (record.Identity, error) {
+		if err := x.storeOf(path, tables.Paths); err != nil {
 			return x.identity, err
 		}
-		return x.identity, fsys.RemoveAll(tables.dir)
+		return x.identity, fsys.RemoveAll(tables.Dir)
 	}, nil)
 	if err == nil {
 		x.finished()
@@ -90,17 +93,17 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 // it is opened.
 func (x *extract) storeOf(path string, tables []string) error {
 	cfg := x.d.opts.disk
-	cfg.cacheBytes, cfg.cache = 1<<20, nil // what is made here must not displace what is read there
+	cfg.CacheBytes, cfg.Cache = 1<<20, nil // what is made here must not displace what is read there
 	for _, isNew := range []bool{true, false} {
-		log := newStoreLogger(cfg.signals)
-		store, err := openStore(path, &cfg, log, isNew)
+		log := store.NewLog(cfg.Signals)
+		kv, err := store.Open(path, &cfg, log, isNew)
 		if err == nil {
 			if !isNew {
-				err = store.Ingest(context.Background(), tables)
+				err = kv.Ingest(context.Background(), tables)
 			}
-			err = errors.Join(err, store.Close())
+			err = errors.Join(err, kv.Close())
 		}
-		if failed := log.failed.Load(); failed != nil {
+		if failed := log.Failed.Load(); failed != nil {
 			err = *failed // the store has not heard of it, or calls it a failed database
 		}
 		if err != nil {
@@ -156,7 +159,7 @@ func (x *extract) parts(kind byte) []part {
 	case codec.KindDatabase:
 		all, uuid := partOf([]byte{kind}), codec.DatabaseKey(codec.RecordUUID)
 		return []part{{lo: all.lo, hi: uuid},
-			{lo: uuid, hi: after(uuid), change: func([]byte) ([]byte, error) { return x.identity.uuid[:], nil }},
+			{lo: uuid, hi: after(uuid), change: func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }},
 			{lo: after(uuid), hi: all.hi}}
 	case codec.KindName:
 		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *collectionView) int { return cmp.Compare(a.Name, b.Name) }) {
@@ -166,7 +169,7 @@ func (x *extract) parts(kind byte) []part {
 		return parts
 	}
 	for _, cv := range x.collections {
-		if x.indexOnly && !cv.codesOnly() {
+		if x.indexOnly && !cv.CodesOnly() {
 			parts = append(parts, indexOnlyParts(cv, kind)...)
 		} else {
 			parts = append(parts, partOf(codec.CollectionKey(kind, cv.ID)))
@@ -183,7 +186,7 @@ func indexOnlyParts(cv *collectionView, kind byte) []part {
 	case codec.KindFeatures, codec.KindStatistics, codec.KindOutbox, codec.KindLessons:
 		return nil
 	case codec.KindCollection:
-		all.change = func([]byte) ([]byte, error) { return cv.indexOnly().encode() }
+		all.change = func([]byte) ([]byte, error) { return cv.WithoutVectors().Encode() }
 	case codec.KindCounters:
 		all.change = indexOnlyCounters
 	}
@@ -223,11 +226,11 @@ func indexOnlyCounters(value []byte) ([]byte, error) {
 
 // indexOnlySpace returns the descriptor of a space without statistics.
 func indexOnlySpace(value []byte) ([]byte, error) {
-	var d reportedSpace
+	var d spaces.Reported
 	if err := json.Unmarshal(value, &d); err != nil {
 		return nil, err
 	}
-	d.Statistics = chunked{}
+	d.Statistics = record.Chunked{}
 	return json.Marshal(d)
 }
 
@@ -235,11 +238,11 @@ func indexOnlySpace(value []byte) ([]byte, error) {
 const lookEveryBytes = 1 << 20
 
 // copy copies a group into a stream of tables.
-func (x *extract) copy(s *tableStream, group []part) error {
+func (x *extract) copy(s *store.Stream, group []part) error {
 	var table *sstable.Writer
 	copied, reported := 0, uint64(0)
 	for _, p := range group {
-		err := forEachIn(x.v.snap, p.lo, p.hi, func(key, value []byte) error {
+		err := record.ForEachIn(x.v.snap, p.lo, p.hi, func(key, value []byte) error {
 			if codec.Merged(key[0]) && codec.EmptySum(key, value) {
 				return nil
 			}
@@ -249,23 +252,23 @@ func (x *extract) copy(s *tableStream, group []part) error {
 					return fault.Corrupt(err, "key %x", key)
 				}
 			}
-			if err := s.set(key, value); err != nil {
+			if err := s.Set(key, value); err != nil {
 				return err
 			}
 			if copied += len(key) + len(value); copied < lookEveryBytes {
 				return nil
 			}
-			if err := x.room.admit(int64(copied), false); err != nil {
+			if err := x.room.Admit(int64(copied), false); err != nil {
 				return err
 			}
 			copied = 0
-			if s.w != table {
-				table, reported = s.w, 0
+			if s.W != table {
+				table, reported = s.W, 0
 			}
 			size := table.Raw().EstimatedSize()
 			x.report(int64(size - reported))
-			if reported = size; size >= bulkFileBytes { // the stream looks after many keys, however long their values
-				s.finish()
+			if reported = size; size >= store.TableBytes { // the stream looks after many keys, however long their values
+				s.Finish()
 			}
 			return nil
 		})

@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -187,7 +189,7 @@ func sameRecords(t testing.TB, was, is *DB, collections []string) {
 	t.Helper()
 	records := func(d *DB) map[string]string {
 		all := map[string]string{}
-		if err := forEach(d.engine.DB, nil, func(key, value []byte) error {
+		if err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
 			wanted := key[0] == codec.KindDatabase || key[0] == codec.KindName && slices.Contains(collections, string(key[1:]))
 			for _, name := range collections {
 				wanted = wanted || key[0] > codec.KindName && binary.BigEndian.Uint32(key[1:]) == mustCollection(t, was, name).id
@@ -395,7 +397,7 @@ func TestExtractHoldsNothingElse(t *testing.T) {
 		it.Labels = append(it.Labels, tell(name+" label", 10*i+1, in))
 		it.Fields = map[string]any{"title": tell(name+" field", 10*i+2, in)}
 		it.Payload = []byte(tell(name+" payload", 10*i+3, in))
-		vector := string(appendVector(nil, model.Dense(it.Vectors["image"])))
+		vector := string(record.AppendVector(nil, model.Dense(it.Vectors["image"])))
 		secrets = append(secrets, told{name + " vector", vector[1:], func(o CheckpointOptions) bool { return in(o) && !o.IndexOnly }})
 		putAll(t, c, items)
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10}})
@@ -584,7 +586,7 @@ func TestCheckpointOfACheckpoint(t *testing.T) {
 		again := mustOpen(t, name, &Options{FS: fsys})
 		want, got := map[string]string{}, map[string]string{}
 		for d, into := range map[*DB]map[string]string{once: want, again: got} {
-			if err := forEach(d.engine.DB, nil, func(key, value []byte) error {
+			if err := record.ForEach(d.engine.DB, nil, func(key, value []byte) error {
 				into[string(key)] = string(value)
 				return nil
 			}); err != nil {
@@ -614,7 +616,7 @@ func TestExtractOfLargeItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string][32]byte{}
-	payload := make([]byte, bulkFileBytes/2)
+	payload := make([]byte, store.TableBytes/2)
 	r := rand.NewChaCha8([32]byte{})
 	for i := range 4 {
 		_, _ = r.Read(payload)
@@ -629,17 +631,17 @@ func TestExtractOfLargeItems(t *testing.T) {
 	}
 	is := mustOpen(t, filepath.Join(dir, "copy"), nil)
 	defer is.Close()
-	tables, err := filepath.Glob(filepath.Join(dir, "copy", storeName, "*.sst"))
+	tables, err := filepath.Glob(filepath.Join(dir, "copy", store.StoreName, "*.sst"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	large := 0
 	for _, path := range tables {
 		info, err := os.Stat(path)
-		if err != nil || info.Size() > bulkFileBytes*7/4 {
+		if err != nil || info.Size() > store.TableBytes*7/4 {
 			t.Errorf("%s has %d bytes, %v", path, info.Size(), err)
 		}
-		if info.Size() > bulkFileBytes/4 {
+		if info.Size() > store.TableBytes/4 {
 			large++
 		}
 	}

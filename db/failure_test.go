@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -92,10 +93,10 @@ func TestMustExistCreatesNothing(t *testing.T) {
 
 func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, creatingName), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, store.CreatingName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, creatingName, "half"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, store.CreatingName, "half"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir, &Options{MustExist: true}); !errors.Is(err, ErrNotDatabase) {
@@ -103,7 +104,7 @@ func TestInterruptedCreationIsDoneAgain(t *testing.T) {
 	}
 	d := mustOpen(t, dir, nil)
 	mustClose(t, d)
-	if got := listing(t, dir); !slices.Equal(got, []string{commitsName, MarkerName, lockName, storeName}) {
+	if got := listing(t, dir); !slices.Equal(got, []string{store.CommitsName, store.MarkerName, store.LockName, store.StoreName}) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
@@ -118,7 +119,7 @@ func TestLostMarkerIsWrittenAgain(t *testing.T) {
 	}
 	putAll(t, c, pairs(20, synth.Config{}))
 	mustClose(t, d)
-	if err := os.Remove(filepath.Join(dir, MarkerName)); err != nil {
+	if err := os.Remove(filepath.Join(dir, store.MarkerName)); err != nil {
 		t.Fatal(err)
 	}
 	for _, must := range []bool{true, false} {
@@ -142,7 +143,7 @@ func TestLostMarkerIsWrittenAgain(t *testing.T) {
 
 func TestFolderOfOthersNamedStoreStays(t *testing.T) {
 	dir := t.TempDir()
-	thesis := filepath.Join(dir, storeName, "thesis.tex")
+	thesis := filepath.Join(dir, store.StoreName, "thesis.tex")
 	if err := os.Mkdir(filepath.Dir(thesis), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestOneFolderHasOneLockHoweverItIsSpelt(t *testing.T) {
 
 func TestLockThatCannotBeTakenIsNotHeld(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, lockName), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, store.LockName), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir, nil); err == nil || errors.Is(err, ErrLocked) {
@@ -311,7 +312,7 @@ func TestDamagedFilesAreFound(t *testing.T) {
 			}
 			putAll(t, c, pairs(500, synth.Config{}))
 			mustClose(t, d)
-			tables, err := filepath.Glob(filepath.Join(dir, storeName, "*.sst"))
+			tables, err := filepath.Glob(filepath.Join(dir, store.StoreName, "*.sst"))
 			if err != nil || len(tables) == 0 {
 				t.Fatal(tables, err)
 			}

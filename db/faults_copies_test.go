@@ -158,8 +158,8 @@ func checkWhole(t *testing.T, label string, d *DB, want lifeState) {
 func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T, string, vfs.FS, error) {
 	return func(t *testing.T, label string, fsys vfs.FS, err error) {
 		t.Helper()
-		store := vfsStore{fsys, faultyRepository}
-		all, lerr := backup.List(ctx, store)
+		repo := vfsStore{fsys, faultyRepository}
+		all, lerr := backup.List(ctx, repo)
 		if lerr != nil {
 			t.Fatal(label, ": ", lerr)
 		}
@@ -176,10 +176,10 @@ func backupsLeft(made []string, deleted string, want lifeState) func(*testing.T,
 		if come := !slices.Contains(made, newest); come && deleted != "" || !come && deleted == "" && err == nil || len(ids) > len(made)+1 {
 			t.Fatalf("%s: %v; there are %q, and were %q", label, err, ids, made)
 		}
-		if _, err := backup.Verify(ctx, store, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
+		if _, err := backup.Verify(ctx, repo, backup.VerifyOptions{}, func(f backup.Finding) error { return errors.New(f.String()) }); err != nil {
 			t.Fatal(label, ": ", err)
 		}
-		if _, err := Restore(ctx, store, "copy", &Options{FS: fsys}, RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
+		if _, err := Restore(ctx, repo, "copy", &Options{FS: fsys}, RestoreOptions{ID: newest, SkipVerify: true}); err != nil {
 			t.Fatal(label, ": ", err)
 		}
 		d, oerr := Open("copy", &Options{FS: fsys, MustExist: true})

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/goleak"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -90,7 +91,7 @@ func (o *openFiles) Lock(name string) (io.Closer, error) {
 		return nil, err
 	}
 	o.count(name, 1)
-	return closer(func() error { o.count(name, -1); return l.Close() }), nil
+	return store.Closer(func() error { o.count(name, -1); return l.Close() }), nil
 }
 
 type countedFile struct {
@@ -329,7 +330,7 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 					failed++
 				}
 				left := append(slices.Clone(leftByPebble), here)
-				if errors.Is(err, errGivenUp) { // of a store that Pebble has not finished to open
+				if errors.Is(err, store.ErrGivenUp) { // of a store that Pebble has not finished to open
 					left = append(left, goleak.IgnoreAnyFunction("github.com/cockroachdb/pebble/v2/record.(*LogWriter).flushLoop"))
 				}
 				if leak := goleak.Find(left...); leak != nil {
@@ -358,7 +359,7 @@ func everyFailedOperation(t *testing.T, c faultyCase, number int) {
 
 // leftByCheckpoint says whether Pebble may have left a folder open, see pebbleCheckpoint.
 func leftByCheckpoint(name string) bool {
-	return strings.HasSuffix(name, "/"+creatingName) || strings.HasPrefix(name, "db/"+checkpointsName+"/") && strings.HasSuffix(name, "/"+storeName)
+	return strings.HasSuffix(name, "/"+store.CreatingName) || strings.HasPrefix(name, "db/"+store.CheckpointsName+"/") && strings.HasSuffix(name, "/"+store.StoreName)
 }
 
 // stride is the distance to the next operation that is made to fail.

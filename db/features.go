@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/model"
 )
 
 // defaultWindow is the least number of items that RerankFeatures puts in order.
@@ -36,11 +38,11 @@ func (s *searcher) checkFeatures() error {
 	case s.q.After != "":
 		return fault.Invalid("rerank features has no cursors, as items that come or go change which are put in order: ask for more with a larger K")
 	case s.cv.IndexOnly:
-		return s.cv.lacksVectors("to rerank features by: leave it out")
+		return s.cv.LacksVectors("to rerank features by: leave it out")
 	case !s.p.vector.Present():
 		return fault.Invalid("rerank features compares vectors, and the query is by code: give it a vector, or the key of an item that has one, and its modality")
 	}
-	s.p.vector = cloneVector(s.p.vector) // runs are looked at later
+	s.p.vector = record.CloneVector(s.p.vector) // runs are looked at later
 	having := s.cv.presence[s.p.modality]
 	if s.filter == nil && having.IsEmpty() || s.filter != nil && !s.filter.IsEmpty() && !s.filter.Intersects(having) {
 		return fault.Invalid("rerank features compares vectors of modality %q, which no item that the query may find has: leave it out, or query by another modality",
@@ -106,7 +108,7 @@ func (s *searcher) squaredDistance(row uint32) (float64, error) {
 		return math.Inf(1), nil
 	}
 	m := s.cv.Modalities[t]
-	x, found, err := readVector(s.v.snap, s.cv.ID, row, t, m)
+	x, found, err := record.ReadVector(s.v.snap, s.cv.ID, row, t, m)
 	if err == nil && !found {
 		err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 	}
@@ -114,4 +116,36 @@ func (s *searcher) squaredDistance(row uint32) (float64, error) {
 		return 0, err
 	}
 	return squaredDistance(x, s.p.vector), nil
+}
+
+// squaredDistance returns the squared Euclidean distance of two vectors of one form.
+func squaredDistance(x, y model.Vector) (sum float64) {
+	add := func(d float64) { sum += d * d }
+	if !x.IsSparse() {
+		for j, v := range y.Value {
+			add(float64(x.Value[j]) - float64(v))
+		}
+		return sum
+	}
+	i, j := 0, 0
+	for i < len(x.Index) && j < len(y.Index) {
+		switch a, b := x.Index[i], y.Index[j]; {
+		case a < b:
+			add(float64(x.Value[i]))
+			i++
+		case a > b:
+			add(float64(y.Value[j]))
+			j++
+		default:
+			add(float64(x.Value[i]) - float64(y.Value[j]))
+			i, j = i+1, j+1
+		}
+	}
+	for _, v := range x.Value[i:] {
+		add(float64(v))
+	}
+	for _, v := range y.Value[j:] {
+		add(float64(v))
+	}
+	return sum
 }

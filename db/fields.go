@@ -3,16 +3,12 @@ package db
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"math/bits"
-	"strings"
-
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // Filters read sets of rows: one for each label, one for each value of an indexed
@@ -21,32 +17,6 @@ import (
 // changes what an item says changes the sets, in the same batch. For that it has
 // to know what the item said before, which only the old record tells: resolve
 // reads it, in collections that have labels or indexed fields.
-
-// terms are what a row is found by: the sets that it is in.
-type terms struct {
-	labels  []uint32      // ids, ascending
-	texts   []textValue   // of indexed fields of strings, ascending
-	numbers []numberValue // of other indexed fields, ascending
-}
-
-type textValue struct {
-	field uint16
-	text  string
-}
-
-type numberValue struct {
-	field uint16
-	image uint64
-}
-
-func (a textValue) compare(b textValue) int {
-	if a.field != b.field {
-		return cmp.Compare(a.field, b.field)
-	}
-	return strings.Compare(a.text, b.text)
-}
-
-func (a numberValue) compare(b numberValue) int { return cmp.Compare(a.field, b.field) }
 
 // indexes reports whether items of the collection can be in any of the sets.
 func (s *collectionState) indexes() bool {
@@ -61,67 +31,6 @@ func (s *collectionState) indexes() bool {
 	return false
 }
 
-// terms returns those of an item with these labels and fields, both ascending. The
-// error is about values that no item of the collection can have.
-func (d *descriptor) terms(labels []uint32, fields []codec.Field) (terms, error) {
-	out := terms{labels: labels}
-	for _, f := range fields {
-		if int(f.ID) >= len(d.Fields) {
-			return out, fmt.Errorf("field %d of %d", f.ID, len(d.Fields))
-		}
-		field := &d.Fields[f.ID]
-		if !field.Indexed {
-			continue
-		}
-		number := numberValue{field: uint16(f.ID)}
-		typ := field.Type
-		switch v := f.Value.(type) {
-		case string:
-			typ = String
-			out.texts = append(out.texts, textValue{uint16(f.ID), v})
-		case int64:
-			typ, number.image = Int, codec.IntImage(v)
-		case float64:
-			typ, number.image = Float, codec.FloatImage(v)
-		case bool:
-			typ, number.image = Bool, codec.BoolImage(v)
-		}
-		if typ != field.Type {
-			return out, fmt.Errorf("field %q is of type %s, its value of type %s", field.Name, field.Type, typ)
-		}
-		if typ != String {
-			out.numbers = append(out.numbers, number)
-		}
-	}
-	return out, nil
-}
-
-// termBytes estimates what a change to a term of an indexed field takes in a batch,
-// besides its text.
-const termBytes = 64
-
-// bytes estimates what it takes in a batch to put a row into the sets of its terms,
-// or to take it out.
-func (x *terms) bytes() int {
-	n := 16*len(x.labels) + termBytes*(len(x.texts)+len(x.numbers))
-	for _, v := range x.texts {
-		n += len(v.text)
-	}
-	return n
-}
-
-// termBytes estimates the same for an item; its labels it counts itself.
-func (d *descriptor) termBytes(it *checked) int {
-	n := 0
-	for _, f := range it.fields {
-		if d.Fields[f.ID].Indexed {
-			s, _ := f.Value.(string)
-			n += termBytes + len(s)
-		}
-	}
-	return n
-}
-
 // fetchTerms reads the terms of a row whose item is to be replaced or deleted,
 // unless the transaction knows them, and returns about how many bytes it takes to take
 // it out of their sets. An item that is damaged can still be replaced and deleted:
@@ -129,18 +38,18 @@ func (d *descriptor) termBytes(it *checked) int {
 func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
-		return s.termBytes(it), nil
+		return s.TermBytes(it), nil
 	}
 	if !s.indexes() {
 		return 0, nil
 	}
 	old, known := tx.terms[at]
 	if known {
-		return old.bytes(), nil
+		return old.Bytes(), nil
 	}
-	rec, err := readRecord(tx.c.store, s.ID, row)
+	rec, err := record.ReadItem(tx.c.store, s.ID, row)
 	if err == nil {
-		if old, err = s.descriptor.terms(rec.Labels, rec.Fields); err != nil {
+		if old, err = s.Descriptor.Terms(rec.Labels, rec.Fields); err != nil {
 			err = fault.Corrupt(err, "item in row %d", row)
 		}
 	}
@@ -151,28 +60,28 @@ func (tx *tx) fetchTerms(s *collectionState, row uint32) (bytes int, err error) 
 		return 0, err
 	}
 	tx.terms[at] = old
-	return old.bytes(), nil
+	return old.Bytes(), nil
 }
 
 // searchTerms finds a row in the sets, reading one container of all of them.
-func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
-	var out terms
+func (tx *tx) searchTerms(s *collectionState, row uint32) (record.Terms, error) {
+	var out record.Terms
 	container := uint16(row >> 16)
 	for id := range s.labels.all() {
-		rows, err := readRows(tx.c.store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
+		rows, err := record.ReadRows(tx.c.store, codec.RowsKey(s.ID, codec.SetLabel, uint32(id), container))
 		if err != nil {
 			return out, err
 		}
 		if rows.Contains(row & 0xffff) {
-			out.labels = append(out.labels, uint32(id))
+			out.Labels = append(out.Labels, uint32(id))
 		}
 	}
 	for i, f := range s.Fields {
 		if !f.Indexed {
 			continue
 		}
-		number, any := numberValue{field: uint16(i)}, false
-		err := forEach(tx.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
+		number, any := record.Number{Field: uint16(i)}, false
+		err := record.ForEach(tx.c.store, codec.FieldRowsKey(s.ID, uint16(i), container, ""), func(key, b []byte) error {
 			l, err := codec.DecodeLayer(b)
 			if err != nil {
 				return fault.Corrupt(err, "rows %x", key)
@@ -182,12 +91,12 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 			}
 			_, _, value := codec.FieldRowsKeyParts(key)
 			switch {
-			case f.Type == String:
-				out.texts = append(out.texts, textValue{uint16(i), string(value)})
+			case f.Type == record.String:
+				out.Texts = append(out.Texts, record.Text{Field: uint16(i), Text: string(value)})
 			case len(value) == 1 && value[0] == codec.SliceExists:
 				any = true
 			case len(value) == 1 && value[0] < codec.SliceCount:
-				number.image |= 1 << (64 - value[0])
+				number.Image |= 1 << (64 - value[0])
 				any = true
 			}
 			return nil
@@ -196,43 +105,25 @@ func (tx *tx) searchTerms(s *collectionState, row uint32) (terms, error) {
 			return out, err
 		}
 		if any {
-			out.numbers = append(out.numbers, number)
+			out.Numbers = append(out.Numbers, number)
 		}
 	}
 	return out, nil
 }
 
-// readRows reads one container of a set: the low 16 bits of its rows, in a bitmap
-// of the caller's own.
-func readRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
-	value, closer, err := r.Get(key)
-	if errors.Is(err, fault.ErrMissing) {
-		return roaring.New(), nil
-	}
-	if err != nil {
-		return nil, fault.ReadError(err, "rows %x", key)
-	}
-	defer closer.Close()
-	l, err := codec.DecodeLayer(value)
-	if err != nil {
-		return nil, fault.Corrupt(err, "rows %x", key)
-	}
-	return l.Added, nil
-}
-
 // before returns the terms of a row as the transaction leaves it. If it has an item, that
 // has been resolved.
-func (tx *tx) before(s *collectionState, row uint32) terms {
+func (tx *tx) before(s *collectionState, row uint32) record.Terms {
 	at := itemRow{s.ID, row}
 	if it := tx.items[at]; it != nil {
-		old, _ := s.descriptor.terms(s.labels.lookup(it.labels), it.fields) // checked when it came
+		old, _ := s.Descriptor.Terms(s.labels.lookup(it.Labels), it.Fields) // checked when it came
 		return old
 	}
 	return tx.terms[at]
 }
 
 // index takes a row out of the sets of the terms before and puts it into those after.
-func (tx *tx) index(s *collectionState, row uint32, before, after terms) {
+func (tx *tx) index(s *collectionState, row uint32, before, after record.Terms) {
 	container, low := uint16(row>>16), uint16(row)
 	put := func(key []byte, in bool) {
 		if l := tx.layer(key); in {
@@ -241,50 +132,21 @@ func (tx *tx) index(s *collectionState, row uint32, before, after terms) {
 			l.Delete(low)
 		}
 	}
-	compare(before.labels, after.labels, cmp.Compare[uint32], func(id uint32, in bool) {
+	record.Differences(before.Labels, after.Labels, cmp.Compare[uint32], func(id uint32, in bool) {
 		put(codec.RowsKey(s.ID, codec.SetLabel, id, container), in)
 	}, nil)
-	compare(before.texts, after.texts, textValue.compare, func(v textValue, in bool) {
-		put(codec.FieldRowsKey(s.ID, v.field, container, v.text), in)
+	record.Differences(before.Texts, after.Texts, record.Text.Compare, func(v record.Text, in bool) {
+		put(codec.FieldRowsKey(s.ID, v.Field, container, v.Text), in)
 	}, nil)
-	compare(before.numbers, after.numbers, numberValue.compare, func(v numberValue, in bool) {
-		slices := tx.slicesOf(s, v.field, container)
+	record.Differences(before.Numbers, after.Numbers, record.Number.Compare, func(v record.Number, in bool) {
+		slices := tx.slicesOf(s, v.Field, container)
 		slices.put(codec.SliceExists, low, in)
-		slices.change(low, v.image, in)
-	}, func(old, new numberValue) {
-		slices := tx.slicesOf(s, old.field, container)
-		slices.change(low, old.image&^new.image, false)
-		slices.change(low, new.image&^old.image, true)
+		slices.change(low, v.Image, in)
+	}, func(old, new record.Number) {
+		slices := tx.slicesOf(s, old.Field, container)
+		slices.change(low, old.Image&^new.Image, false)
+		slices.change(low, new.Image&^old.Image, true)
 	})
-}
-
-// compare walks over two ascending lists: it calls one with what is only in before
-// or, with in, only in after, and both with what is in both.
-func compare[T any](before, after []T, order func(a, b T) int, one func(x T, in bool), both func(old, new T)) {
-	for len(before) > 0 || len(after) > 0 {
-		c := 0
-		switch {
-		case len(after) == 0:
-			c = -1
-		case len(before) == 0:
-			c = 1
-		default:
-			c = order(before[0], after[0])
-		}
-		switch {
-		case c < 0:
-			one(before[0], false)
-			before = before[1:]
-		case c > 0:
-			one(after[0], true)
-			after = after[1:]
-		default:
-			if both != nil {
-				both(before[0], after[0])
-			}
-			before, after = before[1:], after[1:]
-		}
-	}
 }
 
 // fieldSlices are the changes to the slices of a field in one container; those
@@ -362,7 +224,7 @@ func (tx *tx) finishLayer(key []byte, l codec.Layer) error {
 
 // wholeLayer returns the sum of a set in the store and a layer.
 func (tx *tx) wholeLayer(key, layer []byte) ([]byte, error) {
-	base, err := get(tx.c.store, key)
+	base, err := record.Get(tx.c.store, key)
 	if err != nil {
 		return nil, err
 	}

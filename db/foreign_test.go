@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 )
 
@@ -19,11 +21,11 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 	d := mustOpen(t, own, nil)
 	mustClose(t, d)
 	other := t.TempDir()
-	store, err := pebble.Open(other, &pebble.Options{Logger: newStoreLogger(d.opts.disk.signals)})
+	kv, err := pebble.Open(other, &pebble.Options{Logger: store.NewLog(d.opts.disk.Signals)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Close(); err != nil {
+	if err := kv.Close(); err != nil {
 		t.Fatal(err)
 	}
 	file := func(content string) string {
@@ -34,7 +36,7 @@ func TestForeignFoldersAreNamed(t *testing.T) {
 		{file("0123456789abcdef\xed\xda\x0c\xed and so on"), "a bbolt database"},
 		{file("x"), "is a file; a database is a folder"},
 		{other, "a Pebble store that is no database of fddhdb"},
-		{filepath.Join(own, storeName), "it is the store of the database in " + own},
+		{filepath.Join(own, store.StoreName), "it is the store of the database in " + own},
 		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "IDENTITY": "x", "000001.sst": ""}), "a RocksDB database"},
 		{folderIn(t, map[string]string{"CURRENT": "MANIFEST-000004\n", "MANIFEST-000004": ""}), "a LevelDB database"},
 		{folderIn(t, map[string]string{"fddhdb-backups.json": "{}"}), "a repository of backups"},
@@ -69,7 +71,7 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 	}{
 		"format":     {codec.DatabaseKey(codec.RecordFormat), func(b []byte) []byte { b[3] = 7; return b }, 7, NewestFormat, ""},
 		"counters":   {codec.CollectionKey(codec.KindCounters, 1), counters, 6, 4, "counters of collection"},
-		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 3, versionIndexOnly, "descriptor of collection"},
+		"collection": {codec.CollectionKey(codec.KindCollection, 1), descriptor, 3, record.VersionIndexOnly, "descriptor of collection"},
 		"space":      {codec.NumberKey(codec.KindSpace, 1, 1), descriptor, 3, 0, "descriptor of space 1"},
 		"revision":   {codec.RevisionKey(1, 1, 1, 0), descriptor, 3, 0, "descriptor of revision 1"},
 		"model":      {codec.ChunkKey(codec.KindModel, 1, 1, 0), frame, 5, 2, "model of space 1"},
@@ -83,11 +85,11 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 			}
 			putAll(t, c1, pairs(40, synth.Config{}))
 			mustTrain(t, c1, TrainOptions{})
-			b, err := get(d.engine.DB, c.key)
+			b, err := record.Get(d.engine.DB, c.key)
 			if err != nil || b == nil {
 				t.Fatal(b, err)
 			}
-			record{c.key, c.change(b)}.put(t, d)
+			keyValue{c.key, c.change(b)}.put(t, d)
 			mustClose(t, d)
 			_, err = Open(dir, nil)
 			var fe *FormatError
@@ -104,17 +106,17 @@ func TestNewerFormatsAreNamed(t *testing.T) {
 func TestNewerStoreIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, dir, nil))
-	markers, err := filepath.Glob(filepath.Join(dir, storeName, "marker.format-version.*"))
+	markers, err := filepath.Glob(filepath.Join(dir, store.StoreName, "marker.format-version.*"))
 	if err != nil || len(markers) != 1 {
 		t.Fatal(markers, err)
 	}
-	newer := filepath.Join(dir, storeName, "marker.format-version.000099.099")
+	newer := filepath.Join(dir, store.StoreName, "marker.format-version.000099.099")
 	if err := os.Rename(markers[0], newer); err != nil {
 		t.Fatal(err)
 	}
 	for _, readOnly := range []bool{false, true} {
 		var fe *FormatError
-		if _, err := Open(dir, &Options{ReadOnly: readOnly}); !errors.As(err, &fe) || fe.Found != 99 || fe.Supported != int(storeFormat) || fe.What != "store" {
+		if _, err := Open(dir, &Options{ReadOnly: readOnly}); !errors.As(err, &fe) || fe.Found != 99 || fe.Supported != int(store.PebbleFormat) || fe.What != "store" {
 			t.Errorf("%v", err)
 		}
 	}

@@ -1,152 +1,28 @@
 package db
 
 import (
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
-	"fmt"
-	"strconv"
-	"strings"
-
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
+
+// MarkerName is the name of the file that makes a folder a database.
+const MarkerName = store.MarkerName
 
 // The format of a database says how everything in its folder is stored. It only ever
 // rises, by Upgrade: Open leaves it as it is, so that an older version of fddhdb goes on
-// reading a database until somebody decides otherwise. Each constant says what it
-// brought; docs/FORMAT.md has every byte. To change anything that is stored, add a
-// constant and a migration; a released format is not changed any more.
+// reading a database until somebody decides otherwise. docs/FORMAT.md has every byte.
 const (
 	// FormatFirst is the first format that is frozen: collections, spaces and their
 	// revisions, lessons and departures.
-	FormatFirst = 0
+	FormatFirst = record.FormatFirst
 
 	// FormatIdentity gives a database a UUID, and the side file that tells which of its
 	// commits are known to be durable, so that Open can say what is missing.
-	FormatIdentity = 1
+	FormatIdentity = record.FormatIdentity
 
 	// MinFormat is the oldest format that this version opens.
-	MinFormat = FormatFirst
+	MinFormat = record.MinFormat
 
 	// NewestFormat is the newest that it opens, and that of databases that it creates.
-	NewestFormat = FormatIdentity
+	NewestFormat = record.NewestFormat
 )
-
-// uuidBytes is the length of the UUID of a database.
-const uuidBytes = 16
-
-// An identity is what a store says of the database as a whole.
-type identity struct {
-	format   int
-	uuid     [uuidBytes]byte // zero before FormatIdentity
-	sequence uint64          // commits so far
-}
-
-func (i *identity) text() string {
-	if i.format < FormatIdentity {
-		return ""
-	}
-	return hex.EncodeToString(i.uuid[:])
-}
-
-// newUUID returns a random UUID, of version 4.
-func newUUID() (id [uuidBytes]byte) {
-	rand.Read(id[:]) // it never fails
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
-	return id
-}
-
-// store stores format and UUID, durably, in one step.
-func (i *identity) store(store *pebble.DB) error {
-	b := store.NewBatch()
-	defer b.Close()
-	if i.format >= FormatIdentity {
-		if err := b.Set(codec.DatabaseKey(codec.RecordUUID), i.uuid[:], nil); err != nil {
-			return err
-		}
-	}
-	if err := b.Set(codec.DatabaseKey(codec.RecordFormat), binary.BigEndian.AppendUint32(nil, uint32(i.format)), nil); err != nil {
-		return err
-	}
-	return b.Commit(pebble.Sync)
-}
-
-// readIdentity reads what a store says of the database in dir.
-func readIdentity(r pebble.Reader, dir string) (i identity, err error) {
-	record := func(record byte, what string, size int) (b []byte) {
-		if err == nil {
-			if b, err = get(r, codec.DatabaseKey(record)); err != nil {
-				err = fault.ReadError(err, "%s of %s", what, dir)
-			} else if b != nil && len(b) != size {
-				err = fault.Corrupt(fmt.Errorf("%d bytes", len(b)), "%s of %s", what, dir)
-			}
-		}
-		return b
-	}
-	format := record(codec.RecordFormat, "format", 4)
-	switch {
-	case err != nil:
-		return i, err
-	case format == nil:
-		return i, fault.Corrupt(fault.ErrMissing, "format of %s", dir)
-	}
-	if f := binary.BigEndian.Uint32(format); f > NewestFormat {
-		return i, &fault.FormatError{Dir: dir, Found: int(f), Supported: NewestFormat}
-	}
-	i.format = int(binary.BigEndian.Uint32(format))
-	sequence := record(codec.RecordSequence, "commit sequence", 8)
-	uuid := record(codec.RecordUUID, "UUID", uuidBytes)
-	switch {
-	case err != nil:
-		return i, err
-	case i.format >= FormatIdentity && uuid == nil:
-		return i, fault.Corrupt(fault.ErrMissing, "UUID of %s", dir)
-	}
-	if sequence != nil {
-		i.sequence = binary.BigEndian.Uint64(sequence)
-	}
-	copy(i.uuid[:], uuid)
-	return i, nil
-}
-
-// checkStoreFormat refuses a store of Pebble of a newer format than ours, which a newer
-// fddhdb has written, before anything in it is touched. The name of a file has it:
-// marker.format-version.NNNNNN.FORMAT, and the one with the largest N counts.
-func checkStoreFormat(fsys vfs.FS, dir, store string) error {
-	names, err := fsys.List(store)
-	if err != nil {
-		return fault.Annotate(err, "open %s", dir)
-	}
-	found, last := uint64(0), uint64(0)
-	for _, name := range names {
-		rest, is := strings.CutPrefix(name, "marker.format-version.")
-		n, format, _ := strings.Cut(rest, ".")
-		number, err := strconv.ParseUint(n, 10, 64)
-		value, err2 := strconv.ParseUint(format, 10, 31)
-		if is && err == nil && err2 == nil && number >= last {
-			found, last = value, number
-		}
-	}
-	if found > uint64(storeFormat) {
-		return &fault.FormatError{Dir: dir, What: "store", Found: int(found), Supported: int(storeFormat)}
-	}
-	return nil
-}
-
-// descriptorVersion is that of the descriptors in JSON: of collections, spaces and
-// revisions.
-const descriptorVersion = 0
-
-func checkDescriptorVersion(found int) error {
-	switch {
-	case found > descriptorVersion:
-		return &codec.VersionError{What: "descriptor", Found: found, Newest: descriptorVersion}
-	case found < descriptorVersion:
-		return fmt.Errorf("version %d", found)
-	}
-	return nil
-}

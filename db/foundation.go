@@ -13,19 +13,22 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // A foundation is what a new space begins with: a model, its statistics, and what each
 // row has taught them. The codes of the items come later, see builder.
 type foundation struct {
-	space      *space // without a number
-	activate   bool   // when it is built
+	space      *spaces.Space // without a number
+	activate   bool          // when it is built
 	model      []byte
 	statistics []byte
 	report     json.RawMessage
-	revision   RevisionInfo // what is told of its revision, but number and date
-	rows       []uint32     // that have taught, ascending
-	lessons    [][]byte     // what, by row
+	revision   report.RevisionInfo // what is told of its revision, but number and date
+	rows       []uint32            // that have taught, ascending
+	lessons    [][]byte            // what, by row
 	pending    *roaring.Bitmap
 	replaced   uint32          // the space that it has taken the place of; 0: none
 	relearn    *roaring.Bitmap // rows whose lessons are of codes that they have no more; nil: none
@@ -55,7 +58,7 @@ func (f *foundation) bytes() int {
 // found makes a new space, which is to be built then: lay says on what, from a view on
 // which it may work for long. If it fails, or the context ends, the collection is as it
 // was. With replace the new space takes the place of one that a training has left unbuilt.
-func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, cv *collectionView) (*foundation, error)) (*space, error) {
+func (c *Collection) found(ctx context.Context, replace bool, lay func(v *view, cv *collectionView) (*foundation, error)) (*spaces.Space, error) {
 	v, err := c.beginFounding(ctx, replace)
 	if err != nil {
 		return nil, err
@@ -110,7 +113,7 @@ func (c *Collection) beginFounding(ctx context.Context, replace bool) (*view, er
 	var v *view
 	err := c.look(ctx, func(s *collectionState) error {
 		switch {
-		case s.codesOnly():
+		case s.CodesOnly():
 			return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
 		case s.changed != nil:
 			return fmt.Errorf("%w: collection %q: wait for the other training, or reindexing, to end", fault.ErrBusy, s.Name)
@@ -132,7 +135,7 @@ const maxFoundationBytes = 3 << 30
 
 // create stores the foundation of a space, which was laid on a view.
 func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionView) error {
-	if s.counters.NextSpace == maxRows {
+	if s.counters.NextSpace == record.MaxRows {
 		return fmt.Errorf("%w: spaces of collection %q", fault.ErrFull, s.Name)
 	}
 	size := f.bytes()
@@ -141,12 +144,12 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 			len(f.rows), size, maxFoundationBytes)
 	}
 	sp := f.space
-	sp.ID, sp.Created = uint32(s.counters.NextSpace), now()
-	sp.Model, sp.Statistics = chunkedOf(f.model), chunkedOf(f.statistics)
-	if err := tx.writeChunks(codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
+	sp.ID, sp.Created = uint32(s.counters.NextSpace), spaces.Now()
+	sp.Model, sp.Statistics = record.ChunksOf(f.model), record.ChunksOf(f.statistics)
+	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindModel, s.ID, sp.ID), 0, f.model); err != nil {
 		return err
 	}
-	if err := tx.writeChunks(codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
+	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindStatistics, s.ID, sp.ID), 0, f.statistics); err != nil {
 		return err
 	}
 	if err := tx.writeDescriptor(s, sp, f.report); err != nil {
@@ -162,7 +165,7 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		if !gone.Contains(row) {
 			continue
 		}
-		d, err := departure(v.snap, cv.descriptor, sp.modalities, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
+		d, err := record.Departure(v.snap, cv.Descriptor, sp.Positions, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]})
 		if err != nil {
 			return err
 		}
@@ -184,12 +187,12 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		f.replaced = left.ID
 	}
 	state := newSpaceState(s.ID, sp)
-	first := &revisionDescriptor{RevisionInfo: f.revision}
+	first := &spaces.RevisionDescriptor{RevisionInfo: f.revision}
 	first.Revision, first.Created = sp.Revision, sp.Created
 	if err := tx.writeRevisionDescriptor(state, first); err != nil {
 		return err
 	}
-	state.revisions = []*revisionDescriptor{first}
+	state.revisions = []*spaces.RevisionDescriptor{first}
 	state.numbers.Building, state.numbers.Checkpoint = true, uint64(sp.Revision)
 	state.numbers.Activate = f.activate || s.counters.ActiveSpace == 0
 	for i, row := range f.rows {
@@ -202,7 +205,7 @@ func (tx *tx) create(s *collectionState, f *foundation, v *view, cv *collectionV
 		tx.learn(state, row, codec.Lesson{Revision: sp.Revision, Codes: f.lessons[i]}, true)
 	}
 	f.pending.Or(gone)
-	f.pending.And(s.having(sp.modalities))
+	f.pending.And(s.having(sp.Positions))
 	err := byContainer(f.pending, func(container uint16, l codec.Layer) error {
 		tx.layers[string(codec.OnlineRowsKey(s.ID, sp.ID, codec.SetPending, container))] = l
 		return nil

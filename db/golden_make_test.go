@@ -18,7 +18,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -129,7 +131,7 @@ func makeGolden(t *testing.T, mem *vfs.MemFS) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := syncDir(mem, "golden/store"); err != nil { // what has been removed is gone for good
+	if err := store.SyncDir(mem, "golden/store"); err != nil { // what has been removed is gone for good
 		t.Fatal(err)
 	}
 }
@@ -207,7 +209,7 @@ func packFolder(t testing.TB, fsys vfs.FS, dir string) []byte {
 				walk(name)
 				continue
 			}
-			b := readAll(t, fsys, path.Join(dir, name))
+			b := testfs.ReadFile(t, fsys, path.Join(dir, name))
 			if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(b)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
 				t.Fatal(err)
 			}
@@ -255,22 +257,8 @@ func unpackFolder(t testing.TB, fsys vfs.FS, dir, archive string) {
 		}
 	}
 	for _, d := range []string{fsys.PathJoin(dir, "store"), dir, fsys.PathDir(dir)} {
-		if err := syncDir(fsys, d); err != nil {
+		if err := store.SyncDir(fsys, d); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-func readAll(t testing.TB, fsys vfs.FS, name string) []byte {
-	t.Helper()
-	f, err := fsys.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 var updateListing = flag.Bool("update-listing", false, "write down what is in the golden databases")
@@ -209,7 +211,7 @@ func TestGolden(t *testing.T) {
 			if d.Format() != format || d.UUID() != uuid {
 				t.Errorf("after writing format %d, UUID %q", d.Format(), d.UUID())
 			}
-			if _, err := mem.Stat("golden/" + commitsName); (err != nil) != (format < FormatIdentity) {
+			if _, err := mem.Stat("golden/" + store.CommitsName); (err != nil) != (format < FormatIdentity) {
 				t.Errorf("after writing the side file: %v", err)
 			}
 			verifyGolden(t, "after writing", mem)
@@ -230,7 +232,7 @@ func TestGolden(t *testing.T) {
 			if d.Format() != NewestFormat || len(d.UUID()) != 32 || (uuid != "" && d.UUID() != uuid) {
 				t.Errorf("after the upgrade format %d, UUID %q", d.Format(), d.UUID())
 			}
-			if marker, err := readMarker(mem, "golden"); err != nil || marker != NewestFormat {
+			if marker, err := store.ReadMarker(mem, "golden"); err != nil || marker != NewestFormat {
 				t.Errorf("the marker says %d, %v", marker, err)
 			}
 			d = mustOpen(t, "golden", &Options{FS: mem})

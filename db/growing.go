@@ -10,6 +10,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -19,7 +21,7 @@ import (
 func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) error {
 	return c.revise(ctx, space, func(u *updater) error {
 		out.Space, out.Revision = Space(u.cv.space.ID), u.cv.space.Revision
-		known := u.cv.space.model.Labels()
+		known := u.cv.space.Learned.Labels()
 		if u.l.shrunk() { // the statistics are about to be stored
 			if err := u.l.learnAnew(ctx, u.v, u.cv, everything); err != nil {
 				return err
@@ -69,9 +71,9 @@ func (c *Collection) growLabels(ctx context.Context, space uint32, out *Update) 
 func labelRows(r pebble.Reader, collection, id uint32) (*roaring.Bitmap, error) {
 	rows := roaring.New()
 	prefix := codec.RowsPrefix(collection, codec.SetLabel, id)
-	err := forEach(r, prefix, func(key, value []byte) error {
+	err := record.ForEach(r, prefix, func(key, value []byte) error {
 		_, _, container := codec.RowsKeyParts(key)
-		return addRows(rows, key, value, container)
+		return record.AddRows(rows, key, value, container)
 	})
 	return rows, err
 }
@@ -99,7 +101,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 	for {
 		var block *coded
 		err := c.read(func(v *view, cv *collectionView) error {
-			if cv.codesOnly() {
+			if cv.CodesOnly() {
 				return nil // refused later, with the words for it
 			}
 			cv, err := cv.inSpace(space)
@@ -118,7 +120,7 @@ func (c *Collection) recode(ctx context.Context, space uint32) (n int, err error
 			if sp == nil {
 				return fault.NotFound("space %d of collection %q", space, s.Name)
 			}
-			if sp.space != block.space {
+			if sp.Space != block.space {
 				return nil // it has got another revision: once more
 			}
 			for _, row := range block.rows {
@@ -166,28 +168,28 @@ func firstRows(set *roaring.Bitmap, limit int) *roaring.Bitmap {
 
 // encodeSome makes the codes of some rows.
 func encodeSome(ctx context.Context, v *view, cv *collectionView, rows []uint32) (*coded, error) {
-	out := &coded{space: cv.space, rows: rows, encs: make([]encoding, len(rows)), teaches: make([]bool, len(rows))}
-	features, err := newFeatureReader(v.snap, cv, 0)
+	out := &coded{space: cv.space, rows: rows, encs: make([]spaces.Encoding, len(rows)), teaches: make([]bool, len(rows))}
+	features, err := record.NewFeatureReader(v.snap, cv.Descriptor, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer features.close()
+	defer features.Close()
 	vectors := make([]model.Vector, len(cv.Modalities))
 	for i, row := range rows {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		rec, err := readRecord(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.snap, cv.ID, row)
 		if err != nil {
 			return nil, err
 		}
-		if err := features.seek(vectors, row); err != nil {
+		if err := features.Seek(vectors, row); err != nil {
 			return nil, err
 		}
-		if out.encs[i], err = cv.space.encode(vectors, rec.Labels, nil); err != nil {
+		if out.encs[i], err = cv.space.Encode(vectors, rec.Labels, nil); err != nil {
 			return nil, err
 		}
-		out.teaches[i] = slices.ContainsFunc(cv.space.modalities, func(t int) bool { return has(vectors, t) })
+		out.teaches[i] = slices.ContainsFunc(cv.space.Positions, func(t int) bool { return spaces.Has(vectors, t) })
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A program that goes on after an error has a handle that is nil, and one that declares a
@@ -23,7 +24,7 @@ var (
 
 func newNoDB() *DB {
 	opts := (*Options)(nil).withDefaults()
-	return &DB{opts: opts, signals: opts.disk.signals, engine: newEngine(&opts.disk, ""), stop: func() {}, guard: guard{closed: errNoHandle}}
+	return &DB{opts: opts, signals: opts.disk.Signals, engine: store.NewEngine(&opts.disk, ""), stop: func() {}, guard: guard{closed: errNoHandle}}
 }
 
 func (d *DB) orNone() *DB {

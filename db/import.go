@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // ImportOptions say what is imported. Only Source has to be set.
@@ -62,12 +63,12 @@ type Import struct {
 	w       *spoolWriter // nil: nothing has been put yet
 	chunk   *chunk       // that is being filled; nil: none
 	k       *bulk
-	named   int      // labels that are in chunks
-	arena   keyArena // of keys
-	plain   checked  // scratch
-	pledged bool     // it has been committed, by an earlier process
-	done    pledged  // what that was, then
-	err     error    // of writing, after which nothing can be put
+	named   int         // labels that are in chunks
+	arena   keyArena    // of keys
+	plain   record.Item // scratch
+	pledged bool        // it has been committed, by an earlier process
+	done    pledged     // what that was, then
+	err     error       // of writing, after which nothing can be put
 
 	// Of its user alone: the database may close it meanwhile.
 	rows, bytes uint64 // that have been put or skipped, and what the items take
@@ -100,11 +101,11 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 		return nil, err
 	}
 	defer d.guard.leave()
-	if err := d.engine.log.err(); err != nil { // nobody knows what the last commit was
+	if err := d.engine.Log.Err(); err != nil { // nobody knows what the last commit was
 		return nil, err
 	}
 	head := importHeader{FDDHDB: "import", Version: importVersion, UUID: d.UUID(), Collection: c.id, Source: opt.Source}
-	im := &Import{c: c, opt: opt, name: head.name(), chunkBytes: stagedChunkBytes, oneCommit: MaxBatchBytes}
+	im := &Import{c: c, opt: opt, name: head.name(), chunkBytes: stagedChunkBytes, oneCommit: record.MaxBatchBytes}
 	if !d.imports.take(im.name, im) {
 		return nil, fmt.Errorf("%w: an import into collection %q from the same source goes on", fault.ErrBusy, c.name)
 	}
@@ -117,7 +118,7 @@ func (c *Collection) NewImport(ctx context.Context, opt ImportOptions) (*Import,
 			im.spool.close()
 		}
 		d.imports.leave(im.name)
-		return nil, fault.Annotate(d.engine.fullDisk(err), "import into collection %q", c.name)
+		return nil, fault.Annotate(d.engine.FullDisk(err), "import into collection %q", c.name)
 	}
 	d.imports.changed.Add(1) // whoever has looked since it was taken may not have seen its folder
 	return im, nil
@@ -149,27 +150,27 @@ func (im *Import) Put(item *Item) error {
 	}
 	return im.stage(func(cv *collectionView) error {
 		bits := 0
-		if cv.codesOnly() {
+		if cv.CodesOnly() {
 			bits = cv.Bits
 		}
 		it := &im.plain
-		if cv.isPlain(item) {
-			if it.code == nil {
-				it.code = codec.NewCode(bits)
+		if isPlain(cv.Descriptor, item) {
+			if it.Code == nil {
+				it.Code = codec.NewCode(bits)
 			}
-			it.key = item.Key
-			it.code.SetBytes(item.Code)
+			it.Key = item.Key
+			it.Code.SetBytes(item.Code)
 		} else {
 			var err error
-			if it, err = cv.look(item, false); err != nil {
+			if it, err = lookAt(cv.Descriptor, item, false); err != nil {
 				return err
 			}
 		}
-		it.key = im.arena.add(it.key)
-		im.k.register(it.labels)
+		it.Key = im.arena.add(it.Key)
+		im.k.register(it.Labels)
 		var ids []uint32
-		if len(it.labels) > 0 {
-			ids = im.k.labels.lookup(it.labels)
+		if len(it.Labels) > 0 {
+			ids = im.k.labels.lookup(it.Labels)
 		}
 		im.nameLabels()
 		if err := im.chunk.add(it, bits, ids); err != nil {
@@ -196,7 +197,7 @@ func (im *Import) Skip(why string) error {
 func (im *Import) RegisterLabels(labels []string) error {
 	im = im.orNone()
 	for _, l := range labels {
-		if err := checkLabel(l); err != nil {
+		if err := record.CheckLabel(l); err != nil {
 			return err
 		}
 	}
@@ -228,7 +229,7 @@ func (im *Import) stage(f func(*collectionView) error) error {
 	}
 	return im.c.read(func(_ *view, cv *collectionView) error {
 		if im.err == nil && im.w == nil {
-			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.engine.admit(bytes, false) })
+			im.w, im.err = im.spool.newWriter(func(bytes int64) error { return im.c.db.engine.Admit(bytes, false) })
 		}
 		if im.err != nil {
 			return im.failure(im.err)
@@ -262,7 +263,7 @@ func (im *Import) usable() error {
 }
 
 func (im *Import) failure(err error) error {
-	return fault.Annotate(im.c.db.engine.fullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(im.c.db.engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // flush hands the chunk to the writer.
@@ -297,7 +298,7 @@ func (im *Import) Close() error {
 	}
 	defer d.guard.leave()
 	err := im.close()
-	return fault.Annotate(d.engine.fullDisk(err), "stage items of collection %q", im.c.name)
+	return fault.Annotate(d.engine.FullDisk(err), "stage items of collection %q", im.c.name)
 }
 
 // close makes what is staged durable, and ends it.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -76,8 +77,8 @@ func (c *chunk) addSkip(why string) {
 
 // add adds an item of a collection with codes of so many bits, 0 where it learns them,
 // whose labels have these numbers, ascending.
-func (c *chunk) add(it *checked, bits int, labels []uint32) error {
-	if c.plain && !it.isPlain() { // the items before it have empty ones
+func (c *chunk) add(it *record.Item, bits int, labels []uint32) error {
+	if c.plain && !it.IsPlain() { // the items before it have empty ones
 		c.plain = false
 		for range c.items {
 			c.parts[chunkRecords] = append(c.parts[chunkRecords], 0, 0, 0, 0)
@@ -85,32 +86,32 @@ func (c *chunk) add(it *checked, bits int, labels []uint32) error {
 		}
 	}
 	present := 0
-	for _, x := range it.vectors {
+	for _, x := range it.Vectors {
 		if x.Present() {
 			present++
 		}
 	}
-	keys := binary.AppendUvarint(appendString(c.parts[chunkKeys], it.key), uint64(present))
+	keys := binary.AppendUvarint(appendString(c.parts[chunkKeys], it.Key), uint64(present))
 	if bits > 0 {
-		c.parts[chunkCodes] = it.code.AppendBytes(c.parts[chunkCodes], bits)
+		c.parts[chunkCodes] = it.Code.AppendBytes(c.parts[chunkCodes], bits)
 	}
 	if !c.plain {
 		vectors := binary.AppendUvarint(c.parts[chunkVectors], uint64(present))
-		for t, x := range it.vectors {
+		for t, x := range it.Vectors {
 			if !x.Present() {
 				continue
 			}
 			keys = binary.AppendUvarint(keys, uint64(t))
 			vectors = binary.AppendUvarint(vectors, uint64(t))
-			vectors = appendSized(vectors, func(b []byte) []byte { return appendVector(b, x) })
+			vectors = appendSized(vectors, func(b []byte) []byte { return record.AppendVector(b, x) })
 		}
 		c.parts[chunkVectors] = vectors
 		var err error
 		c.parts[chunkRecords] = appendSized(c.parts[chunkRecords], func(b []byte) []byte {
-			if len(it.labels)+len(it.fields)+len(it.payload) == 0 {
+			if len(it.Labels)+len(it.Fields)+len(it.Payload) == 0 {
 				return b
 			}
-			rec := codec.ItemRecord{Labels: labels, Fields: it.fields, Payload: it.payload}
+			rec := codec.ItemRecord{Labels: labels, Fields: it.Fields, Payload: it.Payload}
 			b, err = rec.Append(b)
 			return b
 		})
@@ -120,7 +121,7 @@ func (c *chunk) add(it *checked, bits int, labels []uint32) error {
 	}
 	c.parts[chunkKeys] = keys
 	c.items++
-	c.bytes += uint64(it.bytes())
+	c.bytes += uint64(it.Bytes())
 	return nil
 }
 
@@ -260,7 +261,7 @@ const maxSkipBytes = 1 << 10
 func (h *chunkHeader) eachLabel(part []byte, f func(name string)) error {
 	r := chunkReader{b: part}
 	for len(r.b) > 0 {
-		name := r.text(MaxLabelBytes)
+		name := r.text(record.MaxLabelBytes)
 		if len(name) == 0 {
 			r.bad = true
 			break
@@ -275,7 +276,7 @@ func (h *chunkHeader) eachLabel(part []byte, f func(name string)) error {
 func (h *chunkHeader) eachKey(part []byte, modalities int, f func(key []byte), has func(i, t int)) error {
 	r := chunkReader{b: part}
 	for i := 0; i < int(h.items) && !r.bad; i++ {
-		key := r.text(MaxKeyBytes)
+		key := r.text(record.MaxKeyBytes)
 		next := uint64(0)
 		for range r.uvarint(uint64(modalities)) {
 			t := r.uvarint(uint64(max(modalities-1, 0)))
@@ -310,16 +311,16 @@ func (h *chunkHeader) eachSkip(part []byte, f func(row uint64, why string)) erro
 
 // An itemBuffer is memory for the items of a block.
 type itemBuffer struct {
-	items    []checked
-	pointers []*checked
+	items    []record.Item
+	pointers []*record.Item
 	vectors  [][]model.Vector // by item and modality
 	parts    [chunkParts][]byte
 }
 
 // prepare returns n empty items.
-func (b *itemBuffer) prepare(n int) []*checked {
+func (b *itemBuffer) prepare(n int) []*record.Item {
 	if len(b.items) < n {
-		b.items, b.pointers, b.vectors = make([]checked, n), make([]*checked, n), make([][]model.Vector, n)
+		b.items, b.pointers, b.vectors = make([]record.Item, n), make([]*record.Item, n), make([][]model.Vector, n)
 		for i := range b.items {
 			b.pointers[i] = &b.items[i]
 		}
@@ -330,7 +331,7 @@ func (b *itemBuffer) prepare(n int) []*checked {
 
 // decodeRecords reads the part of labels, fields and payloads. name returns the name of a
 // label by its number.
-func (h *chunkHeader) decodeRecords(part []byte, d *descriptor, name func(id uint32) (string, bool), items []*checked) error {
+func (h *chunkHeader) decodeRecords(part []byte, d *record.Descriptor, name func(id uint32) (string, bool), items []*record.Item) error {
 	r := chunkReader{b: part}
 	for _, it := range items {
 		b := r.sized()
@@ -346,23 +347,23 @@ func (h *chunkHeader) decodeRecords(part []byte, d *descriptor, name func(id uin
 			if !ok {
 				return fmt.Errorf("%w: label %d of a chunk", codec.ErrCorrupt, id)
 			}
-			it.labels = append(it.labels, label)
+			it.Labels = append(it.Labels, label)
 		}
 		for _, f := range rec.Fields {
 			if int(f.ID) >= len(d.Fields) {
 				return fmt.Errorf("%w: field %d of a chunk", codec.ErrCorrupt, f.ID)
 			}
-			if _, err := d.Fields[f.ID].checkValue(f.Value); err != nil {
+			if _, err := d.Fields[f.ID].CheckValue(f.Value); err != nil {
 				return fmt.Errorf("%w: field %d of a chunk: %w", codec.ErrCorrupt, f.ID, err)
 			}
 		}
-		it.fields, it.payload = rec.Fields, rec.Payload
+		it.Fields, it.Payload = rec.Fields, rec.Payload
 	}
 	return r.end("records")
 }
 
 // decodeVectors reads the part of vectors, in the memory of buf.
-func (h *chunkHeader) decodeVectors(part []byte, d *descriptor, items []*checked, buf *itemBuffer) error {
+func (h *chunkHeader) decodeVectors(part []byte, d *record.Descriptor, items []*record.Item, buf *itemBuffer) error {
 	r := chunkReader{b: part}
 	for i, it := range items {
 		present := r.uvarint(uint64(len(d.Modalities)))
@@ -372,19 +373,19 @@ func (h *chunkHeader) decodeVectors(part []byte, d *descriptor, items []*checked
 		if len(buf.vectors[i]) < 2*len(d.Modalities) { // half of it keeps memory of modalities that are absent
 			buf.vectors[i] = make([]model.Vector, 2*len(d.Modalities))
 		}
-		it.vectors = buf.vectors[i][:len(d.Modalities)]
+		it.Vectors = buf.vectors[i][:len(d.Modalities)]
 		memory := buf.vectors[i][len(d.Modalities):]
-		clear(it.vectors)
+		clear(it.Vectors)
 		next := uint64(0)
 		for range present {
 			t := r.uvarint(uint64(len(d.Modalities) - 1))
 			if r.bad = r.bad || t < next; r.bad {
 				return r.end("vectors")
 			}
-			if err := d.Modalities[t].decodeVector(&memory[t], r.sized()); err != nil {
+			if err := d.Modalities[t].DecodeVector(&memory[t], r.sized()); err != nil {
 				return err
 			}
-			it.vectors[t] = memory[t]
+			it.Vectors[t] = memory[t]
 			next = t + 1
 		}
 	}

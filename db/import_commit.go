@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // Commit stores the items that have been put, in one commit, as Batch.Commit does where
@@ -27,7 +27,7 @@ func (im *Import) Commit(ctx context.Context) error {
 		return err
 	}
 	defer d.guard.leave()
-	if err := d.engine.log.err(); err != nil {
+	if err := d.engine.Log.Err(); err != nil {
 		return err
 	}
 	if !im.pledged {
@@ -36,7 +36,7 @@ func (im *Import) Commit(ctx context.Context) error {
 			err = im.commit(ctx)
 		}
 		if err != nil {
-			return fault.Annotate(d.engine.fullDisk(err), "import into collection %q", im.c.name)
+			return fault.Annotate(d.engine.FullDisk(err), "import into collection %q", im.c.name)
 		}
 		im.pledged = true
 	}
@@ -73,7 +73,7 @@ func (im *Import) commit(ctx context.Context) error {
 	d, k := im.c.db, im.k
 	pledge := &pledge{fs: d.opts.FS, dir: im.spool.dir, pledged: pledged{rows: im.rows, items: uint64(k.n)}}
 	err := im.c.read(func(_ *view, cv *collectionView) error {
-		im.spool.descriptor = cv.descriptor // what it may have grown by is in later items
+		im.spool.descriptor = cv.Descriptor // what it may have grown by is in later items
 		return nil
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 		}
 	}
 	k := im.k
-	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *checked) error {
+	err := k.each(ctx, recordPart|vectorPart, 0, k.n, func(i int, it *record.Item) error {
 		if inParts && int64(b.bytes) >= most {
 			if err := b.Commit(ctx); err != nil {
 				return err
@@ -130,10 +130,10 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 				im.opt.Progress("storing", int64(i), int64(k.n))
 			}
 		}
-		own := it.clone()
+		own := it.Clone()
 		k.keyAndCode(i, own)
 		b.changes = append(b.changes, &change{collection: im.c.id, kind: putItem, item: own})
-		b.bytes += own.bytes()
+		b.bytes += own.Bytes()
 		return nil
 	})
 	if err != nil {
@@ -141,16 +141,4 @@ func (im *Import) oneByOne(ctx context.Context, pledge *pledge) error {
 	}
 	b.pledge = pledge
 	return b.Commit(ctx)
-}
-
-// clone returns a copy that shares nothing that may change.
-func (it *checked) clone() *checked {
-	own := *it
-	own.vectors = slices.Clone(it.vectors)
-	for t, x := range own.vectors {
-		own.vectors[t] = cloneVector(x)
-	}
-	own.code, own.payload = slices.Clone(it.code), slices.Clone(it.payload)
-	own.labels, own.fields = slices.Clone(it.labels), slices.Clone(it.fields)
-	return &own
 }

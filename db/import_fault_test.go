@@ -11,7 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
 const lifeRows = 120
@@ -131,7 +134,7 @@ func checkImportLife(t *testing.T, what string, fsys vfs.FS, items []*Item, impo
 		t.Fatalf("%s: %v", what, err)
 	}
 	// One that was done may have been left, where it could not be removed.
-	if names, err := fsys.List("db/" + importsName); err == nil && len(names) > 0 && !imported {
+	if names, err := fsys.List("db/" + store.ImportsName); err == nil && len(names) > 0 && !imported {
 		t.Errorf("%s: staged imports: %v", what, names)
 	}
 }
@@ -189,7 +192,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if importing = importing || strings.Contains(op.Path, importsName); importing {
+		if importing = importing || strings.Contains(op.Path, store.ImportsName); importing {
 			for _, percent := range []int{0, 50} {
 				crashes = append(crashes, crash{
 					fmt.Sprintf("before change %d (%v %s), %d%% of what is not synced", len(crashes), op.Kind, op.Path, percent),
@@ -198,7 +201,7 @@ func TestCrashesAroundAnImport(t *testing.T) {
 			}
 		}
 		given = given || path.Base(op.Path) == importPledge+".tmp"
-		if given && op.Kind == errorfs.OpRename && path.Base(path.Dir(op.Path)) == importsName {
+		if given && op.Kind == errorfs.OpRename && path.Base(path.Dir(op.Path)) == store.ImportsName {
 			imported = true // from here on it may be forgotten, and is not yet acknowledged
 		}
 		return nil
@@ -266,7 +269,7 @@ func TestDamageToStagedItems(t *testing.T) {
 	}
 	fewer, places := 0, 0
 	for name, content := range files {
-		if !strings.Contains(name, importsName) {
+		if !strings.Contains(name, store.ImportsName) {
 			continue
 		}
 		for at := 0; at < len(content); at += step {
@@ -318,7 +321,7 @@ func TestDamageBeforeACommit(t *testing.T) {
 	}
 	dir := im.spool.dir
 	ref := im.spool.chunks[3]
-	flip(t, mem, ref.file.path, ref.at+ref.offset(chunkRecords)+5)
+	testfs.Flip(t, mem, ref.file.path, ref.at+ref.offset(chunkRecords)+5)
 	if err := im.Commit(ctx); !errors.Is(err, ErrStaged) || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "begin the import again") {
 		t.Fatal(err)
 	}
@@ -329,10 +332,10 @@ func TestDamageBeforeACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pledge{fs: mem, dir: dir}
-	if err := p.give(1<<40+1, d.engine.log); err != nil {
+	if err := p.give(1<<40+1, d.engine.Log); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, mem, dir+"/"+importPledge, 3)
+	testfs.Flip(t, mem, dir+"/"+importPledge, 3)
 	if err := importOnce(c, items); !errors.Is(err, ErrStaged) {
 		t.Fatal(err)
 	}
@@ -343,28 +346,11 @@ func TestDamageBeforeACommit(t *testing.T) {
 	}
 }
 
-// flip flips a bit of a file.
-func flip(t testing.TB, fsys vfs.FS, path string, at int64) {
-	t.Helper()
-	f, err := fsys.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b [1]byte
-	if _, err = f.ReadAt(b[:], at); err == nil {
-		b[0] ^= 4
-		_, err = f.WriteAt(b[:], at)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A part of a chunk may be anything: it is refused, or its items are such as Put takes.
 func FuzzStagedChunk(f *testing.F) {
-	d := &descriptor{
-		Modalities: []Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
-		Fields:     []Field{{"n", Int, true}, {"s", String, false}},
+	d := &record.Descriptor{
+		Modalities: []record.Modality{{Name: "image", Dim: 3}, {Name: "words", Dim: 9, Sparse: true}},
+		Fields:     []record.Field{{Name: "n", Type: record.Int, Indexed: true}, {Name: "s", Type: record.String, Indexed: false}},
 	}
 	l := newLabels()
 	l.add("a")
@@ -378,11 +364,11 @@ func FuzzStagedChunk(f *testing.F) {
 		{Sparse: map[string]Sparse{"words": {Index: []uint32{1, 8}, Value: []float32{3, 4}}}, Fields: map[string]any{"n": 7, "s": "x"}},
 		{},
 	} {
-		checked, err := d.check(it, false)
+		checked, err := checkItem(d, it, false)
 		if err != nil {
 			f.Fatal(err)
 		}
-		if err := c.add(checked, 0, l.lookup(checked.labels)); err != nil {
+		if err := c.add(checked, 0, l.lookup(checked.Labels)); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -402,7 +388,7 @@ func FuzzStagedChunk(f *testing.F) {
 			t.Fatal(err)
 		}
 		check := func(it *Item) {
-			if _, err := d.check(it, false); err != nil {
+			if _, err := checkItem(d, it, false); err != nil {
 				t.Errorf("part %d: %v is not for Put: %v", p, it, err)
 			}
 		}
@@ -433,11 +419,11 @@ func FuzzStagedChunk(f *testing.F) {
 				return
 			}
 			for _, it := range items {
-				out := &Item{Labels: it.labels, Payload: it.payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
-				for _, field := range it.fields {
+				out := &Item{Labels: it.Labels, Payload: it.Payload, Vectors: map[string][]float32{}, Sparse: map[string]Sparse{}, Fields: map[string]any{}}
+				for _, field := range it.Fields {
 					out.Fields[d.Fields[field.ID].Name] = field.Value
 				}
-				for m, x := range it.vectors {
+				for m, x := range it.Vectors {
 					if x.IsSparse() {
 						out.Sparse[d.Modalities[m].Name] = Sparse{x.Index, x.Value}
 					} else if x.Present() {
@@ -457,25 +443,25 @@ func FuzzStagedChunk(f *testing.F) {
 // goes on when there is room again.
 func TestImportOnAFullDisk(t *testing.T) {
 	items := lifeItems()
-	disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
 	defer func() { mustClose(t, d) }()
 	c, err := d.CreateCollection(ctx, "main", Schema{Bits: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk.tell(d, 10<<20)
+	tell(disk, d, 10<<20)
 	if _, err := c.NewImport(ctx, ImportOptions{Source: "items", Bytes: 5 << 20}); !errors.Is(err, ErrDiskFull) {
 		t.Fatal(err)
 	}
 	if len(stagedFolders(t, disk)) > 0 {
 		t.Error("something is staged")
 	}
-	disk.set(func() { disk.room = 1500 })
+	disk.Set(func() { disk.Room = 1500 })
 	if err := importOnce(c, items); !errors.Is(err, ErrDiskFull) || errors.Is(err, ErrFailed) {
 		t.Fatal(err)
 	}
-	disk.set(func() { disk.room = -1 })
+	disk.Set(func() { disk.Room = -1 })
 	im := mustImport(t, c, ImportOptions{})
 	if n := im.Rows(); n == 0 || n == lifeRows {
 		t.Errorf("goes on at row %d", n)

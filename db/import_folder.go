@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // Each staged import is a folder in imports/, with these things in it:
@@ -26,7 +27,6 @@ import (
 //
 // A folder whose name ends in ".gone" is being removed.
 const (
-	importsName  = "imports"
 	importHead   = "HEAD"
 	importPledge = "COMMIT"
 	importGone   = ".gone"
@@ -67,7 +67,7 @@ func (h *importHeader) write(fsys vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(fsys, dir, importHead, append(b, '\n'))
+	return store.ReplaceFile(fsys, dir, importHead, append(b, '\n'))
 }
 
 // readSmall reads a file of at most so many bytes.
@@ -85,7 +85,7 @@ func removeFile(fsys vfs.FS, dir, name string) error {
 	if err := fsys.Remove(fsys.PathJoin(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDir(fsys, dir)
+	return store.SyncDir(fsys, dir)
 }
 
 // removeImport removes the folder of a staged import: at once, as far as anybody sees.
@@ -102,16 +102,16 @@ func removeImport(fsys vfs.FS, dir string) error {
 		}
 		return err
 	}
-	return errors.Join(syncDir(fsys, fsys.PathDir(dir)), fsys.RemoveAll(gone))
+	return errors.Join(store.SyncDir(fsys, fsys.PathDir(dir)), fsys.RemoveAll(gone))
 }
 
 func (d *DB) importDir(name string) string {
-	return d.opts.FS.PathJoin(d.dir, importsName, name)
+	return d.opts.FS.PathJoin(d.dir, store.ImportsName, name)
 }
 
 // importNames lists the folders of staged imports.
 func (d *DB) importNames() ([]string, error) {
-	names, err := d.opts.FS.List(d.opts.FS.PathJoin(d.dir, importsName))
+	names, err := d.opts.FS.List(d.opts.FS.PathJoin(d.dir, store.ImportsName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A pledge says, from before an import is committed until it is forgotten, which commit of
@@ -32,7 +33,7 @@ type pledged struct {
 const pledgeBytes = 28
 
 // give writes the pledge for the commit of that number, durably.
-func (p *pledge) give(sequence uint64, log *storeLogger) error {
+func (p *pledge) give(sequence uint64, log *store.Log) error {
 	if p == nil {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (p *pledge) give(sequence uint64, log *storeLogger) error {
 	b = binary.LittleEndian.AppendUint64(b, p.rows)
 	b = binary.LittleEndian.AppendUint64(b, p.items)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	err := replaceFile(p.fs, p.dir, importPledge, b)
+	err := store.ReplaceFile(p.fs, p.dir, importPledge, b)
 	if err != nil {
 		p.takeBack(log)
 	}
@@ -49,12 +50,12 @@ func (p *pledge) give(sequence uint64, log *storeLogger) error {
 
 // takeBack removes it. Where that fails so does the database: a later commit would be
 // taken for this one.
-func (p *pledge) takeBack(log *storeLogger) {
+func (p *pledge) takeBack(log *store.Log) {
 	if p == nil {
 		return
 	}
 	if err := removeFile(p.fs, p.dir, importPledge); err != nil {
-		log.fail(err)
+		log.Fail(err)
 	}
 }
 
@@ -96,7 +97,7 @@ func (d *DB) settleImports() error {
 		if errors.Is(err, fault.ErrCorrupt) {
 			continue // whoever goes on with the import hears of it
 		}
-		if err == nil && given && p.sequence > d.identity.sequence {
+		if err == nil && given && p.sequence > d.identity.Sequence {
 			err = removeFile(d.opts.FS, dir, importPledge)
 		}
 		if err != nil {

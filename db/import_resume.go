@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // open makes the folder, or reads what is there.
@@ -25,10 +27,10 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 		return err
 	}
 	if found != head || im.opt.Restart {
-		if err := d.engine.admit(2*im.opt.Bytes, false); err != nil {
+		if err := d.engine.Admit(2*im.opt.Bytes, false); err != nil {
 			return err
 		}
-		if err := makeDir(fsys, dir); err != nil {
+		if err := store.MakeDir(fsys, dir); err != nil {
 			return err
 		}
 		if err := head.write(fsys, dir); err != nil {
@@ -43,7 +45,7 @@ func (im *Import) open(ctx context.Context, head importHeader) (err error) {
 	}
 	im.rows = max(im.rows, im.done.rows)
 	if left := im.opt.Bytes - int64(im.spool.bytes); !im.pledged && found == head {
-		return d.engine.admit(im.opt.Bytes+max(left, 0), false)
+		return d.engine.Admit(im.opt.Bytes+max(left, 0), false)
 	}
 	return nil
 }
@@ -62,9 +64,9 @@ func (im *Import) resume(ctx context.Context) error {
 	}
 	im.spool = &spool{
 		fs: d.opts.FS, dir: d.importDir(im.name),
-		descriptor: cv.descriptor, labels: im.k.labels,
+		descriptor: cv.Descriptor, labels: im.k.labels,
 	}
-	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.descriptor, h, parts) })
+	err = im.spool.resume(ctx, func(h *chunkHeader, parts *[chunkParts][]byte) error { return im.take(cv.Descriptor, h, parts) })
 	im.named = im.k.labels.count()
 	im.rows, im.bytes = im.spool.rows, im.spool.bytes
 	return err
@@ -72,9 +74,9 @@ func (im *Import) resume(ctx context.Context) error {
 
 // take adds the items of a chunk that is read to the columns. An error leaves them as they
 // were.
-func (im *Import) take(desc *descriptor, h *chunkHeader, parts *[chunkParts][]byte) error {
+func (im *Import) take(desc *record.Descriptor, h *chunkHeader, parts *[chunkParts][]byte) error {
 	bits := 0
-	if desc.codesOnly() {
+	if desc.CodesOnly() {
 		bits = desc.Bits
 	}
 	if len(parts[chunkCodes]) != int(h.items)*codec.Bytes(bits) {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A spool is the files of a staged import: one for each time that it was begun or resumed,
@@ -31,7 +33,7 @@ type spool struct {
 	extras      bool   // some item has more than key and code
 
 	// What decoding needs.
-	descriptor *descriptor
+	descriptor *record.Descriptor
 	labels     *labels
 }
 
@@ -119,7 +121,7 @@ func (s *spool) resume(ctx context.Context, found func(h *chunkHeader, parts *[c
 		}
 	}
 	if removed {
-		return syncDir(s.fs, s.dir)
+		return store.SyncDir(s.fs, s.dir)
 	}
 	return nil
 }
@@ -209,7 +211,7 @@ func (s *spool) blockOf(i int) int {
 	return sort.Search(len(s.chunks), func(j int) bool { return s.chunks[j].start > uint64(i) }) - 1
 }
 
-func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, items []*checked, err error) {
+func (s *spool) read(block int, parts itemParts, buf *itemBuffer) (from int, items []*record.Item, err error) {
 	ref := &s.chunks[block]
 	items = buf.prepare(int(ref.items))
 	part := func(p int) ([]byte, error) {
@@ -284,7 +286,7 @@ func (s *spool) newWriter(admit func(bytes int64) error) (*spoolWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(s.fs, s.dir); err != nil {
+	if err := store.SyncDir(s.fs, s.dir); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	w := &spoolWriter{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -74,7 +75,7 @@ func importInRuns(t testing.TB, w *world, items []*Item, runs int, labels ...str
 // stagedFolders returns the folders of staged imports.
 func stagedFolders(t testing.TB, fsys vfs.FS) []string {
 	t.Helper()
-	names, err := fsys.List("db/" + importsName)
+	names, err := fsys.List("db/" + store.ImportsName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func TestStagedImports(t *testing.T) {
 	if err := w.d.Checkpoint(ctx, "copy", CheckpointOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := w.fs.List("copy"); err != nil || slices.Contains(names, importsName) {
+	if names, err := w.fs.List("copy"); err != nil || slices.Contains(names, store.ImportsName) {
 		t.Fatalf("the checkpoint holds %v, %v", names, err)
 	}
 	w.reopen()
@@ -358,7 +359,7 @@ func TestImportThatWasAboutToBeCommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pledge{fs: w.fs, dir: im.spool.dir, pledged: pledged{rows: 20, items: 20}}
-	if err := p.give(w.d.committer.sequence+1, w.d.engine.log); err != nil {
+	if err := p.give(w.d.committer.sequence+1, w.d.engine.Log); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, w.d)

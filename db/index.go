@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/mih"
 )
 
@@ -54,7 +56,7 @@ func (tx *tx) setPosting(set *codeSet, n uint32, c codec.Code, in bool) {
 		at = len(tx.sets)
 		tx.sets = append(tx.sets, set)
 	}
-	split := storedSplit(set.space.Bits)
+	split := storedSplit(set.Bits)
 	for j := range split.Len() {
 		tx.postings = append(tx.postings, postingChange{uint32(at), split.Of(c, j), n, uint16(j), !in})
 	}
@@ -83,7 +85,7 @@ func (tx *tx) finishPostings() error {
 				added = append(added, n)
 			}
 		}
-		key = tx.sets[first.set].appendPosting(key[:0], first.substring, first.value)
+		key = tx.sets[first.set].AppendPosting(key[:0], first.substring, first.value)
 		value = codec.AppendPosting(value[:0], added, deleted)
 		if err := tx.batch.Merge(key, value, nil); err != nil {
 			return err
@@ -94,10 +96,10 @@ func (tx *tx) finishPostings() error {
 
 // setCodes makes enc the codes of the row in all targets of a space; an empty one takes
 // away the codes that it has.
-func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encoding) error {
+func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc spaces.Encoding) error {
 	had := sp.hasCode(row)
 	for i, set := range sp.sets {
-		if err := tx.setCode(s, sp, set, row, enc.in(i)); err != nil {
+		if err := tx.setCode(s, sp, set, row, enc.In(i)); err != nil {
 			return err
 		}
 	}
@@ -106,10 +108,10 @@ func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encod
 	} else if had && !has {
 		sp.numbers.Coded--
 	}
-	if width := sp.projectionBytes(); width > 0 {
-		projections := tx.rowBlock(s, sp, sp.projections(s.ID), codec.KindProjection, row, width)
-		if enc.projection != nil {
-			projections.Set(byte(row), enc.projection)
+	if width := sp.ProjectionBytes(); width > 0 {
+		projections := tx.rowBlock(s, sp, sp.Projections(s.ID), codec.KindProjection, row, width)
+		if enc.Projection != nil {
+			projections.Set(byte(row), enc.Projection)
 		} else {
 			projections.Clear(byte(row))
 		}
@@ -118,25 +120,25 @@ func (tx *tx) setCodes(s *collectionState, sp *spaceState, row uint32, enc encod
 }
 
 // setCode makes a code that of the row for one target, or takes it away.
-func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given targetCode) error {
+func (tx *tx) setCode(s *collectionState, sp *spaceState, set *codeSet, row uint32, given spaces.TargetCode) error {
 	old, had := set.table.Table().CodeOf(row)
-	same := had && given.code != nil && slices.Equal(set.table.Table().Code(old), given.code)
+	same := had && given.Code != nil && slices.Equal(set.table.Table().Code(old), given.Code)
 	if had && !same {
 		tx.unlinkCode(set, old, row)
 	}
 	rowCodes := func() *codec.BlockEdit {
-		return tx.rowBlock(s, sp, set.codeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
+		return tx.rowBlock(s, sp, set.CodeKeys, codec.KindRowCodes, row, codec.RowCodeBytes)
 	}
-	if given.code != nil {
+	if given.Code != nil {
 		if !same {
-			n, isNew, err := set.table.Number(given.code)
+			n, isNew, err := set.table.Number(given.Code)
 			if err != nil {
 				return err
 			}
 			tx.linkCode(set, n, row, isNew)
 			old = n
 		}
-		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.from, Revision: set.space.Revision}.Append(nil))
+		rowCodes().Set(byte(row), codec.RowCode{Code: old, Provenance: given.From, Revision: set.space.Revision}.Append(nil))
 	} else if had {
 		rowCodes().Clear(byte(row))
 	}
@@ -184,25 +186,25 @@ func (tx *tx) unlinkCode(set *codeSet, n, row uint32) {
 }
 
 // rowBlock returns the edit of a block of rows of a space.
-func (tx *tx) rowBlock(s *collectionState, sp *spaceState, k codeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
+func (tx *tx) rowBlock(s *collectionState, sp *spaceState, k record.CodeKeys, kind byte, row uint32, width int) *codec.BlockEdit {
 	first := uint64(row) / codec.BlockRows * codec.BlockRows
-	return tx.block(k.block(kind, row), width, sp.fresh || first >= s.freshRow)
+	return tx.block(k.Block(kind, row), width, sp.fresh || first >= s.freshRow)
 }
 
 // codeBlock returns the edit of the block with code number n.
 func (tx *tx) codeBlock(set *codeSet, n uint32) *codec.BlockEdit {
 	first := uint64(n) / codec.BlockRows * codec.BlockRows
-	return tx.block(set.block(codec.KindCodes, n), codec.CodeEntryBytes(set.space.Bits), first >= set.freshCode)
+	return tx.block(set.Block(codec.KindCodes, n), codec.CodeEntryBytes(set.Bits), first >= set.freshCode)
 }
 
 func (tx *tx) setCodeEntry(set *codeSet, n, row uint32) {
-	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.table.Table().Code(n), set.space.Bits, row))
+	tx.codeBlock(set, n).Set(byte(n), codec.AppendCodeEntry(nil, set.table.Table().Code(n), set.Bits, row))
 }
 
 // setCodeRow adds a row to the stored rows of a code that several carry, or
 // takes it out.
 func (tx *tx) setCodeRow(set *codeSet, n, row uint32, in bool) {
-	l := tx.layer(set.rows(n, uint16(row>>16)))
+	l := tx.layer(set.RowsKey(n, uint16(row>>16)))
 	if in {
 		l.Add(uint16(row))
 	} else {

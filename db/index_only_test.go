@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -183,7 +184,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 	d, _ := openForCheckpoints(t, fsys)
 	defer d.Close()
 	is := indexOnlyOf(t, d, &Options{FS: fsys})
-	b, err := get(is.engine.DB, codec.CollectionKey(codec.KindCollection, 1))
+	b, err := record.Get(is.engine.DB, codec.CollectionKey(codec.KindCollection, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ func TestIndexOnlyDescriptor(t *testing.T) {
 		`{"version":1,"id":1,"name":"a","bits":8,"index_only":true}`:                                               false,
 		`{"version":1,"id":1,"name":"a","bits":8,"modalities":[{"name":"x","dim":1}],"index_only":true,"more":{}}`: false,
 	} {
-		if _, err := decodeDescriptor([]byte(text)); (err == nil) != ok {
+		if _, err := record.DecodeDescriptor([]byte(text)); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -224,14 +225,14 @@ func TestVerifyIndexOnly(t *testing.T) {
 		t.Errorf("%+v, of the whole %+v; %+v", v, whole, s)
 	}
 	copied := func(key []byte) []byte {
-		b, err := get(d.engine.DB, key)
+		b, err := record.Get(d.engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v", key, err)
 		}
 		return b
 	}
 	first := func(prefix []byte) (key []byte) {
-		if err := forEach(d.engine.DB, prefix, func(k, _ []byte) error {
+		if err := record.ForEach(d.engine.DB, prefix, func(k, _ []byte) error {
 			key = append([]byte{}, k...)
 			return errStopped
 		}); !errors.Is(err, errStopped) {
@@ -260,7 +261,7 @@ func TestVerifyIndexOnly(t *testing.T) {
 		"labels":     {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, nil), "of labels, and it has none"},
 		"code":       {codec.NumberKey(codec.KindItem, 1, 1), mustRecord(t, []uint32{0, 1, 2, 3}), "it is not that of its labels"},
 	} {
-		before, err := get(is.engine.DB, c.key)
+		before, err := record.Get(is.engine.DB, c.key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,12 +1,11 @@
 package db
 
 import (
-	"math"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -62,113 +61,17 @@ type TargetCode struct {
 	From string // as Item.CodeFrom
 }
 
-// checked is an item in the terms of its collection. What it points to is its
-// own, safe to keep.
-type checked struct {
-	key     string
-	vectors []model.Vector // by modality, in its form, see vector; nil: none
-	code    codec.Code     // codes-only; nil where absent
-	labels  []string       // distinct
-	fields  []codec.Field
-	payload []byte
-}
-
-// itemBytes is what an item takes besides what it holds.
-const itemBytes = 64
-
-// bytes estimates what storing the item takes.
-func (it *checked) bytes() int {
-	n := itemBytes + len(it.key) + len(it.payload) + 8*len(it.code)
-	for _, v := range it.vectors {
-		n += 4 * (len(v.Index) + len(v.Value))
-	}
-	for _, l := range it.labels {
-		n += 16 + len(l)
-	}
-	for _, f := range it.fields {
-		s, _ := f.Value.(string)
-		n += 16 + len(s)
-	}
-	return n
-}
-
-// over returns the item old with what is given in it replaced. Either may have been
-// checked before modalities were added.
-func (it *checked) over(old *checked) *checked {
-	out := *old
-	out.key = it.key
-	if it.vectors != nil {
-		out.vectors = make([]model.Vector, max(len(old.vectors), len(it.vectors)))
-		copy(out.vectors, old.vectors)
-		for t, x := range it.vectors {
-			if x.Present() {
-				out.vectors[t] = x
-			}
-		}
-	}
-	if it.code != nil {
-		out.code = it.code
-	}
-	if it.labels != nil {
-		out.labels = it.labels
-	}
-	if it.payload != nil {
-		out.payload = it.payload
-	}
-	if it.fields != nil {
-		out.fields = slices.Clone(it.fields)
-		for _, f := range old.fields {
-			if !slices.ContainsFunc(it.fields, func(n codec.Field) bool { return n.ID == f.ID }) {
-				out.fields = append(out.fields, f)
-			}
-		}
-		slices.SortFunc(out.fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
-	}
-	return &out
-}
-
-// shortened returns the start of a text that may be of any length, for a message.
-func shortened(s string) string {
-	const most = 40
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return s
-}
-
-func checkKey(key string) error {
-	if len(key) > MaxKeyBytes || !utf8.ValidString(key) {
-		return fault.Invalid("key %q: 1 to %d bytes of UTF-8 are possible", shortened(key), MaxKeyBytes)
-	}
-	return nil
-}
-
-// checkWholeKey is checkKey where an item must have a key.
-func checkWholeKey(key string) error {
-	if key == "" {
-		return fault.Invalid("key \"\": 1 to %d bytes of UTF-8 are possible", MaxKeyBytes)
-	}
-	return checkKey(key)
-}
-
-func checkLabel(l string) error {
-	if l == "" || len(l) > MaxLabelBytes || !utf8.ValidString(l) {
-		return fault.Invalid("label %q: 1 to %d bytes of UTF-8 are possible", shortened(l), MaxLabelBytes)
-	}
-	return nil
-}
-
-// check brings an item into the terms of the collection. A partial one, for
+// checkItem brings an item into the terms of the collection. A partial one, for
 // Merge, need not have a code.
-func (d *descriptor) check(it *Item, partial bool) (*checked, error) {
-	c, err := d.look(it, partial)
+func checkItem(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {
+	c, err := lookAt(d, it, partial)
 	if err != nil {
 		return nil, err
 	}
-	for t, v := range c.vectors {
-		c.vectors[t] = cloneVector(v)
+	for t, v := range c.Vectors {
+		c.Vectors[t] = record.CloneVector(v)
 	}
-	c.payload = slices.Clone(c.payload)
+	c.Payload = slices.Clone(c.Payload)
 	return c, nil
 }
 
@@ -177,32 +80,31 @@ func (it *Item) isEmpty() bool {
 	return len(it.Vectors)+len(it.Sparse)+len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
 }
 
-// look is check for whoever needs it only as long as the item stays as it is, whose vectors
-// and payload it shares.
-func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
-	if err := checkKey(it.Key); err != nil {
+// lookAt is checkItem for as long as the caller leaves the item as it is: the result shares
+// its vectors and payload.
+func lookAt(d *record.Descriptor, it *Item, partial bool) (*record.Item, error) {
+	if err := record.CheckKey(it.Key); err != nil {
 		return nil, err
 	}
-	if it.Key == "" && it.isEmpty() && !(d.codesOnly() && len(it.Code) > 0) {
+	if it.Key == "" && it.isEmpty() && !(d.CodesOnly() && len(it.Code) > 0) {
 		return nil, fault.Invalid("the item has nothing in it, nor a key")
 	}
-	c := &checked{key: it.Key}
-	fail := func(err error) (*checked, error) {
+	c := &record.Item{Key: it.Key}
+	fail := func(err error) (*record.Item, error) {
 		return nil, fault.OfItem(it.Key, err)
 	}
 	if len(it.Vectors)+len(it.Sparse) > 0 {
-		c.vectors = make([]model.Vector, len(d.Modalities))
+		c.Vectors = make([]model.Vector, len(d.Modalities))
 	}
 	add := func(name string, dense []float32, sparse *Sparse) error {
-		t, err := d.modality(name)
+		t, err := d.ModalityOf(name)
 		if err != nil {
 			return err
 		}
-		if c.vectors[t].Present() {
+		if c.Vectors[t].Present() {
 			return fault.Invalid("modality %q: there is a dense and a sparse vector of it", name)
 		}
-		v, err := d.vector(t, dense, sparse)
-		c.vectors[t] = v
+		c.Vectors[t], err = vectorOf(&d.Modalities[t], dense, sparse)
 		return err
 	}
 	for name, x := range it.Vectors {
@@ -216,72 +118,43 @@ func (d *descriptor) look(it *Item, partial bool) (*checked, error) {
 		}
 	}
 	switch {
-	case !d.codesOnly():
+	case !d.CodesOnly():
 	case it.Code == nil && partial:
 	case len(it.Code) != codec.Bytes(d.Bits):
 		return fail(fault.Invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
 			len(it.Code), d.Name, codec.Bytes(d.Bits), d.Bits))
 	default:
-		c.code = codec.NewCode(d.Bits)
-		c.code.SetBytes(it.Code)
+		c.Code = codec.NewCode(d.Bits)
+		c.Code.SetBytes(it.Code)
 	}
 	if it.Labels != nil {
-		c.labels = []string{} // empty and not nil: to be taken away by Merge
+		c.Labels = []string{} // empty and not nil: to be taken away by Merge
 	}
-	if len(it.Labels) > MaxLabels {
-		return fail(fault.Invalid("%d labels, at most %d are possible", len(it.Labels), MaxLabels))
+	if len(it.Labels) > record.MaxLabels {
+		return fail(fault.Invalid("%d labels, at most %d are possible", len(it.Labels), record.MaxLabels))
 	}
 	for _, l := range it.Labels {
-		if err := checkLabel(l); err != nil {
+		if err := record.CheckLabel(l); err != nil {
 			return fail(err)
 		}
-		if !slices.Contains(c.labels, l) {
-			c.labels = append(c.labels, l)
+		if !slices.Contains(c.Labels, l) {
+			c.Labels = append(c.Labels, l)
 		}
 	}
 	for name, v := range it.Fields {
-		i, err := d.field(name)
+		i, err := d.FieldOf(name)
 		if err != nil {
 			return fail(err)
 		}
-		if v, err = d.Fields[i].checkValue(v); err != nil {
+		if v, err = d.Fields[i].CheckValue(v); err != nil {
 			return fail(err)
 		}
-		c.fields = append(c.fields, codec.Field{ID: uint32(i), Value: v})
+		c.Fields = append(c.Fields, codec.Field{ID: uint32(i), Value: v})
 	}
-	slices.SortFunc(c.fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
-	if len(it.Payload) > MaxPayloadBytes {
-		return fail(fault.Invalid("payload of %d bytes, at most %d are possible", len(it.Payload), MaxPayloadBytes))
+	slices.SortFunc(c.Fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
+	if len(it.Payload) > record.MaxPayloadBytes {
+		return fail(fault.Invalid("payload of %d bytes, at most %d are possible", len(it.Payload), record.MaxPayloadBytes))
 	}
-	c.payload = it.Payload
+	c.Payload = it.Payload
 	return c, nil
-}
-
-func (f *Field) checkValue(v any) (any, error) {
-	ok := false
-	switch x := v.(type) {
-	case string:
-		ok = f.Type == String
-		if ok && (len(x) > MaxFieldBytes || !utf8.ValidString(x)) {
-			return nil, fault.Invalid("field %q: a string has at most %d bytes of UTF-8", f.Name, MaxFieldBytes)
-		}
-		if ok && f.Indexed && len(x) > MaxIndexedBytes {
-			return nil, fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", f.Name, MaxIndexedBytes, len(x))
-		}
-	case int64:
-		ok = f.Type == Int
-	case int:
-		v, ok = int64(x), f.Type == Int
-	case float64:
-		ok = f.Type == Float
-		if ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
-			return nil, fault.Invalid("field %q: %g is no value", f.Name, x)
-		}
-	case bool:
-		ok = f.Type == Bool
-	}
-	if !ok {
-		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, v, v)
-	}
-	return v, nil
 }

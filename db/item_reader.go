@@ -8,6 +8,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -17,7 +18,7 @@ type itemReader struct {
 	cv       *collectionView
 	r        pebble.Reader
 	records  *pebble.Iterator
-	features *featureReader // nil where there are none
+	features *record.FeatureReader // nil where there are none
 	vectors  []model.Vector
 	read     uint32 // the row of vectors + 1
 	codes    []rowBlock
@@ -55,7 +56,7 @@ func (cv *collectionView) eachItem(r pebble.Reader, rows *roaring.Bitmap, f func
 	if rows != nil {
 		return cv.forEachKey(r, rows, read)
 	}
-	return forEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
+	return record.ForEachEntry(r, codec.CollectionKey(codec.KindRowKeys, cv.ID), func(row uint32, key []byte) error {
 		return read(row, string(key))
 	})
 }
@@ -71,7 +72,7 @@ func newItemReader(r pebble.Reader, cv *collectionView, from uint32) (*itemReade
 	i.records = it
 	it.First()
 	if len(cv.Modalities) > 0 && !cv.IndexOnly {
-		if i.features, err = newFeatureReader(r, cv, from); err != nil {
+		if i.features, err = record.NewFeatureReader(r, cv.Descriptor, from); err != nil {
 			return nil, errors.Join(err, it.Close())
 		}
 	}
@@ -81,7 +82,7 @@ func newItemReader(r pebble.Reader, cv *collectionView, from uint32) (*itemReade
 func (i *itemReader) close() error {
 	err := i.records.Close()
 	if i.features != nil {
-		err = errors.Join(err, i.features.close())
+		err = errors.Join(err, i.features.Close())
 	}
 	return err
 }
@@ -132,12 +133,12 @@ func (i *itemReader) record(row uint32) (*codec.ItemRecord, error) {
 
 func (i *itemReader) vector(row uint32, t int) (x model.Vector, found bool, err error) {
 	if i.read != row+1 {
-		if err := i.features.seek(i.vectors, row); err != nil {
+		if err := i.features.Seek(i.vectors, row); err != nil {
 			return x, false, err
 		}
 		i.read = row + 1
 	}
-	i.features.hand(t)
+	i.features.Hand(t)
 	x = i.vectors[t]
 	return x, x.Present(), nil
 }
@@ -145,8 +146,8 @@ func (i *itemReader) vector(row uint32, t int) (x model.Vector, found bool, err 
 func (i *itemReader) rowCode(set int, row uint32) (rc codec.RowCode, found bool, err error) {
 	b := &i.codes[set]
 	if number := row / codec.BlockRows; b.at != number+1 {
-		key := i.cv.sets[set].block(codec.KindRowCodes, row)
-		value, err := get(i.r, key)
+		key := i.cv.sets[set].Block(codec.KindRowCodes, row)
+		value, err := record.Get(i.r, key)
 		if err != nil {
 			return rc, false, fault.ReadError(err, "block %x", key)
 		}

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
 // Where a flush finds room for some of its tables and not for all, nothing waits for it:
@@ -23,7 +26,7 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := func(i int) error {
-		return second(c.Put(ctx, &Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: randomBytes(1<<20, uint64(i))}))
+		return second(c.Put(ctx, &Item{Key: fmt.Sprint("large", i), Code: make([]byte, 8), Payload: testfs.Noise(1<<20, uint64(i))}))
 	}
 	bulk := func() error {
 		b := d.NewBatch()
@@ -63,7 +66,7 @@ func TestFlushThatFindsRoomForSomeTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if it, err := c.Get(ctx, "large7"); err != nil || !slices.Equal(it.Payload, randomBytes(1<<20, 7)) {
+	if it, err := c.Get(ctx, "large7"); err != nil || !slices.Equal(it.Payload, testfs.Noise(1<<20, 7)) {
 		t.Error("an item is another one", err)
 	}
 	mustClose(t, d)
@@ -78,7 +81,7 @@ type everySecondTable struct {
 
 func (f *everySecondTable) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if path.Ext(name) == ".sst" && f.full.Load() && f.made.Add(1)%2 == 0 {
-		return nil, &vfsError{syscall.ENOSPC}
+		return nil, &testfs.Error{Err: syscall.ENOSPC}
 	}
 	return f.FS.Create(name, c)
 }
@@ -93,7 +96,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	put := func(key int) error {
-		return second(c.Put(ctx, &Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: randomBytes(100, uint64(key))}))
+		return second(c.Put(ctx, &Item{Key: fmt.Sprintf("k%05d", key), Code: []byte{byte(key), byte(key >> 8), 1, 2, 3, 4, 5, 6}, Payload: testfs.Noise(100, uint64(key))}))
 	}
 	for round := range 2 {
 		for i := range 300 {
@@ -101,24 +104,24 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.engine.flushed(ctx); err != nil {
+		if err := d.engine.FlushAll(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mustClose(t, d)
 	// Items are in the first half of a table, in the order of their rows, so that what is
 	// damaged is no key that is written again.
-	names, err := fs.List("db/" + storeName)
+	names, err := fs.List("db/" + store.StoreName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	newest := ""
 	for _, name := range names {
-		if info, err := fs.Stat(filepath.Join("db", storeName, name)); err == nil && path.Ext(name) == ".sst" && info.Size() > 20_000 {
+		if info, err := fs.Stat(filepath.Join("db", store.StoreName, name)); err == nil && path.Ext(name) == ".sst" && info.Size() > 20_000 {
 			newest = max(newest, name)
 		}
 	}
-	flip(t, fs, filepath.Join("db", storeName, newest), 9_000)
+	testfs.Flip(t, fs, filepath.Join("db", store.StoreName, newest), 9_000)
 
 	d = mustOpen(t, "db", &Options{FS: fs})
 	defer d.Close()
@@ -130,7 +133,7 @@ func TestDamagedTableThatCannotBeCompacted(t *testing.T) {
 		} else if err != nil || i > 100 {
 			t.Fatal(i, err)
 		}
-		if err := d.engine.flushed(ctx); err != nil {
+		if err := d.engine.FlushAll(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // Where something else has the place of a file of a database, or of a folder in it, every
@@ -91,7 +92,7 @@ func TestPipesInPlaceOfFiles(t *testing.T) {
 
 // isVerified reports whether verifying a database reads what is at a path.
 func isVerified(path string) bool {
-	return path == MarkerName || path == lockName || path == commitsName || path == storeName || strings.HasSuffix(path, ".sst")
+	return path == store.MarkerName || path == store.LockName || path == store.CommitsName || path == store.StoreName || strings.HasSuffix(path, ".sst")
 }
 
 // sortsOfFiles returns the paths of the files and folders in a folder, one of each sort.

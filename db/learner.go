@@ -11,6 +11,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -121,13 +122,13 @@ func (l *learner) catchUp(ctx context.Context, v *view, cv *collectionView) erro
 func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	sp := cv.space
 	what := fmt.Sprintf("statistics of space %d", sp.ID)
-	b, err := readChunks(v.snap, codec.NumberKey(codec.KindStatistics, cv.ID, sp.ID), 0, sp.Statistics)
+	b, err := record.ReadChunks(v.snap, codec.NumberKey(codec.KindStatistics, cv.ID, sp.ID), 0, sp.Statistics)
 	if err != nil {
 		return fault.ReadError(err, "%s", what)
 	}
 	statistics, err := model.UnmarshalStatistics(b)
 	if err == nil {
-		l.online, err = model.NewOnline(sp.model, statistics)
+		l.online, err = model.NewOnline(sp.Learned, statistics)
 	}
 	if err != nil {
 		return fault.Corrupt(err, "%s", what)
@@ -138,7 +139,7 @@ func (l *learner) load(ctx context.Context, v *view, cv *collectionView) error {
 	}
 	l.online.Workers = work.Background()
 	l.revision, l.outbox, l.ahead, l.forgotten = sp.Revision, 0, 0, 0
-	l.traces = make([]float64, len(sp.modalities))
+	l.traces = make([]float64, len(sp.Positions))
 	if cv.numbers.Checkpoint == uint64(sp.Revision) {
 		return nil
 	}
@@ -167,7 +168,7 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 		return err
 	}
 	end := codec.PrefixEnd(codec.NumberKey(codec.KindOutbox, cv.ID, sp.ID))
-	err := forEachIn(r, codec.OutboxKey(cv.ID, sp.ID, l.outbox), end, func(key, value []byte) error {
+	err := record.ForEachIn(r, codec.OutboxKey(cv.ID, sp.ID, l.outbox), end, func(key, value []byte) error {
 		d, err := codec.DecodeDeparture(sp.Bits, value)
 		if err == nil && codec.OutboxNumber(key) >= next {
 			err = fmt.Errorf("the next number is %d", next)
@@ -186,12 +187,12 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 			if int(f.Modality) >= len(vectors) {
 				return fault.Corrupt(fmt.Errorf("modality %d of %d", f.Modality, len(vectors)), "outbox %x", key)
 			}
-			if err := cv.Modalities[f.Modality].decodeVector(&vectors[f.Modality], f.Record); err != nil {
+			if err := cv.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); err != nil {
 				return fault.Corrupt(err, "outbox %x", key)
 			}
 		}
-		item := sp.example(vectors, nil)
-		lesson, err := sp.lesson(d.Lesson, item)
+		item := sp.Example(vectors, nil)
+		lesson, err := sp.Lesson(d.Lesson, item)
 		if err != nil {
 			return fault.Corrupt(err, "outbox %x", key)
 		}
@@ -210,45 +211,16 @@ func (l *learner) takeOut(ctx context.Context, r pebble.Reader, cv *collectionVi
 	return err
 }
 
-// example returns an item as the model of the space takes it.
-func (s *space) example(vectors []model.Vector, labels []uint32) model.Example {
-	ex := model.Example{Vectors: make([]model.Vector, len(s.modalities)), Labels: labels}
-	for i, t := range s.modalities {
-		if has(vectors, t) {
-			ex.Vectors[i] = vectors[t]
-		}
-	}
-	return ex
-}
-
-// lesson returns what an item has taught from how it is stored.
-func (s *space) lesson(l codec.Lesson, item model.Example) (model.Lesson, error) {
-	size := codec.Bytes(s.Bits)
-	codes := len(l.Codes) / size
-	if codes != 1 && codes != len(s.modalities) {
-		return nil, fmt.Errorf("lesson of %d codes for %d modalities", codes, len(s.modalities))
-	}
-	out := make(model.Lesson, codes)
-	for i := range out {
-		if codes > 1 && !item.Vectors[i].Present() {
-			continue
-		}
-		out[i] = codec.NewCode(s.Bits)
-		out[i].SetBytes(l.Codes[i*size : (i+1)*size])
-	}
-	return out, nil
-}
-
 // forEachLesson calls f with the rows that have taught and what, those whose lessons
 // are wanted, in order of rows and model.MaxLesson at a time. What it gets is valid
 // until it returns.
 func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, want func(codec.Lesson) bool,
 	f func(rows []uint32, items []model.Example, lessons []model.Lesson) error) error {
-	features, err := newFeatureReader(r, cv, 0)
+	features, err := record.NewFeatureReader(r, cv.Descriptor, 0)
 	if err != nil {
 		return err
 	}
-	defer features.close()
+	defer features.Close()
 	sp := cv.space
 	var rows []uint32
 	var items []model.Example
@@ -259,7 +231,7 @@ func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, wa
 		rows, items, lessons = rows[:0], items[:0], lessons[:0]
 		return err
 	}
-	err = forEachEntry(r, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
+	err = record.ForEachEntry(r, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
 		stored, err := codec.DecodeLesson(sp.Bits, entry)
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
@@ -267,14 +239,14 @@ func (cv *collectionView) forEachLesson(ctx context.Context, r pebble.Reader, wa
 		if !want(stored) {
 			return nil
 		}
-		if err := features.seek(vectors, row); err != nil {
+		if err := features.Seek(vectors, row); err != nil {
 			return err
 		}
-		item := sp.example(vectors, nil)
+		item := sp.Example(vectors, nil)
 		for t := range item.Vectors {
-			item.Vectors[t] = cloneVector(item.Vectors[t])
+			item.Vectors[t] = record.CloneVector(item.Vectors[t])
 		}
-		lesson, err := sp.lesson(stored, item)
+		lesson, err := sp.Lesson(stored, item)
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
 		}
@@ -300,7 +272,7 @@ const checkpointItems = 10_000
 // writeCheckpoint stores the statistics of a learner, which are those of the present
 // revision, in place of those before, with the departures that they need no more.
 func (tx *tx) writeCheckpoint(sp *spaceState, statistics []byte, outbox uint64) error {
-	if err := tx.writeChunks(codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
+	if err := record.WriteChunks(tx.batch, codec.NumberKey(codec.KindStatistics, sp.in, sp.ID), 0, statistics); err != nil {
 		return err
 	}
 	from, to := codec.OutboxKey(sp.in, sp.ID, 0), codec.OutboxKey(sp.in, sp.ID, outbox)
@@ -338,7 +310,7 @@ func (d *DB) checkpointAll() {
 				return nil
 			})
 		})
-		if err != nil && d.engine.log.err() == nil {
+		if err != nil && d.engine.Log.Err() == nil {
 			d.signals.Happened(event.StatisticsUnkept, slog.LevelError, event.Event{Space: key.space, Err: err})
 		}
 	}

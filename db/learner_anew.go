@@ -52,7 +52,7 @@ func everything(codec.Lesson) bool { return true }
 // learnAnew accumulates the statistics from what rows of the view have taught by the
 // lessons that are wanted, which is what they are.
 func (l *learner) learnAnew(ctx context.Context, v *view, cv *collectionView, want func(codec.Lesson) bool) error {
-	m := cv.space.model
+	m := cv.space.Learned
 	online, err := model.NewOnline(m, model.NewStatistics(m))
 	if err != nil {
 		return err

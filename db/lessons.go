@@ -3,10 +3,8 @@ package db
 import (
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A row that has taught the projections of a space has a lesson there: the codes that
@@ -31,7 +29,7 @@ func (tx *tx) depart(sp *spaceState, d *codec.Departure) error {
 
 // teaches reports whether the change is one of what projections learn from, or may be.
 func (ch *change) teaches() bool {
-	return ch.kind != mergeItem || ch.item.vectors != nil || ch.item.labels != nil
+	return ch.kind != mergeItem || ch.item.Vectors != nil || ch.item.Labels != nil
 }
 
 // recodes reports whether a row waits for another code in some space: whatever is
@@ -40,25 +38,19 @@ func (s *collectionState) recodes(row uint32) bool {
 	return slices.ContainsFunc(s.spaces, func(sp *spaceState) bool { return sp.recode.b.Contains(row) })
 }
 
-// learnsFrom reports whether an item has something that the projections of the space
-// can learn from.
-func (s *space) learnsFrom(it *checked) bool {
-	return slices.ContainsFunc(s.modalities, func(t int) bool { return has(it.vectors, t) })
-}
-
 // fetchTaught reads what a row has taught, unless the transaction knows it. It returns about
 // how many bytes of the outbox that will be.
 func (tx *tx) fetchTaught(s *collectionState, row uint32) (bytes int, err error) {
 	for _, sp := range s.spaces {
 		at := spaceRow{s.ID, sp.ID, row}
 		d, known := tx.taught[at]
-		if !known && sp.model != nil {
-			l, found, err := lessonOf(tx.c.store, s.ID, sp.space, row)
+		if !known && sp.Learned != nil {
+			l, found, err := record.ReadLesson(tx.c.store, s.ID, sp.ID, sp.Bits, row)
 			if err != nil {
 				return 0, err
 			}
 			if found {
-				if d, err = departure(tx.c.store, s.descriptor, sp.modalities, row, l); err != nil {
+				if d, err = record.Departure(tx.c.store, s.Descriptor, sp.Positions, row, l); err != nil {
 					return 0, err
 				}
 			}
@@ -101,32 +93,4 @@ func (tx *tx) setOnline(sp *spaceState, set byte, row uint32, in bool) {
 		into.edit().Remove(row)
 		l.Delete(uint16(row))
 	}
-}
-
-// departure returns what a row has taught, with the features that r has of it.
-func departure(r pebble.Reader, d *descriptor, modalities []int, row uint32, l codec.Lesson) (*codec.Departure, error) {
-	out := &codec.Departure{Lesson: l}
-	for _, t := range slices.Sorted(slices.Values(modalities)) {
-		b, err := get(r, codec.FeatureKey(d.ID, row, uint16(t)))
-		if err != nil {
-			return nil, fault.ReadError(err, "features %q of row %d", d.Modalities[t].Name, row)
-		}
-		if b != nil {
-			out.Features = append(out.Features, codec.Feature{Modality: uint16(t), Record: b})
-		}
-	}
-	return out, nil
-}
-
-// lessonOf returns what a row has taught in a space; found is false where it has not.
-func lessonOf(r pebble.Reader, collection uint32, sp *space, row uint32) (l codec.Lesson, found bool, err error) {
-	err = blockEntry(r, codec.LessonsKey(collection, sp.ID, row), row, func(entry []byte) error {
-		found = true
-		if l, err = codec.DecodeLesson(sp.Bits, entry); err != nil {
-			return fault.Corrupt(err, "lesson of row %d", row)
-		}
-		l.Codes = slices.Clone(l.Codes)
-		return nil
-	})
-	return l, found && err == nil, err
 }

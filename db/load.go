@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -94,7 +95,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 		case <-set.loading.wanted:
 		}
 		octx, op := d.signals.BeginInBackground(ctx, event.OpLoad, cv.Name)
-		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.space.Bits, set.codes))
+		bare := set.standing == spaceBuilding || !d.afford(d.current.Load(), set, mih.TableBytes(set.Bits, set.codes))
 		var w *mih.Writer
 		err := work.Safely(func() (err error) {
 			w, err = loadTable(octx, v.snap, cv, set, bare)
@@ -125,7 +126,7 @@ func (d *DB) load(ctx context.Context, v *view) {
 
 // event returns what events say of the codes of a set.
 func (v *codeSetView) event() event.Event {
-	return event.Event{Space: v.space.ID, Items: int64(v.coded), Attrs: []slog.Attr{slog.Int("codes", v.codes)}}
+	return event.Event{Space: v.Space, Items: int64(v.coded), Attrs: []slog.Attr{slog.Int("codes", v.codes)}}
 }
 
 // notLoaded tells those who need codes why they cannot have them.
@@ -176,14 +177,14 @@ const maxRoom = 64 << 20
 // loadTable reads the codes of a code set of the collection and which rows carry
 // them, and indexes them unless bare.
 func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *codeSetView, bare bool) (*mih.Writer, error) {
-	q, next := set.space.Bits, uint32(set.nextCode)
+	q, next := set.Bits, uint32(set.nextCode)
 	// The largest first: after it the others do not make the garbage collector run
 	// again, as they would one by one in a heap that is small yet.
 	room := min(set.codes, maxRoom/codec.CodeEntryBytes(q))
 	codes := codec.NewCodes(q, room)
 	numbers, rows := make([]uint32, 0, room), make([]uint32, 0, room)
 	code := codec.NewCode(q)
-	err := forEachEntry(r, set.prefix(codec.KindCodes), func(n uint32, entry []byte) error {
+	err := record.ForEachEntry(r, set.Prefix(codec.KindCodes), func(n uint32, entry []byte) error {
 		if n%codec.BlockRows == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -228,7 +229,7 @@ func loadTable(ctx context.Context, r pebble.Reader, cv *collectionView, set *co
 			return nil, err
 		}
 	}
-	err = forEach(r, set.prefix(codec.KindCodeRows), func(key, value []byte) error {
+	err = record.ForEach(r, set.Prefix(codec.KindCodeRows), func(key, value []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package db
 
 import (
 	"errors"
-	"io/fs"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -10,6 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
 // noLinks is a file system without hard links, of which so many bytes are free.
@@ -36,17 +38,17 @@ func TestCopiesAskForRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	putAll(t, c, codeItems(100, 64, 1, nil))
-	store := newMemStore()
+	repo := newMemStore()
 	for what, make := range map[string]func() error{
 		"a checkpoint": func() error { return d.Checkpoint(ctx, "copy", CheckpointOptions{}) },
-		"a backup":     func() error { _, err := d.Backup(ctx, store, BackupOptions{}); return err },
+		"a backup":     func() error { _, err := d.Backup(ctx, repo, BackupOptions{}); return err },
 	} {
 		disk.free.Store(100<<20 + 100)
 		var full *DiskFullError
 		if err := make(); !errors.As(err, &full) || full.Free != 100<<20+100 || full.Needed <= 0 {
 			t.Errorf("%s: %v", what, err)
 		}
-		if _, err := disk.Stat("copy" + incompleteSuffix); err == nil {
+		if _, err := disk.Stat("copy" + store.IncompleteSuffix); err == nil {
 			t.Errorf("%s has left what it was making", what)
 		}
 		disk.free.Store(1 << 40)
@@ -59,13 +61,13 @@ func TestCopiesAskForRoom(t *testing.T) {
 
 // With hard links a checkpoint takes no room, and asks for none.
 func TestLinksNeedNoRoom(t *testing.T) {
-	disk := &smallDisk{FS: vfs.NewMem(), room: -1, usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1, Usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
 	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
 	defer mustClose(t, d)
 	if _, err := d.CreateCollection(ctx, "main", Schema{Bits: 64}); err != nil {
 		t.Fatal(err)
 	}
-	disk.set(func() { disk.usage.AvailBytes = 100 << 10 }) // what deletions may not take, and a little
+	disk.Set(func() { disk.Usage.AvailBytes = 100 << 10 }) // what deletions may not take, and a little
 	if err := d.Checkpoint(ctx, "copy", CheckpointOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -90,7 +92,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		}
 		fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && sortOf(op.Path) == sort {
-				return &vfsError{syscall.ENOSPC}
+				return &testfs.Error{Err: syscall.ENOSPC}
 			}
 			return nil
 		}))
@@ -122,7 +124,7 @@ func TestRepairWithoutFileDescriptors(t *testing.T) {
 				return nil
 			}
 			if n := int(opened.Add(1)) - 1; n == k || n == k+1 { // twice, as it is tried again
-				return &vfsError{syscall.EMFILE}
+				return &testfs.Error{Err: syscall.EMFILE}
 			}
 			return nil
 		}))
@@ -138,35 +140,4 @@ func TestRepairWithoutFileDescriptors(t *testing.T) {
 		}
 	}
 	p.whole("with file descriptors")
-}
-
-// What reads on in the background, when opening a store is given up, gets an error: its
-// files are closed.
-func TestNothingIsReadOfAFileThatIsClosed(t *testing.T) {
-	mem := vfs.NewMem()
-	f, err := mem.Create("000001.sst", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Write([]byte("table")); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	o := &opening{FS: mem, open: map[*kept]bool{}}
-	if f, err = o.Open("000001.sst"); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, 5)
-	if _, err := f.ReadAt(b, 0); err != nil || string(b) != "table" {
-		t.Fatalf("%q, %v", b, err)
-	}
-	o.close()
-	if _, err := f.ReadAt(b, 0); !errors.Is(err, fs.ErrClosed) {
-		t.Error(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
 }

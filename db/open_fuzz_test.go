@@ -12,13 +12,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A stranger gives out databases that are like one of ours, but for some records.
 type stranger struct {
 	mem *vfs.MemFS
 	dir string
-	all []record
+	all []keyValue
 }
 
 func newStranger(t testing.TB) *stranger {
@@ -35,10 +36,10 @@ func newStranger(t testing.TB) *stranger {
 var lies = []uint64{0, 1, 255, 1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1 << 60, 1<<63 - 1, 1<<64 - 1}
 
 // lie changes a record: how says what of it, at says where.
-func (s *stranger) lie(r record, how byte, at int, x byte) record {
+func (s *stranger) lie(r keyValue, how byte, at int, x byte) keyValue {
 	key, b := slices.Clone(r.key), slices.Clone(r.value)
 	if len(b) == 0 {
-		return record{key, b}
+		return keyValue{key, b}
 	}
 	i := at % len(b)
 	number := lies[int(x)%len(lies)]
@@ -74,7 +75,7 @@ func (s *stranger) lie(r record, how byte, at int, x byte) record {
 		end := len(b) - 4
 		binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[:end], castagnoli))
 	}
-	return record{key, b}
+	return keyValue{key, b}
 }
 
 // with returns the file system of a database with the changes that the input asks for, 5
@@ -82,20 +83,20 @@ func (s *stranger) lie(r record, how byte, at int, x byte) record {
 func (s *stranger) with(t testing.TB, changes []byte) (fsys vfs.FS, bytes int) {
 	mem := s.mem.CrashClone(vfs.CrashCloneCfg{})
 	opts := (&Options{FS: mem}).withDefaults()
-	store, err := openStore(mem.PathJoin(s.dir, storeName), &opts.disk, newStoreLogger(nil), false)
+	kv, err := store.Open(mem.PathJoin(s.dir, store.StoreName), &opts.disk, store.NewLog(nil), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := 0; len(changes) >= 6 && n < 16; n++ {
 		r := s.all[int(binary.LittleEndian.Uint16(changes))%len(s.all)]
 		lie := s.lie(r, changes[2], int(binary.LittleEndian.Uint16(changes[3:])), changes[5])
-		if err := store.Set(lie.key, lie.value, pebble.NoSync); err != nil {
+		if err := kv.Set(lie.key, lie.value, pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 		bytes += len(lie.value)
 		changes = changes[6:]
 	}
-	if err := store.Close(); err != nil {
+	if err := kv.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return mem, bytes

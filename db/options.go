@@ -7,7 +7,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // Options tune a database. A nil *Options and zero fields mean the defaults.
@@ -77,7 +79,7 @@ type Options struct {
 // settings are the options of a database with their defaults, and what follows from them.
 type settings struct {
 	Options
-	disk storeConfig
+	disk store.Config
 }
 
 func (o *Options) withDefaults() settings {
@@ -100,27 +102,26 @@ func (o *Options) withDefaults() settings {
 	if out.FS == nil {
 		out.FS = vfs.Default
 	}
-	out.FS = withKinds(out.FS)
-	out.disk = storeConfig{
-		fs: out.FS, cacheBytes: out.CacheBytes, reserveBytes: out.ReserveBytes,
-		signals: signal.NewSender(out.Logger, out.EventListener, out.Tracer),
+	out.FS = store.WithKinds(out.FS)
+	out.disk = store.Config{
+		FS: out.FS, CacheBytes: out.CacheBytes, ReserveBytes: out.ReserveBytes,
+		Signals: signal.NewSender(out.Logger, out.EventListener, out.Tracer),
 	}
 	return out
 }
 
 // Limits on what an item, and a batch, may hold.
 const (
-	MaxKeyBytes     = 1 << 10   // key, in bytes of UTF-8
-	MaxNameBytes    = 1 << 8    // names of collections, modalities, fields
-	MaxLabelBytes   = 1 << 10   // one label
-	MaxLabels       = 1 << 12   // labels of one item
-	MaxFieldBytes   = 1 << 20   // one string field
-	MaxIndexedBytes = 1 << 10   // one string field that is indexed
-	MaxPayloadBytes = 64 << 20  // payload
-	MaxDim          = 1 << 20   // dimensions of a modality
-	MaxModalities   = 1 << 8    // modalities of a collection
-	MaxFields       = 1 << 10   // fields of a collection
-	MaxBatchBytes   = 1 << 30   // all items of one Batch
-	MaxBulkBytes    = 4 << 30   // the same where all are new items of one collection
-	maxRows         = 1<<32 - 1 // rows, labels, spaces, collections
+	MaxKeyBytes     = record.MaxKeyBytes     // key, in bytes of UTF-8: 1 KiB
+	MaxNameBytes    = record.MaxNameBytes    // names of collections, modalities, fields: 256
+	MaxLabelBytes   = record.MaxLabelBytes   // one label: 1 KiB
+	MaxLabels       = record.MaxLabels       // labels of one item: 4096
+	MaxFieldBytes   = record.MaxFieldBytes   // one string field: 1 MiB
+	MaxIndexedBytes = record.MaxIndexedBytes // one string field that is indexed: 1 KiB
+	MaxPayloadBytes = record.MaxPayloadBytes // payload: 64 MiB
+	MaxDim          = record.MaxDim          // dimensions of a modality: 1,048,576
+	MaxModalities   = record.MaxModalities   // modalities of a collection: 256
+	MaxFields       = record.MaxFields       // fields of a collection: 1024
+	MaxBatchBytes   = record.MaxBatchBytes   // all items of one Batch: 1 GiB
+	MaxBulkBytes    = record.MaxBulkBytes    // the same where all are new items of one collection: 4 GiB
 )

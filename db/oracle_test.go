@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	_ "github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -146,7 +147,7 @@ func dense(it *Item) *Item {
 		if out.Vectors == nil {
 			out.Vectors = map[string][]float32{}
 		}
-		out.Vectors["text"] = expand(model.Vector(x), pairsSchema.Modalities[1].Dim)
+		out.Vectors["text"] = record.Expand(model.Vector(x), pairsSchema.Modalities[1].Dim)
 		return &out
 	}
 	return it

@@ -92,11 +92,11 @@ func TestNothingIsMadeInADatabaseInMemory(t *testing.T) {
 	opts := &Options{FS: vfs.NewMem()}
 	d := mustOpen(t, "in.db", opts)
 	defer mustClose(t, d)
-	store := newMemStore()
-	mustBackup(t, d, store, BackupOptions{})
+	repo := newMemStore()
+	mustBackup(t, d, repo, BackupOptions{})
 	for what, err := range map[string]error{
 		"checkpoint": d.Checkpoint(ctx, "in.db/checkpoints/new", CheckpointOptions{}),
-		"restore":    func() error { _, err := Restore(ctx, store, "in.db/a/new", opts, RestoreOptions{}); return err }(),
+		"restore":    func() error { _, err := Restore(ctx, repo, "in.db/a/new", opts, RestoreOptions{}); return err }(),
 		"open":       func() error { _, err := Open("in.db/ingest/new", opts); return err }(),
 	} {
 		if !errors.Is(err, ErrInvalid) {
@@ -111,15 +111,15 @@ func TestNothingIsMadeBehindALinkIntoADatabase(t *testing.T) {
 	dir, link := filepath.Join(root, "in.db"), filepath.Join(root, "link")
 	d := mustOpen(t, dir, nil)
 	defer mustClose(t, d)
-	store := newMemStore()
-	mustBackup(t, d, store, BackupOptions{})
+	repo := newMemStore()
+	mustBackup(t, d, repo, BackupOptions{})
 	if err := os.MkdirAll(filepath.Join(dir, "checkpoints"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(filepath.Join(dir, "checkpoints"), link); err != nil {
 		t.Skip("no links:", err)
 	}
-	_, restored := Restore(ctx, store, link, nil, RestoreOptions{})
+	_, restored := Restore(ctx, repo, link, nil, RestoreOptions{})
 	_, opened := Open(link, nil)
 	for what, err := range map[string]error{"restore": restored, "open": opened, "checkpoint": d.Checkpoint(ctx, link, CheckpointOptions{})} {
 		if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrExists) {

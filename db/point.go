@@ -5,6 +5,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -55,11 +57,11 @@ func (s *searcher) encode(q Query) (*point, error) {
 		if q.From == "" {
 			return nil, fault.Invalid("a query by vector names the modality that the vector is of")
 		}
-		t, err := cv.modality(q.From)
+		t, err := cv.ModalityOf(q.From)
 		if err != nil {
 			return nil, err
 		}
-		x, err := cv.vector(t, q.Vector, q.Sparse)
+		x, err := vectorOf(&cv.Modalities[t], q.Vector, q.Sparse)
 		if err != nil {
 			return nil, err
 		}
@@ -79,12 +81,12 @@ func (s *searcher) encode(q Query) (*point, error) {
 	}
 	s.self = row
 	if q.From != "" {
-		t, err := cv.modality(q.From)
+		t, err := cv.ModalityOf(q.From)
 		if err != nil {
 			return nil, err
 		}
 		if !cv.IndexOnly {
-			x, found, err := readVector(s.v.snap, cv.ID, row, t, cv.Modalities[t])
+			x, found, err := record.ReadVector(s.v.snap, cv.ID, row, t, cv.Modalities[t])
 			if err != nil {
 				return nil, err
 			}
@@ -96,7 +98,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 	code, found, err := cv.itemCode(s.v.snap, s.set, row)
 	if err == nil && !found {
 		lacks := "neither features nor a label that the model knows"
-		if _, is := s.set.modality(); is {
+		if _, is := s.set.Modality(); is {
 			lacks = "no features of a modality that the model knows, and there are codes for these only"
 		}
 		err = fault.Invalid("item %q has no code: it has %s", q.Key, lacks)
@@ -110,9 +112,9 @@ func (s *searcher) encode(q Query) (*point, error) {
 // project encodes a vector of modality t as a query.
 func (s *searcher) project(t int, x model.Vector) (*point, error) {
 	sp := s.cv.space
-	e := sp.encoders.Get().(*encoder)
-	defer sp.encoders.Put(e)
-	i, known := e.position(t)
+	e := sp.Encoders.Get().(*spaces.Encoder)
+	defer sp.Encoders.Put(e)
+	i, known := e.Position(t)
 	if !known {
 		return nil, s.cv.unlearned(t)
 	}
@@ -120,7 +122,7 @@ func (s *searcher) project(t int, x model.Vector) (*point, error) {
 	if err := e.ProjectVectors(p.z, i, []model.Vector{x}); err != nil {
 		return nil, fault.Invalid("encode: %w", err)
 	}
-	if isZero(p.z) {
+	if spaces.IsZero(p.z) {
 		return nil, errFarAway
 	}
 	p.scorer = mih.NewScorer(p.z)

@@ -351,7 +351,7 @@ func (c *Collection) newSearcher(ctx context.Context, v *view, cv *collectionVie
 			return nil, err
 		}
 	}
-	if _, is := s.set.modality(); is && q.Where == "" && !q.ExcludeSelf {
+	if _, is := s.set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
 		s.filter = nil // the items that have codes for the target are those
 	}
 	if q.After != "" {
@@ -394,7 +394,7 @@ func (s *searcher) close() {
 func (cv *collectionView) filter(ctx context.Context, r pebble.Reader, to, where string, args []any) (*roaring.Bitmap, error) {
 	var presence *roaring.Bitmap
 	if to != "" {
-		t, err := cv.modality(to)
+		t, err := cv.ModalityOf(to)
 		if err != nil {
 			return nil, err
 		}
@@ -454,7 +454,7 @@ func (s *searcher) usesStore(q *mih.Query, radius int) bool {
 func (s *searcher) storedIndex() *mih.Stored {
 	set := s.set
 	return &mih.Stored{
-		Split: storedSplit(set.space.Bits), Codes: set.codes, Bits: set.space.Bits,
+		Split: storedSplit(set.Bits), Codes: set.codes, Bits: set.Bits,
 		Store: s.inStore(), Costs: &s.c.db.stored,
 	}
 }

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -9,76 +8,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-// rowOf returns the row of the item with this key; found is false where there is none.
-func rowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bool, err error) {
-	value, closer, err := r.Get(codec.ItemKey(collection, key))
-	if errors.Is(err, fault.ErrMissing) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, fault.ReadError(err, "row of item %q", key)
-	}
-	defer closer.Close()
-	if len(value) != 4 {
-		return 0, false, fault.Corrupt(fmt.Errorf("%d bytes", len(value)), "row of item %q", key)
-	}
-	return binary.BigEndian.Uint32(value), true, nil
-}
-
-// blockEntry calls f with the entry of a row in the block stored under key; it
-// is not called where there is none. The entry must not be kept.
-func blockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) error) error {
-	value, closer, err := r.Get(key)
-	if errors.Is(err, fault.ErrMissing) {
-		return nil
-	}
-	if err != nil {
-		return fault.ReadError(err, "block %x", key)
-	}
-	defer closer.Close()
-	b, err := codec.DecodeBlock(value)
-	if err != nil {
-		return fault.Corrupt(err, "block %x", key)
-	}
-	if entry, ok := b.Lookup(byte(row)); ok {
-		return f(entry)
-	}
-	return nil
-}
-
-// readRecord reads the item record of a row.
-func readRecord(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
-	value, closer, err := r.Get(codec.NumberKey(codec.KindItem, collection, row))
-	if err != nil {
-		return nil, fault.ReadError(err, "item in row %d", row)
-	}
-	defer closer.Close()
-	rec, err := codec.DecodeItemRecord(value)
-	if err != nil {
-		return nil, fault.Corrupt(err, "item in row %d", row)
-	}
-	return rec, nil
-}
-
-// readVector reads the features of one modality of a row; found is false where
-// the item lacks it.
-func readVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
-	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
-	if errors.Is(err, fault.ErrMissing) {
-		return x, false, nil
-	}
-	if err != nil {
-		return x, false, fault.ReadError(err, "features %d of row %d", modality, row)
-	}
-	defer closer.Close()
-	if err := m.decodeVector(&x, value); err != nil {
-		return x, false, fault.Corrupt(err, "features %d of row %d", modality, row)
-	}
-	return x, true, nil
-}
 
 // readItem reads the whole item of a row in the terms of the caller.
 func (cv *collectionView) readItem(r pebble.Reader, row uint32, key string) (*Item, error) {
@@ -103,15 +35,15 @@ type storedParts struct {
 }
 
 func (p storedParts) record(row uint32) (*codec.ItemRecord, error) {
-	return readRecord(p.r, p.cv.ID, row)
+	return record.ReadItem(p.r, p.cv.ID, row)
 }
 
 func (p storedParts) vector(row uint32, t int) (model.Vector, bool, error) {
-	return readVector(p.r, p.cv.ID, row, t, p.cv.Modalities[t])
+	return record.ReadVector(p.r, p.cv.ID, row, t, p.cv.Modalities[t])
 }
 
 func (p storedParts) rowCode(set int, row uint32) (codec.RowCode, bool, error) {
-	return p.cv.sets[set].rowCode(p.r, row)
+	return p.cv.sets[set].RowCode(p.r, row)
 }
 
 // item puts the item of a row together.
@@ -176,8 +108,8 @@ func (cv *collectionView) item(r pebble.Reader, parts itemSource, row uint32, ke
 		if err != nil {
 			return nil, err
 		}
-		b, from := code.AppendBytes(nil, set.space.Bits), cv.provenanceName(rc.Provenance)
-		t, is := set.modality()
+		b, from := code.AppendBytes(nil, set.Bits), cv.provenanceName(rc.Provenance)
+		t, is := set.Modality()
 		if !is {
 			it.Code, it.CodeFrom = b, from
 			continue

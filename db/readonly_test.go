@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -77,10 +78,10 @@ func killedFolder(t testing.TB) (dir string, items []*Item) {
 	if ok, err := vfs.Clone(crash, vfs.Default, "db", dir); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, ingestName), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, store.IngestName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, ingestName, "000000.sst"), []byte("half"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, store.IngestName, "000000.sst"), []byte("half"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	return dir, items
@@ -209,7 +210,7 @@ func TestReadOnlyMedium(t *testing.T) {
 func TestReadOnlyAsksForNoChange(t *testing.T) {
 	mem := vfs.NewMem()
 	unpackFolder(t, mem, "golden", goldens(t)[NewestFormat])
-	d := mustOpen(t, "golden", &Options{FS: readFS{mem}, ReadOnly: true})
+	d := mustOpen(t, "golden", &Options{FS: store.ReadFS{FS: mem}, ReadOnly: true})
 	if n, err := mustCollection(t, d, "codes").Count(); err != nil || n < 700 {
 		t.Errorf("%d items, %v", n, err)
 	}

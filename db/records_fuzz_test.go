@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // FuzzRecords gives any record of a small database any value, whose checksums are right, as
@@ -112,11 +114,11 @@ func resealed(b []byte) []byte {
 func writeRecord(t testing.TB, fsys vfs.FS, key, value []byte) {
 	t.Helper()
 	opts := (&Options{FS: fsys}).withDefaults()
-	store, err := openStore(fsys.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
+	kv, err := store.Open(fsys.PathJoin("db", store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(store.Set(key, value, pebble.Sync), store.Close()); err != nil {
+	if err := errors.Join(kv.Set(key, value, pebble.Sync), kv.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -189,7 +191,7 @@ func useWhatever(t testing.TB, fsys vfs.FS) {
 // again; a marker of others is none of ours.
 func FuzzDescriptors(f *testing.F) {
 	for _, schema := range []Schema{pairsSchema, {Bits: 16}} {
-		b, err := (&descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: schema.Modalities, Fields: schema.Fields}).encode()
+		b, err := (&record.Descriptor{ID: 1, Name: "main", Bits: schema.Bits, Modalities: storedModalities(schema.Modalities), Fields: storedFields(schema.Fields)}).Encode()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -198,24 +200,24 @@ func FuzzDescriptors(f *testing.F) {
 	f.Add([]byte(`{"fddhdb":"database","format":0}`))
 	f.Add([]byte(`{"fddhdb":"database","format":99}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if d, err := decodeDescriptor(b); err == nil {
-			enc, err := d.encode()
+		if d, err := record.DecodeDescriptor(b); err == nil {
+			enc, err := d.Encode()
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := decodeDescriptor(enc)
+			again, err := record.DecodeDescriptor(enc)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if enc2, err := again.encode(); err != nil || !bytes.Equal(enc, enc2) {
+			if enc2, err := again.Encode(); err != nil || !bytes.Equal(enc, enc2) {
 				t.Fatalf("%s became %s, %v", enc, enc2, err)
 			}
 		}
 		mem := vfs.NewMem()
-		writeFile(t, mem, MarkerName, b)
-		var m marker
+		writeFile(t, mem, store.MarkerName, b)
+		var m store.Marker
 		ours := json.Unmarshal(b, &m) == nil && m.FDDHDB == "database"
-		switch format, err := readMarker(mem, ""); {
+		switch format, err := store.ReadMarker(mem, ""); {
 		case err == nil:
 			if !ours || m.Format != format || format < MinFormat || format > NewestFormat {
 				t.Fatalf("%q is taken for a marker", b)

@@ -2,7 +2,6 @@ package db
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -11,6 +10,9 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A Recovery says how what Open found in the store compares with what was known to be
@@ -46,15 +48,21 @@ type Loss struct {
 }
 
 // Commits returns how many commits are lost.
-func (l Loss) Commits() uint64 { return l.Last - l.First + 1 }
+func (l Loss) Commits() uint64 { return l.inStore().Commits() }
 
 // String returns the loss in words.
-func (l Loss) String() string {
-	when := l.Found.UTC().Format(time.RFC3339)
-	if l.First == l.Last {
-		return fmt.Sprintf("commit %d, the latest then, was missing on %s", l.First, when)
+func (l Loss) String() string { return l.inStore().String() }
+
+// inStore returns the loss as the side file of the store has it.
+func (l Loss) inStore() store.Loss { return store.Loss{Found: l.Found, First: l.First, Last: l.Last} }
+
+// lossesOf returns losses of the side file for callers.
+func lossesOf(stored []store.Loss) []Loss {
+	var all []Loss
+	for _, l := range stored {
+		all = append(all, Loss{Found: l.Found, First: l.First, Last: l.Last})
 	}
-	return fmt.Sprintf("the commits %d to %d, the latest then, were missing on %s", l.First, l.Last, when)
+	return all
 }
 
 // Recovery returns what Open found. A database of a format before FormatIdentity has no
@@ -63,7 +71,7 @@ func (d *DB) Recovery() Recovery {
 	d = d.orNone()
 	r := d.recovery
 	if r.Losses = slices.Clone(r.Losses); d.keeper != nil {
-		r.Losses = d.keeper.losses()
+		r.Losses = lossesOf(d.keeper.Losses())
 	}
 	return r
 }
@@ -83,37 +91,37 @@ func (d *DB) AcknowledgeLosses() ([]Loss, error) {
 	if d.keeper == nil {
 		return nil, nil
 	}
-	forgotten, err := d.keeper.forget()
+	forgotten, err := d.keeper.Forget()
 	if err == nil {
 		d.counters.lost.Store(0)
 	}
-	return forgotten, err
+	return lossesOf(forgotten), err
 }
 
 // takeStock compares what the store says with what stands beside it, and brings that in
 // step, unless the database is only read.
 func (d *DB) takeStock() error {
 	fsys, i := d.opts.FS, &d.identity
-	format, err := readMarker(fsys, d.dir)
+	format, err := store.ReadMarker(fsys, d.dir)
 	if err != nil {
 		return err
 	}
-	if format < i.format && !d.opts.ReadOnly { // the end of an interrupted upgrade
-		if err := writeMarker(fsys, d.dir, i.format); err != nil {
+	if format < i.Format && !d.opts.ReadOnly { // the end of an interrupted upgrade
+		if err := store.WriteMarker(fsys, d.dir, i.Format); err != nil {
 			return fault.Annotate(err, "open %s", d.dir)
 		}
 	}
-	if i.format < FormatIdentity {
-		d.recovery = Recovery{Found: i.sequence, Promised: i.sequence}
-		if format > i.format {
-			d.recovery.Problem = "the file " + MarkerName + " " + olderStore(format, i.format)
+	if i.Format < record.FormatIdentity {
+		d.recovery = Recovery{Found: i.Sequence, Promised: i.Sequence}
+		if format > i.Format {
+			d.recovery.Problem = "the file " + store.MarkerName + " " + store.OlderStore(format, i.Format)
 			d.commitsUnknown()
 		}
 		return nil
 	}
-	side, err := readCommits(fsys, d.dir)
-	var next commitsRecord
-	d.recovery, next = i.compare(side, err)
+	side, err := store.ReadCommits(fsys, d.dir)
+	found, next := store.CompareCommits(i, side, err, spaces.Now())
+	d.recovery = Recovery{Found: found.Found, Promised: found.Promised, Losses: lossesOf(found.Losses), Problem: found.Problem}
 	if n := d.recovery.Missing(); n > 0 {
 		d.signals.Happened(event.CommitsMissing, slog.LevelWarn, event.Event{Attrs: []slog.Attr{
 			slog.Uint64("missing", n), slog.Uint64("found", d.recovery.Found), slog.Uint64("promised", d.recovery.Promised),
@@ -122,11 +130,13 @@ func (d *DB) takeStock() error {
 	if d.recovery.Problem != "" {
 		d.commitsUnknown()
 	}
-	d.counters.lost.Store(d.recovery.lost())
+	for _, l := range found.Losses {
+		d.counters.lost.Add(l.Commits())
+	}
 	// A file that could not be read just now is left alone.
 	known := err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, codec.ErrCorrupt)
 	if !d.opts.ReadOnly && known {
-		d.keeper = newKeeper(fsys, d.dir, d.signals, side, next, d.recovery.Problem != "")
+		d.keeper = store.NewKeeper(fsys, d.dir, d.signals, side, next, d.recovery.Problem != "")
 	}
 	return nil
 }
@@ -135,50 +145,10 @@ func (d *DB) commitsUnknown() {
 	d.signals.Happened(event.CommitsUnknown, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("problem", d.recovery.Problem)}})
 }
 
-// lost returns how many commits are, by all losses that are not acknowledged.
-func (r Recovery) lost() (n uint64) {
-	for _, l := range r.Losses {
-		n += l.Commits()
-	}
-	return n
-}
-
-// compare finds out what is missing from the store by the side file, and returns what the
-// side file is to say from now on. err is that of reading the file.
-func (i *identity) compare(side commitsRecord, err error) (r Recovery, next commitsRecord) {
-	r.Found = i.sequence
-	next = commitsRecord{uuid: i.uuid, sequence: i.sequence}
-	switch {
-	case err != nil:
-		r.Problem = commitsProblem(err)
-		return r, next
-	case side.uuid != i.uuid:
-		r.Problem = fmt.Sprintf("the file %s is of another database: its UUID is %x, that of the store %x", commitsName, side.uuid, i.uuid)
-		return r, next
-	}
-	r.Promised = side.sequence
-	next.write, next.losses = side.write, side.losses
-	if n := r.Missing(); n > 0 {
-		next.losses = addLoss(side.losses, Loss{Found: now(), First: r.Found + 1, Last: r.Promised})
-	}
-	r.Losses = next.losses
-	return r, next
-}
-
-// addLoss adds a loss; where there is no room for it the two oldest become one.
-func addLoss(losses []Loss, l Loss) []Loss {
-	all := append(append([]Loss(nil), losses...), l)
-	if len(all) > maxLosses {
-		all[1].First, all[1].Last = min(all[0].First, all[1].First), max(all[0].Last, all[1].Last)
-		all = all[1:]
-	}
-	return all
-}
-
 // UUID returns the identity of the database in 32 hexadecimal digits. It is made with the
 // database, at random, and stays with it through backup and restore; copies of the folder
 // share it. A database of a format before FormatIdentity has none: "".
-func (d *DB) UUID() string { return d.orNone().identity.text() }
+func (d *DB) UUID() string { return d.orNone().identity.Text() }
 
 // Format returns the format of the database, from MinFormat to NewestFormat.
-func (d *DB) Format() int { return d.orNone().identity.format }
+func (d *DB) Format() int { return d.orNone().identity.Format }

@@ -2,20 +2,18 @@ package db
 
 import (
 	"bytes"
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
 var numbersSchema = Schema{Bits: 16}
@@ -32,7 +30,7 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 	mem := vfs.NewMem()
 	opts.FS = mem
 	d := mustOpen(t, "db", &opts)
-	d.keeper.mu.Lock() // so that it keeps nothing by itself, however long this takes
+	d.keeper.Mu.Lock() // so that it keeps nothing by itself, however long this takes
 	c, err := d.CreateCollection(ctx, "main", numbersSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -42,14 +40,14 @@ func killed(t testing.TB, n, known int, opts Options) *vfs.MemFS {
 			t.Fatal(err)
 		}
 		if i+1 == known {
-			d.keeper.mu.Unlock()
-			d.keeper.keep()
-			d.keeper.mu.Lock()
+			d.keeper.Mu.Unlock()
+			d.keeper.Keep()
+			d.keeper.Mu.Lock()
 		}
 	}
 	left := vfs.NewMem()
 	copyFolder(t, mem, left, "db")
-	d.keeper.mu.Unlock()
+	d.keeper.Mu.Unlock()
 	mustClose(t, d)
 	return left
 }
@@ -72,19 +70,7 @@ func copyFolder(t testing.TB, from, to vfs.FS, dir string) {
 			copyFolder(t, from, to, name)
 			continue
 		}
-		writeAll(t, to, name, readAll(t, from, name))
-	}
-}
-
-func writeAll(t testing.TB, fsys vfs.FS, name string, b []byte) {
-	t.Helper()
-	f, err := fsys.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
+		testfs.WriteFile(t, to, name, testfs.ReadFile(t, from, name))
 	}
 }
 
@@ -101,7 +87,7 @@ func liveLog(t testing.TB, fsys vfs.FS) (name string, b []byte) {
 			name = "db/store/" + n
 		}
 	}
-	return name, readAll(t, fsys, name)
+	return name, testfs.ReadFile(t, fsys, name)
 }
 
 // commitsFound returns the commits that are there, which must be the first so many.
@@ -140,7 +126,7 @@ func TestDamagedLogIsReported(t *testing.T) {
 	damage := func(what string, b []byte) {
 		mem := vfs.NewMem()
 		copyFolder(t, left, mem, "db")
-		writeAll(t, mem, log, b)
+		testfs.WriteFile(t, mem, log, b)
 		d, err := Open("db", &Options{FS: mem, ReadOnly: true})
 		if errors.Is(err, ErrCorrupt) {
 			lost[1<<32]++
@@ -253,54 +239,22 @@ func TestSideFileIsNotAheadOfWhatIsDurable(t *testing.T) {
 			if _, err := c.Put(ctx, numbered(i)); err != nil {
 				t.Fatal(err)
 			}
-			d.keeper.keep()
+			d.keeper.Keep()
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
-			side, err := readCommits(crash, "db")
-			if want := uint64(i + 2); err != nil || (!noSync && side.sequence != want) || (noSync && side.sequence != 1) {
-				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.sequence, err)
+			side, err := store.ReadCommits(crash, "db")
+			if want := uint64(i + 2); err != nil || (!noSync && side.Sequence != want) || (noSync && side.Sequence != 1) {
+				t.Errorf("NoSync %v: after commit %d the side file has %d, %v", noSync, want, side.Sequence, err)
 			}
 			again := mustOpen(t, "db", &Options{FS: crash})
-			if r := again.Recovery(); r.Missing() > 0 || r.Problem != "" || r.Found < side.sequence {
+			if r := again.Recovery(); r.Missing() > 0 || r.Problem != "" || r.Found < side.Sequence {
 				t.Errorf("NoSync %v: %+v", noSync, r)
 			}
 			mustClose(t, again)
 		}
 		mustClose(t, d)
-		if side, err := readCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil || side.sequence != 11 {
-			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.sequence, err)
+		if side, err := store.ReadCommits(mem.CrashClone(vfs.CrashCloneCfg{}), "db"); err != nil || side.Sequence != 11 {
+			t.Errorf("NoSync %v: after Close %d, %v", noSync, side.Sequence, err)
 		}
-	}
-}
-
-// A crash while the side file is written, and a torn or damaged slot, leave the record
-// before it.
-func TestSideFileKeepsTheOlderRecord(t *testing.T) {
-	mem := vfs.NewMem()
-	uuid := newUUID()
-	if err := mem.MkdirAll("db", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	k := newKeeper(mem, "db", nil, commitsRecord{}, commitsRecord{uuid: uuid, sequence: 100}, true)
-	for sequence := uint64(101); sequence < 106; sequence++ {
-		k.reached(sequence)
-		k.keep()
-		b := readAll(t, mem, "db/COMMITS")
-		if side, err := readCommits(mem, "db"); err != nil || side.sequence != sequence || side.uuid != uuid {
-			t.Fatalf("%+v, %v", side, err)
-		}
-		for at := range b {
-			if at%97 != int(sequence)%97 {
-				continue
-			}
-			bad := bytes.Clone(b)
-			bad[at] ^= 1
-			writeAll(t, mem, "db/COMMITS", bad)
-			if side, err := readCommits(mem, "db"); err != nil || (side.sequence != sequence && side.sequence != sequence-1) {
-				t.Fatalf("byte %d: %+v, %v", at, side, err)
-			}
-		}
-		writeAll(t, mem, "db/COMMITS", b)
-		k.file = nil // the one that was open is another
 	}
 }
 
@@ -315,17 +269,19 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "missing"},
-		"empty":   {func(t *testing.T, mem *vfs.MemFS) { writeAll(t, mem, "db/COMMITS", nil) }, "shorter"},
-		"garbage": {func(t *testing.T, mem *vfs.MemFS) { writeAll(t, mem, "db/COMMITS", bytes.Repeat([]byte("x"), 9000)) }, "not a slot"},
+		"empty": {func(t *testing.T, mem *vfs.MemFS) { testfs.WriteFile(t, mem, "db/COMMITS", nil) }, "shorter"},
+		"garbage": {func(t *testing.T, mem *vfs.MemFS) {
+			testfs.WriteFile(t, mem, "db/COMMITS", bytes.Repeat([]byte("x"), 9000))
+		}, "not a slot"},
 		"of another database": {func(t *testing.T, mem *vfs.MemFS) {
 			other := killed(t, 1, 1, Options{})
-			writeAll(t, mem, "db/COMMITS", readAll(t, other, "db/COMMITS"))
+			testfs.WriteFile(t, mem, "db/COMMITS", testfs.ReadFile(t, other, "db/COMMITS"))
 		}, "another database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem := killed(t, 3, 3, Options{})
 			c.harm(t, mem)
-			before := readAllOr(mem, "db/COMMITS")
+			before := testfs.ReadFileOr(mem, "db/COMMITS")
 			d := mustOpen(t, "db", &Options{FS: mem, ReadOnly: true})
 			if r := d.Recovery(); !strings.Contains(r.Problem, c.says) || len(r.Losses) > 0 {
 				t.Errorf("read only: %+v", r)
@@ -334,7 +290,7 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 				t.Errorf("findings: %v, %v", f, err)
 			}
 			mustClose(t, d)
-			if !bytes.Equal(before, readAllOr(mem, "db/COMMITS")) {
+			if !bytes.Equal(before, testfs.ReadFileOr(mem, "db/COMMITS")) {
 				t.Error("reading has changed it")
 			}
 			d = mustOpen(t, "db", &Options{FS: mem})
@@ -354,17 +310,6 @@ func TestSideFileIsMadeAgain(t *testing.T) {
 	}
 }
 
-func readAllOr(fsys vfs.FS, name string) []byte {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	b := make([]byte, 1<<16)
-	n, _ := f.ReadAt(b, 0)
-	return b[:n]
-}
-
 // An older copy of the store in the place of the present one is found out.
 func TestOlderStoreIsFoundOut(t *testing.T) {
 	mem := killed(t, 5, 5, Options{})
@@ -373,7 +318,7 @@ func TestOlderStoreIsFoundOut(t *testing.T) {
 	d := mustOpen(t, "db", &Options{FS: newer})
 	goldenPut(t, mustCollection(t, d, "main"), []*Item{numbered(5), numbered(6)})
 	mustClose(t, d)
-	writeAll(t, mem, "db/COMMITS", readAll(t, newer, "db/COMMITS"))
+	testfs.WriteFile(t, mem, "db/COMMITS", testfs.ReadFile(t, newer, "db/COMMITS"))
 	d = mustOpen(t, "db", &Options{FS: mem})
 	defer d.Close()
 	if r := d.Recovery(); r.Missing() != 2 || len(r.Losses) != 1 || r.Losses[0].First != 7 || r.Losses[0].Last != 8 {
@@ -386,7 +331,7 @@ func TestSideFileThatCannotBeWritten(t *testing.T) {
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && strings.Contains(op.Path, commitsName) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+		if broken && strings.Contains(op.Path, store.CommitsName) && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			return errInjected
 		}
 		return nil
@@ -404,72 +349,4 @@ func TestSideFileThatCannotBeWritten(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	mustClose(t, d)
-}
-
-// The side file follows within a second, or a thousand commits.
-func TestSideFileFollows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mem := vfs.NewMem()
-		if err := mem.MkdirAll("db", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		k := newKeeper(mem, "db", nil, commitsRecord{}, commitsRecord{uuid: newUUID()}, true)
-		ctx, cancel := context.WithCancel(ctx)
-		go k.run(ctx)
-		says := func(want uint64) {
-			t.Helper()
-			synctest.Wait()
-			if side, err := readCommits(mem, "db"); err != nil || side.sequence != want {
-				t.Errorf("it says %d, not %d: %v", side.sequence, want, err)
-			}
-		}
-		k.reached(1)
-		k.reached(2)
-		says(0)
-		time.Sleep(keepDelay) // of the bubble's clock
-		says(2)
-		k.reached(3)
-		for sequence := uint64(4); sequence < 2+keepEvery; sequence++ {
-			k.reached(sequence)
-		}
-		says(2)
-		k.reached(2 + keepEvery)
-		says(2 + keepEvery)
-		k.reached(3 + keepEvery)
-		cancel()
-		says(2 + keepEvery)
-		k.close()
-		says(3 + keepEvery)
-	})
-}
-
-func TestLossesAreBounded(t *testing.T) {
-	var losses []Loss
-	for i := range uint64(3 * maxLosses) {
-		losses = addLoss(losses, Loss{Found: now(), First: 10*i + 1, Last: 10*i + 5})
-	}
-	r := commitsRecord{write: 7, uuid: newUUID(), sequence: 9, losses: losses}
-	back, err := decodeCommitsSlot(r.slot())
-	if err != nil || len(back.losses) != maxLosses || back.losses[0].First != 1 || !slices.Equal(back.losses, losses) {
-		t.Errorf("%+v, %v", back, err)
-	}
-}
-
-func FuzzCommitsSlot(f *testing.F) {
-	r := commitsRecord{write: 3, uuid: newUUID(), sequence: 77, losses: []Loss{{Found: time.UnixMilli(5).UTC(), First: 2, Last: 9}}}
-	f.Add(r.slot())
-	f.Add(binary.LittleEndian.AppendUint32(nil, 1))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := decodeCommitsSlot(b)
-		if err != nil {
-			if !errors.Is(err, codec.ErrCorrupt) {
-				t.Fatal(err)
-			}
-			return
-		}
-		back, err := decodeCommitsSlot(r.slot())
-		if err != nil || back.sequence != r.sequence || back.write != r.write || back.uuid != r.uuid || !slices.Equal(back.losses, r.losses) {
-			t.Fatalf("%+v, %+v, %v", r, back, err)
-		}
-	})
 }

@@ -2,16 +2,15 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -142,7 +141,7 @@ func (c *Collection) reindexed(ctx context.Context, opt ReindexOptions) (uint32,
 		if err != nil {
 			return nil, err
 		}
-		if err := c.db.engine.admit(cv.reindexBytes(), false); err != nil {
+		if err := c.db.engine.Admit(cv.reindexBytes(), false); err != nil {
 			return nil, err
 		}
 		return c.db.refound(ctx, v, cv, opt.Activate)
@@ -186,19 +185,19 @@ func (d *DB) refound(ctx context.Context, v *view, cv *collectionView, activate 
 	sp := cv.space
 	f := &foundation{activate: activate, pending: cv.pending.Clone(), relearn: cv.recode}
 	var err error
-	if f.space, err = newSpace(spaceDescriptor{Bits: sp.Bits, Parent: sp.ID}, sp.model, sp.modalities); err != nil {
+	if f.space, err = spaces.New(spaces.Stored{Bits: sp.Bits, Parent: sp.ID}, sp.Learned, sp.Positions); err != nil {
 		return nil, err
 	}
-	if f.model, err = sp.model.MarshalBinary(); err != nil {
+	if f.model, err = sp.Learned.MarshalBinary(); err != nil {
 		return nil, err
 	}
 	if f.statistics, err = d.presentStatistics(ctx, v, cv); err != nil {
 		return nil, err
 	}
-	if f.report, err = readReport(v.snap, cv.ID, sp.ID); err != nil {
+	if f.report, err = spaces.ReadReport(v.snap, cv.ID, sp.ID); err != nil {
 		return nil, err
 	}
-	err = forEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
+	err = record.ForEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, sp.ID), func(row uint32, entry []byte) error {
 		l, err := codec.DecodeLesson(sp.Bits, entry)
 		if err != nil {
 			return fault.Corrupt(err, "lesson of row %d", row)
@@ -217,22 +216,4 @@ func (d *DB) presentStatistics(ctx context.Context, v *view, cv *collectionView)
 	}
 	defer l.release()
 	return l.online.Statistics().MarshalBinary()
-}
-
-// readReport reads the report of the training of a space, nil where there is none.
-func readReport(r pebble.Reader, collection, space uint32) (json.RawMessage, error) {
-	b, err := get(r, codec.NumberKey(codec.KindSpace, collection, space))
-	if err == nil && b == nil {
-		err = fault.ErrMissing
-	}
-	if err != nil {
-		return nil, fault.ReadError(err, "descriptor of space %d", space)
-	}
-	var d struct {
-		Report json.RawMessage `json:"report"`
-	}
-	if err := json.Unmarshal(b, &d); err != nil {
-		return nil, fault.Corrupt(err, "descriptor of space %d", space)
-	}
-	return d.Report, nil
 }

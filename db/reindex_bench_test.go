@@ -103,8 +103,8 @@ func reindexOnce(b *testing.B, d *DB, c *Collection, queries *synth.Data, all, b
 		quiet, cancel := context.WithTimeout(ctx, 3*time.Second)
 		put, searched := putAndSearch(b, quiet, c, queries)
 		cancel()
-		report(b, "put-quiet", put)
-		report(b, "search-quiet", searched)
+		reportTimes(b, "put-quiet", put)
+		reportTimes(b, "search-quiet", searched)
 		b.StartTimer()
 	}
 	during, stop := context.WithCancel(ctx)
@@ -135,8 +135,8 @@ func reindexOnce(b *testing.B, d *DB, c *Collection, queries *synth.Data, all, b
 	b.ReportMetric(begun.Sub(start).Seconds(), "s/foundation")
 	b.ReportMetric(builder.committing.Seconds(), "s/commit")
 	if busy {
-		report(b, "put", put)
-		report(b, "search", searched)
+		reportTimes(b, "put", put)
+		reportTimes(b, "search", searched)
 	}
 	b.StopTimer()
 	if err := c.DropSpace(ctx, Space(sp)); err != nil {
@@ -172,8 +172,8 @@ func BenchmarkReindexLimited(b *testing.B) {
 				put, searched := putAndSearch(b, during, c, queries)
 				group.Wait()
 				b.ReportMetric(float64(reached)/3, "items/s")
-				report(b, "put", put)
-				report(b, "search", searched)
+				reportTimes(b, "put", put)
+				reportTimes(b, "search", searched)
 				b.StopTimer()
 				if err := c.DropSpace(ctx, Space(inSpace(b, c, 0).spaces[1].numbers.ID)); err != nil {
 					b.Fatal(err)
@@ -214,7 +214,7 @@ func putAndSearch(b *testing.B, ctx context.Context, c *Collection, queries *syn
 	return put, searched
 }
 
-func report(b *testing.B, what string, times []time.Duration) {
+func reportTimes(b *testing.B, what string, times []time.Duration) {
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-us/"+what)
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-us/"+what)

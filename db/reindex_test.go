@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -217,7 +218,7 @@ func TestReindexMakesPresentCodes(t *testing.T) {
 	if !slices.Equal(statistics(t, c, 1), statistics(t, c, 2)) {
 		t.Error("the statistics are others")
 	}
-	if two.space.model == one.space.trained {
+	if two.space.Learned == one.space.Trained {
 		t.Error("the new space has the trained projections")
 	}
 	for range 2 {
@@ -363,7 +364,7 @@ func TestWritesWhileFounding(t *testing.T) {
 		t.Errorf("%+v and %+v", one.numbers, two.numbers)
 	}
 	outbox := func(space uint32) (lessons []string) {
-		err := forEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
+		err := record.ForEach(d.engine.DB, codec.NumberKey(codec.KindOutbox, c.id, space), func(_, value []byte) error {
 			departed, err := codec.DecodeDeparture(32, value)
 			if err == nil {
 				lessons = append(lessons, fmt.Sprint(departed.Codes, departed.Features))
@@ -771,7 +772,7 @@ func TestReindexAfterGrowingLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := inSpace(t, c, 2).space.model
+	m := inSpace(t, c, 2).space.Learned
 	anew, err := m.Refit(s, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -80,22 +82,22 @@ type Repairing struct {
 func Repair(ctx context.Context, dir string, options *Options, opt RepairOptions, found func(Finding) error) (_ *Repairing, err error) {
 	start := time.Now()
 	opts := options.withDefaults()
-	opts.disk.signals.About(dir)
-	defer opts.disk.signals.Wait()
+	opts.disk.Signals.About(dir)
+	defer opts.disk.Signals.Wait()
 	marked, marker, err := repairable(&opts, dir)
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = canonical(opts.FS, dir); err != nil {
+	if dir, err = store.Canonical(opts.FS, dir); err != nil {
 		return nil, err
 	}
-	lock, err := lockFolder(opts.FS, dir)
+	lock, err := store.LockFolder(opts.FS, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if !opt.DryRun {
-		if err := finishRepair(opts.FS, dir); err != nil {
+		if err := store.FinishRepair(opts.FS, dir); err != nil {
 			return nil, fault.Annotate(err, "repair %s", dir)
 		}
 	}
@@ -112,13 +114,13 @@ func repairable(opts *settings, dir string) (marked bool, format int, err error)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, 0, fmt.Errorf("fddhdb: repair %s: %w", dir, err)
 	}
-	if !slices.Contains(names, storeName) && !slices.Contains(names, repairedName) {
+	if !slices.Contains(names, store.StoreName) && !slices.Contains(names, store.RepairedName) {
 		return false, 0, fmt.Errorf("%w: %s: there is none", fault.ErrNotDatabase, dir)
 	}
-	if !slices.Contains(names, MarkerName) {
+	if !slices.Contains(names, store.MarkerName) {
 		return false, 0, nil
 	}
-	format, err = readMarker(opts.FS, dir)
+	format, err = store.ReadMarker(opts.FS, dir)
 	if errors.Is(err, fault.ErrNotDatabase) {
 		return false, 0, nil // its store will tell
 	}
@@ -137,7 +139,7 @@ type repairer struct {
 	marked bool // the marker of the database is sound
 	marker int  // the format that it names then
 
-	identity identity // of what has been made
+	identity record.Identity // of what has been made
 }
 
 // found reports something that could not be saved.
@@ -181,7 +183,7 @@ func (r *repairer) run() error {
 		err = r.replace()
 	}
 	// What is made is of use only when it is complete.
-	return errors.Join(err, r.opts.FS.RemoveAll(r.path(repairingName)))
+	return errors.Join(err, r.opts.FS.RemoveAll(r.path(store.RepairingName)))
 }
 
 // isDamage reports whether an error can be about what is stored: a newer format, a file that
@@ -197,13 +199,13 @@ func isDamage(err error) bool {
 
 func (r *repairer) path(name string) string { return r.opts.FS.PathJoin(r.dir, name) }
 
-// storeName returns the name of the store that is to be repaired: in a trial, which
+// StoreName returns the name of the store that is to be repaired: in a trial, which
 // changes nothing, it may not have got its own yet.
 func (r *repairer) storeName() string {
-	if _, err := r.opts.FS.Stat(r.path(storeName)); r.opt.DryRun && errors.Is(err, fs.ErrNotExist) {
-		return repairedName
+	if _, err := r.opts.FS.Stat(r.path(store.StoreName)); r.opt.DryRun && errors.Is(err, fs.ErrNotExist) {
+		return store.RepairedName
 	}
-	return storeName
+	return store.StoreName
 }
 
 // room refuses a repair for which there is not enough disk space.
@@ -232,7 +234,7 @@ func (r *repairer) room() error {
 
 // clear removes what a repair that was interrupted has left.
 func (r *repairer) clear() error {
-	for _, name := range []string{repairingName, repairedName} {
+	for _, name := range []string{store.RepairingName, store.RepairedName} {
 		if name == r.storeName() {
 			continue
 		}
@@ -249,7 +251,7 @@ func (r *repairer) remake() (err error) {
 	if err != nil {
 		return err
 	}
-	m := &mender{repairer: r, format: MinFormat - 1, collections: map[uint32]*seenCollection{}}
+	m := &mender{repairer: r, format: record.MinFormat - 1, collections: map[uint32]*seenCollection{}}
 	s := &salvage{ctx: r.ctx, store: damaged, found: r.found}
 	if why != nil {
 		s.found(Finding{Record: "store", Problem: "it does not say which of its tables count, so all do, and what had been replaced or deleted may come back: " + fault.Problem(why)})
@@ -275,7 +277,7 @@ func (r *repairer) remake() (err error) {
 		return err
 	}
 	opt := VerifyOptions{Deep: true, Progress: r.opt.Progress, storeOnly: true}
-	v, err := verify(r.ctx, r.opts.FS, m.engine.dir, m.store, opt, func(f Finding) error {
+	v, err := verify(r.ctx, r.opts.FS, m.engine.Dir, m.store, opt, func(f Finding) error {
 		return fmt.Errorf("fddhdb: repair: what was made is not sound, and nothing was changed: %s (key %s)", f, f.Key)
 	})
 	if err == nil {
@@ -287,14 +289,14 @@ func (r *repairer) remake() (err error) {
 // A mender makes a sound store of what has been read of a damaged one.
 type mender struct {
 	*repairer
-	engine *engine // of the new store
+	engine *store.Engine // of the new store
 	store  *pebble.DB
 	batch  *pebble.Batch
 
-	format      int             // of the database; below MinFormat: not known
-	uuid        [uuidBytes]byte // likewise; zero: not known, or there is none
-	lost        keyRanges       // keys of which something could not be read
-	newest      uint64          // sequence number of the storage engine
+	format      int                    // of the database; below MinFormat: not known
+	uuid        [record.UUIDBytes]byte // likewise; zero: not known, or there is none
+	lost        keyRanges              // keys of which something could not be read
+	newest      uint64                 // sequence number of the storage engine
 	collections map[uint32]*seenCollection
 }
 
@@ -308,17 +310,17 @@ type seenCollection struct {
 // open makes the new store.
 func (m *mender) open() error {
 	fsys := m.opts.FS
-	dir := m.path(repairingName)
-	if err := makeDir(fsys, dir); err != nil {
+	dir := m.path(store.RepairingName)
+	if err := store.MakeDir(fsys, dir); err != nil {
 		return err
 	}
-	m.engine = newEngine(&m.opts.disk, dir)
-	path := fsys.PathJoin(dir, storeName)
+	m.engine = store.NewEngine(&m.opts.disk, dir)
+	path := fsys.PathJoin(dir, store.StoreName)
 	var err error
-	if _, err = m.engine.makeStore(path); err != nil {
+	if _, err = m.engine.Make(path); err != nil {
 		return err
 	}
-	if m.store, err = openStore(path, &m.opts.disk, m.engine.log, false); err != nil {
+	if m.store, err = store.Open(path, &m.opts.disk, m.engine.Log, false); err != nil {
 		return err
 	}
 	m.engine.DB = m.store
@@ -328,10 +330,10 @@ func (m *mender) open() error {
 
 // compact rewrites the store. Where no tables can be written, Pebble would try for ever.
 func (m *mender) compact() error {
-	if err := m.engine.flushed(m.ctx); err != nil {
+	if err := m.engine.FlushAll(m.ctx); err != nil {
 		return err
 	}
-	return m.engine.rewrite(m.ctx, []byte{0}, []byte{0xff})
+	return m.engine.Rewrite(m.ctx, []byte{0}, []byte{0xff})
 }
 
 // close closes the store, which makes all of it durable.
@@ -339,25 +341,25 @@ func (m *mender) close() error {
 	if m.store == nil {
 		return nil
 	}
-	return errors.Join(m.batch.Close(), m.store.Close(), m.engine.log.err())
+	return errors.Join(m.batch.Close(), m.store.Close(), m.engine.Log.Err())
 }
 
 // take has the new store take tables over.
-func (m *mender) take(t *bulkTables, work work.Task) error {
-	if err := m.engine.keepUp(false); err != nil {
+func (m *mender) take(t *store.Tables, work work.Task) error {
+	if err := m.engine.KeepUp(false); err != nil {
 		return err
 	}
-	if err := t.take(m.ctx, work); err != nil {
-		return fault.Annotate(m.engine.fullDisk(err), "bulk load")
+	if err := t.Take(m.ctx, work); err != nil {
+		return fault.Annotate(m.engine.FullDisk(err), "bulk load")
 	}
 	return nil
 }
 
 // salvage puts what can be read of the damaged store into the new one.
 func (m *mender) salvage(s *salvage) error {
-	t := m.engine.tables(0)
+	t := m.engine.Tables(0)
 	ours := m.marked
-	work := t.task(func(stream *tableStream) error {
+	work := t.Task(func(stream *store.Stream) error {
 		return s.each(func(key, value []byte) error {
 			if m.err != nil {
 				return m.err
@@ -372,13 +374,13 @@ func (m *mender) salvage(s *salvage) error {
 			switch kind := key[0]; kind {
 			case codec.KindDatabase:
 				if key[1] == codec.RecordFormat && len(value) == 4 {
-					if f := binary.BigEndian.Uint32(value); f > NewestFormat {
-						return &fault.FormatError{Dir: m.dir, Found: int(f), Supported: NewestFormat}
+					if f := binary.BigEndian.Uint32(value); f > record.NewestFormat {
+						return &fault.FormatError{Dir: m.dir, Found: int(f), Supported: record.NewestFormat}
 					}
 					ours, m.format = true, int(binary.BigEndian.Uint32(value))
 				}
-				if key[1] == codec.RecordUUID && len(value) == uuidBytes {
-					m.uuid = [uuidBytes]byte(value)
+				if key[1] == codec.RecordUUID && len(value) == record.UUIDBytes {
+					m.uuid = [record.UUIDBytes]byte(value)
 				}
 			case codec.KindName:
 			default:
@@ -388,7 +390,7 @@ func (m *mender) salvage(s *salvage) error {
 			if key[0] == codec.KindFieldRows || len(value) > 0 && codec.EmptySum(key, value) {
 				return nil // made again; nothing
 			}
-			return stream.set(key, value)
+			return stream.Set(key, value)
 		})
 	})
 	if err := m.take(t, work); err != nil {
@@ -454,12 +456,12 @@ func (m *mender) flush() error {
 	if err := errors.Join(m.err, m.ctx.Err()); err != nil {
 		return err
 	}
-	err := m.engine.keepUp(false)
+	err := m.engine.KeepUp(false)
 	if err == nil {
 		err = m.batch.Commit(pebble.NoSync)
 	}
 	if err == nil {
-		err = m.engine.log.err()
+		err = m.engine.Log.Err()
 	}
 	if err == nil {
 		err = m.batch.Close()
@@ -479,7 +481,7 @@ func (m *mender) clearBlock(key []byte, width int, offsets ...byte) error {
 
 // blocks calls f with all blocks under a prefix that can be decoded, and deletes others.
 func (m *mender) blocks(prefix []byte, f func(key []byte, first uint32, b codec.Block) error) error {
-	return forEach(m.store, prefix, func(key, value []byte) error {
+	return record.ForEach(m.store, prefix, func(key, value []byte) error {
 		b, err := codec.DecodeBlock(value)
 		n := codec.LastNumber(key)
 		if err != nil || n > (1<<32-1)/codec.BlockRows {

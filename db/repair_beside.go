@@ -6,16 +6,19 @@ import (
 	"io/fs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // beside mends what stands beside a sound store: the marker, and the side file.
 func (r *repairer) beside() error {
-	store, err := openStoreToRead(r.path(r.storeName()), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
+	kv, err := store.OpenToRead(r.path(r.storeName()), &r.opts.disk, store.NewLog(r.opts.disk.Signals))
 	if err != nil {
 		return err
 	}
-	i, err := readIdentity(store, r.dir)
-	if err = errors.Join(err, store.Close()); err != nil {
+	i, err := record.ReadIdentity(kv, r.dir)
+	if err = errors.Join(err, kv.Close()); err != nil {
 		return err
 	}
 	side, err := r.missing(i, "%d to %d, the latest, are missing")
@@ -27,7 +30,7 @@ func (r *repairer) beside() error {
 		return r.err
 	}
 	if !r.marked {
-		if err := r.mark(i.format); err != nil {
+		if err := r.mark(i.Format); err != nil {
 			return err
 		}
 	}
@@ -41,25 +44,25 @@ func (r *repairer) beside() error {
 // Either is to be made again then: it says whether the side file is. The format is for
 // commits that have gone since the store was opened last.
 // An error is that of reading the side file, what it says being not to be forgotten.
-func (r *repairer) missing(i identity, format string) (side bool, err error) {
-	if r.marked && r.marker > i.format {
-		r.found(aheadOfStore(r.marker, i.format))
+func (r *repairer) missing(i record.Identity, format string) (side bool, err error) {
+	if r.marked && r.marker > i.Format {
+		r.found(aheadOfStore(r.marker, i.Format))
 		r.marked = false
 	}
-	if i.format < FormatIdentity {
+	if i.Format < record.FormatIdentity {
 		return false, nil
 	}
 	before := r.done.Findings
-	record, err := readCommits(r.opts.FS, r.dir)
+	beside, err := store.ReadCommits(r.opts.FS, r.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, codec.ErrCorrupt) {
 		return false, err
 	}
-	told, _ := i.compare(record, err)
+	told, _ := store.CompareCommits(&i, beside, err, spaces.Now())
 	if told.Problem != "" {
 		r.found(Finding{Record: sideFile, Problem: told.Problem + "; whether commits are missing is not known"})
 		return true, nil
 	}
-	for _, l := range record.losses {
+	for _, l := range beside.Losses {
 		r.found(Finding{Record: sideFile, Problem: l.String()})
 	}
 	if told.Missing() > 0 {
@@ -69,26 +72,26 @@ func (r *repairer) missing(i identity, format string) (side bool, err error) {
 }
 
 // acknowledge makes the side file again, by which nothing is missing from the store.
-func (r *repairer) acknowledge(i identity) error {
-	if i.format < FormatIdentity {
+func (r *repairer) acknowledge(i record.Identity) error {
+	if i.Format < record.FormatIdentity {
 		return nil
 	}
-	return makeCommits(r.opts.FS, r.dir, commitsRecord{uuid: i.uuid, sequence: i.sequence})
+	return store.MakeCommits(r.opts.FS, r.dir, store.Commits{UUID: i.UUID, Sequence: i.Sequence})
 }
 
 // mark writes the marker of the database, and keeps what is there in its place.
 func (r *repairer) mark(format int) error {
-	_, err := r.opts.FS.Stat(r.path(MarkerName))
+	_, err := r.opts.FS.Stat(r.path(store.MarkerName))
 	if err == nil {
 		name, err := r.freeName()
 		if err != nil {
 			return err
 		}
-		if err := r.rename(r.path(MarkerName), r.path(name+"."+MarkerName)); err != nil {
+		if err := r.rename(r.path(store.MarkerName), r.path(name+"."+store.MarkerName)); err != nil {
 			return err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return writeMarker(r.opts.FS, r.dir, format)
+	return store.WriteMarker(r.opts.FS, r.dir, format)
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // What stands beside a sound store is mended, too: a repair names the commits that are
@@ -13,8 +16,8 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 	whole := smallPatient(t)
 	whole.repair(RepairOptions{}) // else the store is damaged, too
 	whole.before = whole.sound("repaired", nil)
-	record := func(p *patient) commitsRecord {
-		r, err := readCommits(p.fs, p.dir)
+	side := func(p *patient) store.Commits {
+		r, err := store.ReadCommits(p.fs, p.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,20 +30,20 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 	}{
 		{"nothing", func(*patient) {}, nil},
 		{"commits are missing", func(p *patient) {
-			r := record(p)
-			r.sequence += 3
-			r.losses = []Loss{{Found: now(), First: 2, Last: 5}}
-			if err := makeCommits(p.fs, p.dir, r); err != nil {
+			r := side(p)
+			r.Sequence += 3
+			r.Losses = []store.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
+			if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"commits 2 to 5", "the latest, are missing"}},
 		{"no side file", func(p *patient) {
-			if err := p.fs.Remove(p.fs.PathJoin(p.dir, commitsName)); err != nil {
+			if err := p.fs.Remove(p.fs.PathJoin(p.dir, store.CommitsName)); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"missing; whether"}},
 		{"that of another database", func(p *patient) {
-			if err := makeCommits(p.fs, p.dir, commitsRecord{uuid: newUUID(), sequence: 1}); err != nil {
+			if err := store.MakeCommits(p.fs, p.dir, store.Commits{UUID: record.NewUUID(), Sequence: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"of another database"}},
@@ -95,12 +98,12 @@ func TestRepairOfWhatStandsBesideTheStore(t *testing.T) {
 // A store that is replaced says of earlier losses, too, what will not be known any more.
 func TestRepairTellsOfEarlierLosses(t *testing.T) {
 	p := smallPatient(t)
-	r, err := readCommits(p.fs, p.dir)
+	r, err := store.ReadCommits(p.fs, p.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.losses = []Loss{{Found: now(), First: 2, Last: 5}}
-	if err := makeCommits(p.fs, p.dir, r); err != nil {
+	r.Losses = []store.Loss{{Found: spaces.Now(), First: 2, Last: 5}}
+	if err := store.MakeCommits(p.fs, p.dir, r); err != nil {
 		t.Fatal(err)
 	}
 	lost, done := p.repair(RepairOptions{})

@@ -8,6 +8,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // mend makes what has been put into the new store sound.
@@ -27,11 +29,11 @@ func (m *mender) mend() error {
 
 // catalogue mends names and descriptors of collections, and the records of the
 // database, and returns the collections by number. What belongs to none goes.
-func (m *mender) catalogue() ([]*descriptor, error) {
+func (m *mender) catalogue() ([]*record.Descriptor, error) {
 	names := map[uint32]string{}
 	next := uint32(1)
-	err := forEach(m.store, []byte{codec.KindName}, func(key, value []byte) error {
-		if len(value) == 4 && checkName("collection", string(key[1:])) == nil {
+	err := record.ForEach(m.store, []byte{codec.KindName}, func(key, value []byte) error {
+		if len(value) == 4 && record.CheckName("collection", string(key[1:])) == nil {
 			names[binary.BigEndian.Uint32(value)] = string(key[1:])
 		}
 		return m.delete(key) // and written again below
@@ -40,7 +42,7 @@ func (m *mender) catalogue() ([]*descriptor, error) {
 		return nil, err
 	}
 	taken := map[string]bool{}
-	var all []*descriptor
+	var all []*record.Descriptor
 	for _, id := range slices.Sorted(maps.Keys(m.collections)) {
 		d, err := m.descriptor(id, names)
 		if err != nil {
@@ -52,7 +54,7 @@ func (m *mender) catalogue() ([]*descriptor, error) {
 			}
 			continue
 		}
-		if id < maxRows-1 {
+		if id < record.MaxRows-1 {
 			next = max(next, id+1)
 		}
 		if name := d.Name; taken[name] {
@@ -65,7 +67,7 @@ func (m *mender) catalogue() ([]*descriptor, error) {
 		all = append(all, d)
 	}
 	for _, d := range all {
-		b, err := d.encode()
+		b, err := d.Encode()
 		if err == nil {
 			err = m.set(codec.CollectionKey(codec.KindCollection, d.ID), b)
 		}
@@ -85,49 +87,49 @@ func (m *mender) catalogue() ([]*descriptor, error) {
 // database mends the records of the database, of which the number of the next collection
 // is at least next.
 func (m *mender) database(next uint32) error {
-	if b, err := get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
+	if b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordNextID)); err != nil {
 		return err
 	} else if len(b) == 4 {
 		next = max(next, binary.BigEndian.Uint32(b))
 	}
-	b, err := get(m.store, codec.DatabaseKey(codec.RecordSequence))
+	b, err := record.Get(m.store, codec.DatabaseKey(codec.RecordSequence))
 	if err != nil {
 		return err
 	}
 	i := m.whoami()
-	side, err := readCommits(m.opts.FS, m.dir)
-	sideKnown := err == nil && side.uuid == i.uuid
+	side, err := store.ReadCommits(m.opts.FS, m.dir)
+	sideKnown := err == nil && side.UUID == i.UUID
 	if len(b) != 8 {
 		// Each commit has taken one of the numbers of the storage engine, or more; those
 		// before a database was copied into tables of its own stand in the side file.
 		next := m.newest
 		if sideKnown {
-			next = max(next, side.sequence)
+			next = max(next, side.Sequence)
 		}
 		b = binary.BigEndian.AppendUint64(nil, next)
 		m.found(Finding{Record: "commit sequence", Problem: fmt.Sprintf("lost: it goes on from %d, no less than there have been", next)}.at(codec.DatabaseKey(codec.RecordSequence)))
 	}
-	i.sequence = binary.BigEndian.Uint64(b)
+	i.Sequence = binary.BigEndian.Uint64(b)
 	if _, err := m.missing(i, "of %d to %d, the latest, some or all is missing"); err != nil {
 		return err
 	}
 	m.identity = i
 	want := map[byte][]byte{
-		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.format)), codec.RecordSequence: b,
+		codec.RecordFormat: binary.BigEndian.AppendUint32(nil, uint32(i.Format)), codec.RecordSequence: b,
 		codec.RecordNextID: binary.BigEndian.AppendUint32(nil, next),
 	}
-	if i.format >= FormatIdentity {
-		want[codec.RecordUUID] = i.uuid[:]
+	if i.Format >= record.FormatIdentity {
+		want[codec.RecordUUID] = i.UUID[:]
 	}
-	err = forEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
+	err = record.ForEach(m.store, []byte{codec.KindDatabase}, func(key, _ []byte) error {
 		if want[key[1]] == nil {
 			return m.delete(key)
 		}
 		return nil
 	})
-	for record, value := range want {
+	for kind, value := range want {
 		if err == nil {
-			err = m.set(codec.DatabaseKey(record), value)
+			err = m.set(codec.DatabaseKey(kind), value)
 		}
 	}
 	return err
@@ -135,23 +137,23 @@ func (m *mender) database(next uint32) error {
 
 // whoami returns format and UUID of the database, or what can be concluded: the side
 // file has the UUID, too, and only databases of its format have either.
-func (m *mender) whoami() identity {
-	i := identity{format: m.format, uuid: m.uuid}
-	side, err := readCommits(m.opts.FS, m.dir)
-	if i.uuid == (identity{}).uuid && err == nil {
-		i.uuid = side.uuid
+func (m *mender) whoami() record.Identity {
+	i := record.Identity{Format: m.format, UUID: m.uuid}
+	side, err := store.ReadCommits(m.opts.FS, m.dir)
+	if i.UUID == (record.Identity{}).UUID && err == nil {
+		i.UUID = side.UUID
 	}
-	known := i.uuid != (identity{}).uuid
+	known := i.UUID != (record.Identity{}).UUID
 	switch {
-	case i.format >= MinFormat:
+	case i.Format >= record.MinFormat:
 	case known:
-		i.format = FormatIdentity
+		i.Format = record.FormatIdentity
 	default:
-		i.format = FormatFirst
+		i.Format = record.FormatFirst
 		m.found(Finding{Record: "format", Problem: "lost: it is taken for the first, as there is no UUID"}.at(codec.DatabaseKey(codec.RecordFormat)))
 	}
-	if i.format >= FormatIdentity && !known {
-		i.uuid = newUUID()
+	if i.Format >= record.FormatIdentity && !known {
+		i.UUID = record.NewUUID()
 		m.found(Finding{Record: "UUID", Problem: "lost: the database has got a new one"}.at(codec.DatabaseKey(codec.RecordUUID)))
 	}
 	return i
@@ -159,13 +161,13 @@ func (m *mender) whoami() identity {
 
 // descriptor returns that of a collection; where it is lost, what can be concluded, nil
 // if nothing.
-func (m *mender) descriptor(id uint32, names map[uint32]string) (*descriptor, error) {
+func (m *mender) descriptor(id uint32, names map[uint32]string) (*record.Descriptor, error) {
 	key := codec.CollectionKey(codec.KindCollection, id)
-	b, err := get(m.store, key)
+	b, err := record.Get(m.store, key)
 	if err != nil {
 		return nil, err
 	}
-	d, err := decodeDescriptor(b)
+	d, err := record.DecodeDescriptor(b)
 	if err == nil && d.ID != id {
 		err = fmt.Errorf("it is of number %d", d.ID)
 	}
@@ -177,7 +179,7 @@ func (m *mender) descriptor(id uint32, names map[uint32]string) (*descriptor, er
 		why = fault.Problem(err)
 	}
 	// Something of a collection that is gone may be left, and is no loss.
-	counters, err := get(m.store, codec.CollectionKey(codec.KindCounters, id))
+	counters, err := record.Get(m.store, codec.CollectionKey(codec.KindCounters, id))
 	if err != nil {
 		return nil, err
 	}

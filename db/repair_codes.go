@@ -8,6 +8,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -22,11 +25,11 @@ func (s *spaceMender) mendCodes() error {
 		return err
 	}
 	verifier, done := s.verifier(nil)
-	t := s.engine.tables(0)
+	t := s.engine.Tables(0)
 	coded := uint64(0)
-	work := t.task(func(first *tableStream) error {
-		stream := func() *tableStream { return &tableStream{ctx: first.ctx, tables: t} }
-		projections := newBlockStream(first, s.space.projections(s.ID).block(codec.KindProjection, 0), s.space.projectionBytes(), 0)
+	work := t.Task(func(first *store.Stream) error {
+		stream := func() *store.Stream { return &store.Stream{Ctx: first.Ctx, Tables: t} }
+		projections := newBlockStream(first, s.space.Projections(s.ID).Block(codec.KindProjection, 0), s.space.ProjectionBytes(), 0)
 		p := &codePass{spaceMender: s, verifier: verifier, projections: projections}
 		p.named, p.untraced = named, s.known && named.GetCardinality() < s.n.Coded
 		for it := s.items.Iterator(); it.HasNext(); {
@@ -84,8 +87,8 @@ func (s *spaceMender) readTargets() error {
 		return s.readKept()
 	}
 	s.targets = nil
-	for _, target := range s.space.targets {
-		v, err := s.readCodes(codeKeys{s.ID, s.space, target}, s.n, nil)
+	for _, target := range s.space.Targets {
+		v, err := s.readCodes(s.space.Keys(s.ID, target), s.n, nil)
 		if err != nil {
 			return err
 		}
@@ -119,7 +122,7 @@ func (s *spaceMender) namedRows() (*roaring.Bitmap, error) {
 	if err != nil {
 		return nil, err
 	}
-	return named, forEach(s.store, s.prefix(codec.KindCodeRows), func(key, value []byte) error {
+	return named, record.ForEach(s.store, s.prefix(codec.KindCodeRows), func(key, value []byte) error {
 		if l, err := codec.DecodeLayer(value); err == nil {
 			_, container := codec.CodeRowsKeyParts(key)
 			addContainer(named, l.Added, container)
@@ -234,17 +237,17 @@ func (p *codePass) revision(row uint32) uint32 {
 }
 
 // recompute makes the codes of items, by their places, with a revision.
-func (p *codePass) recompute(sp *space, at []int) ([]recomputedItem, error) {
+func (p *codePass) recompute(sp *spaces.Space, at []int) ([]recomputedItem, error) {
 	items := make([]*verifiedItem, len(at))
 	for j, i := range at {
 		items[j] = p.items[i]
 	}
 	out := make([]recomputedItem, len(items))
-	runs := (len(items) + encodeRun - 1) / encodeRun
+	runs := (len(items) + spaces.EncodeRun - 1) / spaces.EncodeRun
 	err := work.ParallelBy(p.ctx, work.All(), 1, runs, func(run int) error {
 		return work.Safely(func() error {
-			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
-			sp.recomputeRun(items[from:to], out[from:to])
+			from, to := run*spaces.EncodeRun, min((run+1)*spaces.EncodeRun, len(items))
+			recomputeRun(sp, items[from:to], out[from:to])
 			return nil
 		})
 	})
@@ -258,25 +261,25 @@ func (p *codePass) fits(it *verifiedItem, got *recomputedItem) bool {
 		return false
 	}
 	code := codec.NewCode(p.space.Bits)
-	labelled := !p.recode.Contains(it.row) && p.space.model.LabelCode(code, it.labels)
+	labelled := !p.recode.Contains(it.row) && p.space.Learned.LabelCode(code, it.labels)
 	for i, v := range p.targets {
-		want := got.enc.in(i)
+		want := got.enc.In(i)
 		x := v.rows.get(it.row)
 		has := x != nil && x.state != carriedNone
 		switch {
-		case has != (want.code != nil):
+		case has != (want.Code != nil):
 			return false
 		case !has:
 			continue
-		case x.from != want.from, labelled && x.from != codec.ProvenanceLabels: // a label has got a direction since
+		case x.from != want.From, labelled && x.from != codec.ProvenanceLabels: // a label has got a direction since
 			return false
 		}
 		if stored := v.codes.of(x.number); stored != nil {
 			code.SetBytes(stored)
-			if wrongBits(code, want.code, got.fused[i]) > 0 {
+			if wrongBits(code, want.Code, got.fused[i]) > 0 {
 				return false
 			}
-		} else if x.number >= maxRows-1 {
+		} else if x.number >= record.MaxRows-1 {
 			return false
 		}
 	}
@@ -289,7 +292,7 @@ func (p *codePass) projection(row uint32) []byte {
 	key := p.verifier.projectionKey(row)
 	if !bytes.Equal(key, p.block) {
 		p.block, p.last = key, codec.Block{}
-		if b, err := get(p.verifier.snap, key); err == nil && b != nil {
+		if b, err := record.Get(p.verifier.snap, key); err == nil && b != nil {
 			if block, err := codec.DecodeBlock(b); err == nil {
 				p.last = block
 			}
@@ -305,27 +308,27 @@ func (p *codePass) projection(row uint32) []byte {
 // keep keeps the codes of an item, and makes what is lost of them as its revision does.
 func (p *codePass) keep(it *verifiedItem, made *recomputedItem) error {
 	for i, v := range p.targets {
-		want := made.enc.in(i)
-		if want.code == nil {
+		want := made.enc.In(i)
+		if want.Code == nil {
 			continue
 		}
 		x := v.rows.get(it.row)
 		if stored := v.codes.of(x.number); stored == nil {
-			x.number = v.codes.put(x.number, want.code.AppendBytes(nil, p.space.Bits))
+			x.number = v.codes.put(x.number, want.Code.AppendBytes(nil, p.space.Bits))
 		} else if code := codec.NewCode(p.space.Bits); true {
 			code.SetBytes(stored) // perhaps put there for another row, a moment ago
-			if wrongBits(code, want.code, made.fused[i]) > 0 {
-				if err := v.give(it.row, want.code.AppendBytes(nil, p.space.Bits), want.from, x.revision); err != nil {
+			if wrongBits(code, want.Code, made.fused[i]) > 0 {
+				if err := v.give(it.row, want.Code.AppendBytes(nil, p.space.Bits), want.From, x.revision); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	entry := p.projection(it.row)
-	if want := made.enc.projection; (entry == nil) != (want == nil) || entry != nil && !sameProjection(entry, want) {
+	if want := made.enc.Projection; (entry == nil) != (want == nil) || entry != nil && !sameProjection(entry, want) {
 		entry = want
 	}
-	if made.enc.hasCode() {
+	if made.enc.HasCode() {
 		p.done.CodesKept++
 	}
 	return p.stored(it.row, entry)
@@ -347,27 +350,27 @@ func (p *codePass) replace(it *verifiedItem, made *recomputedItem) error {
 	}
 	if p.unchecked(it.row, made) {
 		entry := p.projection(it.row)
-		if made.enc.projection == nil || entry == nil {
-			entry = made.enc.projection
+		if made.enc.Projection == nil || entry == nil {
+			entry = made.enc.Projection
 		}
 		p.done.CodesKept++
 		return p.stored(it.row, entry)
 	}
 	for i, v := range p.targets {
-		want := made.enc.in(i)
-		if want.code == nil {
+		want := made.enc.In(i)
+		if want.Code == nil {
 			v.take(it.row)
 			continue
 		}
-		if err := v.give(it.row, want.code.AppendBytes(nil, p.space.Bits), want.from, p.space.Revision); err != nil {
+		if err := v.give(it.row, want.Code.AppendBytes(nil, p.space.Bits), want.From, p.space.Revision); err != nil {
 			return err
 		}
 	}
 	p.recode.Remove(it.row)
-	if made.enc.hasCode() {
+	if made.enc.HasCode() {
 		p.done.CodesMade++
 	}
-	return p.stored(it.row, made.enc.projection)
+	return p.stored(it.row, made.enc.Projection)
 }
 
 // stored counts an item and writes its projection.
@@ -391,17 +394,17 @@ func (p *codePass) uncoded(row uint32, made *recomputedItem) bool {
 	}
 	told := false
 	for i, v := range p.targets {
-		if made.enc.in(i).from == codec.ProvenanceLabels {
+		if made.enc.In(i).From == codec.ProvenanceLabels {
 			return false
 		}
-		told = told || p.readable(v.block(codec.KindRowCodes, row))
+		told = told || p.readable(v.Block(codec.KindRowCodes, row))
 	}
 	key := p.verifier.projectionKey(row)
 	if told || p.readable(key) {
 		return p.projection(row) == nil
 	}
 	for _, v := range p.targets {
-		if p.lost.has(v.block(codec.KindRowCodes, row)) {
+		if p.lost.has(v.Block(codec.KindRowCodes, row)) {
 			return false
 		}
 	}
@@ -410,7 +413,7 @@ func (p *codePass) uncoded(row uint32, made *recomputedItem) bool {
 
 // readable reports whether a block is there as it was.
 func (p *codePass) readable(key []byte) bool {
-	b, err := get(p.verifier.snap, key)
+	b, err := record.Get(p.verifier.snap, key)
 	if err != nil || b == nil || p.lost.has(key) {
 		return false
 	}
@@ -428,14 +431,14 @@ func (p *codePass) unchecked(row uint32, made *recomputedItem) bool {
 	verifier := codeVerifier{spaceVerifier: p.verifier}
 	for i, v := range p.targets {
 		stored, x := v.stored(row)
-		if (stored == nil) != (made.enc.in(i).code == nil) {
+		if (stored == nil) != (made.enc.In(i).Code == nil) {
 			return false
 		}
-		verifier.codeKeys, verifier.n = v.codeKeys, codec.CodeCounters{NextCode: v.codes.next}
+		verifier.CodeKeys, verifier.n = v.CodeKeys, codec.CodeCounters{NextCode: v.codes.next}
 		if stored != nil && verifier.checkRowCode(row, codec.RowCode{Code: x.number, Provenance: x.from, Revision: x.revision}) != nil {
 			return false
 		}
-		if stored != nil && made.enc.in(i).from == codec.ProvenanceLabels && x.from != codec.ProvenanceLabels && !p.recode.Contains(row) {
+		if stored != nil && made.enc.In(i).From == codec.ProvenanceLabels && x.from != codec.ProvenanceLabels && !p.recode.Contains(row) {
 			return false
 		}
 	}

@@ -28,9 +28,9 @@ func TestRepairOfItemsWithoutCode(t *testing.T) {
 		string([]byte{codec.KindRowCodes}), string([]byte{codec.KindProjection}), string([]byte{codec.KindCounters}),
 	} {
 		p := whole.another()
-		p.store(func(store *pebble.DB) {
+		p.store(func(kv *pebble.DB) {
 			for _, kind := range []byte(kinds) {
-				if err := store.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync); err != nil {
+				if err := kv.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -14,8 +16,8 @@ import (
 // names and dimensions of modalities, features the dimensions of all that items have,
 // items the types of fields. What no record says is made up. It returns nil where
 // neither features nor codes can be told.
-func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
-	d := &descriptor{ID: id, Name: name}
+func (m *mender) conclude(id uint32, name string) (*record.Descriptor, error) {
+	d := &record.Descriptor{ID: id, Name: name}
 	if name == "" {
 		d.Name = fmt.Sprintf("collection-%d", id)
 	}
@@ -33,10 +35,9 @@ func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
 	if only, err := m.seemsIndexOnly(d); err != nil {
 		return nil, err
 	} else if only {
-		d = d.indexOnly()
+		d = d.WithoutVectors()
 	}
-	schema := d.schema()
-	if schema.check() != nil {
+	if d.Check() != nil {
 		return nil, nil
 	}
 	return d, nil
@@ -44,24 +45,24 @@ func (m *mender) conclude(id uint32, name string) (*descriptor, error) {
 
 // concludeModalities finds the modalities of a collection by the features that are
 // stored, and by its models.
-func (m *mender) concludeModalities(d *descriptor) error {
-	seen := map[int]Modality{}
+func (m *mender) concludeModalities(d *record.Descriptor) error {
+	seen := map[int]record.Modality{}
 	var index []uint32
 	var value []float32
-	err := forEach(m.store, codec.CollectionKey(codec.KindFeatures, d.ID), func(key, b []byte) (err error) {
+	err := record.ForEach(m.store, codec.CollectionKey(codec.KindFeatures, d.ID), func(key, b []byte) (err error) {
 		_, t := codec.FeatureKeyParts(key)
-		if t >= MaxModalities || len(b) == 0 {
+		if t >= record.MaxModalities || len(b) == 0 {
 			return nil
 		}
 		was, known := seen[int(t)]
-		if index, value, err = codec.AppendDecodedSparse(index[:0], value[:0], MaxDim, b); err == nil {
+		if index, value, err = codec.AppendDecodedSparse(index[:0], value[:0], record.MaxDim, b); err == nil {
 			if len(index) > 0 && (!known || was.Sparse) {
-				seen[int(t)] = Modality{Dim: max(was.Dim, int(index[len(index)-1])+1), Sparse: true}
+				seen[int(t)] = record.Modality{Dim: max(was.Dim, int(index[len(index)-1])+1), Sparse: true}
 			}
 			return nil
 		}
-		if dim := (len(b) - 1) / 4; !known && dim >= 1 && dim <= MaxDim && codec.DecodeFeatures(make([]float32, dim), b) == nil {
-			seen[int(t)] = Modality{Dim: dim}
+		if dim := (len(b) - 1) / 4; !known && dim >= 1 && dim <= record.MaxDim && codec.DecodeFeatures(make([]float32, dim), b) == nil {
+			seen[int(t)] = record.Modality{Dim: dim}
 		}
 		return nil
 	})
@@ -78,8 +79,8 @@ func (m *mender) concludeModalities(d *descriptor) error {
 	if len(seen) > 0 {
 		positions = slices.Max(slices.Collect(maps.Keys(seen))) + 1
 	} else if len(models) > 0 { // no features: sets of rows say how many there are
-		err := forEach(m.store, append(codec.CollectionKey(codec.KindRows, d.ID), codec.SetModality), func(key, _ []byte) error {
-			if _, t, _ := codec.RowsKeyParts(key); t < MaxModalities {
+		err := record.ForEach(m.store, append(codec.CollectionKey(codec.KindRows, d.ID), codec.SetModality), func(key, _ []byte) error {
+			if _, t, _ := codec.RowsKeyParts(key); t < record.MaxModalities {
 				positions = max(positions, int(t)+1)
 			}
 			return nil
@@ -88,13 +89,13 @@ func (m *mender) concludeModalities(d *descriptor) error {
 			return err
 		}
 	}
-	d.Modalities = make([]Modality, positions)
+	d.Modalities = make([]record.Modality, positions)
 	for t, x := range seen {
 		d.Modalities[t] = x
 	}
 	for _, trained := range models {
 		for _, x := range trained.Modalities() { // in the order of the collection
-			d.name(x)
+			nameModality(d, x)
 		}
 	}
 	for t := range d.Modalities {
@@ -107,8 +108,8 @@ func (m *mender) concludeModalities(d *descriptor) error {
 }
 
 // name gives a modality of a model to the first of the collection that it can be.
-func (d *descriptor) name(x model.Modality) {
-	if slices.ContainsFunc(d.Modalities, func(m Modality) bool { return m.Name == x.Name }) {
+func nameModality(d *record.Descriptor, x model.Modality) {
+	if slices.ContainsFunc(d.Modalities, func(m record.Modality) bool { return m.Name == x.Name }) {
 		return
 	}
 	for t := range d.Modalities {
@@ -119,11 +120,11 @@ func (d *descriptor) name(x model.Modality) {
 	}
 	for t := range d.Modalities { // no item has it
 		if m := &d.Modalities[t]; m.Name == "" && m.Dim == 0 {
-			*m = Modality{x.Name, x.Dim, x.Sparse}
+			*m = record.Modality{Name: x.Name, Dim: x.Dim, Sparse: x.Sparse}
 			return
 		}
 	}
-	d.Modalities = append(d.Modalities, Modality{x.Name, x.Dim, x.Sparse})
+	d.Modalities = append(d.Modalities, record.Modality{Name: x.Name, Dim: x.Dim, Sparse: x.Sparse})
 }
 
 // storedModel returns the model of a space by its chunks alone, nil if there is none.
@@ -143,7 +144,7 @@ func (m *mender) storedModel(collection, space uint32) *model.Model {
 func (m *mender) storedChunks(collection, space uint32) []byte {
 	var b []byte
 	for i := uint32(0); ; i++ {
-		chunk, err := get(m.store, codec.ChunkKey(codec.KindModel, collection, space, i))
+		chunk, err := record.Get(m.store, codec.ChunkKey(codec.KindModel, collection, space, i))
 		if err != nil || chunk == nil {
 			return b
 		}
@@ -152,9 +153,9 @@ func (m *mender) storedChunks(collection, space uint32) []byte {
 }
 
 // concludeBits finds the length of the codes that the items of a collection bring.
-func (m *mender) concludeBits(d *descriptor) error {
-	var s spaceDescriptor
-	b, err := get(m.store, codec.NumberKey(codec.KindSpace, d.ID, 1))
+func (m *mender) concludeBits(d *record.Descriptor) error {
+	var s spaces.Stored
+	b, err := record.Get(m.store, codec.NumberKey(codec.KindSpace, d.ID, 1))
 	if err != nil {
 		return err
 	}
@@ -162,8 +163,8 @@ func (m *mender) concludeBits(d *descriptor) error {
 		d.Bits = s.Bits
 		return nil
 	}
-	prefix := append(codec.NumberKey(codec.KindCodes, d.ID, 1), sharedTarget)
-	return forEach(m.store, prefix, func(_, value []byte) error {
+	prefix := append(codec.NumberKey(codec.KindCodes, d.ID, 1), record.SharedTarget)
+	return record.ForEach(m.store, prefix, func(_, value []byte) error {
 		if block, err := codec.DecodeBlock(value); err == nil && d.Bits == 0 {
 			if bits := 8 * (block.Width() - 4); codec.CheckBits(bits) == nil && codec.CodeEntryBytes(bits) == block.Width() {
 				d.Bits = bits
@@ -174,15 +175,15 @@ func (m *mender) concludeBits(d *descriptor) error {
 }
 
 // concludeFields finds the fields of a collection by the values that items have.
-func (m *mender) concludeFields(d *descriptor) error {
-	types := map[uint32]FieldType{}
-	err := forEach(m.store, codec.CollectionKey(codec.KindItem, d.ID), func(_, value []byte) error {
+func (m *mender) concludeFields(d *record.Descriptor) error {
+	types := map[uint32]record.FieldType{}
+	err := record.ForEach(m.store, codec.CollectionKey(codec.KindItem, d.ID), func(_, value []byte) error {
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil {
 			return nil
 		}
 		for _, f := range rec.Fields {
-			if f.ID < MaxFields && types[f.ID] == "" {
+			if f.ID < record.MaxFields && types[f.ID] == "" {
 				types[f.ID] = typeOf(f.Value)
 			}
 		}
@@ -195,22 +196,22 @@ func (m *mender) concludeFields(d *descriptor) error {
 	for i := range slices.Max(slices.Collect(maps.Keys(types))) + 1 {
 		typ := types[i]
 		if typ == "" {
-			typ = String
+			typ = record.String
 		}
-		d.Fields = append(d.Fields, Field{fmt.Sprintf("field%d", i), typ, indexed[uint16(i)]})
+		d.Fields = append(d.Fields, record.Field{Name: fmt.Sprintf("field%d", i), Type: typ, Indexed: indexed[uint16(i)]})
 	}
 	return nil
 }
 
 // typeOf returns the type of a field with a value.
-func typeOf(value any) FieldType {
+func typeOf(value any) record.FieldType {
 	switch value.(type) {
 	case int64:
-		return Int
+		return record.Int
 	case float64:
-		return Float
+		return record.Float
 	case bool:
-		return Bool
+		return record.Bool
 	}
-	return String
+	return record.String
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -66,7 +67,7 @@ func TestEveryFailedChangeOfARepair(t *testing.T) {
 		p := whole.another()
 		renames := 0
 		err := p.repairWith(errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if base := p.fs.PathBase(op.Path); op.Kind == errorfs.OpRename && (base == storeName || base == repairedName) {
+			if base := p.fs.PathBase(op.Path); op.Kind == errorfs.OpRename && (base == store.StoreName || base == store.RepairedName) {
 				if renames++; renames == k+1 {
 					return errInjected
 				}
@@ -130,7 +131,7 @@ func TestCrashesOfARepair(t *testing.T) {
 	if ok, err := vfs.Clone(whole.fs, mem, whole.dir, whole.dir, vfs.CloneSync); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if err := syncDir(mem, ""); err != nil {
+	if err := store.SyncDir(mem, ""); err != nil {
 		t.Fatal(err)
 	}
 	r := seed.Rand(t, 1, 2)
@@ -156,7 +157,7 @@ func TestCrashesOfARepair(t *testing.T) {
 		p.fs = crash
 		names := list(t, crash, p.dir)
 		switch {
-		case strings.Contains(names, repairedName+"(") && !strings.Contains(names, " "+storeName+"("):
+		case strings.Contains(names, store.RepairedName+"(") && !strings.Contains(names, " "+store.StoreName+"("):
 			between++
 			p.sameStored("opened", p.sound("opened between the stores", nil))
 		case !sampled(i, 4):

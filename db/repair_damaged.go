@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -44,7 +45,7 @@ func (t *damagedTable) name() string { return fmt.Sprintf("table %06d.sst", t.nu
 // names, or where that cannot be read all that are there. why says what is wrong then.
 func openDamaged(ctx context.Context, opts *settings, dir string) (s *damagedStore, why error, err error) {
 	s = &damagedStore{fs: opts.FS, dir: dir}
-	po := storeOptions(&opts.disk, newStoreLogger(opts.disk.signals), false) // for its form
+	po := store.PebbleOptions(&opts.disk, store.NewLog(opts.disk.Signals), false) // for its form
 	po.EnsureDefaults()
 	s.reader = po.MakeReaderOptions()
 	all, err := wal.Scan(wal.Dir{FS: opts.FS, Dirname: dir})
@@ -81,20 +82,20 @@ func openDamaged(ctx context.Context, opts *settings, dir string) (s *damagedSto
 // list opens the store for reading to learn which tables and logs count. With bare it
 // does so without logs: those that the store began to read count, with all later ones.
 func (s *damagedStore) list(opts *settings, all wal.Logs, bare bool) error {
-	fsys := &listingFS{FS: readFS{opts.FS}, bare: bare}
+	fsys := &listingFS{FS: store.ReadFS{FS: opts.FS}, bare: bare}
 	return work.Safely(func() error {
-		log := newStoreLogger(opts.disk.signals)
-		po := storeOptions(&opts.disk, log, false)
+		log := store.NewLog(opts.disk.Signals)
+		po := store.PebbleOptions(&opts.disk, log, false)
 		po.FS, po.ReadOnly, po.DisableConsistencyCheck = fsys, true, true
-		store, err := openPebble(s.dir, po, log)
+		kv, err := store.OpenPebble(s.dir, po, log)
 		if first := fsys.first(); !bare && first >= 0 { // whether or not it could be read
 			s.logs = slices.DeleteFunc(slices.Clone(all), func(l wal.LogicalLog) bool { return int64(l.Num) < first })
 		}
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		levels, err := store.SSTables()
+		defer kv.Close()
+		levels, err := kv.SSTables()
 		if err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func (f *listingFS) List(dir string) ([]string, error) {
 		out = append(out, manifestMarker+"000001."+newest)
 	}
 	if !format {
-		out = append(out, fmt.Sprintf("%s000001.%03d", formatMarker, uint64(storeFormat)))
+		out = append(out, fmt.Sprintf("%s000001.%03d", formatMarker, uint64(store.PebbleFormat)))
 	}
 	return out, nil
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // givenCodes are the codes of a collection whose items bring them. Nothing makes these
@@ -15,7 +18,7 @@ type givenCodes struct{ *targetMender }
 
 // readGiven reads the codes of a codes-only collection; items whose code is lost go.
 func (c *collectionMender) readGiven() error {
-	if !c.codesOnly() {
+	if !c.CodesOnly() {
 		return nil
 	}
 	c.stage("codes")
@@ -29,7 +32,7 @@ func (c *collectionMender) readGiven() error {
 	if err != nil {
 		return err
 	}
-	v, err := c.readTwice(codeKeys{c.ID, sp, sharedTarget}, n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
+	v, err := c.readTwice(sp.Keys(c.ID, record.SharedTarget), n, carriedCode{0, 1, codec.ProvenanceGiven, carriedOnce})
 	if err != nil {
 		return err
 	}
@@ -52,7 +55,7 @@ func (c *collectionMender) readGiven() error {
 
 // readTwice reads the codes of a target, and finds those of which part is lost where they
 // are stored again. also is what is known of a row that only a code names.
-func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also carriedCode) (*targetMender, error) {
+func (c *collectionMender) readTwice(k record.CodeKeys, n codec.SpaceCounters, also carriedCode) (*targetMender, error) {
 	claimed := map[uint32]uint32{} // by row
 	claim := func(row, number uint32) {
 		if c.items.Contains(row) {
@@ -63,7 +66,7 @@ func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also car
 	if err != nil {
 		return nil, err
 	}
-	err = forEach(c.store, k.prefix(codec.KindCodeRows), func(key, value []byte) error {
+	err = record.ForEach(c.store, k.Prefix(codec.KindCodeRows), func(key, value []byte) error {
 		number, container := codec.CodeRowsKeyParts(key)
 		if l, err := codec.DecodeLayer(value); err == nil {
 			for it := l.Added.Iterator(); it.HasNext(); {
@@ -87,7 +90,7 @@ func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also car
 		switch {
 		case has && v.codes.of(x.number) != nil:
 			if is && number != x.number {
-				c.bad(fmt.Sprintf("code of row %d", row), v.block(codec.KindRowCodes, row), "the row has code number %d, and number %d is to be that of the row: the first one counts", x.number, number)
+				c.bad(fmt.Sprintf("code of row %d", row), v.Block(codec.KindRowCodes, row), "the row has code number %d, and number %d is to be that of the row: the first one counts", x.number, number)
 			}
 		case is && v.codes.of(number) != nil:
 			also.number = number
@@ -104,16 +107,16 @@ func (c *collectionMender) readTwice(k codeKeys, n codec.SpaceCounters, also car
 }
 
 // givenSpace returns the one space of a codes-only collection.
-func (c *collectionMender) givenSpace() (*space, error) {
-	sp, err := readSpace(c.store, c.descriptor, 1, 1)
+func (c *collectionMender) givenSpace() (*spaces.Space, error) {
+	sp, err := spaces.Read(c.store, c.Descriptor, 1, 1)
 	if err == nil {
 		return sp, nil
 	}
-	d := spaceDescriptor{ID: 1, Bits: c.Bits, Created: now()}
+	d := spaces.Stored{ID: 1, Bits: c.Bits, Created: spaces.Now()}
 	if err := c.writeSpace(d, nil); err != nil {
 		return nil, err
 	}
-	return newSpace(d, nil, nil)
+	return spaces.New(d, nil, nil)
 }
 
 // findCodes finds codes that are lost by the postings of all their substrings, and
@@ -127,11 +130,11 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 		known []bool // by substring
 		twice bool
 	}
-	bits := v.space.Bits
+	bits := v.Bits
 	split := storedSplit(bits)
 	found := map[uint32]*partial{}
 	var numbers []uint32
-	err := forEach(c.store, v.prefix(codec.KindSubstring), func(key, value []byte) (err error) {
+	err := record.ForEach(c.store, v.Prefix(codec.KindSubstring), func(key, value []byte) (err error) {
 		j, substring := codec.SubstringKeyParts(key)
 		if int(j) >= split.Len() || uint64(substring)>>split.Width(int(j)) != 0 {
 			return nil
@@ -185,7 +188,7 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 func (c *collectionMender) loseGiven(row uint32) error {
 	block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
 	key := ""
-	err := blockEntry(c.store, block, row, func(entry []byte) error {
+	err := record.BlockEntry(c.store, block, row, func(entry []byte) error {
 		key = string(entry)
 		return nil
 	})
@@ -217,9 +220,9 @@ func (c *collectionMender) writeGiven() (codec.SpaceCounters, error) {
 	if err := c.flush(); err != nil {
 		return n, err
 	}
-	t := c.engine.tables(0)
-	err := c.take(t, t.task(func(s *tableStream) error {
-		set, err := c.given.write(func() *tableStream { return &tableStream{ctx: s.ctx, tables: t} })
+	t := c.engine.Tables(0)
+	err := c.take(t, t.Task(func(s *store.Stream) error {
+		set, err := c.given.write(func() *store.Stream { return &store.Stream{Ctx: s.Ctx, Tables: t} })
 		n.Sets, n.Coded = []codec.CodeCounters{set}, set.Coded
 		return err
 	}))

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // What is different in an index-only collection: without features only the codes of
@@ -14,13 +16,13 @@ import (
 
 // seemsIndexOnly reports whether a collection whose descriptor is lost is index-only, by
 // its records: it has a space, and nothing of what learning needs.
-func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
+func (m *mender) seemsIndexOnly(d *record.Descriptor) (bool, error) {
 	if len(m.collections[d.ID].spaces) == 0 || m.lostAny(codec.CollectionKey(codec.KindFeatures, d.ID)) {
 		return false, nil
 	}
 	for _, kind := range []byte{codec.KindFeatures, codec.KindStatistics, codec.KindLessons, codec.KindOutbox} {
 		some := false
-		err := forEach(m.store, codec.CollectionKey(kind, d.ID), func(_, _ []byte) error {
+		err := record.ForEach(m.store, codec.CollectionKey(kind, d.ID), func(_, _ []byte) error {
 			some = true
 			return nil
 		})
@@ -28,7 +30,7 @@ func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
 			return false, err
 		}
 	}
-	b, err := get(m.store, codec.CollectionKey(codec.KindCounters, d.ID))
+	b, err := record.Get(m.store, codec.CollectionKey(codec.KindCounters, d.ID))
 	if err != nil {
 		return false, err
 	}
@@ -39,8 +41,8 @@ func (m *mender) seemsIndexOnly(d *descriptor) (bool, error) {
 // readKept reads the codes of all targets, and gives back codes that are stored elsewhere.
 func (s *spaceMender) readKept() error {
 	s.targets = nil
-	for _, target := range s.space.targets {
-		v, err := s.readTwice(codeKeys{s.ID, s.space, target}, s.n, carriedCode{state: carriedOnce})
+	for _, target := range s.space.Targets {
+		v, err := s.readTwice(s.space.Keys(s.ID, target), s.n, carriedCode{state: carriedOnce})
 		if err != nil {
 			return err
 		}
@@ -65,7 +67,7 @@ func (p *codePass) keepStored(row uint32) error {
 	}
 	q := p.space.Bits
 	code, want := codec.NewCode(q), codec.NewCode(q)
-	knownNow := p.space.model.LabelCode(code, it.labels)
+	knownNow := p.space.Learned.LabelCode(code, it.labels)
 	waits := p.waits(row)
 	entry := p.projection(row)
 	revision := uint32(0)
@@ -75,10 +77,10 @@ func (p *codePass) keepStored(row uint32) error {
 		}
 	}
 	made, guessed := p.kept[revision], revision == 0
-	labelled := made != nil && made.model.LabelCode(want, it.labels)
+	labelled := made != nil && made.Learned.LabelCode(want, it.labels)
 	if guessed || knownNow && !labelled && p.breaks(row, made) { // all of one revision
 		revision, made, labelled = p.space.Revision, p.space, knownNow
-		p.space.model.LabelCode(want, it.labels)
+		p.space.Learned.LabelCode(want, it.labels)
 	}
 	if guessed && labelled && p.recode.Contains(row) && p.hasOther(row, want) {
 		if r := p.before(it.labels); r > 0 {
@@ -105,7 +107,7 @@ func (p *codePass) keepStored(row uint32) error {
 				continue
 			}
 			anew = true
-			if stored == nil && named && x.number < maxRows-1 { // it keeps its number
+			if stored == nil && named && x.number < record.MaxRows-1 { // it keeps its number
 				v.codes.put(x.number, want.AppendBytes(nil, q))
 			}
 			if err := v.give(row, want.AppendBytes(nil, q), codec.ProvenanceLabels, revision); err != nil {
@@ -118,7 +120,7 @@ func (p *codePass) keepStored(row uint32) error {
 			continue
 		}
 		valid := x.from == codec.ProvenanceLabels || x.from == codec.ProvenanceFused ||
-			x.from >= codec.ProvenanceModality && slices.Contains(p.space.modalities, int(x.from-codec.ProvenanceModality))
+			x.from >= codec.ProvenanceModality && slices.Contains(p.space.Positions, int(x.from-codec.ProvenanceModality))
 		if !valid {
 			x.from = codec.ProvenanceFused
 		}
@@ -149,7 +151,7 @@ func (p *codePass) keepStored(row uint32) error {
 	switch {
 	case lost:
 		p.account.lost++
-		p.bad(fmt.Sprintf("code of row %d", row), p.targets[0].block(codec.KindRowCodes, row), "lost, and without features it cannot be made again: the item is kept")
+		p.bad(fmt.Sprintf("code of row %d", row), p.targets[0].Block(codec.KindRowCodes, row), "lost, and without features it cannot be made again: the item is kept")
 	case anew:
 		p.done.CodesMade++
 	case p.hasStored(row):
@@ -174,7 +176,7 @@ func (p *codePass) waits(row uint32) bool {
 func (p *codePass) before(labels []uint32) (latest uint32) {
 	code := codec.NewCode(p.space.Bits)
 	for revision, s := range p.kept {
-		if !s.model.LabelCode(code, labels) {
+		if !s.Learned.LabelCode(code, labels) {
 			latest = max(latest, revision)
 		}
 	}
@@ -201,7 +203,7 @@ func (v *targetMender) names(row uint32) bool {
 
 // breaks reports whether a code of an item is lost, or of labels that the revision does
 // not know; nil: it is not kept, and may have known them.
-func (p *codePass) breaks(row uint32, made *space) bool {
+func (p *codePass) breaks(row uint32, made *spaces.Space) bool {
 	waits := p.waits(row)
 	return slices.ContainsFunc(p.targets, func(v *targetMender) bool {
 		stored, x := v.stored(row)
@@ -215,7 +217,7 @@ func (p *codePass) breaks(row uint32, made *space) bool {
 
 // expected reports whether an item may have a code for a target.
 func (s *spaceMender) expected(v *targetMender, row uint32) bool {
-	t, target := v.modality()
+	t, target := v.Modality()
 	return !target || s.presence[t].Contains(row)
 }
 
@@ -258,10 +260,10 @@ func (s *spaceMender) dropLearning() error {
 	}
 	s.pending.Clear()
 	s.n.Taught, s.n.Checkpoint = 0, 0
-	if s.space.Statistics == (chunked{}) {
+	if s.space.Statistics == (record.Chunked{}) {
 		return nil
 	}
-	d := s.space.spaceDescriptor
-	d.Statistics = chunked{}
+	d := s.space.Stored
+	d.Statistics = record.Chunked{}
 	return s.writeSpace(d, s.report)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -89,11 +90,11 @@ func TestRepairOfIndexOnly(t *testing.T) {
 		for _, all := range []bool{false, true} {
 			p := whole.another()
 			what := fmt.Sprintf("key %x", key)
-			p.store(func(store *pebble.DB) {
-				err := store.Delete(key, pebble.Sync)
+			p.store(func(kv *pebble.DB) {
+				err := kv.Delete(key, pebble.Sync)
 				if all {
 					what = fmt.Sprintf("kind %02x", kind)
-					err = store.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync)
+					err = kv.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -145,10 +146,10 @@ func TestRepairOfLostCodesOfIndexOnly(t *testing.T) {
 	longTest(t)
 	p := indexOnlyPatient(t)
 	id := uint32(1)
-	p.store(func(store *pebble.DB) {
+	p.store(func(kv *pebble.DB) {
 		for _, kind := range []byte{codec.KindCodes, codec.KindRowCodes, codec.KindCodeRows, codec.KindSubstring} {
 			prefix := codec.CollectionKey(kind, id)
-			if err := store.DeleteRange(prefix, codec.PrefixEnd(prefix), pebble.Sync); err != nil {
+			if err := kv.DeleteRange(prefix, codec.PrefixEnd(prefix), pebble.Sync); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -196,8 +197,8 @@ func TestRepairOfAnIndexOnlyDescriptor(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(lost), "taken for index-only") {
 		t.Errorf("lost %v", lost)
 	}
-	d, err := decodeDescriptor([]byte(p.value(string(key))))
-	if err != nil || !d.IndexOnly || d.Version != versionIndexOnly || binary.BigEndian.Uint32(key[1:]) != d.ID {
+	d, err := record.DecodeDescriptor([]byte(p.value(string(key))))
+	if err != nil || !d.IndexOnly || d.Version != record.VersionIndexOnly || binary.BigEndian.Uint32(key[1:]) != d.ID {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -214,7 +215,7 @@ func TestRepairOfLostModalitiesOfIndexOnly(t *testing.T) {
 		}
 		p := whole.another()
 		what := "lost:"
-		p.store(func(store *pebble.DB) {
+		p.store(func(kv *pebble.DB) {
 			for i, kind := range kinds {
 				if which>>i&1 == 0 {
 					continue
@@ -224,7 +225,7 @@ func TestRepairOfLostModalitiesOfIndexOnly(t *testing.T) {
 					if key[0] != kind || kind == codec.KindRows && key[5] != codec.SetModality || kind == codec.KindItem && key[len(key)-1]%3 > 0 {
 						continue
 					}
-					if err := store.Delete([]byte(key), pebble.NoSync); err != nil {
+					if err := kv.Delete([]byte(key), pebble.NoSync); err != nil {
 						t.Fatal(err)
 					}
 				}

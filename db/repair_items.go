@@ -10,13 +10,14 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // A collectionMender is what is known of the collection that is being mended.
 type collectionMender struct {
 	*mender
-	*descriptor
+	*record.Descriptor
 	seen     *seenCollection
 	counters codec.Counters
 	counted  bool // the counters could be read
@@ -33,9 +34,9 @@ type collectionMender struct {
 }
 
 // collection mends everything that is stored of a collection.
-func (m *mender) collection(d *descriptor) error {
+func (m *mender) collection(d *record.Descriptor) error {
 	c := &collectionMender{
-		mender: m, descriptor: d, seen: m.collections[d.ID],
+		mender: m, Descriptor: d, seen: m.collections[d.ID],
 		items: roaring.New(), damaged: roaring.New(), live: roaring.New(),
 	}
 	for range d.Modalities {
@@ -57,14 +58,14 @@ func (m *mender) collection(d *descriptor) error {
 func (c *collectionMender) stage(what string) { c.at(0, "collection %s: %s", c.Name, what) }
 
 // bad reports something that is lost.
-func (c *collectionMender) bad(record string, key []byte, format string, args ...any) {
-	c.found(Finding{Collection: c.Name, Record: record, Problem: fmt.Sprintf(format, args...)}.at(key))
+func (c *collectionMender) bad(what string, key []byte, format string, args ...any) {
+	c.found(Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}.at(key))
 }
 
 func (c *collectionMender) countersKey() []byte { return codec.CollectionKey(codec.KindCounters, c.ID) }
 
 func (c *collectionMender) readCounters() error {
-	b, err := get(c.store, c.countersKey())
+	b, err := record.Get(c.store, c.countersKey())
 	if err != nil {
 		return err
 	}
@@ -79,8 +80,8 @@ func (c *collectionMender) readCounters() error {
 // mendLabels makes sure that labels have names, without gaps and different ones.
 func (c *collectionMender) mendLabels() error {
 	names := map[uint32]string{}
-	err := forEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
-		if checkLabel(string(value)) == nil {
+	err := record.ForEach(c.store, codec.CollectionKey(codec.KindLabel, c.ID), func(key, value []byte) error {
+		if record.CheckLabel(string(value)) == nil {
 			names[codec.LastNumber(key)] = string(value)
 		}
 		return c.delete(key)
@@ -90,7 +91,7 @@ func (c *collectionMender) mendLabels() error {
 	}
 	// Sets say of other labels that there are some.
 	evidence := maps.Clone(names)
-	err = forEach(c.store, append(codec.CollectionKey(codec.KindRows, c.ID), codec.SetLabel), func(key, value []byte) error {
+	err = record.ForEach(c.store, append(codec.CollectionKey(codec.KindRows, c.ID), codec.SetLabel), func(key, value []byte) error {
 		_, id, _ := codec.RowsKeyParts(key)
 		if l, err := codec.DecodeLayer(value); err == nil && !l.Added.IsEmpty() {
 			evidence[id] = names[id]
@@ -125,7 +126,7 @@ func (c *collectionMender) mendLabels() error {
 
 // readSets reads the live set and those of modalities, as far as they can be.
 func (c *collectionMender) readSets() error {
-	return forEach(c.store, codec.CollectionKey(codec.KindRows, c.ID), func(key, value []byte) error {
+	return record.ForEach(c.store, codec.CollectionKey(codec.KindRows, c.ID), func(key, value []byte) error {
 		set, id, container := codec.RowsKeyParts(key)
 		var into *roaring.Bitmap
 		switch {
@@ -156,22 +157,22 @@ func (c *collectionMender) mayLive(row uint32) bool {
 
 // values checks values of fields.
 func (c *collectionMender) values(fields []codec.Field) error {
-	return (&collectionVerifier{descriptor: c.descriptor}).checkValues(fields)
+	return (&collectionVerifier{Descriptor: c.Descriptor}).checkValues(fields)
 }
 
 // readItems finds the rows whose record can be read.
 func (c *collectionMender) readItems() error {
 	c.stage("items")
-	return forEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+	return record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err == nil {
 			err = c.values(rec.Fields)
 		}
 		if err == nil {
-			_, err = c.terms(rec.Labels, rec.Fields)
+			_, err = c.Terms(rec.Labels, rec.Fields)
 		}
-		if err != nil || row >= maxRows-1 {
+		if err != nil || row >= record.MaxRows-1 {
 			c.damaged.Add(row)
 			return c.delete(key)
 		}
@@ -203,12 +204,12 @@ func (c *collectionMender) mendFeatures() error {
 		return c.keepPresence()
 	}
 	buffers := make([]model.Vector, len(c.Modalities))
-	err := forEach(c.store, codec.CollectionKey(codec.KindFeatures, c.ID), func(key, value []byte) error {
+	err := record.ForEach(c.store, codec.CollectionKey(codec.KindFeatures, c.ID), func(key, value []byte) error {
 		row, t := codec.FeatureKeyParts(key)
 		if int(t) >= len(c.Modalities) || !c.items.Contains(row) {
 			return c.delete(key)
 		}
-		if err := c.Modalities[t].decodeVector(&buffers[t], value); err != nil {
+		if err := c.Modalities[t].DecodeVector(&buffers[t], value); err != nil {
 			c.had[t].Add(row)
 			return c.delete(key)
 		}
@@ -220,7 +221,7 @@ func (c *collectionMender) mendFeatures() error {
 		rows.And(c.items)
 		for it := rows.Iterator(); it.HasNext(); {
 			row := it.Next()
-			c.bad((&collectionVerifier{descriptor: c.descriptor}).featuresName(row, t), codec.FeatureKey(c.ID, row, uint16(t)), "lost: the item is kept without them")
+			c.bad((&collectionVerifier{Descriptor: c.Descriptor}).featuresName(row, t), codec.FeatureKey(c.ID, row, uint16(t)), "lost: the item is kept without them")
 		}
 	}
 	return err
@@ -235,7 +236,7 @@ func (c *collectionMender) makeSets() error {
 	}
 	labelled := map[uint32]*roaring.Bitmap{}
 	fields := fieldMaker{c: c, container: -1}
-	err := forEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
+	err := record.ForEach(c.store, codec.CollectionKey(codec.KindItem, c.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err != nil || !c.items.Contains(row) {
@@ -288,7 +289,7 @@ func (m *mender) writeLayer(key []byte, l codec.Layer) error {
 type fieldMaker struct {
 	c         *collectionMender
 	container int // -1: none yet
-	texts     map[textValue]codec.Layer
+	texts     map[record.Text]codec.Layer
 	slices    map[uint16]*fieldSlices
 }
 
@@ -297,13 +298,13 @@ func (f *fieldMaker) add(row uint32, rec *codec.ItemRecord) error {
 		if err := f.flush(); err != nil {
 			return err
 		}
-		f.container, f.texts, f.slices = int(row>>16), map[textValue]codec.Layer{}, map[uint16]*fieldSlices{}
+		f.container, f.texts, f.slices = int(row>>16), map[record.Text]codec.Layer{}, map[uint16]*fieldSlices{}
 	}
-	t, err := f.c.terms(nil, rec.Fields)
+	t, err := f.c.Terms(nil, rec.Fields)
 	if err != nil {
 		return err
 	}
-	for _, x := range t.texts {
+	for _, x := range t.Texts {
 		l, has := f.texts[x]
 		if !has {
 			l = codec.NewLayer()
@@ -311,14 +312,14 @@ func (f *fieldMaker) add(row uint32, rec *codec.ItemRecord) error {
 		}
 		l.Add(uint16(row))
 	}
-	for _, x := range t.numbers {
-		s := f.slices[x.field]
+	for _, x := range t.Numbers {
+		s := f.slices[x.Field]
 		if s == nil {
 			s = new(fieldSlices)
-			f.slices[x.field] = s
+			f.slices[x.Field] = s
 		}
 		s.put(codec.SliceExists, uint16(row), true)
-		s.change(uint16(row), x.image, true)
+		s.change(uint16(row), x.Image, true)
 	}
 	return nil
 }
@@ -328,8 +329,8 @@ func (f *fieldMaker) flush() error {
 	write := func(field uint16, value string, l codec.Layer) error {
 		return f.c.writeLayer(codec.FieldRowsKey(f.c.ID, field, uint16(f.container), value), l)
 	}
-	for _, x := range slices.SortedFunc(maps.Keys(f.texts), textValue.compare) {
-		if err := write(x.field, x.text, f.texts[x]); err != nil {
+	for _, x := range slices.SortedFunc(maps.Keys(f.texts), record.Text.Compare) {
+		if err := write(x.Field, x.Text, f.texts[x]); err != nil {
 			return err
 		}
 	}
@@ -353,7 +354,7 @@ func (c *collectionMender) writeCounters() error {
 	if !c.items.IsEmpty() {
 		n.NextRow = max(n.NextRow, uint64(c.items.Maximum())+1)
 	}
-	n.NextRow = min(n.NextRow, maxRows)
+	n.NextRow = min(n.NextRow, record.MaxRows)
 	n.NextKey = max(n.NextKey, c.nextKey)
 	n.Items = c.items.GetCardinality()
 	return c.set(c.countersKey(), n.Append(nil))

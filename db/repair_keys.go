@@ -11,6 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A keyMender makes keys and rows lead to each other: either gives the other.
@@ -50,7 +51,7 @@ func (k *keyMender) readKeys() error {
 		var gone []byte
 		for i := range b.Len() {
 			row, entry := first+uint32(b.Offset(i)), b.Entry(i)
-			if len(entry) == 0 || checkKey(string(entry)) != nil {
+			if len(entry) == 0 || record.CheckKey(string(entry)) != nil {
 				gone = append(gone, b.Offset(i))
 				continue
 			}
@@ -80,12 +81,12 @@ func (k *keyMender) giveKey(row uint32, key []byte) error {
 	return k.merge(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows), e.Append(nil, false))
 }
 
-// readRows reads the rows of keys. One that is of an item without a key gives it that.
+// ReadRows reads the rows of keys. One that is of an item without a key gives it that.
 func (k *keyMender) readRows() error {
 	lost, others := map[uint32]string{}, map[uint32]string{}
-	err := forEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
+	err := record.ForEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
 		text := key[5:]
-		if len(value) != 4 || checkKey(string(text)) != nil {
+		if len(value) != 4 || record.CheckKey(string(text)) != nil {
 			return k.delete(key)
 		}
 		row := binary.BigEndian.Uint32(value)
@@ -126,7 +127,7 @@ func (k *keyMender) readRows() error {
 		}
 	}
 	for it := k.damaged.Iterator(); it.HasNext(); {
-		if row := it.Next(); lost[row] == "" && row < maxRows-1 {
+		if row := it.Next(); lost[row] == "" && row < record.MaxRows-1 {
 			lost[row] = ""
 		}
 	}
@@ -164,14 +165,14 @@ func (k *keyMender) leadBack() error {
 	for _, x := range rest {
 		var key []byte
 		block := codec.NumberKey(codec.KindRowKeys, k.ID, x.row/codec.BlockRows)
-		err := blockEntry(k.store, block, x.row, func(entry []byte) error {
+		err := record.BlockEntry(k.store, block, x.row, func(entry []byte) error {
 			key = codec.ItemKey(k.ID, string(entry))
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		of, err := get(k.store, key)
+		of, err := record.Get(k.store, key)
 		if err != nil {
 			return err
 		}
@@ -192,9 +193,9 @@ func (k *keyMender) leadBack() error {
 func (k *keyMender) nameRest() error {
 	for it := roaring.AndNot(k.items, k.keyed).Iterator(); it.HasNext(); {
 		row := it.Next()
-		record := codec.NumberKey(codec.KindItem, k.ID, row)
+		item := codec.NumberKey(codec.KindItem, k.ID, row)
 		if !k.mayLive(row) && !k.lostAny(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows)) {
-			k.bad(rowName("item", row), record, "it has no key and is in no set: it is taken for the rest of one that was deleted, and left out")
+			k.bad(rowName("item", row), item, "it has no key and is in no set: it is taken for the rest of one that was deleted, and left out")
 			if err := k.dropItem(row); err != nil {
 				return err
 			}
@@ -202,7 +203,7 @@ func (k *keyMender) nameRest() error {
 		}
 		name := fmt.Sprintf("lost+found/%d", row)
 		for {
-			of, err := get(k.store, codec.ItemKey(k.ID, name))
+			of, err := record.Get(k.store, codec.ItemKey(k.ID, name))
 			if err != nil {
 				return err
 			}
@@ -211,7 +212,7 @@ func (k *keyMender) nameRest() error {
 			}
 			name += "'"
 		}
-		k.bad(rowName("item", row), record, "its key is lost: it gets the key %q", name)
+		k.bad(rowName("item", row), item, "its key is lost: it gets the key %q", name)
 		if err := k.giveKey(row, []byte(name)); err != nil {
 			return err
 		}

@@ -10,11 +10,13 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A targetMender is what is known of the codes of one target of a space.
 type targetMender struct {
-	codeKeys
+	record.CodeKeys
 	rows  byBlock[carriedCode] // the code of a row: first as it is stored, then as it is to be
 	codes numberedCodes
 }
@@ -93,7 +95,7 @@ func (x *numberedCodes) number(code []byte) (uint32, error) {
 	if n, _, found := x.find(code); found {
 		return n, nil
 	}
-	if x.next >= maxRows-1 {
+	if x.next >= record.MaxRows-1 {
 		return 0, fmt.Errorf("%w: codes of a space", fault.ErrFull)
 	}
 	return x.put(uint32(x.next), code), nil
@@ -101,10 +103,10 @@ func (x *numberedCodes) number(code []byte) (uint32, error) {
 
 // readCodes reads which code the items have for a target, and the codes. claims, if not
 // nil, hears of rows that stand beside codes.
-func (c *collectionMender) readCodes(k codeKeys, n codec.SpaceCounters, claims func(row, number uint32)) (*targetMender, error) {
-	v := &targetMender{codeKeys: k, codes: newNumberedCodes(k.space.Bits)}
+func (c *collectionMender) readCodes(k record.CodeKeys, n codec.SpaceCounters, claims func(row, number uint32)) (*targetMender, error) {
+	v := &targetMender{CodeKeys: k, codes: newNumberedCodes(k.Bits)}
 	named := roaring.New()
-	err := c.blocks(v.prefix(codec.KindRowCodes), func(_ []byte, first uint32, b codec.Block) error {
+	err := c.blocks(v.Prefix(codec.KindRowCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
 			row := first + uint32(b.Offset(i))
 			if rc, err := codec.DecodeRowCode(b.Entry(i)); err == nil && c.items.Contains(row) {
@@ -119,16 +121,16 @@ func (c *collectionMender) readCodes(k codeKeys, n codec.SpaceCounters, claims f
 	}
 	var next uint64 // as it is stored
 	for _, set := range n.Sets {
-		if set.View == k.target {
+		if set.View == k.Target {
 			next = set.NextCode
 		}
 	}
-	code := codec.NewCode(k.space.Bits)
-	err = c.blocks(v.prefix(codec.KindCodes), func(_ []byte, first uint32, b codec.Block) error {
+	code := codec.NewCode(k.Bits)
+	err = c.blocks(v.Prefix(codec.KindCodes), func(_ []byte, first uint32, b codec.Block) error {
 		for i := range b.Len() {
 			number := first + uint32(b.Offset(i))
-			row, err := codec.DecodeCodeEntry(code, k.space.Bits, b.Entry(i))
-			if err != nil || number >= maxRows-1 || uint64(number) >= next && !named.Contains(number) && claims == nil {
+			row, err := codec.DecodeCodeEntry(code, k.Bits, b.Entry(i))
+			if err != nil || number >= record.MaxRows-1 || uint64(number) >= next && !named.Contains(number) && claims == nil {
 				continue
 			}
 			v.codes.put(number, b.Entry(i)[:v.codes.size])
@@ -182,11 +184,11 @@ func (v *targetMender) take(row uint32) {
 }
 
 // write writes everything that is stored of the codes, and returns the counters.
-func (v *targetMender) write(newStream func() *tableStream) (n codec.CodeCounters, err error) {
-	n = codec.CodeCounters{View: v.target, NextCode: v.codes.next}
+func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounters, err error) {
+	n = codec.CodeCounters{View: v.Target, NextCode: v.codes.next}
 	var pairs []uint64 // code number and row
-	blocks := newBlockStream(newStream(), v.block(codec.KindRowCodes, 0), codec.RowCodeBytes, 0)
-	defer func() { blocks.t.finish() }()
+	blocks := newBlockStream(newStream(), v.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, 0)
+	defer func() { blocks.t.Finish() }()
 	var entry []byte
 	v.rows.each(func(row uint32, x *carriedCode) {
 		if x.state == carriedNone || err != nil {
@@ -201,11 +203,11 @@ func (v *targetMender) write(newStream func() *tableStream) (n codec.CodeCounter
 	}
 	n.Coded = uint64(len(pairs))
 	slices.Sort(pairs)
-	codes := newBlockStream(newStream(), v.block(codec.KindCodes, 0), codec.CodeEntryBytes(v.space.Bits), 0)
+	codes := newBlockStream(newStream(), v.Block(codec.KindCodes, 0), codec.CodeEntryBytes(v.Bits), 0)
 	many := newStream()
-	defer func() { codes.t.finish(); many.finish() }()
+	defer func() { codes.t.Finish(); many.Finish() }()
 	var numbers []uint32
-	code := codec.NewCode(v.space.Bits)
+	code := codec.NewCode(v.Bits)
 	for len(pairs) > 0 {
 		number, end := uint32(pairs[0]>>32), 1
 		for end < len(pairs) && uint32(pairs[end]>>32) == number {
@@ -219,7 +221,7 @@ func (v *targetMender) write(newStream func() *tableStream) (n codec.CodeCounter
 			}
 		}
 		code.SetBytes(v.codes.of(number))
-		entry = codec.AppendCodeEntry(entry[:0], code, v.space.Bits, row)
+		entry = codec.AppendCodeEntry(entry[:0], code, v.Bits, row)
 		if err := codes.set(number, entry); err != nil {
 			return n, err
 		}
@@ -233,14 +235,14 @@ func (v *targetMender) write(newStream func() *tableStream) (n codec.CodeCounter
 }
 
 // writeCarriers writes the rows of a code that several have.
-func (v *targetMender) writeCarriers(t *tableStream, pairs []uint64) error {
+func (v *targetMender) writeCarriers(t *store.Stream, pairs []uint64) error {
 	for len(pairs) > 0 {
 		l, container := codec.NewLayer(), pairs[0]>>16
 		for len(pairs) > 0 && pairs[0]>>16 == container {
 			l.Added.Add(uint32(uint16(pairs[0])))
 			pairs = pairs[1:]
 		}
-		if err := putLayer(t, v.codeKeys.rows(uint32(container>>16), uint16(container)), l, true); err != nil {
+		if err := putLayer(t, v.CodeKeys.RowsKey(uint32(container>>16), uint16(container)), l, true); err != nil {
 			return err
 		}
 	}
@@ -248,10 +250,10 @@ func (v *targetMender) writeCarriers(t *tableStream, pairs []uint64) error {
 }
 
 // writePostings writes the postings of codes.
-func (v *targetMender) writePostings(t *tableStream, numbers []uint32) error {
-	defer t.finish()
-	split := storedSplit(v.space.Bits)
-	code := codec.NewCode(v.space.Bits)
+func (v *targetMender) writePostings(t *store.Stream, numbers []uint32) error {
+	defer t.Finish()
+	split := storedSplit(v.Bits)
+	code := codec.NewCode(v.Bits)
 	sorted := make([]uint64, len(numbers)) // substring and number
 	var key, value []byte
 	var posting []uint32
@@ -268,9 +270,9 @@ func (v *targetMender) writePostings(t *tableStream, numbers []uint32) error {
 				posting = append(posting, uint32(rest[0]))
 				rest = rest[1:]
 			}
-			key = v.appendPosting(key[:0], uint16(j), uint32(substring))
+			key = v.AppendPosting(key[:0], uint16(j), uint32(substring))
 			value = codec.AppendPosting(value[:0], posting, nil)
-			if err := t.set(key, value); err != nil {
+			if err := t.Set(key, value); err != nil {
 				return err
 			}
 		}

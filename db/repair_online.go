@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -16,14 +17,14 @@ func (m *mender) deleteRange(lo, hi []byte) error {
 
 // learnable returns the items that have features that the model knows.
 func (s *spaceMender) learnable() *roaring.Bitmap {
-	rows := unionOf(s.presence, s.space.modalities)
+	rows := unionOf(s.presence, s.space.Positions)
 	rows.AndNot(s.uncodable)
 	return rows
 }
 
 // readOnlineRows reads the sets of rows of the online step, as far as they can be.
 func (s *spaceMender) readOnlineRows() error {
-	return forEach(s.store, s.prefix(codec.KindOnlineRows), func(key, value []byte) error {
+	return record.ForEach(s.store, s.prefix(codec.KindOnlineRows), func(key, value []byte) error {
 		set, container := codec.OnlineRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)
 		switch {
@@ -101,7 +102,7 @@ func (s *spaceMender) writeOnlineRows() error {
 // mendLessons reads what rows have taught. It reports whether something of it is lost.
 func (s *spaceMender) mendLessons() (lost bool, err error) {
 	learnable := s.learnable()
-	check := &spaceVerifier{space: s.space, n: s.n}
+	check := &spaceVerifier{Space: s.space, n: s.n}
 	dropped := false
 	prefix := s.prefix(codec.KindLessons)
 	err = s.blocks(prefix, func(key []byte, first uint32, b codec.Block) error {
@@ -131,10 +132,10 @@ func (s *spaceMender) mendLessons() (lost bool, err error) {
 func (s *spaceMender) mendOutbox() (whole bool, err error) {
 	prefix := s.prefix(codec.KindOutbox)
 	whole = !s.lostAny(prefix) && s.known
-	check := &spaceVerifier{collectionVerifier: &collectionVerifier{descriptor: s.descriptor}, space: s.space, n: s.n}
+	check := &spaceVerifier{collectionVerifier: &collectionVerifier{Descriptor: s.Descriptor}, Space: s.space, n: s.n}
 	buffers := make([]model.Vector, len(s.Modalities))
 	expected, any := uint64(0), false
-	err = forEach(s.store, prefix, func(key, value []byte) error {
+	err = record.ForEach(s.store, prefix, func(key, value []byte) error {
 		n := codec.OutboxNumber(key)
 		if any && n != expected || s.known && n >= s.n.NextOutbox || check.checkDeparture(value, buffers) != nil {
 			whole = false
@@ -151,18 +152,18 @@ func (s *spaceMender) mendOutbox() (whole bool, err error) {
 // soundStatistics reports whether the statistics that are stored are what rows have
 // taught.
 func (s *spaceMender) soundStatistics() (bool, error) {
-	b, err := readChunks(s.store, s.prefix(codec.KindStatistics), 0, s.space.Statistics)
+	b, err := record.ReadChunks(s.store, s.prefix(codec.KindStatistics), 0, s.space.Statistics)
 	if err == nil {
 		var statistics *model.Statistics
 		if statistics, err = model.UnmarshalStatistics(b); err == nil {
-			err = model.NewStatistics(s.space.model).Merge(statistics)
+			err = model.NewStatistics(s.space.Learned).Merge(statistics)
 		}
 	}
 	if err != nil || s.n.Checkpoint == 0 || s.n.Checkpoint > s.n.Revision {
 		return false, nil
 	}
 	extra := false
-	err = forEach(s.store, s.prefix(codec.KindStatistics), func(key, _ []byte) error {
+	err = record.ForEach(s.store, s.prefix(codec.KindStatistics), func(key, _ []byte) error {
 		extra = extra || codec.LastNumber(key) >= s.space.Statistics.Chunks
 		return nil
 	})
@@ -186,7 +187,7 @@ var errUnsound = errors.New("not sound")
 func (s *spaceMender) makeStatistics() error {
 	v, done := s.verifier(nil)
 	sum := newStatisticsSum(s.space)
-	err := forEachEntry(s.store, s.prefix(codec.KindLessons), func(row uint32, entry []byte) error {
+	err := record.ForEachEntry(s.store, s.prefix(codec.KindLessons), func(row uint32, entry []byte) error {
 		if row%lookEvery == 0 && s.ctx.Err() != nil {
 			return s.ctx.Err()
 		}
@@ -217,8 +218,8 @@ func (s *spaceMender) makeStatistics() error {
 		return err
 	}
 	s.n.Checkpoint = s.n.Revision
-	if cut := chunkedOf(b); cut != s.space.Statistics {
-		d := s.space.spaceDescriptor
+	if cut := record.ChunksOf(b); cut != s.space.Statistics {
+		d := s.space.Stored
 		d.Statistics = cut
 		return s.writeSpace(d, s.report)
 	}

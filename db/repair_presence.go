@@ -7,6 +7,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -86,19 +88,19 @@ func (p *presenceMender) hear(space uint32) error {
 // modelOf returns the model of a space, of its present revision where that can be read, and
 // the modalities that it knows; nil where it is lost.
 func (p *presenceMender) modelOf(space uint32) (*model.Model, []int) {
-	s, err := readSpace(p.store, p.descriptor, space, 1)
+	s, err := spaces.Read(p.store, p.Descriptor, space, 1)
 	if err == nil {
 		for _, n := range p.counters.Spaces {
 			if n.ID == uint64(space) && n.Revision > 1 {
-				if revised, err := readRevision(p.store, p.ID, s, uint32(n.Revision)); err == nil {
-					return revised, s.modalities // which may know more labels
+				if revised, err := spaces.ReadRevision(p.store, p.ID, s, uint32(n.Revision)); err == nil {
+					return revised, s.Positions // which may know more labels
 				}
 			}
 		}
-		return s.model, s.modalities
+		return s.Learned, s.Positions
 	}
 	if m := p.storedModel(p.ID, space); m != nil {
-		if modalities, err := p.match(m); err == nil {
+		if modalities, err := p.Match(m); err == nil {
 			return m, modalities
 		}
 	}
@@ -113,7 +115,7 @@ func (p *presenceMender) readRowCodes(space uint32, made *roaring.Bitmap) (coded
 		if coded[target] == nil {
 			coded[target] = roaring.New()
 		}
-		t, has := codeKeys{target: target}.modality()
+		t, has := record.CodeKeys{Target: target}.Modality()
 		if has = has && t < len(p.told); has {
 			p.whole[t] = true
 		}
@@ -147,13 +149,13 @@ func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded ma
 		if !p.items.Contains(row) || coded[target] != nil && coded[target].Contains(row) {
 			return nil
 		}
-		if t, target := (codeKeys{target: target}).modality(); target {
+		if t, target := (record.CodeKeys{Target: target}).Modality(); target {
 			if t < len(p.told) && !p.parts[t].Contains(row>>16) {
 				p.told[t].Add(row)
 			}
 			return nil
 		}
-		rec, err := readRecord(p.store, p.ID, row)
+		rec, err := record.ReadItem(p.store, p.ID, row)
 		if err == nil && !trained.LabelCode(code, rec.Labels) {
 			made.Add(row)
 		}
@@ -174,7 +176,7 @@ func (p *presenceMender) readClaims(space uint32, trained *model.Model, coded ma
 	if err != nil {
 		return err
 	}
-	return forEach(p.store, codec.NumberKey(codec.KindCodeRows, p.ID, space), func(key, value []byte) error {
+	return record.ForEach(p.store, codec.NumberKey(codec.KindCodeRows, p.ID, space), func(key, value []byte) error {
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
 			return nil

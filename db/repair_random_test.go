@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -44,7 +46,7 @@ func TestRepairOfRandomDamage(t *testing.T) {
 			}
 			p.put([]byte(key), value)
 		}
-		all := p.files(func(name string) bool { return name != lockName })
+		all := p.files(func(name string) bool { return name != store.LockName })
 		for range random.IntN(3) {
 			name := all[random.IntN(len(all))]
 			if _, err := p.fs.Stat(p.file(name)); err != nil {
@@ -83,8 +85,8 @@ func TestRepairOfRandomDamage(t *testing.T) {
 
 // value returns what is stored under a key.
 func (p *patient) value(key string) (value string) {
-	p.store(func(store *pebble.DB) {
-		b, err := get(store, []byte(key))
+	p.store(func(kv *pebble.DB) {
+		b, err := record.Get(kv, []byte(key))
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -97,10 +99,10 @@ func (p *patient) value(key string) (value string) {
 // database that verifies and opens.
 func FuzzRepair(f *testing.F) {
 	whole := newPatient(f)
-	var all []record
-	whole.store(func(store *pebble.DB) {
-		err := forEach(store, nil, func(key, value []byte) error {
-			all = append(all, record{slices.Clone(key), slices.Clone(value)})
+	var all []keyValue
+	whole.store(func(kv *pebble.DB) {
+		err := record.ForEach(kv, nil, func(key, value []byte) error {
+			all = append(all, keyValue{slices.Clone(key), slices.Clone(value)})
 			return nil
 		})
 		if err != nil {
@@ -137,8 +139,8 @@ func FuzzRepair(f *testing.F) {
 		healthy := *whole
 		healthy.t = t
 		p := healthy.another()
-		p.store(func(store *pebble.DB) {
-			b := store.NewBatch()
+		p.store(func(kv *pebble.DB) {
+			b := kv.NewBatch()
 			for i, value := range now {
 				err := b.Delete(all[i].key, nil)
 				if value != nil {

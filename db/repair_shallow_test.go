@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // Features of another item are damage that only a deep look finds: a shallow repair leaves them,
@@ -36,10 +37,10 @@ func TestShallowRepair(t *testing.T) {
 // exchangeFeatures gives each item the features of the one before it, of each modality.
 func (p *patient) exchangeFeatures() {
 	p.t.Helper()
-	p.store(func(store *pebble.DB) {
-		batch := store.NewBatch()
+	p.store(func(kv *pebble.DB) {
+		batch := kv.NewBatch()
 		last := map[string][]byte{} // by collection and modality
-		err := forEachIn(store, []byte{codec.KindFeatures}, []byte{codec.KindFeatures + 1}, func(key, value []byte) error {
+		err := record.ForEachIn(kv, []byte{codec.KindFeatures}, []byte{codec.KindFeatures + 1}, func(key, value []byte) error {
 			of := string(key[:5]) + string(key[len(key)-2:])
 			before := last[of]
 			last[of] = slices.Clone(value)

@@ -12,6 +12,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -23,7 +26,7 @@ func (c *collectionMender) mendSpaces() error {
 	}
 	last := uint32(0)
 	for id := range c.seen.spaces {
-		if id > 0 && id < maxRows-1 {
+		if id > 0 && id < record.MaxRows-1 {
 			last = max(last, id)
 		}
 	}
@@ -39,7 +42,7 @@ func (c *collectionMender) mendSpaces() error {
 		}
 		var kept bool
 		var err error
-		if c.codesOnly() {
+		if c.CodesOnly() {
 			if kept = id == 1; kept {
 				continue // below
 			}
@@ -54,7 +57,7 @@ func (c *collectionMender) mendSpaces() error {
 		}
 		ids[id] = kept
 	}
-	if c.codesOnly() {
+	if c.CodesOnly() {
 		n, err := c.writeGiven()
 		if err != nil {
 			return err
@@ -85,7 +88,7 @@ func (c *collectionMender) spaceIDs() []uint32 {
 	}
 	if !c.counted || c.lostAny(c.countersKey()) {
 		for id := range c.seen.spaces {
-			if id > 0 && id < maxRows-1 {
+			if id > 0 && id < record.MaxRows-1 {
 				ids[id] = true
 			}
 		}
@@ -126,11 +129,11 @@ func (c *collectionMender) chooseActive(active, previous uint64) {
 type spaceMender struct {
 	*collectionMender
 	n      codec.SpaceCounters
-	space  *space            // as its present revision has it
-	kept   map[uint32]*space // revisions
-	other  map[uint32]bool   // of these, those that are lost and have the projections of another one
-	known  bool              // the counters were stored
-	report json.RawMessage   // of its training
+	space  *spaces.Space            // as its present revision has it
+	kept   map[uint32]*spaces.Space // revisions
+	other  map[uint32]bool          // of these, those that are lost and have the projections of another one
+	known  bool                     // the counters were stored
+	report json.RawMessage          // of its training
 
 	targets         []*targetMender
 	recode          *roaring.Bitmap
@@ -141,15 +144,15 @@ type spaceMender struct {
 func (s *spaceMender) id() uint32              { return uint32(s.n.ID) }
 func (s *spaceMender) prefix(kind byte) []byte { return codec.NumberKey(kind, s.ID, s.id()) }
 
-func (s *spaceMender) bad(record string, key []byte, format string, args ...any) {
-	s.found(Finding{Collection: s.Name, Space: s.id(), Record: record, Problem: fmt.Sprintf(format, args...)}.at(key))
+func (s *spaceMender) bad(what string, key []byte, format string, args ...any) {
+	s.found(Finding{Collection: s.Name, Space: s.id(), Record: what, Problem: fmt.Sprintf(format, args...)}.at(key))
 }
 
 // mendSpace mends a learned space; kept is false where it is dropped.
 func (c *collectionMender) mendSpace(n codec.SpaceCounters, known bool) (_ codec.SpaceCounters, kept bool, err error) {
 	c.stage(fmt.Sprintf("space %d", n.ID))
 	s := &spaceMender{
-		collectionMender: c, n: n, known: known, kept: map[uint32]*space{}, other: map[uint32]bool{},
+		collectionMender: c, n: n, known: known, kept: map[uint32]*spaces.Space{}, other: map[uint32]bool{},
 		recode: roaring.New(), uncodable: roaring.New(), taught: roaring.New(), pending: roaring.New(),
 	}
 	if c.IndexOnly { // such a space could not be completed
@@ -175,13 +178,13 @@ var errNoModel = errors.New("no model")
 // model says what stood there.
 func (s *spaceMender) readModel() error {
 	key := s.prefix(codec.KindSpace)
-	trained, err := readSpace(s.store, s.descriptor, s.id(), 1)
-	b, rerr := get(s.store, key)
+	trained, err := spaces.Read(s.store, s.Descriptor, s.id(), 1)
+	b, rerr := record.Get(s.store, key)
 	if rerr != nil {
 		return rerr
 	}
 	var all struct {
-		spaceDescriptor
+		spaces.Stored
 		Report json.RawMessage `json:"report"`
 	}
 	decoded := json.Unmarshal(b, &all) == nil && all.Version == 0 && all.ID == s.id()
@@ -189,7 +192,7 @@ func (s *spaceMender) readModel() error {
 		s.report = all.Report
 	}
 	if err != nil {
-		d := spaceDescriptor{ID: s.id(), Created: now()}
+		d := spaces.Stored{ID: s.id(), Created: spaces.Now()}
 		if decoded {
 			d.Created, d.Parent, d.Statistics = all.Created, all.Parent, all.Statistics
 		}
@@ -207,7 +210,7 @@ func (s *spaceMender) readModel() error {
 	s.kept[1] = trained
 	s.space = trained
 	// Chunks that do not belong to the model.
-	return forEach(s.store, s.prefix(codec.KindModel), func(key, _ []byte) error {
+	return record.ForEach(s.store, s.prefix(codec.KindModel), func(key, _ []byte) error {
 		if codec.LastNumber(key) >= trained.Model.Chunks {
 			return s.delete(key)
 		}
@@ -216,28 +219,28 @@ func (s *spaceMender) readModel() error {
 }
 
 // conclude makes the space of what its model says.
-func (s *spaceMender) conclude(d spaceDescriptor) (*space, error) {
+func (s *spaceMender) conclude(d spaces.Stored) (*spaces.Space, error) {
 	b := s.storedChunks(s.ID, s.id())
 	m, err := model.Unmarshal(b)
 	if err != nil {
 		return nil, err
 	}
-	modalities, err := s.match(m)
+	modalities, err := s.Match(m)
 	if err != nil {
 		return nil, err
 	}
-	d.Bits, d.Model = m.Bits(), chunkedOf(b)
-	trained, err := newSpace(d, m, modalities)
+	d.Bits, d.Model = m.Bits(), record.ChunksOf(b)
+	trained, err := spaces.New(d, m, modalities)
 	if err != nil {
 		return nil, err
 	}
-	return trained, s.writeSpace(trained.spaceDescriptor, s.report)
+	return trained, s.writeSpace(trained.Stored, s.report)
 }
 
 // writeSpace stores the descriptor of a space.
-func (c *collectionMender) writeSpace(d spaceDescriptor, report json.RawMessage) error {
+func (c *collectionMender) writeSpace(d spaces.Stored, report json.RawMessage) error {
 	b, err := json.Marshal(struct {
-		spaceDescriptor
+		spaces.Stored
 		Report json.RawMessage `json:"report,omitempty"`
 	}{d, report})
 	if err != nil {
@@ -249,13 +252,13 @@ func (c *collectionMender) writeSpace(d spaceDescriptor, report json.RawMessage)
 	return c.flush()
 }
 
-// writeChunks stores a large value in chunks, from first on, and deletes what follows.
+// WriteChunks stores a large value in chunks, from first on, and deletes what follows.
 func (m *mender) writeChunks(prefix []byte, first uint32, b []byte) error {
 	if err := m.deleteRange(binary.BigEndian.AppendUint32(slices.Clip(prefix), first), codec.PrefixEnd(prefix)); err != nil {
 		return err
 	}
-	for i := range chunkedOf(b).Chunks {
-		n := min(chunkBytes, len(b))
+	for i := range record.ChunksOf(b).Chunks {
+		n := min(record.ChunkBytes, len(b))
 		if err := m.set(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i), b[:n]); err != nil {
 			return err
 		}
@@ -268,7 +271,7 @@ func (m *mender) writeChunks(prefix []byte, first uint32, b []byte) error {
 // lost has the projections of the one before it.
 func (s *spaceMender) mendRevisions() error {
 	chunks := map[uint32]uint32{} // the last one of each revision
-	err := forEach(s.store, s.prefix(codec.KindRevision), func(key, _ []byte) error {
+	err := record.ForEach(s.store, s.prefix(codec.KindRevision), func(key, _ []byte) error {
 		revision, chunk := codec.RevisionKeyParts(key)
 		chunks[revision] = max(chunks[revision], chunk)
 		return nil
@@ -280,7 +283,7 @@ func (s *spaceMender) mendRevisions() error {
 	if !s.known || latest == 0 {
 		latest = 1
 		for revision := range chunks {
-			if revision < maxRows-1 {
+			if revision < record.MaxRows-1 {
 				latest = max(latest, revision)
 			}
 		}
@@ -320,20 +323,20 @@ func (s *spaceMender) mendRevisions() error {
 // mendFirst makes sure that there is a descriptor of revision 1.
 func (s *spaceMender) mendFirst() error {
 	key := codec.RevisionKey(s.ID, s.id(), 1, 0)
-	first, err := readRevisionDescriptor(s.store, s.ID, s.id(), 1)
+	first, err := spaces.ReadRevisionDescriptor(s.store, s.ID, s.id(), 1)
 	if err == nil {
 		s.n.NextOutbox = max(s.n.NextOutbox, first.Outbox)
 		return s.writeChunks(codec.RevisionPrefix(s.ID, s.id(), 1), 1, nil)
 	}
 	s.bad("revision 1", key, "its descriptor is lost, and with it how far items were from it")
-	return s.writeRevision(RevisionInfo{Revision: 1, Created: s.space.Created}, nil)
+	return s.writeRevision(report.RevisionInfo{Revision: 1, Created: s.space.Created}, nil)
 }
 
 // writeRevision stores a revision.
-func (s *spaceMender) writeRevision(info RevisionInfo, projections []byte) error {
-	d := revisionDescriptor{RevisionInfo: info}
+func (s *spaceMender) writeRevision(info report.RevisionInfo, projections []byte) error {
+	d := spaces.RevisionDescriptor{RevisionInfo: info}
 	if projections != nil {
-		d.Model = chunkedOf(projections)
+		d.Model = record.ChunksOf(projections)
 	}
 	b, err := json.Marshal(&d)
 	if err != nil {
@@ -347,15 +350,15 @@ func (s *spaceMender) writeRevision(info RevisionInfo, projections []byte) error
 
 // mendRevision mends a revision that is not the first one. before is one that is sound.
 func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) error {
-	record, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
-	d, err := readRevisionDescriptor(s.store, s.ID, s.id(), revision)
+	what, key := fmt.Sprintf("revision %d", revision), codec.RevisionKey(s.ID, s.id(), revision, 0)
+	d, err := spaces.ReadRevisionDescriptor(s.store, s.ID, s.id(), revision)
 	var m *model.Model
 	if err == nil {
-		m, err = readRevision(s.store, s.ID, s.kept[1], revision)
+		m, err = spaces.ReadRevision(s.store, s.ID, s.kept[1], revision)
 	}
 	switch {
 	case err == nil:
-		s.kept[revision] = s.kept[1].revised(revision, m)
+		s.kept[revision] = s.kept[1].Revised(revision, m)
 		s.n.NextOutbox = max(s.n.NextOutbox, d.Outbox)
 		for i := d.Model.Chunks + 1; i <= last; i++ {
 			if err := s.delete(codec.RevisionKey(s.ID, s.id(), revision, i)); err != nil {
@@ -372,21 +375,21 @@ func (s *spaceMender) mendRevision(revision, last, before uint32, needed bool) e
 		}
 		return nil
 	case !needed:
-		s.bad(record, key, "lost: %s", fault.Problem(err))
+		s.bad(what, key, "lost: %s", fault.Problem(err))
 		return s.deleteAll(codec.RevisionPrefix(s.ID, s.id(), revision))
 	}
 	codes := "are made again"
 	if s.IndexOnly {
 		codes = "stay as they are"
 	}
-	s.bad(record, key, "lost: it has the projections of revision %d now, and codes that it made %s: %s", before, codes, fault.Problem(err))
-	m = s.kept[before].model
-	projections, err := m.MarshalRevision(s.kept[1].model)
+	s.bad(what, key, "lost: it has the projections of revision %d now, and codes that it made %s: %s", before, codes, fault.Problem(err))
+	m = s.kept[before].Learned
+	projections, err := m.MarshalRevision(s.kept[1].Learned)
 	if err != nil {
 		return err
 	}
-	s.kept[revision], s.other[revision] = s.kept[1].revised(revision, m), true
-	return s.writeRevision(RevisionInfo{Revision: revision, Parent: before, Created: now(), Teacher: teacherRestored}, projections)
+	s.kept[revision], s.other[revision] = s.kept[1].Revised(revision, m), true
+	return s.writeRevision(report.RevisionInfo{Revision: revision, Parent: before, Created: spaces.Now(), Teacher: teacherRestored}, projections)
 }
 
 // verifier returns what reads items, and compares statistics, as Verify does.
@@ -395,8 +398,8 @@ func (s *spaceMender) verifier(found func(Finding) error) (v *spaceVerifier, don
 	return &spaceVerifier{
 		collectionVerifier: &collectionVerifier{
 			verifier:   &verifier{ctx: s.ctx, snap: snap, report: found, opt: VerifyOptions{Deep: true}, known: map[uint32]*knownCollection{}},
-			descriptor: s.descriptor, presence: s.presence, live: s.items,
+			Descriptor: s.Descriptor, presence: s.presence, live: s.items,
 		},
-		space: s.space, n: s.n, kept: s.kept, readable: true,
+		Space: s.space, n: s.n, kept: s.kept, readable: true,
 	}, snap.Close
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
 // files returns the files of the store whose names f likes.
 func (p *patient) files(f func(name string) bool) []string {
 	p.t.Helper()
-	names, err := p.fs.List(p.fs.PathJoin(p.dir, storeName))
+	names, err := p.fs.List(p.fs.PathJoin(p.dir, store.StoreName))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func (p *patient) files(f func(name string) bool) []string {
 func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
 
 func (p *patient) file(name string) string {
-	return p.fs.PathJoin(p.fs.PathJoin(p.dir, storeName), name)
+	return p.fs.PathJoin(p.fs.PathJoin(p.dir, store.StoreName), name)
 }
 
 // rewrite changes what is in a file.
@@ -175,7 +176,7 @@ func (p *patient) repairOrRefuse() ([]Finding, *Repairing) {
 		return nil
 	})
 	if errors.Is(err, ErrNotDatabase) || errors.Is(err, ErrFormat) {
-		if _, err := p.fs.Stat(p.fs.PathJoin(p.dir, storeName)); err != nil {
+		if _, err := p.fs.Stat(p.fs.PathJoin(p.dir, store.StoreName)); err != nil {
 			p.t.Error(err)
 		}
 		return lost, nil
@@ -307,7 +308,7 @@ func TestRepairOfTheMarker(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		for _, damaged := range []bool{true, false} {
 			p := whole.another()
-			marker := p.fs.PathJoin(p.dir, MarkerName)
+			marker := p.fs.PathJoin(p.dir, store.MarkerName)
 			if gone {
 				if err := p.fs.Remove(marker); err != nil {
 					t.Fatal(err)
@@ -350,7 +351,7 @@ func TestRepairRefuses(t *testing.T) {
 	}
 	mustClose(t, d)
 	q := p.another()
-	q.rewrite(q.fs.PathJoin(q.dir, MarkerName), func([]byte) []byte { return []byte(`{"fddhdb":"database","format":999}`) })
+	q.rewrite(q.fs.PathJoin(q.dir, store.MarkerName), func([]byte) []byte { return []byte(`{"fddhdb":"database","format":999}`) })
 	if _, err := Repair(ctx, q.dir, q.options(), RepairOptions{}, nil); !errors.Is(err, ErrFormat) {
 		t.Errorf("marker of a newer format: %v", err)
 	}
@@ -388,7 +389,7 @@ func list(t testing.TB, fsys vfs.FS, dir string) string {
 	slices.Sort(names)
 	out := ""
 	for _, name := range names {
-		if name != lockName {
+		if name != store.LockName {
 			out += fmt.Sprintf("%s(%s) ", name, list(t, fsys, fsys.PathJoin(dir, name)))
 		}
 	}

@@ -6,32 +6,21 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-)
-
-// A repair makes a new store in repairing/. When that is complete it becomes repaired/,
-// in one step; then store/ becomes damaged-TIME/, and repaired/ becomes store/. So
-// there is either a store or a repaired one, and mostly both: where there is no store,
-// the repaired one takes its place, whoever comes upon it. Where there is one, that
-// counts.
-const (
-	repairingName = "repairing"
-	repairedName  = "repaired"
-	damagedPrefix = "damaged-"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // replace puts the new store in the place of the old one.
 func (r *repairer) replace() error {
 	fsys := r.opts.FS
-	made := fsys.PathJoin(r.path(repairingName), storeName)
-	if err := syncDir(fsys, made); err != nil {
+	made := fsys.PathJoin(r.path(store.RepairingName), store.StoreName)
+	if err := store.SyncDir(fsys, made); err != nil {
 		return err
 	}
-	if err := r.rename(made, r.path(repairedName)); err != nil {
+	if err := r.rename(made, r.path(store.RepairedName)); err != nil {
 		return err
 	}
 	if !r.marked { // before there is a moment without a store
-		if err := r.mark(r.identity.format); err != nil {
+		if err := r.mark(r.identity.Format); err != nil {
 			return err
 		}
 	}
@@ -39,16 +28,16 @@ func (r *repairer) replace() error {
 	if err != nil {
 		return err
 	}
-	if err := r.rename(r.path(storeName), r.path(to)); err != nil {
+	if err := r.rename(r.path(store.StoreName), r.path(to)); err != nil {
 		return err
 	}
 	r.done.DamagedDir = to
-	if err := finishRepair(fsys, r.dir); err != nil {
+	if err := store.FinishRepair(fsys, r.dir); err != nil {
 		return err
 	}
 	// What imports have staged is staged again: which of them had been committed was to be
 	// told by the commits of the store.
-	if err := fsys.RemoveAll(r.path(importsName)); err != nil {
+	if err := fsys.RemoveAll(r.path(store.ImportsName)); err != nil {
 		return err
 	}
 	return r.acknowledge(r.identity) // if that is not done now, opening reports it again
@@ -58,12 +47,12 @@ func (r *repairer) rename(from, to string) error {
 	if err := r.opts.FS.Rename(from, to); err != nil {
 		return err
 	}
-	return syncDir(r.opts.FS, r.dir)
+	return store.SyncDir(r.opts.FS, r.dir)
 }
 
 // freeName returns a name for the damaged store that is not there yet.
 func (r *repairer) freeName() (string, error) {
-	base := damagedPrefix + time.Now().UTC().Format("20060102T150405Z")
+	base := store.DamagedPrefix + time.Now().UTC().Format("20060102T150405Z")
 	name := base
 	for i := 2; ; i++ {
 		_, err := r.opts.FS.Stat(r.path(name))
@@ -75,23 +64,4 @@ func (r *repairer) freeName() (string, error) {
 		}
 		name = fmt.Sprintf("%s-%d", base, i)
 	}
-}
-
-// finishRepair puts a store that has been repaired in its place where an interrupted
-// repair has left none there. The folder is locked.
-func finishRepair(fsys vfs.FS, dir string) error {
-	store, repaired := fsys.PathJoin(dir, storeName), fsys.PathJoin(dir, repairedName)
-	for path, wanted := range map[string]bool{store: false, repaired: true} {
-		_, err := fsys.Stat(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if (err == nil) != wanted {
-			return nil
-		}
-	}
-	if err := fsys.Rename(repaired, store); err != nil {
-		return err
-	}
-	return syncDir(fsys, dir)
 }

@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A repair that was interrupted in its last step leaves a repaired store and no other:
@@ -24,7 +25,7 @@ func TestReadingBetweenTheStores(t *testing.T) {
 	if ok, err := vfs.Clone(p.fs, vfs.Default, p.dir, dir); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	store, repaired := filepath.Join(dir, storeName), filepath.Join(dir, repairedName)
+	store, repaired := filepath.Join(dir, store.StoreName), filepath.Join(dir, store.RepairedName)
 	if err := os.Rename(store, repaired); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestTrialBetweenTheStores(t *testing.T) {
 		if damaged {
 			p.put(codec.RowsKey(1, codec.SetLive, 0, 0), nil)
 		}
-		if err := p.fs.Rename(p.fs.PathJoin(p.dir, storeName), p.fs.PathJoin(p.dir, repairedName)); err != nil {
+		if err := p.fs.Rename(p.fs.PathJoin(p.dir, store.StoreName), p.fs.PathJoin(p.dir, store.RepairedName)); err != nil {
 			t.Fatal(err)
 		}
 		before := list(t, p.fs, p.dir)

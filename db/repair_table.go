@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -68,7 +69,7 @@ func (t *tableSource) open() error {
 
 func (t *tableSource) openReader() error {
 	return work.Safely(func() (err error) {
-		t.r, err = openTable(t.salvage.ctx, t.salvage.store.fs, t.path, t.salvage.store.reader)
+		t.r, err = store.OpenTable(t.salvage.ctx, t.salvage.store.fs, t.path, t.salvage.store.reader)
 		return err
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
@@ -45,7 +47,7 @@ func hold(t testing.TB, d *DB) *held {
 		h.items[name], h.rows[name] = map[string]*Item{}, map[string]uint32{}
 		for _, it := range allItems(t, c) {
 			h.items[name][it.Key] = it
-			row, _, err := rowOf(d.engine.DB, c.id, it.Key)
+			row, _, err := record.RowOf(d.engine.DB, c.id, it.Key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,15 +95,15 @@ func (p *patient) another() *patient {
 func (p *patient) options() *Options { return &Options{FS: p.fs, MustExist: true} }
 
 // store opens the store of the database and no more.
-func (p *patient) store(f func(store *pebble.DB)) {
+func (p *patient) store(f func(kv *pebble.DB)) {
 	p.t.Helper()
 	opts := p.options().withDefaults()
-	store, err := openStore(p.fs.PathJoin(p.dir, storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
+	kv, err := store.Open(p.fs.PathJoin(p.dir, store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	f(store)
-	if err := store.Close(); err != nil {
+	f(kv)
+	if err := kv.Close(); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -109,10 +111,10 @@ func (p *patient) store(f func(store *pebble.DB)) {
 // put stores a record, or with a nil value deletes it.
 func (p *patient) put(key, value []byte) {
 	p.t.Helper()
-	p.store(func(store *pebble.DB) {
-		err := store.Delete(key, pebble.Sync)
+	p.store(func(kv *pebble.DB) {
+		err := kv.Delete(key, pebble.Sync)
 		if value != nil {
-			err = store.Set(key, value, pebble.Sync)
+			err = kv.Set(key, value, pebble.Sync)
 		}
 		if err != nil {
 			p.t.Fatal(err)
@@ -319,8 +321,8 @@ func TestRepairOfKinds(t *testing.T) {
 		t.Run(fmt.Sprintf("%02x", kind), func(t *testing.T) {
 			p := whole.another()
 			p.t = t
-			p.store(func(store *pebble.DB) {
-				if err := store.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync); err != nil {
+			p.store(func(kv *pebble.DB) {
+				if err := kv.DeleteRange([]byte{kind}, []byte{kind + 1}, pebble.Sync); err != nil {
 					t.Fatal(err)
 				}
 			})

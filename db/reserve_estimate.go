@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -42,17 +43,17 @@ func (cv *collectionView) trainingBytes(opt TrainOptions) int64 {
 // foundedBytes estimates what a new space takes: its foundation is one commit, and codes go
 // into tables.
 func foundedBytes(model float64, items, lesson, codes int) int64 {
-	return clampedBytes(writtenTwice*(model+float64(items)*float64(lesson)) + float64(items)*float64(codes))
+	return clampedBytes(store.WrittenTwice*(model+float64(items)*float64(lesson)) + float64(items)*float64(codes))
 }
 
 // reindexBytes estimates what a reindexing stores: what the space cv looks at has.
 func (cv *collectionView) reindexBytes() int64 {
 	sp := cv.space
-	if sp == nil || sp.model == nil {
+	if sp == nil || sp.Learned == nil {
 		return 0 // there is nothing to reindex
 	}
-	lesson := len(sp.targets)*codec.Bytes(sp.Bits) + 4
-	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.items, lesson, codesBytes(sp.Bits, len(sp.targets), true))
+	lesson := len(sp.Targets)*codec.Bytes(sp.Bits) + 4
+	return foundedBytes(float64(sp.Model.Bytes)+float64(sp.Statistics.Bytes), cv.items, lesson, codesBytes(sp.Bits, len(sp.Targets), true))
 }
 
 func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }
@@ -61,6 +62,6 @@ func clampedBytes(x float64) int64 { return int64(min(x, math.MaxInt64/4)) }
 // estimated from the present state.
 func (c *Collection) hasRoom(estimate func(*collectionView) int64) error {
 	return c.read(func(_ *view, cv *collectionView) error {
-		return c.db.engine.admit(estimate(cv), false)
+		return c.db.engine.Admit(estimate(cv), false)
 	})
 }

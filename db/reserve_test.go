@@ -3,32 +3,30 @@ package db
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
+	"github.com/fddhdb/fddhdb/internal/testfs"
 )
 
 // tell makes the disk say that so much is free, and the database look at once.
-func (d *smallDisk) tell(db *DB, free int64) {
-	d.set(func() { d.usage = vfs.DiskUsage{AvailBytes: uint64(free), TotalBytes: 1 << 40} })
-	db.engine.reserve.mu.Lock()
-	db.engine.reserve.at = time.Time{}
-	db.engine.reserve.mu.Unlock()
+func tell(disk *testfs.SmallDisk, d *DB, free int64) {
+	disk.Set(func() { disk.Usage = vfs.DiskUsage{AvailBytes: uint64(free), TotalBytes: 1 << 40} })
+	d.engine.Reserve.LookAgain()
 }
 
 func TestReserveIsKept(t *testing.T) {
 	const reserve = 100 << 20
-	disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: reserve})
-	disk.tell(d, 10<<30)
+	tell(disk, d, 10<<30)
 	c, err := d.CreateCollection(ctx, "main", pairsSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -85,36 +83,36 @@ func TestReserveIsKept(t *testing.T) {
 		"search": func() error { return second(c.Search(ctx, Query{Key: "k7"})) },
 		"stats":  func() error { return second(d.Stats()) },
 	}
-	disk.tell(d, reserve-1)
+	tell(disk, d, reserve-1)
 	refused("below the reserve", writes)
-	refused("below the reserve", map[string]func() error{"compact": func() error { disk.tell(d, freeingFloor-1); return d.Compact(ctx) }})
+	refused("below the reserve", map[string]func() error{"compact": func() error { tell(disk, d, store.FreeingFloor-1); return d.Compact(ctx) }})
 	goesOn("below the reserve", reads)
-	disk.tell(d, reserve/100)
+	tell(disk, d, reserve/100)
 	goesOn("below the reserve", map[string]func() error{
 		"delete":       func() error { return second(c.Delete(ctx, "k1")) },
 		"delete where": func() error { return second(c.DeleteWhere(ctx, "label = 'nobody has it'")) },
 		"drop":         func() error { return d.DropCollection(ctx, "other") },
 		"drop space":   func() error { return c.DropSpace(ctx, first) },
 	})
-	disk.tell(d, reserve-1)
+	tell(disk, d, reserve-1)
 	goesOn("below the reserve", map[string]func() error{"compact": func() error { return d.Compact(ctx) }})
-	disk.tell(d, freeingFloor-1)
+	tell(disk, d, store.FreeingFloor-1)
 	refused("below the last of it", writes)
 	refused("below the last of it", map[string]func() error{
 		"delete": func() error { return second(c.Delete(ctx, "k2")) },
 	})
 	goesOn("below the last of it", reads)
-	disk.tell(d, 10<<30)
+	tell(disk, d, 10<<30)
 	goesOn("with room again", writes)
 	goesOn("with room again", map[string]func() error{"activate": func() error { return c.Activate(ctx, other) }})
-	disk.tell(d, 1) // Close makes durable what was acknowledged, whatever is free
+	tell(disk, d, 1) // Close makes durable what was acknowledged, whatever is free
 	mustClose(t, d)
 }
 
 // What is to be written counts before it is, so that a load that would fill the disk does
 // not begin.
 func TestReserveCountsWhatIsToCome(t *testing.T) {
-	disk := &smallDisk{FS: vfs.NewMem(), room: -1}
+	disk := &testfs.SmallDisk{FS: vfs.NewMem(), Room: -1}
 	d := mustOpen(t, "db", &Options{FS: disk, ReserveBytes: 1 << 20})
 	defer d.Close()
 	c, err := d.CreateCollection(ctx, "main", pairsSchema)
@@ -123,73 +121,16 @@ func TestReserveCountsWhatIsToCome(t *testing.T) {
 	}
 	item := &Item{Key: "large", Payload: make([]byte, 1<<20)}
 	var full *DiskFullError
-	disk.tell(d, 1<<20+2<<20) // it would leave nothing
+	tell(disk, d, 1<<20+2<<20) // it would leave nothing
 	if _, err := c.Put(ctx, item); !errors.As(err, &full) || full.Free != 3<<20 || full.Needed < 2<<20 || full.Reserve != 1<<20 {
 		t.Errorf("%v", err)
 	}
-	disk.tell(d, 1<<20+4<<20)
+	tell(disk, d, 1<<20+4<<20)
 	if _, err := c.Put(ctx, item); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.Put(ctx, &Item{Key: "k"}); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestReserveByDefault(t *testing.T) {
-	for name, c := range map[string]struct {
-		total, want int64
-		option      int64
-	}{
-		"a large disk":    {1 << 40, 256 << 20, 0},
-		"a small disk":    {1 << 30, 1 << 30 / 20, 0},
-		"one of 5 GiB":    {20 * 256 << 20, 256 << 20, 0},
-		"as wanted":       {1 << 30, 1 << 29, 1 << 29},
-		"one byte":        {1 << 30, 1, 1},
-		"more than there": {1 << 30, math.MaxInt64, math.MaxInt64},
-	} {
-		disk := &smallDisk{usage: vfs.DiskUsage{TotalBytes: uint64(c.total)}, FS: vfs.NewMem()}
-		r := newReserve(&storeConfig{fs: disk, reserveBytes: c.option}, "db")
-		disk.usage.AvailBytes = uint64(c.want) - 1
-		if err := r.admit(0, false); !errors.Is(err, ErrDiskFull) {
-			t.Errorf("%s: one byte too little: %v", name, err)
-		}
-		disk.usage.AvailBytes++
-		if err := r.admit(0, false); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		disk.usage.AvailBytes, r.at = 0, time.Time{}
-		if c.want > 1 {
-			if err := r.admit(0, true); !errors.Is(err, ErrDiskFull) {
-				t.Errorf("%s: nothing free: %v", name, err)
-			}
-		}
-		r.want = -1
-		if err := r.admit(math.MaxInt64, false); err != nil {
-			t.Errorf("%s, without a reserve: %v", name, err)
-		}
-	}
-}
-
-// The folder that is measured may not be there yet.
-func TestReserveOfWhatIsBeingMade(t *testing.T) {
-	r := newReserve(&storeConfig{fs: vfs.Default}, t.TempDir())
-	if free, _ := r.look(); free == math.MaxInt64 {
-		t.Error("the disk has no end")
-	}
-}
-
-// Looking at the disk takes time on some, so it is not done for each write.
-func TestDiskIsRarelyAsked(t *testing.T) {
-	disk := &smallDisk{FS: vfs.NewMem(), room: -1, usage: vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40}}
-	r := newReserve(&storeConfig{fs: disk}, "db")
-	for range 100_000 {
-		if err := r.admit(1000, false); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if disk.asked > 100 {
-		t.Errorf("asked %d times for 100,000 writes", disk.asked)
 	}
 }
 
@@ -247,7 +188,7 @@ func (f *noTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error
 		return f.FS.Create(name, c)
 	}
 	if !f.written {
-		return nil, &vfsError{syscall.ENOSPC}
+		return nil, &testfs.Error{Err: syscall.ENOSPC}
 	}
 	file, err := f.FS.Create(name, c)
 	return noRoom{file}, err
@@ -255,4 +196,4 @@ func (f *noTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error
 
 type noRoom struct{ vfs.File }
 
-func (noRoom) Write([]byte) (int, error) { return 0, &vfsError{syscall.ENOSPC} }
+func (noRoom) Write([]byte) (int, error) { return 0, &testfs.Error{Err: syscall.ENOSPC} }

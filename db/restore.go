@@ -19,6 +19,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // RestoreOptions are those of Restore. The zero value means the newest backup.
@@ -61,9 +63,9 @@ const StageVerify = "verify"
 // and those of backup.Find are returned.
 func Restore(ctx context.Context, from backup.Store, dir string, options *Options, opt RestoreOptions) (*backup.Manifest, error) {
 	opts := options.withDefaults()
-	opts.disk.signals.About(dir)
-	defer opts.disk.signals.Wait()
-	ctx, op := opts.disk.signals.Begin(ctx, event.OpRestore, "")
+	opts.disk.Signals.About(dir)
+	defer opts.disk.Signals.Wait()
+	ctx, op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
 	m, err := restore(ctx, from, dir, opts, opt)
@@ -95,21 +97,21 @@ func restore(ctx context.Context, from backup.Store, dir string, opts settings, 
 
 // restorable checks that a backup is one of a database that this version reads.
 func restorable(m *backup.Manifest) error {
-	if m.Format > NewestFormat {
-		return &fault.FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: NewestFormat}
+	if m.Format > record.NewestFormat {
+		return &fault.FormatError{Dir: "backup " + m.ID, Found: m.Format, Supported: record.NewestFormat}
 	}
 	marker := false
 	for _, f := range m.Files {
 		folder, name := path.Split(f.Path)
 		switch {
-		case f.Path == MarkerName:
+		case f.Path == store.MarkerName:
 			marker = true
-		case folder != storeName+"/" || name == lockName:
+		case folder != store.StoreName+"/" || name == store.LockName:
 			return fmt.Errorf("%w: backup %s: file %s is not one of a database", backup.ErrDamaged, m.ID, f.Path)
 		}
 	}
 	if !marker {
-		return fmt.Errorf("%w: backup %s: it has no %s", backup.ErrDamaged, m.ID, MarkerName)
+		return fmt.Errorf("%w: backup %s: it has no %s", backup.ErrDamaged, m.ID, store.MarkerName)
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ type restorer struct {
 
 // begin takes the folder, and removes what an interrupted restore has left there.
 func (r *restorer) begin(dir string) (err error) {
-	if err := outside(r.fs, dir); err != nil {
+	if err := store.Outside(r.fs, dir); err != nil {
 		return err
 	}
 	if err := r.vacant(dir); err != nil {
@@ -141,16 +143,16 @@ func (r *restorer) begin(dir string) (err error) {
 	if _, err := r.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		r.made = true
 	}
-	if err := makeDir(r.fs, dir); err != nil {
+	if err := store.MakeDir(r.fs, dir); err != nil {
 		return err
 	}
-	if r.dir, err = canonical(r.fs, dir); err != nil {
+	if r.dir, err = store.Canonical(r.fs, dir); err != nil {
 		return err
 	}
-	if r.lock, err = lockFolder(r.fs, r.dir); err != nil {
+	if r.lock, err = store.LockFolder(r.fs, r.dir); err != nil {
 		return err
 	}
-	r.within = r.fs.PathJoin(r.dir, restoringName)
+	r.within = r.fs.PathJoin(r.dir, store.RestoringName)
 	if err := r.vacant(r.dir); err != nil { // another process may have had the lock until now
 		return errors.Join(err, r.lock.Close())
 	}
@@ -171,8 +173,8 @@ func (r *restorer) vacant(dir string) error {
 	}
 	for _, name := range names {
 		switch {
-		case name == lockName || name == restoringName:
-		case (name == storeName || name == commitsName) && slices.Contains(names, restoringName):
+		case name == store.LockName || name == store.RestoringName:
+		case (name == store.StoreName || name == store.CommitsName) && slices.Contains(names, store.RestoringName):
 		default:
 			return fmt.Errorf("%w: %s is not empty: restore to a new folder", fault.ErrExists, dir)
 		}
@@ -183,7 +185,7 @@ func (r *restorer) vacant(dir string) error {
 // clear removes what a restore has put into the folder: the marker first, which makes a
 // database of it, and restoring/ last, which says what the rest is.
 func (r *restorer) clear() error {
-	for _, name := range []string{MarkerName, storeName, commitsName, restoringName} {
+	for _, name := range []string{store.MarkerName, store.StoreName, store.CommitsName, store.RestoringName} {
 		path := r.fs.PathJoin(r.dir, name)
 		if _, err := r.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -191,7 +193,7 @@ func (r *restorer) clear() error {
 		if err := r.fs.RemoveAll(path); err != nil {
 			return err
 		}
-		if err := syncDir(r.fs, r.dir); err != nil {
+		if err := store.SyncDir(r.fs, r.dir); err != nil {
 			return err
 		}
 	}
@@ -201,7 +203,7 @@ func (r *restorer) clear() error {
 // undo leaves the folder as it was.
 func (r *restorer) undo() error {
 	err := r.clear()
-	lock := r.fs.PathJoin(r.dir, lockName)
+	lock := r.fs.PathJoin(r.dir, store.LockName)
 	if runtime.GOOS == "windows" { // what is open cannot be removed there
 		err = errors.Join(err, r.lock.Close(), r.fs.Remove(lock))
 	} else {
@@ -231,10 +233,10 @@ func (r *restorer) fetch(from backup.Store) error {
 	if usage, err := r.fs.GetDiskUsage(r.dir); err == nil && uint64(r.m.BytesTotal) > usage.AvailBytes {
 		return fmt.Errorf("%w: %s: backup %s takes %d bytes, %d are free", fault.ErrDiskFull, r.dir, r.m.ID, r.m.BytesTotal, usage.AvailBytes)
 	}
-	if err := r.fs.MkdirAll(r.fs.PathJoin(r.within, storeName), 0o755); err != nil {
+	if err := r.fs.MkdirAll(r.fs.PathJoin(r.within, store.StoreName), 0o755); err != nil {
 		return err
 	}
-	if err := syncDir(r.fs, r.dir); err != nil {
+	if err := store.SyncDir(r.fs, r.dir); err != nil {
 		return err
 	}
 	err := backup.Fetch(r.ctx, from, r.m, func(path string) (backup.Target, error) {
@@ -244,17 +246,17 @@ func (r *restorer) fetch(from backup.Store) error {
 	if err != nil {
 		return err
 	}
-	if err := syncDir(r.fs, r.fs.PathJoin(r.within, storeName)); err != nil {
+	if err := store.SyncDir(r.fs, r.fs.PathJoin(r.within, store.StoreName)); err != nil {
 		return err
 	}
-	return syncDir(r.fs, r.within)
+	return store.SyncDir(r.fs, r.within)
 }
 
 // verify checks that restoring/ is a sound database, the one that the backup says, and
 // writes the side file, which is not in backups: it tells of what became of a folder.
 func (r *restorer) verify() error {
-	if _, err := readMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
-		return fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, MarkerName)
+	if _, err := store.ReadMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
+		return fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, store.MarkerName)
 	} else if err != nil {
 		return err
 	}
@@ -262,13 +264,13 @@ func (r *restorer) verify() error {
 	switch {
 	case err != nil:
 		return err
-	case i.sequence != r.m.Sequence:
-		return fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.sequence, r.m.Sequence), "backup %s", r.m.ID)
-	case i.text() != r.m.Database:
-		return fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.text(), r.m.Database), "backup %s", r.m.ID)
+	case i.Sequence != r.m.Sequence:
+		return fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.Sequence, r.m.Sequence), "backup %s", r.m.ID)
+	case i.Text() != r.m.Database:
+		return fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.Text(), r.m.Database), "backup %s", r.m.ID)
 	}
-	if i.format >= FormatIdentity {
-		if err := makeCommits(r.fs, r.within, commitsRecord{uuid: i.uuid, sequence: i.sequence}); err != nil {
+	if i.Format >= record.FormatIdentity {
+		if err := store.MakeCommits(r.fs, r.within, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
 			return err
 		}
 	}
@@ -293,28 +295,28 @@ func (r *restorer) verify() error {
 }
 
 // identity returns what the store in restoring/ says it is.
-func (r *restorer) identity() (i identity, err error) {
-	store, err := openStoreToRead(r.fs.PathJoin(r.within, storeName), &r.opts.disk, newStoreLogger(r.opts.disk.signals))
+func (r *restorer) identity() (i record.Identity, err error) {
+	kv, err := store.OpenToRead(r.fs.PathJoin(r.within, store.StoreName), &r.opts.disk, store.NewLog(r.opts.disk.Signals))
 	if err != nil {
-		if missesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
+		if store.MissesFiles(err) || pebble.IsCorruptionError(err) || errors.Is(err, codec.ErrCorrupt) {
 			return i, fault.Corrupt(err, "backup %s", r.m.ID)
 		}
 		return i, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return readIdentity(store, "backup "+r.m.ID)
+	defer func() { err = errors.Join(err, kv.Close()) }()
+	return record.ReadIdentity(kv, "backup "+r.m.ID)
 }
 
 // place makes the database of what is in restoring/.
 func (r *restorer) place() error {
-	for _, name := range []string{storeName, commitsName, MarkerName} {
-		if _, err := r.fs.Stat(r.fs.PathJoin(r.within, name)); name == commitsName && errors.Is(err, fs.ErrNotExist) {
+	for _, name := range []string{store.StoreName, store.CommitsName, store.MarkerName} {
+		if _, err := r.fs.Stat(r.fs.PathJoin(r.within, name)); name == store.CommitsName && errors.Is(err, fs.ErrNotExist) {
 			continue // of a format that has none
 		}
 		if err := r.fs.Rename(r.fs.PathJoin(r.within, name), r.fs.PathJoin(r.dir, name)); err != nil {
 			return err
 		}
-		if err := syncDir(r.fs, r.dir); err != nil {
+		if err := store.SyncDir(r.fs, r.dir); err != nil {
 			return err
 		}
 	}

@@ -2,102 +2,15 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
-
-// revisionDescriptor is what is stored of a revision of a space besides its
-// projections. It is immutable.
-type revisionDescriptor struct {
-	Version      int     `json:"version"`
-	RevisionInfo         // but Bytes and Checksum, which its chunks have
-	Model        chunked `json:"model,omitzero"` // zero of revision 1, whose model is that of the space
-	Outbox       uint64  `json:"outbox"`         // departures before this number are out of the projections
-}
-
-// readRevision reads the model of a revision of a space.
-func readRevision(r pebble.Reader, collection uint32, s *space, revision uint32) (*model.Model, error) {
-	if revision == 1 {
-		return s.trained, nil
-	}
-	what := fmt.Sprintf("revision %d of space %d", revision, s.ID)
-	d, err := readRevisionDescriptor(r, collection, s.ID, revision)
-	if err != nil {
-		return nil, err
-	}
-	b, err := readChunks(r, codec.RevisionPrefix(collection, s.ID, revision), 1, d.Model)
-	if err != nil {
-		return nil, fault.ReadError(err, "%s", what)
-	}
-	m, err := s.trained.UnmarshalRevision(b)
-	if err != nil {
-		return nil, fault.Corrupt(err, "%s", what)
-	}
-	return m, nil
-}
-
-func readRevisionDescriptor(r pebble.Reader, collection, space, revision uint32) (*revisionDescriptor, error) {
-	b, err := get(r, codec.RevisionKey(collection, space, revision, 0))
-	if err == nil && b == nil {
-		err = fault.ErrMissing
-	}
-	if err != nil {
-		return nil, fault.ReadError(err, "descriptor of revision %d of space %d", revision, space)
-	}
-	d := &revisionDescriptor{}
-	if err = json.Unmarshal(b, d); err == nil {
-		err = checkDescriptorVersion(d.Version)
-	}
-	if err == nil && d.Revision != revision {
-		err = fmt.Errorf("it is of revision %d", d.Revision)
-	}
-	if err != nil {
-		return nil, fault.Corrupt(err, "descriptor of revision %d of space %d", revision, space)
-	}
-	if d.Drift != nil {
-		for name, m := range d.Drift.Modalities {
-			m.setBalance(m.Balance)
-			d.Drift.Modalities[name] = m
-		}
-	}
-	return d, nil
-}
-
-// readRevisions reads the descriptors of the revisions of a space, and not their
-// projections.
-func readRevisions(r pebble.Reader, collection, space uint32) (all []*revisionDescriptor, err error) {
-	prefix := codec.NumberKey(codec.KindRevision, collection, space)
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: codec.PrefixEnd(prefix)})
-	if err != nil {
-		return nil, fault.ReadError(err, "revisions of space %d", space)
-	}
-	defer func() {
-		if cerr := it.Close(); err == nil {
-			err = fault.ReadError(cerr, "revisions of space %d", space)
-		}
-	}()
-	for ok := it.First(); ok; {
-		if err := codec.CheckKey(it.Key()); err != nil {
-			return nil, fault.Corrupt(err, "key")
-		}
-		revision, _ := codec.RevisionKeyParts(it.Key())
-		d, err := readRevisionDescriptor(r, collection, space, revision)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-		ok = it.SeekGE(codec.PrefixEnd(codec.RevisionPrefix(collection, space, revision)))
-	}
-	return all, nil
-}
 
 // PinRevision keeps a revision of a space, however many come after it, or no longer. Unless pinned, the first one and the latest eight are kept. A
 // revision that is not there any more gives ErrNotFound, a collection without a trained
@@ -113,7 +26,7 @@ func (c *Collection) PinRevision(ctx context.Context, space Space, revision uint
 		case sp == nil:
 			return fault.NotFound("space %d of collection %q", number, s.Name)
 		}
-		i := slices.IndexFunc(sp.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision })
+		i := slices.IndexFunc(sp.revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision })
 		if i < 0 {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, s.Name)
 		}
@@ -155,17 +68,17 @@ func (c *Collection) RestoreRevision(ctx context.Context, space Space, revision 
 	out := &Update{Teacher: teacherRestored}
 	err := c.revise(ctx, c.spaceOr(space), func(u *updater) error {
 		sp := u.cv.space
-		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *revisionDescriptor) bool { return d.Revision == revision }) {
+		if revision != 1 && !slices.ContainsFunc(u.cv.revisions, func(d *spaces.RevisionDescriptor) bool { return d.Revision == revision }) {
 			return fault.NotFound("revision %d of space %d of collection %q", revision, sp.ID, u.cv.Name)
 		}
 		if out.Space, out.Revision = Space(sp.ID), sp.Revision; revision == sp.Revision {
 			return nil
 		}
-		m, err := readRevision(u.v.snap, u.cv.ID, sp, revision)
+		m, err := spaces.ReadRevision(u.v.snap, u.cv.ID, sp, revision)
 		if err != nil {
 			return err
 		}
-		if m.Fingerprint() != sp.model.Fingerprint() {
+		if m.Fingerprint() != sp.Learned.Fingerprint() {
 			return fault.Invalid("revision %d of space %d knows fewer labels than the present one, whose codes items have: train again", revision, sp.ID)
 		}
 		if err := u.restore(ctx, m, revision); err != nil {
@@ -205,11 +118,11 @@ func (u *updater) restore(ctx context.Context, m *model.Model, revision uint32) 
 	if err != nil {
 		return u.learning(err)
 	}
-	projections, err := m.MarshalRevision(sp.trained)
+	projections, err := m.MarshalRevision(sp.Trained)
 	if err != nil {
 		return u.learning(err)
 	}
-	next := sp.revised(sp.Revision+1, m)
+	next := sp.Revised(sp.Revision+1, m)
 	u.parent, u.teacherName = revision, teacherRestored
 	d, err := u.descriptor(m, next.Revision, projections)
 	if err != nil {

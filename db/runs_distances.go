@@ -10,7 +10,7 @@ func (r *Runs) Distances(ctx context.Context) ([]int, error) {
 	r = r.orNone()
 	var counts []int
 	err := r.read(func(s *searcher) error {
-		counts = make([]int, min(s.radius, s.set.space.Bits)+1)
+		counts = make([]int, min(s.radius, s.set.Bits)+1)
 		looked := 0
 		count := func(number uint32, distance int) error {
 			if looked++; looked%betweenLooks == 0 {

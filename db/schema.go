@@ -1,14 +1,6 @@
 package db
 
-import (
-	"encoding/json"
-	"slices"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/fddhdb/fddhdb/codec"
-	"github.com/fddhdb/fddhdb/db/fault"
-)
+import "github.com/fddhdb/fddhdb/db/internal/record"
 
 // A Schema says what the items of a collection may hold. With modalities the
 // collection is learned: items bring features and training makes the codes.
@@ -51,143 +43,40 @@ const (
 	Bool   FieldType = "bool"   // bool
 )
 
-func (s *Schema) check() error {
-	switch {
-	case s.Bits != 0 && s.IndexOnly:
-		return fault.Invalid("an index-only collection has modalities, not codes of its own")
-	case s.Bits != 0 && len(s.Modalities) > 0:
-		return fault.Invalid("a collection has modalities or brings codes of its own, not both")
-	case s.Bits == 0 && len(s.Modalities) == 0:
-		return fault.Invalid("a collection needs a modality, or the number of bits of the codes that its items bring")
-	case len(s.Modalities) > MaxModalities:
-		return fault.Invalid("%d modalities, at most %d are possible", len(s.Modalities), MaxModalities)
-	case len(s.Fields) > MaxFields:
-		return fault.Invalid("%d fields, at most %d are possible", len(s.Fields), MaxFields)
-	}
-	if s.Bits != 0 {
-		if err := codec.CheckBits(s.Bits); err != nil {
-			return fault.Invalid("%w", err)
-		}
-	}
-	seen := map[string]string{}
-	once := func(what, name string) error {
-		if err := checkName(what, name); err != nil {
-			return err
-		}
-		if other, ok := seen[name]; ok {
-			return fault.Invalid("%s %q: there is a %s of that name already", what, name, other)
-		}
-		seen[name] = what
-		return nil
-	}
-	for _, m := range s.Modalities {
-		if err := once("modality", m.Name); err != nil {
-			return err
-		}
-		if m.Dim < 1 || m.Dim > MaxDim {
-			return fault.Invalid("modality %q: %d dimensions, possible are 1 to %d", m.Name, m.Dim, MaxDim)
-		}
-	}
-	for _, f := range s.Fields {
-		if err := once("field", f.Name); err != nil {
-			return err
-		}
-		switch f.Type {
-		case String, Int, Float, Bool:
-		default:
-			return fault.Invalid("field %q: unknown type %q: string, int, float and bool are possible", f.Name, shortened(string(f.Type)))
-		}
-	}
-	return nil
+// schemaOf returns what a descriptor says, in memory of the caller's own.
+func schemaOf(d *record.Descriptor) Schema {
+	return Schema{Bits: d.Bits, Modalities: modalitiesOf(d.Modalities), Fields: fieldsOf(d.Fields), IndexOnly: d.IndexOnly}
 }
 
-// checkName admits letters, digits, '_', '-' and '.', so that names can stand
-// unquoted in expressions and in flags such as NAME=FILE.
-func checkName(what, name string) error {
-	if name == "" || len(name) > MaxNameBytes || !utf8.ValidString(name) {
-		return fault.Invalid("%s name %q: 1 to %d bytes of UTF-8 are possible", what, shortened(name), MaxNameBytes)
-	}
-	for i, r := range name {
-		if unicode.IsLetter(r) || r == '_' || (i > 0 && (unicode.IsDigit(r) || r == '-' || r == '.')) {
-			continue
-		}
-		return fault.Invalid("%s name %q: letters, digits, '_', '-' and '.' are possible, a letter or '_' first", what, name)
-	}
-	return nil
+// descriptor returns the descriptor of a collection that is to be made.
+func (s *Schema) descriptor(name string) *record.Descriptor {
+	return &record.Descriptor{Name: name, Bits: s.Bits, Modalities: storedModalities(s.Modalities), Fields: storedFields(s.Fields)}
 }
 
-// A descriptor is what is stored of a collection. Modalities and fields are
-// known by their position, which never changes.
-type descriptor struct {
-	Version    int        `json:"version"`
-	ID         uint32     `json:"id"`
-	Name       string     `json:"name"`
-	Bits       int        `json:"bits,omitempty"`
-	Modalities []Modality `json:"modalities,omitempty"`
-	Fields     []Field    `json:"fields,omitempty"`
-	IndexOnly  bool       `json:"index_only,omitempty"` // version 1, which nothing else has
+func modalitiesOf(stored []record.Modality) (all []Modality) {
+	for _, m := range stored {
+		all = append(all, Modality(m))
+	}
+	return all
 }
 
-func (d *descriptor) codesOnly() bool { return d.Bits != 0 }
-
-func (d *descriptor) schema() Schema {
-	return Schema{Bits: d.Bits, Modalities: slices.Clone(d.Modalities), Fields: slices.Clone(d.Fields), IndexOnly: d.IndexOnly}
+func storedModalities(given []Modality) (all []record.Modality) {
+	for _, m := range given {
+		all = append(all, record.Modality(m))
+	}
+	return all
 }
 
-// modality returns the position of a modality.
-func (d *descriptor) modality(name string) (int, error) {
-	for i, m := range d.Modalities {
-		if m.Name == name {
-			return i, nil
-		}
+func fieldsOf(stored []record.Field) (all []Field) {
+	for _, f := range stored {
+		all = append(all, Field{f.Name, FieldType(f.Type), f.Indexed})
 	}
-	if d.codesOnly() {
-		return 0, fault.Invalid("modality %q: the items of collection %q bring codes, they have no modalities", shortened(name), d.Name)
-	}
-	return 0, fault.Invalid("unknown modality %q: collection %q has %s", shortened(name), d.Name, names(d.Modalities))
+	return all
 }
 
-func (d *descriptor) field(name string) (int, error) {
-	for i, f := range d.Fields {
-		if f.Name == name {
-			return i, nil
-		}
+func storedFields(given []Field) (all []record.Field) {
+	for _, f := range given {
+		all = append(all, record.Field{Name: f.Name, Type: record.FieldType(f.Type), Indexed: f.Indexed})
 	}
-	if len(d.Fields) == 0 {
-		return 0, fault.Invalid("unknown field %q: collection %q has no fields", shortened(name), d.Name)
-	}
-	return 0, fault.Invalid("unknown field %q: collection %q has %s", shortened(name), d.Name, names(d.Fields))
-}
-
-func names[T Modality | Field](list []T) string {
-	s := ""
-	for i, x := range list {
-		if i > 0 {
-			s += ", "
-		}
-		switch x := any(x).(type) {
-		case Modality:
-			s += x.Name
-		case Field:
-			s += x.Name
-		}
-	}
-	return s
-}
-
-func (d *descriptor) encode() ([]byte, error) { return json.Marshal(d) }
-
-func decodeDescriptor(b []byte) (*descriptor, error) {
-	d := new(descriptor)
-	if err := json.Unmarshal(b, d); err != nil {
-		return nil, err
-	}
-	if err := d.checkVersion(); err != nil {
-		return nil, err
-	}
-	s := d.schema()
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	return d, checkName("collection", d.Name)
+	return all
 }

@@ -302,7 +302,7 @@ func TestSearchesDuringEverything(t *testing.T) {
 	})
 	write(func(int) error {
 		return second(d.index(ctx, 0, func(_ *view, set *codeSetView) *mih.Build {
-			if set.collection != codes.id {
+			if set.Collection != codes.id {
 				return nil
 			}
 			return set.table.Rebuild()

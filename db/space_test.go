@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -20,7 +21,7 @@ func TestEncodeAllIsEncode(t *testing.T) {
 	_, c := openPairs(t)
 	putAll(t, c, pairs(120, synth.Config{}))
 	mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 32}})
-	const n = 3*encodeRun + 7
+	const n = 3*spaces.EncodeRun + 7
 	data := synth.Pairs(synth.Config{Items: n, Dims: []int{8, 5}, Missing: .3, Seed: 2})
 	vectors := make([][]model.Vector, n)
 	labels := make([][]uint32, n)
@@ -39,9 +40,9 @@ func TestEncodeAllIsEncode(t *testing.T) {
 	}
 	err := c.read(func(_ *view, cv *collectionView) error {
 		s := cv.space
-		encs := make([]encoding, n)
+		encs := make([]spaces.Encoding, n)
 		encode := func(ctx context.Context) error {
-			return s.encodeAll(ctx, work.All(), encs,
+			return s.EncodeAll(ctx, work.All(), encs,
 				func(i int) ([]model.Vector, []uint32) { return vectors[i], labels[i] },
 				func(i int, err error) error { return fmt.Errorf("item %d: %w", i, err) })
 		}
@@ -49,11 +50,11 @@ func TestEncodeAllIsEncode(t *testing.T) {
 			return err
 		}
 		for i, got := range encs {
-			want, err := s.encode(vectors[i], labels[i], nil)
+			want, err := s.Encode(vectors[i], labels[i], nil)
 			if err != nil {
 				return err
 			}
-			if got.space != s || !reflect.DeepEqual(got.first, want.first) || !reflect.DeepEqual(got.rest, want.rest) || cmp.Diff(got.projection, want.projection) != "" {
+			if got.Space != s || !reflect.DeepEqual(got.First, want.First) || !reflect.DeepEqual(got.Rest, want.Rest) || cmp.Diff(got.Projection, want.Projection) != "" {
 				t.Fatalf("item %d is %+v among others, and %+v alone", i, got, want)
 			}
 		}

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // A collection has one active space, which searches use unless told otherwise, and may
@@ -18,15 +21,19 @@ import (
 // A spaceState is what the committer knows of a space. Only the committer touches it;
 // readers see what it publishes.
 type spaceState struct {
-	*space  // as its latest revision has it
-	in      uint32
-	numbers codec.SpaceCounters // but revision and sets
-	sets    []*codeSet          // of its targets
-	pending sharedBitmap        // rows that the online step has not seen
-	recode  sharedBitmap        // rows whose codes are not those of their labels yet
+	*spaces.Space // as its latest revision has it
+	in            uint32
+	numbers       codec.SpaceCounters // but revision and sets
+	sets          []*codeSet          // of its targets
+	pending       sharedBitmap        // rows that the online step has not seen
+	recode        sharedBitmap        // rows whose codes are not those of their labels yet
 
-	revisions []*revisionDescriptor // that are kept, ascending; the slice is replaced, not written to
-	written   int                   // rows from which it may learn, or that had taught and are gone, since the last update began
+	// Figures since opening; all revisions and views of the space share them.
+	distances histogram
+	balance   *knownBalance
+
+	revisions []*spaces.RevisionDescriptor // that are kept, ascending; the slice is replaced, not written to
+	written   int                          // rows from which it may learn, or that had taught and are gone, since the last update began
 
 	// No block of the space has ever been written.
 	fresh bool
@@ -41,13 +48,14 @@ type spaceState struct {
 }
 
 // newSpaceState returns the state of a space without codes.
-func newSpaceState(collection uint32, sp *space) *spaceState {
+func newSpaceState(collection uint32, sp *spaces.Space) *spaceState {
 	s := &spaceState{
-		space: sp, in: collection, numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
+		Space: sp, in: collection, numbers: codec.SpaceCounters{ID: uint64(sp.ID)}, fresh: true,
+		distances: make(histogram, sp.Bits+1), balance: new(knownBalance),
 		pending: sharedBitmap{b: roaring.New()}, recode: sharedBitmap{b: roaring.New()},
 	}
-	for _, target := range sp.targets {
-		s.sets = append(s.sets, newCodeSet(codeKeys{collection, sp, target}))
+	for _, target := range sp.Targets {
+		s.sets = append(s.sets, newCodeSet(sp, sp.Keys(collection, target)))
 	}
 	return s
 }
@@ -57,15 +65,18 @@ func (s *spaceState) leftByTraining() bool { return s.left && s.Parent == 0 }
 
 // A spaceView is the state of a space as readers see it. It is immutable.
 type spaceView struct {
-	space   *space // nil: there is none
+	space   *spaces.Space // nil: there is none
 	numbers codec.SpaceCounters
 	coded   int           // items that have a code for any target
 	sets    []codeSetView // of its targets
 	pending *roaring.Bitmap
 	recode  *roaring.Bitmap
 
-	revisions []*revisionDescriptor // that are kept, ascending
-	written   int                   // rows from which it may learn, or that had taught and are gone, since the last update began
+	distances histogram
+	balances  *knownBalance
+
+	revisions []*spaces.RevisionDescriptor // that are kept, ascending
+	written   int                          // rows from which it may learn, or that had taught and are gone, since the last update began
 }
 
 // A spaceStanding says who searches a space.
@@ -86,9 +97,10 @@ func (s *spaceState) publish(active bool) spaceView {
 		standing = spaceActive
 	}
 	v := spaceView{
-		space: s.space, numbers: s.counters(), coded: int(s.numbers.Coded),
+		space: s.Space, numbers: s.counters(), coded: int(s.numbers.Coded),
 		pending: s.pending.publish(), recode: s.recode.publish(),
 		sets:      make([]codeSetView, 0, len(s.sets)),
+		distances: s.distances, balances: s.balance,
 		revisions: s.revisions, written: s.written,
 	}
 	for _, set := range s.sets {
@@ -118,8 +130,8 @@ func (s *spaceState) stored(n codec.SpaceCounters) {
 }
 
 // revise gives the space another revision.
-func (s *spaceState) revise(sp *space) {
-	s.space = sp
+func (s *spaceState) revise(sp *spaces.Space) {
+	s.Space = sp
 	for _, set := range s.sets {
 		set.space = sp
 	}
@@ -139,8 +151,8 @@ func (s *spaceState) hasCode(row uint32) bool {
 }
 
 // loadSpace reads the state of a space, but not its codes.
-func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceState, error) {
-	sp, err := readSpace(r, d, uint32(n.ID), uint32(n.Revision))
+func loadSpace(r pebble.Reader, d *record.Descriptor, n codec.SpaceCounters) (*spaceState, error) {
+	sp, err := spaces.Read(r, d, uint32(n.ID), uint32(n.Revision))
 	if err != nil {
 		return nil, err
 	}
@@ -148,26 +160,26 @@ func loadSpace(r pebble.Reader, d *descriptor, n codec.SpaceCounters) (*spaceSta
 	s.fresh, s.left = false, n.Building
 	s.numbers = n
 	s.numbers.Sets = nil
-	if len(n.Sets) != len(sp.targets) {
-		return nil, fault.Corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.targets)), "counters of collection %q", d.Name)
+	if len(n.Sets) != len(sp.Targets) {
+		return nil, fault.Corrupt(fmt.Errorf("of %d views, space %d has %d", len(n.Sets), n.ID, len(sp.Targets)), "counters of collection %q", d.Name)
 	}
 	for i, set := range s.sets {
-		if n.Sets[i].View != set.target {
-			return nil, fault.Corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.target), "counters of collection %q", d.Name)
+		if n.Sets[i].View != set.Target {
+			return nil, fault.Corrupt(fmt.Errorf("of view %d in space %d, not %d", n.Sets[i].View, n.ID, set.Target), "counters of collection %q", d.Name)
 		}
 		set.table, set.stored, set.loading, set.freshCode = nil, n.Sets[i], newLoading(), n.Sets[i].NextCode
 	}
-	if s.revisions, err = readRevisions(r, d.ID, sp.ID); err != nil {
+	if s.revisions, err = spaces.ReadRevisions(r, d.ID, sp.ID); err != nil {
 		return nil, err
 	}
 	prefix := codec.NumberKey(codec.KindOnlineRows, d.ID, sp.ID)
-	err = forEach(r, prefix, func(key, value []byte) error {
+	err = record.ForEach(r, prefix, func(key, value []byte) error {
 		which, container := codec.OnlineRowsKeyParts(key)
 		into := s.onlineRows(which)
 		if into == nil {
 			return fault.Corrupt(fmt.Errorf("unknown set %d", which), "rows %x", key)
 		}
-		return addRows(into.b, key, value, container)
+		return record.AddRows(into.b, key, value, container)
 	})
 	s.written = int(s.pending.b.GetCardinality()) // it is looked at once after opening
 	return s, err
@@ -241,4 +253,27 @@ func (cv *collectionView) inSpace(id uint32) (*collectionView, error) {
 	in := *cv
 	in.spaceView = *sp
 	return &in, nil
+}
+
+// codesOnlySpace makes the one space that a codes-only collection has.
+func (tx *tx) codesOnlySpace(s *collectionState) error {
+	sp, err := spaces.New(spaces.Stored{ID: 1, Bits: s.Bits, Created: spaces.Now()}, nil, nil)
+	if err != nil {
+		return err
+	}
+	if err := tx.writeDescriptor(s, sp, nil); err != nil {
+		return err
+	}
+	s.spaces = append(s.spaces, newSpaceState(s.ID, sp))
+	s.counters.ActiveSpace, s.counters.NextSpace = 1, 2
+	return nil
+}
+
+// writeDescriptor stores the descriptor of a space, with the report of its training.
+func (tx *tx) writeDescriptor(s *collectionState, sp *spaces.Space, report json.RawMessage) error {
+	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report})
+	if err != nil {
+		return err
+	}
+	return tx.batch.Set(codec.NumberKey(codec.KindSpace, s.ID, sp.ID), b, nil)
 }

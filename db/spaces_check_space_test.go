@@ -11,6 +11,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -18,7 +20,7 @@ import (
 type spaceCheck struct {
 	*storedSpace
 	c          *storedCollection
-	d          *descriptor
+	d          *record.Descriptor
 	n          codec.SpaceCounters
 	bits       int
 	trained    bool // and has not the projections of another space
@@ -28,7 +30,7 @@ type spaceCheck struct {
 }
 
 // whole puts chunks together, which have to be as they were written.
-func whole(chunks map[uint32][]byte, first uint32, c chunked) ([]byte, error) {
+func whole(chunks map[uint32][]byte, first uint32, c record.Chunked) ([]byte, error) {
 	var b []byte
 	for i := range c.Chunks {
 		b = append(b, chunks[first+i]...)
@@ -39,17 +41,17 @@ func whole(chunks map[uint32][]byte, first uint32, c chunked) ([]byte, error) {
 	return b, nil
 }
 
-func (c *storedCollection) checkSpace(d *descriptor, all codec.Counters, n codec.SpaceCounters) error {
-	k := &spaceCheck{storedSpace: c.space(uint32(n.ID)), c: c, d: d, n: n, bits: d.Bits, targets: []byte{sharedTarget}, models: map[uint32]*model.Model{}}
-	var desc spaceDescriptor
+func (c *storedCollection) checkSpace(d *record.Descriptor, all codec.Counters, n codec.SpaceCounters) error {
+	k := &spaceCheck{storedSpace: c.space(uint32(n.ID)), c: c, d: d, n: n, bits: d.Bits, targets: []byte{record.SharedTarget}, models: map[uint32]*model.Model{}}
+	var desc spaces.Stored
 	if err := json.Unmarshal(k.descriptor, &desc); err != nil {
 		return err
 	}
-	if uint64(desc.ID) != n.ID || uint64(desc.ID) >= all.NextSpace || d.codesOnly() && desc.Bits != d.Bits {
+	if uint64(desc.ID) != n.ID || uint64(desc.ID) >= all.NextSpace || d.CodesOnly() && desc.Bits != d.Bits {
 		return fmt.Errorf("descriptor %+v, next space %d", desc, all.NextSpace)
 	}
 	k.bits, k.trained = desc.Bits, desc.Parent == 0
-	if !d.codesOnly() {
+	if !d.CodesOnly() {
 		if err := k.readModels(desc); err != nil {
 			return err
 		}
@@ -103,8 +105,8 @@ func (c *storedCollection) checkSpace(d *descriptor, all codec.Counters, n codec
 				own[v] = of[row]
 			}
 		}
-		if d.codesOnly() {
-			if len(own) != 1 || k.target(sharedTarget).rowCodes[row].Provenance != codec.ProvenanceGiven {
+		if d.CodesOnly() {
+			if len(own) != 1 || k.target(record.SharedTarget).rowCodes[row].Provenance != codec.ProvenanceGiven {
 				return fmt.Errorf("codes %x of row %d", own, row)
 			}
 			continue
@@ -117,7 +119,7 @@ func (c *storedCollection) checkSpace(d *descriptor, all codec.Counters, n codec
 }
 
 // readModels reads the model and its revisions.
-func (k *spaceCheck) readModels(desc spaceDescriptor) error {
+func (k *spaceCheck) readModels(desc spaces.Stored) error {
 	b, err := whole(k.model, 0, desc.Model)
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
@@ -126,7 +128,7 @@ func (k *spaceCheck) readModels(desc spaceDescriptor) error {
 	if err != nil {
 		return err
 	}
-	if k.modalities, err = k.d.match(m); err != nil {
+	if k.modalities, err = k.d.Match(m); err != nil {
 		return err
 	}
 	if m.Views() == model.ViewsTarget {
@@ -140,7 +142,7 @@ func (k *spaceCheck) readModels(desc spaceDescriptor) error {
 		return errors.New("the first revision has no descriptor")
 	}
 	for revision, chunks := range k.revisions {
-		var desc revisionDescriptor
+		var desc spaces.RevisionDescriptor
 		if err := json.Unmarshal(chunks[0], &desc); err != nil {
 			return fmt.Errorf("revision %d: %w", revision, err)
 		}
@@ -293,7 +295,7 @@ func (k *spaceCheck) vectors(features map[uint16][]byte) ([]model.Vector, error)
 	x := make([]model.Vector, len(k.modalities))
 	for i, t := range k.modalities {
 		if record := features[uint16(t)]; record != nil {
-			if err := k.d.Modalities[t].decodeVector(&x[i], record); err != nil {
+			if err := k.d.Modalities[t].DecodeVector(&x[i], record); err != nil {
 				return nil, err
 			}
 		}
@@ -349,13 +351,13 @@ func (k *spaceCheck) checkRow(row uint32, rec *codec.ItemRecord, own map[byte][]
 	}
 	want := map[byte][]byte{}
 	for name, code := range codes {
-		target := byte(sharedTarget)
+		target := byte(record.SharedTarget)
 		if name != "" {
-			t, err := k.d.modality(name)
+			t, err := k.d.ModalityOf(name)
 			if err != nil {
 				return err
 			}
-			target = targetOf(t)
+			target = record.TargetOf(t)
 		}
 		want[target] = code
 	}
@@ -363,7 +365,7 @@ func (k *spaceCheck) checkRow(row uint32, rec *codec.ItemRecord, own map[byte][]
 		return fmt.Errorf("codes %x, not %x", own, want)
 	}
 	var projection []byte
-	if !isZero(sum) {
+	if !spaces.IsZero(sum) {
 		projection = codec.AppendProjection(nil, sum)
 	}
 	if !bytes.Equal(projection, k.projections[row]) {

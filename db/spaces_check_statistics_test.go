@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A sums is A, B and n of one modality.
@@ -20,7 +21,7 @@ type sums struct {
 
 // checkStatistics checks that what is stored, with what has been taught since and
 // without what has gone since, is the sum over all rows that have taught.
-func (k *spaceCheck) checkStatistics(c chunked) error {
+func (k *spaceCheck) checkStatistics(c record.Chunked) error {
 	b, err := whole(k.statistics, 0, c)
 	if err != nil {
 		return err

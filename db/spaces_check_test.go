@@ -12,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -38,7 +39,7 @@ func inconsistency(d *DB) error {
 	}
 	defer done()
 	all := map[uint32]*storedCollection{}
-	err = forEach(v.snap, nil, func(key, value []byte) error {
+	err = record.ForEach(v.snap, nil, func(key, value []byte) error {
 		if key[0] == codec.KindDatabase || key[0] == codec.KindName || codec.EmptySum(key, value) {
 			return nil
 		}
@@ -111,17 +112,17 @@ func (c *storedCollection) checkMemory(cv *collectionView) error {
 			if set.table == nil {
 				continue
 			}
-			stored := s.target(set.target)
+			stored := s.target(set.Target)
 			if set.table.Items() != len(stored.rowCodes) || set.table.Distinct() != len(stored.codes) {
-				return fmt.Errorf("space %d, view %d: %d codes of %d rows", sv.space.ID, set.target, set.table.Distinct(), set.table.Items())
+				return fmt.Errorf("space %d, view %d: %d codes of %d rows", sv.space.ID, set.Target, set.table.Distinct(), set.table.Items())
 			}
 			for row, rc := range stored.rowCodes {
-				code := codec.NewCode(set.space.Bits)
+				code := codec.NewCode(set.Bits)
 				if n, has := set.table.CodeOf(row); !has || n != rc.Code {
-					return fmt.Errorf("space %d, view %d: row %d has code number %d (%v), not %d", sv.space.ID, set.target, row, n, has, rc.Code)
+					return fmt.Errorf("space %d, view %d: row %d has code number %d (%v), not %d", sv.space.ID, set.Target, row, n, has, rc.Code)
 				}
-				if _, err := codec.DecodeCodeEntry(code, set.space.Bits, stored.codes[rc.Code]); err != nil || !slices.Equal(code, set.table.Code(rc.Code)) {
-					return fmt.Errorf("space %d, view %d: code number %d is %x, not %x", sv.space.ID, set.target, rc.Code, set.table.Code(rc.Code), code)
+				if _, err := codec.DecodeCodeEntry(code, set.Bits, stored.codes[rc.Code]); err != nil || !slices.Equal(code, set.table.Code(rc.Code)) {
+					return fmt.Errorf("space %d, view %d: code number %d is %x, not %x", sv.space.ID, set.Target, rc.Code, set.table.Code(rc.Code), code)
 				}
 			}
 		}
@@ -288,7 +289,7 @@ func (c *storedCollection) read(key, value []byte) (err error) {
 		code, _ := codec.CodeRowsKeyParts(key)
 		return layer(bitmapIn(c.space(number()).target(key[9]).many, code))
 	case codec.KindProjection:
-		if key[9] != sharedTarget {
+		if key[9] != record.SharedTarget {
 			return errors.New("a projection of a view")
 		}
 		return into(c.space(number()).projections)
@@ -304,7 +305,7 @@ func (c *storedCollection) read(key, value []byte) (err error) {
 }
 
 func (c *storedCollection) check(id uint32) error {
-	d, err := decodeDescriptor(c.descriptor)
+	d, err := record.DecodeDescriptor(c.descriptor)
 	if err != nil {
 		return err
 	}
@@ -346,7 +347,7 @@ func (c *storedCollection) check(id uint32) error {
 }
 
 // checkItems checks what is kept of items but for their codes.
-func (c *storedCollection) checkItems(d *descriptor, n codec.Counters) error {
+func (c *storedCollection) checkItems(d *record.Descriptor, n codec.Counters) error {
 	if len(c.items) != int(n.Items) || len(c.rows) != len(c.items) || len(c.keys) != len(c.items) || c.live.GetCardinality() != n.Items {
 		return fmt.Errorf("%d items, %d rows, %d keys, %d live, %d counted", len(c.items), len(c.rows), len(c.keys), c.live.GetCardinality(), n.Items)
 	}
@@ -362,7 +363,7 @@ func (c *storedCollection) checkItems(d *descriptor, n codec.Counters) error {
 			if c.items[row] == nil || int(t) >= len(d.Modalities) {
 				return fmt.Errorf("features %d of row %d", t, row)
 			}
-			if err := d.Modalities[t].decodeVector(&model.Vector{}, record); err != nil {
+			if err := d.Modalities[t].DecodeVector(&model.Vector{}, record); err != nil {
 				return err
 			}
 		}
@@ -402,7 +403,7 @@ func TestChecksOfSpacesNotice(t *testing.T) {
 		if n++; !sampled(n, 3) {
 			continue
 		}
-		value, err := get(w.d.engine.DB, key)
+		value, err := record.Get(w.d.engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,16 +2,16 @@ package db
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -51,41 +51,7 @@ type SpaceInfo struct {
 	// Training is the report of the training, nil where there was none.
 	Training *model.Report `json:"training,omitempty"`
 	// Revisions that are kept, ascending; none in a codes-only collection.
-	Revisions []RevisionInfo `json:"revisions"`
-}
-
-// RevisionInfo is what there is to tell of a revision of a space: of revision 1, which
-// is the model as it was trained, or of what an update has made of the projections.
-type RevisionInfo struct {
-	Revision uint32    `json:"revision"`
-	Parent   uint32    `json:"parent,omitempty"` // that it was made from; 0: none
-	Created  time.Time `json:"created"`
-	Pinned   bool      `json:"pinned,omitempty"` // it is kept however old it gets
-
-	// As in Update: who taught, "restored" where the revision has the projections of its
-	// parent; which modality led or was tried for items without labels; and why these
-	// were adopted or not. Empty of revision 1.
-	Teacher string `json:"teacher,omitempty"`
-	Lead    string `json:"lead,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-
-	// Items that have taught since the revision before, with known labels and without,
-	// and those whose teaching was taken back.
-	Items      int `json:"items"`
-	Labelled   int `json:"labelled"`
-	Unlabelled int `json:"unlabelled"`
-	Forgotten  int `json:"forgotten"`
-
-	// Residual says, by modality, how well the projections fit all that have taught
-	// (model.Residual): 0 where they give every code, 1 where they say nothing.
-	Residual map[string]float64 `json:"residual,omitempty"`
-	// Drift says how far the items that came were from the projections before they
-	// taught; of revision 1 how far those are that it was trained on, or that had taught
-	// when Reindex made it. Nil where nothing could be measured.
-	Drift *Drift `json:"drift,omitempty"`
-
-	Bytes    int64  `json:"bytes,omitempty"`    // of its model, as it is stored
-	Checksum string `json:"checksum,omitempty"` // CRC-32C of that, 8 hexadecimal digits
+	Revisions []report.RevisionInfo `json:"revisions"`
 }
 
 // Spaces tells of all code spaces of the collection, by ascending number, and of the
@@ -122,7 +88,7 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 		Items: sv.coded, Taught: int(sv.numbers.Taught),
 		Pending: int(sv.pending.GetCardinality()), Recode: int(sv.recode.GetCardinality()),
 		ModelBytes: sp.Model.Bytes, StatisticsBytes: sp.Statistics.Bytes,
-		Revisions: []RevisionInfo{},
+		Revisions: []report.RevisionInfo{},
 	}
 	switch {
 	case sv.numbers.Building:
@@ -135,14 +101,14 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 	}
 	for i := range sv.sets {
 		info.Codes += sv.sets[i].codes
-		if t, is := sv.sets[i].modality(); is {
+		if t, is := sv.sets[i].Modality(); is {
 			info.Views = append(info.Views, cv.Modalities[t].Name)
 		}
 	}
-	if sp.model == nil {
+	if sp.Learned == nil {
 		return info, nil
 	}
-	report, err := readReport(r, cv.ID, sp.ID)
+	report, err := spaces.ReadReport(r, cv.ID, sp.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +117,7 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 			return nil, fault.Corrupt(err, "report of space %d", sp.ID)
 		}
 	}
-	if info.Checksum, err = checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
+	if info.Checksum, err = record.Checksum(r, codec.NumberKey(codec.KindModel, cv.ID, sp.ID), 0, sp.Model); err != nil {
 		return nil, fault.ReadError(err, "model of space %d", sp.ID)
 	}
 	info.Revisions, err = sv.revisionInfos(r, cv.ID, info)
@@ -159,38 +125,18 @@ func (cv *collectionView) spaceInfo(r pebble.Reader, sv *spaceView) (*SpaceInfo,
 }
 
 // revisionInfos tells of the revisions of a space that are kept.
-func (sv *spaceView) revisionInfos(r pebble.Reader, collection uint32, of *SpaceInfo) ([]RevisionInfo, error) {
-	infos := []RevisionInfo{}
+func (sv *spaceView) revisionInfos(r pebble.Reader, collection uint32, of *SpaceInfo) ([]report.RevisionInfo, error) {
+	infos := []report.RevisionInfo{}
 	for _, d := range sv.revisions {
 		info := d.RevisionInfo
 		if info.Bytes, info.Checksum = of.ModelBytes, of.Checksum; d.Model.Chunks > 0 {
 			var err error
 			info.Bytes = d.Model.Bytes
-			if info.Checksum, err = checksum(r, codec.RevisionPrefix(collection, uint32(of.Space), d.Revision), 1, d.Model); err != nil {
+			if info.Checksum, err = record.Checksum(r, codec.RevisionPrefix(collection, uint32(of.Space), d.Revision), 1, d.Model); err != nil {
 				return nil, fault.ReadError(err, "revision %d of space %d", d.Revision, of.Space)
 			}
 		}
 		infos = append(infos, info)
 	}
 	return infos, nil
-}
-
-// checksum returns the CRC-32C in which a stored frame ends, from its last chunk, or the
-// last two.
-func checksum(r pebble.Reader, prefix []byte, first uint32, c chunked) (string, error) {
-	var tail []byte
-	for i := c.Chunks; i > 0 && len(tail) < 4; i-- {
-		value, closer, err := r.Get(binary.BigEndian.AppendUint32(slices.Clip(prefix), first+i-1))
-		if err != nil {
-			return "", fault.ReadError(err, "chunk %d of %d", i-1, c.Chunks)
-		}
-		tail = append(slices.Clone(value[max(0, len(value)-4):]), tail...)
-		if err := closer.Close(); err != nil {
-			return "", err
-		}
-	}
-	if len(tail) < 4 {
-		return "", fault.Corrupt(fmt.Errorf("%d bytes", c.Bytes), "checksum")
-	}
-	return fmt.Sprintf("%08x", binary.LittleEndian.Uint32(tail[len(tail)-4:])), nil
 }

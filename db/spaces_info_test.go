@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -108,7 +110,7 @@ func TestSpaces(t *testing.T) {
 	err = c.read(func(_ *view, cv *collectionView) error {
 		for i, tr := range []*Training{first, second} {
 			sp := cv.spaceNumber(uint32(i + 1)).space
-			b, err := sp.model.MarshalBinary()
+			b, err := sp.Learned.MarshalBinary()
 			if err != nil {
 				return err
 			}
@@ -197,11 +199,11 @@ func TestRevisionInfos(t *testing.T) {
 	first := spacesOf(t, c)[0]
 	residual := .5
 	want := []RevisionInfo{first.Revisions[0], {
-		Revision: 3, Parent: 2, Created: now(), Pinned: true, Teacher: "modality", Lead: "text", Reason: "because",
+		Revision: 3, Parent: 2, Created: spaces.Now(), Pinned: true, Teacher: "modality", Lead: "text", Reason: "because",
 		Items: 4, Labelled: 1, Unlabelled: 3, Forgotten: 2, Residual: map[string]float64{"text": .25},
 		Drift: &Drift{Items: 4, Modalities: map[string]ModalityDrift{"text": {Items: 4, Labelled: 1, Residual: &residual}}},
-	}, {Revision: 300, Parent: 3, Created: now(), Items: 1}}
-	frames := [][]byte{nil, make([]byte, 2*chunkBytes+2), make([]byte, 100)}
+	}, {Revision: 300, Parent: 3, Created: spaces.Now(), Items: 1}}
+	frames := [][]byte{nil, make([]byte, 2*record.ChunkBytes+2), make([]byte, 100)}
 	for i := 1; i < 3; i++ {
 		frames[i][7] = byte(i)
 		sum := crc32.Checksum(frames[i], crc32.MakeTable(crc32.Castagnoli))
@@ -212,7 +214,7 @@ func TestRevisionInfos(t *testing.T) {
 	}
 	err := c.do(ctx, 0, func(tx *tx, s *collectionState) error {
 		for i := 1; i < 3; i++ {
-			d := &revisionDescriptor{RevisionInfo: want[i], Model: chunkedOf(frames[i])}
+			d := &spaces.RevisionDescriptor{RevisionInfo: want[i], Model: record.ChunksOf(frames[i])}
 			if err := tx.writeRevision(s.spaceByID(1), d, frames[i]); err != nil {
 				return err
 			}
@@ -230,19 +232,19 @@ func TestRevisionInfos(t *testing.T) {
 		t.Error(diff)
 	}
 	// A frame whose last chunk has fewer bytes than a checksum.
-	short := append(make([]byte, chunkBytes-2), 0x44, 0x33, 0x22, 0x11)
-	store := c.db.engine.DB
+	short := append(make([]byte, record.ChunkBytes-2), 0x44, 0x33, 0x22, 0x11)
+	kv := c.db.engine.DB
 	for i := range uint32(2) {
-		from, to := int(i)*chunkBytes, min(int(i+1)*chunkBytes, len(short))
-		if err := store.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
+		from, to := int(i)*record.ChunkBytes, min(int(i+1)*record.ChunkBytes, len(short))
+		if err := kv.Set(codec.ChunkKey(codec.KindModel, 77, 1, i), short[from:to], pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sum, err := checksum(store, codec.NumberKey(codec.KindModel, 77, 1), 0, chunkedOf(short))
+	sum, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 77, 1), 0, record.ChunksOf(short))
 	if err != nil || sum != "11223344" {
 		t.Errorf("%s, %v", sum, err)
 	}
-	if _, err := checksum(store, codec.NumberKey(codec.KindModel, 78, 1), 0, chunkedOf(short)); !errors.Is(err, ErrCorrupt) {
+	if _, err := record.Checksum(kv, codec.NumberKey(codec.KindModel, 78, 1), 0, record.ChunksOf(short)); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("without chunks: %v", err)
 	}
 	// Bytes that no descriptor tells of, and one that does not fit.
@@ -260,7 +262,7 @@ func TestRevisionInfos(t *testing.T) {
 		if err := c.do(ctx, 0, change); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readRevisions(store, c.id, 1); !errors.Is(err, ErrCorrupt) {
+		if _, err := spaces.ReadRevisions(kv, c.id, 1); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -489,10 +490,10 @@ func (h *history) checkSearch(c *Collection, space Space) {
 		}
 		for _, set := range in.sets {
 			to := ""
-			if t, is := set.modality(); is {
+			if t, is := set.Modality(); is {
 				to = in.Modalities[t].Name
 			}
-			q := Query{Space: space, To: to, Code: randomCodes(1, set.space.Bits, h.r.Uint64())[0], K: 20_000}
+			q := Query{Space: space, To: to, Code: randomCodes(1, set.Bits, h.r.Uint64())[0], K: 20_000}
 			radius := h.r.IntN(8)
 			res, err := firstWithin(c, q, radius)
 			if err != nil {
@@ -503,11 +504,11 @@ func (h *history) checkSearch(c *Collection, space Space) {
 				if err != nil {
 					return err
 				}
-				row, _, err := rowOf(v.snap, in.ID, it.Key)
+				row, _, err := record.RowOf(v.snap, in.ID, it.Key)
 				if err != nil {
 					return err
 				}
-				if n, has := set.table.CodeOf(row); has && hamming(set.table.Code(n).AppendBytes(nil, set.space.Bits), q.Code) <= radius {
+				if n, has := set.table.CodeOf(row); has && hamming(set.table.Code(n).AppendBytes(nil, set.Bits), q.Code) <= radius {
 					want++
 				}
 			}

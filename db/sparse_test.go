@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
@@ -98,7 +99,7 @@ func filled(it *Item) *Item {
 		if out.Vectors == nil {
 			out.Vectors = map[string][]float32{}
 		}
-		out.Vectors[name] = expand(model.Sparse(x.Index, x.Value), synth.NUSWideText)
+		out.Vectors[name] = record.Expand(model.Sparse(x.Index, x.Value), synth.NUSWideText)
 	}
 	return &out
 }
@@ -347,12 +348,12 @@ func TestSparseRefuses(t *testing.T) {
 // TestSparseFeatureOfAnotherForm: a record that is not of the form of its modality is
 // damage, not a vector.
 func TestSparseFeatureOfAnotherForm(t *testing.T) {
-	m, n := Modality{Name: "a", Dim: 2, Sparse: true}, Modality{Name: "a", Dim: 2}
+	m, n := record.Modality{Name: "a", Dim: 2, Sparse: true}, record.Modality{Name: "a", Dim: 2}
 	var v model.Vector
-	if err := m.decodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err, codec.ErrCorrupt) {
+	if err := m.DecodeVector(&v, codec.AppendFeatures(nil, []float32{1, 2})); !errors.Is(err, codec.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
-	if err := n.decodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err, codec.ErrCorrupt) {
+	if err := n.DecodeVector(&v, codec.AppendSparseFeatures(nil, nil, nil)); !errors.Is(err, codec.ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 }

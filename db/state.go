@@ -10,12 +10,13 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // collectionState is what the committer knows of a collection. Only the
 // committer touches it; readers see what it publishes.
 type collectionState struct {
-	*descriptor
+	*record.Descriptor
 	labels   *labels
 	counters codec.Counters // but those of the spaces
 	live     sharedBitmap
@@ -53,8 +54,8 @@ func (s *sharedBitmap) publish() *roaring.Bitmap {
 	return s.b
 }
 
-func newCollectionState(d *descriptor) *collectionState {
-	s := &collectionState{descriptor: d, labels: newLabels(), live: sharedBitmap{b: roaring.New()}, gone: make(chan struct{})}
+func newCollectionState(d *record.Descriptor) *collectionState {
+	s := &collectionState{Descriptor: d, labels: newLabels(), live: sharedBitmap{b: roaring.New()}, gone: make(chan struct{})}
 	for range d.Modalities {
 		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
 	}
@@ -66,7 +67,7 @@ func newCollectionState(d *descriptor) *collectionState {
 func (s *collectionState) publish() *collectionView {
 	s.dirty = false
 	v := &collectionView{
-		descriptor: s.descriptor,
+		Descriptor: s.Descriptor,
 		labels:     s.labels,
 		names:      s.labels.all(),
 		items:      int(s.counters.Items),
@@ -94,8 +95,8 @@ func (s *collectionState) publish() *collectionView {
 // loadStates reads all collections of the store.
 func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 	states := map[uint32]*collectionState{}
-	err := forEach(r, []byte{codec.KindCollection}, func(key, value []byte) error {
-		d, err := decodeDescriptor(value)
+	err := record.ForEach(r, []byte{codec.KindCollection}, func(key, value []byte) error {
+		d, err := record.DecodeDescriptor(value)
 		if err == nil && d.ID != binary.BigEndian.Uint32(key[1:]) {
 			err = fmt.Errorf("id %d", d.ID)
 		}
@@ -108,9 +109,9 @@ func loadStates(r pebble.Reader) (map[uint32]*collectionState, error) {
 	return states, err
 }
 
-func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
+func loadState(r pebble.Reader, d *record.Descriptor) (*collectionState, error) {
 	s := newCollectionState(d)
-	b, err := get(r, codec.CollectionKey(codec.KindCounters, d.ID))
+	b, err := record.Get(r, codec.CollectionKey(codec.KindCounters, d.ID))
 	if err != nil {
 		return nil, fault.ReadError(err, "counters of collection %q", d.Name)
 	}
@@ -118,7 +119,7 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 		return nil, fault.Corrupt(err, "counters of collection %q", d.Name)
 	}
 	s.freshRow = s.counters.NextRow
-	err = forEach(r, codec.CollectionKey(codec.KindLabel, d.ID), func(key, value []byte) error {
+	err = record.ForEach(r, codec.CollectionKey(codec.KindLabel, d.ID), func(key, value []byte) error {
 		id, isNew := s.labels.add(string(value))
 		if want := codec.LastNumber(key); id != want || !isNew {
 			return fault.Corrupt(fmt.Errorf("%q has id %d", value, id), "label %d", want)
@@ -154,7 +155,7 @@ func loadState(r pebble.Reader, d *descriptor) (*collectionState, error) {
 // loadRows reads the sets of rows of one sort that are held in memory.
 func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 	prefix := append(codec.CollectionKey(codec.KindRows, s.ID), set)
-	return forEach(r, prefix, func(key, value []byte) error {
+	return record.ForEach(r, prefix, func(key, value []byte) error {
 		_, id, container := codec.RowsKeyParts(key)
 		var into *roaring.Bitmap
 		switch {
@@ -165,16 +166,6 @@ func (s *collectionState) loadRows(r pebble.Reader, set byte) error {
 		default:
 			return fault.Corrupt(errors.New("unknown set"), "rows %x", key)
 		}
-		return addRows(into, key, value, container)
+		return record.AddRows(into, key, value, container)
 	})
-}
-
-// addRows adds the rows of a stored layer, which are of a container.
-func addRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
-	l, err := codec.DecodeLayer(value)
-	if err != nil {
-		return fault.Corrupt(err, "rows %x", key)
-	}
-	into.Or(roaring.AddOffset64(l.Added, int64(container)<<16))
-	return nil
 }

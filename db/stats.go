@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // Stats are figures about a database.
@@ -54,7 +55,7 @@ type CollectionStats struct {
 	// Measuring takes at most a thousandth of the time, so that Balance may lag behind
 	// writes once there are more than 1,000 distinct codes: by about ten seconds with
 	// 100,000 of them.
-	*Balance
+	*report.Balance
 	// BitBalance, ConstantBits and Sampled repeat the fields of Balance. They are 0 if
 	// Balance is nil. JSON does not have them: after decoding, read Balance.
 	BitBalance   float64 `json:"-"`
@@ -64,14 +65,14 @@ type CollectionStats struct {
 	// QueryDistances are the distances from queries to their nearest hit, for the calls of
 	// Search and SearchAll since the database was opened. Queries with a cursor do not
 	// count, nor do queries by Key, as such an item finds itself. Nil if there were no others.
-	QueryDistances *Distances `json:"query_distances,omitempty"`
+	QueryDistances *report.Distances `json:"query_distances,omitempty"`
 
 	// Drift has at most two elements, and is nil if nothing has been measured. The last one
 	// is the drift of the latest revision. The one before it is there to compare with: the
 	// drift of the first update, or of the training if there was only one update. Any model
 	// is nearer to the items it was trained on than to others. Collection.Spaces has the
 	// drift of all revisions.
-	Drift []RevisionDrift `json:"drift,omitempty"`
+	Drift []report.RevisionDrift `json:"drift,omitempty"`
 
 	Spaces  int         `json:"spaces"`          // see Collection.Spaces
 	Taught  int         `json:"taught"`          // items that the projections have learned from
@@ -114,10 +115,10 @@ func (d *DB) Stats() (*Stats, error) {
 	}
 	defer done()
 	disk := d.diskNow(v)
-	store, a := d.engine.log.work.look(d.engine.DB), d.activity()
+	store, a := d.engine.Log.Work.Look(d.engine.DB), d.activity()
 	s := &Stats{
-		Format: d.identity.format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
-		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.memory, ObsoleteBytes: store.obsolete,
+		Format: d.identity.Format, UUID: d.UUID(), Sequence: v.sequence, Kernel: codec.KernelName(),
+		DiskBytes: disk, MemoryBytes: a.Cache.Bytes + store.Memory, ObsoleteBytes: store.Obsolete,
 		Collections: make([]CollectionStats, 0, v.collections.len()), Activity: a,
 	}
 	if s.StagedImports, err = d.stagedNow(v); err != nil {
@@ -147,19 +148,19 @@ func (c *Collection) Stats() (*CollectionStats, error) {
 
 func (cv *collectionView) stats() CollectionStats {
 	s := CollectionStats{
-		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.items, Labels: len(cv.names), Fields: slices.Clone(cv.Fields), Bits: cv.Bits,
+		Name: cv.Name, IndexOnly: cv.IndexOnly, Items: cv.items, Labels: len(cv.names), Fields: fieldsOf(cv.Fields), Bits: cv.Bits,
 		Spaces: len(cv.spaces), MemoryBytes: int64(cv.live.GetSizeInBytes()),
 	}
 	for t, m := range cv.Modalities {
-		learned := cv.space != nil && slices.Contains(cv.space.modalities, t)
-		s.Modalities = append(s.Modalities, ModalityStats{m, int(cv.presence[t].GetCardinality()), learned})
+		learned := cv.space != nil && slices.Contains(cv.space.Positions, t)
+		s.Modalities = append(s.Modalities, ModalityStats{Modality(m), int(cv.presence[t].GetCardinality()), learned})
 		s.MemoryBytes += int64(cv.presence[t].GetSizeInBytes())
 	}
 	if cv.space != nil {
 		s.Trained, s.Space, s.Revision, s.Bits = true, Space(cv.space.ID), cv.space.Revision, cv.space.Bits
 		s.CodedItems = cv.coded
 		s.Taught, s.Pending = int(cv.numbers.Taught), int(cv.pending.GetCardinality())
-		s.QueryDistances = cv.space.distances.distances()
+		s.QueryDistances = cv.distances.report()
 		if b := cv.presentBalance(); b != nil {
 			s.Balance, s.BitBalance, s.ConstantBits, s.Sampled = b, b.BitBalance, b.ConstantBits, b.Sampled
 		}
@@ -175,7 +176,7 @@ func (cv *collectionView) stats() CollectionStats {
 		s.DistinctCodes += v.DistinctCodes
 		s.MemoryBytes += v.MemoryBytes
 		s.IndexBytes += v.IndexBytes
-		if t, is := set.modality(); is {
+		if t, is := set.Modality(); is {
 			v.Target = cv.Modalities[t].Name
 			s.Views = append(s.Views, v)
 		}

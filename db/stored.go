@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -26,22 +27,22 @@ type storedCodes struct {
 	weigh  func(rows mih.Rows, number uint32, distance int) int
 
 	key     []byte
-	blocks  codeBlocks
+	blocks  record.CodeBlocks
 	carried map[uint32]uint32 // what stands beside the codes that were near
 }
 
 func newStoredCodes(snap *pebble.Snapshot, set *codeSetView, filter *roaring.Bitmap) *storedCodes {
 	return &storedCodes{
 		snap: snap, set: set, filter: filter,
-		blocks: newCodeBlocks(snap, set.codeKeys), carried: map[uint32]uint32{},
+		blocks: record.NewCodeBlocks(snap, set.CodeKeys), carried: map[uint32]uint32{},
 	}
 }
 
-func (s *storedCodes) close() error { return s.blocks.close() }
+func (s *storedCodes) close() error { return s.blocks.Close() }
 
 // Posting implements mih.Store.
 func (s *storedCodes) Posting(dst []uint32, j int, value uint32) ([]uint32, error) {
-	s.key = s.set.appendPosting(s.key[:0], uint16(j), value)
+	s.key = s.set.AppendPosting(s.key[:0], uint16(j), value)
 	b, closer, err := s.snap.Get(s.key)
 	if errors.Is(err, fault.ErrMissing) {
 		return dst, nil
@@ -81,8 +82,8 @@ func (s *storedCodes) Near(ctx context.Context, dst []codec.Near, query codec.Co
 		return work.Safely(func() error {
 			blocks := &s.blocks
 			if i > 0 {
-				other := newCodeBlocks(s.snap, s.set.codeKeys)
-				defer other.close() // what it has read, it has checked
+				other := record.NewCodeBlocks(s.snap, s.set.CodeKeys)
+				defer other.Close() // what it has read, it has checked
 				blocks = &other
 			}
 			return parts[i].read(ctx, blocks, query, numbers[from:to], r)
@@ -107,14 +108,14 @@ type nearPart struct {
 }
 
 // read finds what is near among the codes with these numbers.
-func (p *nearPart) read(ctx context.Context, blocks *codeBlocks, query codec.Code, numbers []uint32, r int) error {
+func (p *nearPart) read(ctx context.Context, blocks *record.CodeBlocks, query codec.Code, numbers []uint32, r int) error {
 	for i, n := range numbers {
 		if i%minPart == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 		}
-		code, beside, err := blocks.read(n)
+		code, beside, err := blocks.Read(n)
 		if err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func (p *nearPart) read(ctx context.Context, blocks *codeBlocks, query codec.Cod
 
 // Blocks implements mih.Store.
 func (s *storedCodes) Blocks(f func(numbers []uint32, codes []uint64) error) error {
-	return s.blocks.each(f)
+	return s.blocks.Each(f)
 }
 
 // Weight implements mih.Store.
@@ -150,7 +151,7 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 	row, known := s.carried[n]
 	if !known {
 		var err error
-		if _, row, err = s.blocks.read(n); err != nil {
+		if _, row, err = s.blocks.Read(n); err != nil {
 			return mih.Rows{}, err
 		}
 		s.carried[n] = row
@@ -159,8 +160,8 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 		return mih.RowsOf(row), nil
 	}
 	var rows []uint32
-	prefix := s.set.allRows(n)
-	err := forEach(s.snap, prefix, func(key, value []byte) error {
+	prefix := s.set.AllRows(n)
+	err := record.ForEach(s.snap, prefix, func(key, value []byte) error {
 		_, container := codec.CodeRowsKeyParts(key)
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
@@ -180,6 +181,6 @@ func (s *storedCodes) rows(n uint32) (mih.Rows, error) {
 
 // codeOf returns the code with a number; it belongs to the caller.
 func (s *storedCodes) codeOf(n uint32) (codec.Code, error) {
-	code, _, err := s.blocks.read(n)
+	code, _, err := s.blocks.Read(n)
 	return append(codec.Code(nil), code...), err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // storedNear opens a database of manyCodes and returns its codes as they are found
@@ -115,14 +116,14 @@ func TestNearFails(t *testing.T) {
 func TestCodesFarApartAreReadAlone(t *testing.T) {
 	s, warm := storedNear(t, 9000)
 	read := func(step uint32) uint64 {
-		b := newCodeBlocks(s.snap, s.set.codeKeys)
+		b := record.NewCodeBlocks(s.snap, s.set.CodeKeys)
 		for n := uint32(0); n < uint32(warm.nextCode); n += step * codec.BlockRows {
-			if _, _, err := b.read(n); err != nil {
+			if _, _, err := b.Read(n); err != nil {
 				t.Fatal(err)
 			}
 		}
-		stats := b.it.Stats()
-		if err := b.close(); err != nil {
+		stats := b.It.Stats()
+		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 		return stats.InternalStats.BlockBytes

@@ -9,6 +9,8 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -146,7 +148,7 @@ func (c *Collection) completeLeft(ctx context.Context) error {
 type learned struct {
 	set     *trainingSet
 	result  *model.Result
-	space   *space // without a number
+	space   *spaces.Space // without a number
 	leftOut []string
 }
 
@@ -158,7 +160,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 		return nil, err
 	}
 	if opt.Views == model.ViewsTarget {
-		if _, err := targetsOf(l.set.modalities); err != nil {
+		if _, err := spaces.TargetsOf(l.set.modalities); err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +177,7 @@ func learn(ctx context.Context, v *view, cv *collectionView, opt TrainOptions) (
 	case err != nil:
 		return nil, fault.Invalid("collection %q: %w", cv.Name, err)
 	}
-	l.space, err = newSpace(spaceDescriptor{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
+	l.space, err = spaces.New(spaces.Stored{Bits: l.result.Model.Bits()}, l.result.Model, l.set.modalities)
 	return l, err
 }
 
@@ -212,7 +214,7 @@ func (l *learned) foundation(ctx context.Context, v *view, cv *collectionView, a
 		if !f.pending.Contains(row) {
 			continue // labels alone teach nothing
 		}
-		rec, err := readRecord(v.snap, cv.ID, row)
+		rec, err := record.ReadItem(v.snap, cv.ID, row)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -28,7 +29,7 @@ type trainingSet struct {
 func (s *trainingSet) choose(ctx context.Context) (leftOut []string, err error) {
 	labelled := roaring.New()
 	s.rows = labelled
-	err = forEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
+	err = record.ForEach(s.v.snap, codec.CollectionKey(codec.KindItem, s.cv.ID), func(key, value []byte) error {
 		row := codec.LastNumber(key)
 		if row%betweenLooks == 0 {
 			if err := ctx.Err(); err != nil {
@@ -70,7 +71,7 @@ func (s *trainingSet) Examples(ctx context.Context) iter.Seq2[model.Example, err
 	return func(yield func(model.Example, error) bool) {
 		n := 0
 		chosen := make([]model.Vector, len(s.modalities))
-		err := s.cv.forEachItem(s.v.snap, 0, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
+		err := record.ForEachItem(s.v.snap, s.cv.Descriptor, 0, func(_ uint32, rec *codec.ItemRecord, vectors []model.Vector) error {
 			if len(rec.Labels) == 0 {
 				return nil
 			}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -19,10 +21,10 @@ import (
 type change struct {
 	collection uint32
 	kind       changeKind
-	item       *checked  // of a delete and an expectation only the key, of addLabels only the labels
-	old        *checked  // of an expectation: the item that must be there; nil: none
-	encs       encodings // of a put: made by the caller, for the spaces it saw
-	found      bool      // out: the item was there before
+	item       *record.Item     // of a delete and an expectation only the key, of addLabels only the labels
+	old        *record.Item     // of an expectation: the item that must be there; nil: none
+	encs       spaces.Encodings // of a put: made by the caller, for the spaces it saw
+	found      bool             // out: the item was there before
 }
 
 type changeKind int
@@ -50,8 +52,8 @@ type tx struct {
 
 	// What the store says, read by resolve, and then what the transaction has made of it.
 	rows  map[itemKey]rowState
-	items map[itemRow]*checked
-	terms map[itemRow]terms // only what the store says; items come first
+	items map[itemRow]*record.Item
+	terms map[itemRow]record.Terms // only what the store says; items come first
 
 	// What rows have taught that the transaction changes; nil: nothing, or nothing any more.
 	taught map[spaceRow]*codec.Departure
@@ -82,8 +84,8 @@ func newTx(c *committer) *tx {
 		c: c, batch: c.store.NewBatch(),
 		blocks: map[string]*blockEdit{}, layers: map[string]codec.Layer{},
 		slices: map[fieldContainer]*fieldSlices{},
-		terms:  map[itemRow]terms{}, taught: map[spaceRow]*codec.Departure{},
-		rows: map[itemKey]rowState{}, items: map[itemRow]*checked{},
+		terms:  map[itemRow]record.Terms{}, taught: map[spaceRow]*codec.Departure{},
+		rows: map[itemKey]rowState{}, items: map[itemRow]*record.Item{},
 	}
 }
 
@@ -117,25 +119,25 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 			bytes += size
 			continue
 		}
-		newLabels[s.ID] += uint64(len(ch.item.labels))
-		if newLabels[s.ID]+uint64(len(s.labels.all())) > maxRows {
+		newLabels[s.ID] += uint64(len(ch.item.Labels))
+		if newLabels[s.ID]+uint64(len(s.labels.all())) > record.MaxRows {
 			return 0, fmt.Errorf("%w: labels of collection %q", fault.ErrFull, s.Name)
 		}
-		bytes += ch.item.bytes() + s.codeBytes() + s.termBytes(ch.item)
+		bytes += ch.item.Bytes() + s.codeBytes() + s.TermBytes(ch.item)
 		if ch.kind == addLabels {
 			continue
 		}
-		given := ch.item.key
-		if ch.item.key == "" {
+		given := ch.item.Key
+		if ch.item.Key == "" {
 			if _, taken := numbers[s.ID]; !taken {
 				numbers[s.ID] = s.counters.NextKey
 			}
-			if ch.item.key, err = tx.freeKey(s, there); err != nil {
+			if ch.item.Key, err = tx.freeKey(s, there); err != nil {
 				return 0, err
 			}
 		}
-		key := itemKey{s.ID, ch.item.key}
-		st, err := tx.row(s, ch.item.key) // before the request
+		key := itemKey{s.ID, ch.item.Key}
+		st, err := tx.row(s, ch.item.Key) // before the request
 		if err != nil {
 			return 0, err
 		}
@@ -173,15 +175,15 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 		if found || ch.kind == deleteItem {
 			continue
 		}
-		if newRows[s.ID]++; newRows[s.ID]+s.counters.NextRow > maxRows {
+		if newRows[s.ID]++; newRows[s.ID]+s.counters.NextRow > record.MaxRows {
 			return 0, fmt.Errorf("%w: rows of collection %q", fault.ErrFull, s.Name)
 		}
-		if s.codesOnly() && ch.item.code == nil {
+		if s.CodesOnly() && ch.item.Code == nil {
 			return 0, fault.OfItem(given, fault.Invalid("there is no such item to merge with, and a new one needs a code"))
 		}
 	}
-	if bytes > MaxBatchBytes {
-		return 0, fault.Invalid("a batch that writes %d bytes, at most %d are possible: split it", bytes, MaxBatchBytes)
+	if bytes > record.MaxBatchBytes {
+		return 0, fault.Invalid("a batch that writes %d bytes, at most %d are possible: split it", bytes, record.MaxBatchBytes)
 	}
 	return bytes, nil
 }
@@ -190,7 +192,7 @@ func (tx *tx) resolve(r *request) (bytes int, err error) {
 func (s *collectionState) codeBytes() int {
 	bytes := 0
 	for _, sp := range s.spaces {
-		bytes += codesBytes(sp.Bits, len(sp.sets), sp.projectionBytes() > 0)
+		bytes += codesBytes(sp.Bits, len(sp.sets), sp.ProjectionBytes() > 0)
 	}
 	return bytes
 }
@@ -198,7 +200,7 @@ func (s *collectionState) codeBytes() int {
 // roomFor refuses more new codes than a space has numbers for.
 func (s *spaceState) roomFor(codes uint64) error {
 	for _, set := range s.sets {
-		if codes+uint64(set.table.Table().Next()) >= maxRows-1 {
+		if codes+uint64(set.table.Table().Next()) >= record.MaxRows-1 {
 			return fmt.Errorf("%w: codes of space %d: train again, or export and import", fault.ErrFull, s.ID)
 		}
 	}
@@ -211,7 +213,7 @@ func (tx *tx) row(s *collectionState, key string) (rowState, error) {
 	if st, ok := tx.rows[k]; ok {
 		return st, nil
 	}
-	row, found, err := rowOf(tx.c.store, s.ID, key)
+	row, found, err := record.RowOf(tx.c.store, s.ID, key)
 	if err != nil {
 		return rowState{}, err
 	}
@@ -232,12 +234,12 @@ func (tx *tx) fetch(s *collectionState, row uint32, whole bool) (bytes int, err 
 		if it, err = tx.stored(s, row); err != nil {
 			return 0, err
 		}
-		if _, err := s.descriptor.terms(nil, it.fields); err != nil {
+		if _, err := s.Descriptor.Terms(nil, it.Fields); err != nil {
 			return 0, fault.Corrupt(err, "item in row %d", row)
 		}
 		tx.items[at] = it
 	}
-	return it.bytes() + s.termBytes(it), nil
+	return it.Bytes() + s.TermBytes(it), nil
 }
 
 // freeKey returns the next number of the collection's counter that no item has
@@ -273,7 +275,7 @@ func (tx *tx) apply(r *request) error {
 		case deleteItem:
 			err = tx.delete(s, ch)
 		case addLabels:
-			_, err = tx.labelIDs(s, ch.item.labels)
+			_, err = tx.labelIDs(s, ch.item.Labels)
 		default:
 			err = tx.put(s, ch)
 		}
@@ -340,14 +342,14 @@ func (s *collectionState) touched(row uint32) {
 }
 
 func (tx *tx) delete(s *collectionState, ch *change) error {
-	st, err := tx.row(s, ch.item.key)
+	st, err := tx.row(s, ch.item.Key)
 	if err != nil || !st.found {
 		return err
 	}
 	ch.found = true
 	row := st.row
-	tx.rows[itemKey{s.ID, ch.item.key}] = rowState{}
-	tx.index(s, row, tx.before(s, row), terms{})
+	tx.rows[itemKey{s.ID, ch.item.Key}] = rowState{}
+	tx.index(s, row, tx.before(s, row), record.Terms{})
 	delete(tx.items, itemRow{s.ID, row})
 	for t := range s.presence {
 		if s.presence[t].b.Contains(row) {
@@ -368,13 +370,13 @@ func (tx *tx) delete(s *collectionState, ch *change) error {
 		}
 		tx.setOnline(sp, codec.SetPending, row, false)
 		tx.setOnline(sp, codec.SetRecode, row, false)
-		if err := tx.setCodes(s, sp, row, encoding{}); err != nil {
+		if err := tx.setCodes(s, sp, row, spaces.Encoding{}); err != nil {
 			return err
 		}
 	}
 	s.counters.Items--
 	s.touched(row)
-	if err := tx.batch.Delete(codec.ItemKey(s.ID, ch.item.key), nil); err != nil {
+	if err := tx.batch.Delete(codec.ItemKey(s.ID, ch.item.Key), nil); err != nil {
 		return err
 	}
 	return tx.batch.Delete(codec.NumberKey(codec.KindItem, s.ID, row), nil)
@@ -382,7 +384,7 @@ func (tx *tx) delete(s *collectionState, ch *change) error {
 
 func (tx *tx) put(s *collectionState, ch *change) error {
 	it, encs := ch.item, ch.encs
-	st, err := tx.row(s, it.key)
+	st, err := tx.row(s, it.Key)
 	if err != nil {
 		return err
 	}
@@ -390,21 +392,21 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 	if ch.kind == mergeItem {
 		encs = nil
 		if st.found {
-			it = it.over(tx.items[itemRow{s.ID, st.row}])
+			it = it.Over(tx.items[itemRow{s.ID, st.row}])
 		}
 	}
 	row := st.row
-	var before terms
+	var before record.Terms
 	if st.found {
 		before = tx.before(s, row)
 	} else {
 		row = uint32(s.counters.NextRow)
 		s.counters.NextRow++
 		s.counters.Items++
-		tx.rows[itemKey{s.ID, it.key}] = rowState{row, true}
+		tx.rows[itemKey{s.ID, it.Key}] = rowState{row, true}
 		tx.setRow(s, &s.live, codec.SetLive, 0, row, true)
-		tx.keysBlock(s, row).Set(byte(row), []byte(it.key))
-		if err := tx.batch.Set(codec.ItemKey(s.ID, it.key), binary.BigEndian.AppendUint32(nil, row), nil); err != nil {
+		tx.keysBlock(s, row).Set(byte(row), []byte(it.Key))
+		if err := tx.batch.Set(codec.ItemKey(s.ID, it.Key), binary.BigEndian.AppendUint32(nil, row), nil); err != nil {
 			return err
 		}
 	}
@@ -412,10 +414,10 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 	s.touched(row)
 
 	for t := range s.presence {
-		x := it.vector(t)
+		x := it.Vector(t)
 		key := codec.FeatureKey(s.ID, row, uint16(t))
 		if x.Present() {
-			err = tx.batch.Set(key, appendVector(nil, x), nil)
+			err = tx.batch.Set(key, record.AppendVector(nil, x), nil)
 		} else if s.presence[t].b.Contains(row) {
 			err = tx.batch.Delete(key, nil)
 		}
@@ -425,16 +427,16 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 		tx.setRow(s, &s.presence[t], codec.SetModality, uint32(t), row, x.Present())
 	}
 
-	ids, err := tx.labelIDs(s, it.labels)
+	ids, err := tx.labelIDs(s, it.Labels)
 	if err != nil {
 		return err
 	}
-	after, err := s.descriptor.terms(ids, it.fields)
+	after, err := s.Descriptor.Terms(ids, it.Fields)
 	if err != nil {
 		return err
 	}
 	tx.index(s, row, before, after)
-	b, err := (&codec.ItemRecord{Labels: ids, Fields: it.fields, Payload: it.payload}).Append(nil)
+	b, err := (&codec.ItemRecord{Labels: ids, Fields: it.Fields, Payload: it.Payload}).Append(nil)
 	if err != nil {
 		return err
 	}
@@ -443,7 +445,7 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 	}
 	for _, sp := range s.spaces {
 		if ch.teaches() || sp.recode.b.Contains(row) {
-			learns := sp.learnsFrom(it)
+			learns := sp.LearnsFrom(it)
 			if learns || tx.taught[spaceRow{s.ID, sp.ID, row}] != nil {
 				sp.written++
 			}
@@ -453,9 +455,9 @@ func (tx *tx) put(s *collectionState, ch *change) error {
 			tx.setOnline(sp, codec.SetPending, row, learns)
 		}
 		tx.setOnline(sp, codec.SetRecode, row, false)
-		enc := encs.of(sp.space)
+		enc := encs.Of(sp.Space)
 		if enc == nil { // not encoded yet, or space or revision are new
-			made, err := sp.encode(it.vectors, ids, it.code)
+			made, err := sp.Encode(it.Vectors, ids, it.Code)
 			if err != nil {
 				return err
 			}
@@ -486,39 +488,39 @@ func (tx *tx) labelIDs(s *collectionState, labels []string) ([]uint32, error) {
 }
 
 // stored reads back an item that an earlier commit has written.
-func (tx *tx) stored(s *collectionState, row uint32) (*checked, error) {
-	rec, err := readRecord(tx.c.store, s.ID, row)
+func (tx *tx) stored(s *collectionState, row uint32) (*record.Item, error) {
+	rec, err := record.ReadItem(tx.c.store, s.ID, row)
 	if err != nil {
 		return nil, err
 	}
-	it := &checked{fields: rec.Fields, payload: rec.Payload}
+	it := &record.Item{Fields: rec.Fields, Payload: rec.Payload}
 	for _, id := range rec.Labels {
 		name, ok := s.labels.name(id)
 		if !ok {
 			return nil, fault.Corrupt(fmt.Errorf("id %d", id), "label")
 		}
-		it.labels = append(it.labels, name)
+		it.Labels = append(it.Labels, name)
 	}
 	for t, m := range s.Modalities {
 		if !s.presence[t].b.Contains(row) {
 			continue
 		}
-		if it.vectors == nil {
-			it.vectors = make([]model.Vector, len(s.Modalities))
+		if it.Vectors == nil {
+			it.Vectors = make([]model.Vector, len(s.Modalities))
 		}
-		x, found, err := readVector(tx.c.store, s.ID, row, t, m)
+		x, found, err := record.ReadVector(tx.c.store, s.ID, row, t, m)
 		if err == nil && !found {
 			err = fault.Corrupt(errors.New("missing"), "features %q of row %d", m.Name, row)
 		}
 		if err != nil {
 			return nil, err
 		}
-		it.vectors[t] = x
+		it.Vectors[t] = x
 	}
-	if s.codesOnly() {
+	if s.CodesOnly() {
 		t := s.active().sets[0].table.Table()
 		if n, found := t.CodeOf(row); found {
-			it.code = slices.Clone(t.Code(n))
+			it.Code = slices.Clone(t.Code(n))
 		}
 	}
 	return it, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -40,26 +41,26 @@ func statisticsOf(t testing.TB, c *Collection, space uint32) (got, want *model.S
 		}
 		defer l.release()
 		got = l.online.Statistics().Clone()
-		o, err := model.NewOnline(cv.space.model, model.NewStatistics(cv.space.model))
+		o, err := model.NewOnline(cv.space.Learned, model.NewStatistics(cv.space.Learned))
 		if err != nil {
 			return err
 		}
 		taught := 0
-		err = forEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.space.ID), func(row uint32, entry []byte) error {
+		err = record.ForEachEntry(v.snap, codec.NumberKey(codec.KindLessons, cv.ID, cv.space.ID), func(row uint32, entry []byte) error {
 			taught++
 			stored, err := codec.DecodeLesson(cv.space.Bits, entry)
 			if err != nil {
 				return err
 			}
 			item := model.Example{}
-			for _, at := range cv.space.modalities {
-				x, _, err := readVector(v.snap, cv.ID, row, at, cv.Modalities[at])
+			for _, at := range cv.space.Positions {
+				x, _, err := record.ReadVector(v.snap, cv.ID, row, at, cv.Modalities[at])
 				if err != nil {
 					return err
 				}
 				item.Vectors = append(item.Vectors, x)
 			}
-			lesson, err := cv.space.lesson(stored, item)
+			lesson, err := cv.space.Lesson(stored, item)
 			if err != nil {
 				return err
 			}
@@ -510,13 +511,13 @@ func TestUpdateAfterRestoring(t *testing.T) {
 			return err
 		}
 		defer l.release()
-		want, err := cv.space.model.Refit(l.online.Statistics(), nil)
+		want, err := cv.space.Learned.Refit(l.online.Statistics(), nil)
 		if err != nil {
 			return err
 		}
 		x := items[3].Vectors["image"]
 		z, w := make([]float64, 32), make([]float64, 32)
-		if err := errors.Join(cv.space.model.NewEncoder().Project(z, 0, x), want.NewEncoder().Project(w, 0, x)); err != nil {
+		if err := errors.Join(cv.space.Learned.NewEncoder().Project(z, 0, x), want.NewEncoder().Project(w, 0, x)); err != nil {
 			return err
 		}
 		for j := range z {

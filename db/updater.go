@@ -10,6 +10,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/work"
+	"github.com/fddhdb/fddhdb/db/report"
 )
 
 // An updater makes one revision of a space.
@@ -40,7 +41,7 @@ type updater struct {
 	parent      uint32   // of the revision
 	checkpoint  bool     // store the statistics, however few have taught
 	recode      []uint32 // labels whose rows are to get other codes
-	drift       *Drift
+	drift       *report.Drift
 }
 
 // revise runs f with an updater of a space: it has a view, and the learner is up to
@@ -101,7 +102,7 @@ func (c *Collection) beginRevision(ctx context.Context, space uint32) (*view, ui
 				sp = s.active()
 			}
 			switch {
-			case s.codesOnly():
+			case s.CodesOnly():
 				return fault.Invalid("collection %q has no model: its items bring their codes", s.Name)
 			case sp == nil && space == 0:
 				return fmt.Errorf("%w: collection %q: train it first", fault.ErrNoModel, s.Name)

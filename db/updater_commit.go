@@ -10,6 +10,9 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/report"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -21,8 +24,8 @@ func (u *updater) commit(ctx context.Context) error {
 	if !changes && u.seen.IsEmpty() {
 		return nil
 	}
-	var next *space
-	var d *revisionDescriptor
+	var next *spaces.Space
+	var d *spaces.RevisionDescriptor
 	var projections, statistics []byte
 	if changes {
 		m, err := u.l.online.Revision()
@@ -30,8 +33,8 @@ func (u *updater) commit(ctx context.Context) error {
 			return u.learning(err)
 		}
 		sp := u.cv.space
-		next = sp.revised(sp.Revision+1, m)
-		if projections, err = m.MarshalRevision(sp.trained); err != nil {
+		next = sp.Revised(sp.Revision+1, m)
+		if projections, err = m.MarshalRevision(sp.Trained); err != nil {
 			return u.learning(err)
 		}
 		if d, err = u.descriptor(m, next.Revision, projections); err != nil {
@@ -51,7 +54,7 @@ func (u *updater) commit(ctx context.Context) error {
 			tx.c.touch(s)
 			return nil
 		}
-		if next.Revision == maxRows {
+		if next.Revision == record.MaxRows {
 			return fmt.Errorf("%w: revisions of space %d", fault.ErrFull, sp.ID)
 		}
 		departures, err := u.departures(sp)
@@ -107,7 +110,7 @@ func (u *updater) inSpace(ctx context.Context, bytes int, f func(tx *tx, s *coll
 		if sp == nil {
 			return fault.NotFound("space %d of collection %q, which was being updated", u.cv.space.ID, s.Name)
 		}
-		if sp.space != u.cv.space {
+		if sp.Space != u.cv.space {
 			return fmt.Errorf("%w: space %d of collection %q has got another revision meanwhile", fault.ErrBusy, sp.ID, s.Name)
 		}
 		return f(tx, s, sp)
@@ -123,11 +126,11 @@ func (u *updater) departures(sp *spaceState) (map[uint32]*codec.Departure, error
 		if !sp.changed.Contains(row) {
 			continue
 		}
-		if bytes > MaxBatchBytes {
+		if bytes > record.MaxBatchBytes {
 			return nil, fmt.Errorf("%w: too much of what taught space %d has been overwritten meanwhile: try again", fault.ErrBusy, sp.ID)
 		}
 		l := codec.Lesson{Revision: sp.Revision + 1, Codes: u.lessons[i]}
-		d, err := departure(u.v.snap, u.cv.descriptor, sp.modalities, row, l)
+		d, err := record.Departure(u.v.snap, u.cv.Descriptor, sp.Positions, row, l)
 		if err != nil {
 			return nil, err
 		}
@@ -147,18 +150,18 @@ func (tx *tx) notPending(sp *spaceState, seen *roaring.Bitmap) {
 }
 
 // descriptor describes the revision.
-func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte) (*revisionDescriptor, error) {
+func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte) (*spaces.RevisionDescriptor, error) {
 	residuals, err := m.Residual(u.l.online.Statistics())
 	if err != nil {
 		return nil, u.learning(err)
 	}
-	d := &revisionDescriptor{Model: chunkedOf(projections), Outbox: u.l.outbox, RevisionInfo: RevisionInfo{
-		Revision: revision, Parent: u.parent, Created: now(),
+	d := &spaces.RevisionDescriptor{Model: record.ChunksOf(projections), Outbox: u.l.outbox, RevisionInfo: report.RevisionInfo{
+		Revision: revision, Parent: u.parent, Created: spaces.Now(),
 		Teacher: u.teacherName, Lead: u.lead, Reason: u.reason,
 		Items: u.labelled + u.unlabelled, Labelled: u.labelled, Unlabelled: u.unlabelled, Forgotten: u.forgotten,
 		Residual: map[string]float64{}, Drift: u.drift,
 	}}
-	for i, t := range u.cv.space.modalities {
+	for i, t := range u.cv.space.Positions {
 		d.Residual[u.cv.Modalities[t].Name] = residuals[i]
 	}
 	return d, nil
@@ -169,12 +172,12 @@ func (u *updater) descriptor(m *model.Model, revision uint32, projections []byte
 const keptRevisions = 8
 
 // writeRevision stores a revision, and deletes those that need not be kept.
-func (tx *tx) writeRevision(sp *spaceState, d *revisionDescriptor, projections []byte) error {
+func (tx *tx) writeRevision(sp *spaceState, d *spaces.RevisionDescriptor, projections []byte) error {
 	if err := tx.writeRevisionDescriptor(sp, d); err != nil {
 		return err
 	}
 	prefix := codec.RevisionPrefix(sp.in, sp.ID, d.Revision)
-	if err := tx.writeChunks(prefix, 1, projections); err != nil {
+	if err := record.WriteChunks(tx.batch, prefix, 1, projections); err != nil {
 		return err
 	}
 	kept := append(slices.Clone(sp.revisions), d) // views share the slice
@@ -196,7 +199,7 @@ func (tx *tx) writeRevision(sp *spaceState, d *revisionDescriptor, projections [
 	return nil
 }
 
-func (tx *tx) writeRevisionDescriptor(sp *spaceState, d *revisionDescriptor) error {
+func (tx *tx) writeRevisionDescriptor(sp *spaceState, d *spaces.RevisionDescriptor) error {
 	b, err := json.Marshal(d)
 	if err != nil {
 		return err

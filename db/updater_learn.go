@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -19,7 +20,7 @@ import (
 // same items one would be adopted by luck, and each takes as long as all of them.
 func (u *updater) learn(ctx context.Context, teacher Teacher) error {
 	u.teacherName = teacher.String()
-	u.outliers = newOutliers(u.cv.space.model, u.l.online.Statistics())
+	u.outliers = newOutliers(u.cv.space.Learned, u.l.online.Statistics())
 	labelled, unlabelled, err := u.partition(ctx)
 	if err != nil {
 		return err
@@ -91,13 +92,13 @@ const (
 
 // partition returns the pending rows with labels that the model knows, and the others.
 func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.Bitmap, err error) {
-	pending, m := u.cv.pending, u.cv.space.model
+	pending, m := u.cv.pending, u.cv.space.Learned
 	if pending.GetCardinality() > manyPending {
 		known := roaring.New()
 		prefix := append(codec.CollectionKey(codec.KindRows, u.cv.ID), codec.SetLabel)
-		err = forEach(u.v.snap, prefix, func(key, value []byte) error {
+		err = record.ForEach(u.v.snap, prefix, func(key, value []byte) error {
 			if _, id, container := codec.RowsKeyParts(key); m.Knows([]uint32{id}) {
-				return addRows(known, key, value, container)
+				return record.AddRows(known, key, value, container)
 			}
 			return ctx.Err()
 		})
@@ -107,7 +108,7 @@ func (u *updater) partition(ctx context.Context) (labelled, unlabelled *roaring.
 	labelled, unlabelled = roaring.New(), roaring.New()
 	for it := pending.Iterator(); it.HasNext() && err == nil; {
 		row := it.Next()
-		rec, rerr := readRecord(u.v.snap, u.cv.ID, row)
+		rec, rerr := record.ReadItem(u.v.snap, u.cv.ID, row)
 		switch {
 		case rerr != nil:
 			return nil, nil, rerr
@@ -151,7 +152,7 @@ func (u *updater) try(ctx context.Context, held, unlabelled *roaring.Bitmap, tea
 		return 0, false, err
 	}
 	lead = guard.Lead()
-	u.lead = u.cv.Modalities[u.cv.space.modalities[lead]].Name
+	u.lead = u.cv.Modalities[u.cv.space.Positions[lead]].Name
 	if teacher == TeacherModality {
 		return lead, true, nil
 	}
@@ -176,11 +177,11 @@ func (u *updater) learning(err error) error {
 
 // eachItem calls f with rows and their items, model.MaxLesson at a time.
 func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows []uint32, items []model.Example) error) error {
-	features, err := newFeatureReader(u.v.snap, u.cv, 0)
+	features, err := record.NewFeatureReader(u.v.snap, u.cv.Descriptor, 0)
 	if err != nil {
 		return err
 	}
-	defer features.close()
+	defer features.Close()
 	vectors := make([]model.Vector, len(u.cv.Modalities))
 	var rows []uint32
 	var items []model.Example
@@ -194,14 +195,14 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 	}
 	for it := set.Iterator(); it.HasNext(); {
 		row := it.Next()
-		rec, err := readRecord(u.v.snap, u.cv.ID, row)
+		rec, err := record.ReadItem(u.v.snap, u.cv.ID, row)
 		if err != nil {
 			return err
 		}
-		if err := features.seek(vectors, row); err != nil {
+		if err := features.Seek(vectors, row); err != nil {
 			return err
 		}
-		item := u.cv.space.example(vectors, rec.Labels)
+		item := u.cv.space.Example(vectors, rec.Labels)
 		long, err := u.outliers.has(item)
 		if err != nil {
 			return u.learning(err)
@@ -211,7 +212,7 @@ func (u *updater) eachItem(ctx context.Context, set *roaring.Bitmap, f func(rows
 			continue
 		}
 		for t := range item.Vectors {
-			item.Vectors[t] = cloneVector(item.Vectors[t])
+			item.Vectors[t] = record.CloneVector(item.Vectors[t])
 		}
 		if rows, items = append(rows, row), append(items, item); len(rows) == model.MaxLesson {
 			if err := flush(); err != nil {
@@ -295,11 +296,11 @@ func (u *updater) sample(ctx context.Context, step int) (held []model.Example, l
 		return at%step == 0
 	}, func(rows []uint32, items []model.Example, taught []model.Lesson) error {
 		for i, row := range rows {
-			rec, err := readRecord(u.v.snap, u.cv.ID, row)
+			rec, err := record.ReadItem(u.v.snap, u.cv.ID, row)
 			if err != nil {
 				return err
 			}
-			if u.cv.space.model.Knows(rec.Labels) {
+			if u.cv.space.Learned.Knows(rec.Labels) {
 				items[i].Labels = rec.Labels
 				held, lessons = append(held, items[i]), append(lessons, taught[i])
 			}

@@ -64,7 +64,7 @@ func (d *DB) updateInBackground(ctx context.Context, c *Collection, f func(*Coll
 		return err
 	})
 	op.End(err, u.event())
-	if ctx.Err() != nil || d.engine.log.err() != nil {
+	if ctx.Err() != nil || d.engine.Log.Err() != nil {
 		return fault.ErrClosed
 	}
 	return nil

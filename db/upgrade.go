@@ -10,6 +10,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // A Migration brings a database from one format to the next. Each is atomic: a database
@@ -29,7 +31,7 @@ type migration struct {
 
 // migrations lead from MinFormat to NewestFormat, one step each.
 var migrations = []migration{
-	{Migration{FormatIdentity, "give the database a UUID and the side file " + commitsName}, addIdentity},
+	{Migration{record.FormatIdentity, "give the database a UUID and the side file " + store.CommitsName}, addIdentity},
 }
 
 // upgrading is a database while it is being upgraded.
@@ -37,25 +39,25 @@ type upgrading struct {
 	fs    vfs.FS
 	dir   string
 	store *pebble.DB
-	identity
+	record.Identity
 }
 
 // addIdentity writes the side file first: as long as the store does not name its UUID it is
 // of no database, and the next attempt takes the UUID from it.
 func addIdentity(_ context.Context, u *upgrading) error {
-	next := u.identity
-	next.format = FormatIdentity
-	side, err := readCommits(u.fs, u.dir)
-	if next.uuid = side.uuid; err != nil {
-		next.uuid = newUUID()
+	next := u.Identity
+	next.Format = record.FormatIdentity
+	side, err := store.ReadCommits(u.fs, u.dir)
+	if next.UUID = side.UUID; err != nil {
+		next.UUID = record.NewUUID()
 	}
-	if err := makeCommits(u.fs, u.dir, commitsRecord{uuid: next.uuid, sequence: next.sequence}); err != nil {
+	if err := store.MakeCommits(u.fs, u.dir, store.Commits{UUID: next.UUID, Sequence: next.Sequence}); err != nil {
 		return err
 	}
-	if err := next.store(u.store); err != nil {
+	if err := next.Store(u.store); err != nil {
 		return err
 	}
-	u.identity = next
+	u.Identity = next
 	return nil
 }
 
@@ -79,14 +81,14 @@ func Upgrade(ctx context.Context, dir string, options *Options, opt UpgradeOptio
 	if opts.ReadOnly {
 		return 0, 0, fmt.Errorf("%w: %s cannot be upgraded so", fault.ErrReadOnly, dir)
 	}
-	opts.disk.signals.About(dir)
-	defer opts.disk.signals.Wait()
-	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, log *storeLogger) error {
-		u := &upgrading{fs: opts.FS, dir: dir, store: store}
-		if u.identity, err = readIdentity(store, dir); err != nil {
+	opts.disk.Signals.About(dir)
+	defer opts.disk.Signals.Wait()
+	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, log *store.Log) error {
+		u := &upgrading{fs: opts.FS, dir: dir, store: kv}
+		if u.Identity, err = record.ReadIdentity(kv, dir); err != nil {
 			return err
 		}
-		from, to = u.format, u.format
+		from, to = u.Format, u.Format
 		all := pending(from)
 		for i, m := range all {
 			if err := ctx.Err(); err != nil {
@@ -96,22 +98,22 @@ func Upgrade(ctx context.Context, dir string, options *Options, opt UpgradeOptio
 				opt.Progress(m.What, int64(i), int64(len(all)))
 			}
 			err := m.run(ctx, u)
-			if failed := log.err(); failed != nil {
+			if failed := log.Err(); failed != nil {
 				err = failed
 			}
 			if err != nil {
 				return fault.Annotate(err, "upgrade %s to format %d", dir, m.To)
 			}
-			to = u.format
+			to = u.Format
 		}
 		if to > from { // damage to the end of the log is not to undo it unnoticed
-			if err := fault.Annotate(flushStore(ctx, store, log), "upgrade %s", dir); err != nil {
+			if err := fault.Annotate(store.FlushAll(ctx, kv, log), "upgrade %s", dir); err != nil {
 				return err
 			}
 		}
-		format, err := readMarker(opts.FS, dir)
-		if err == nil && format != u.format {
-			err = fault.Annotate(writeMarker(opts.FS, dir, u.format), "upgrade %s", dir)
+		format, err := store.ReadMarker(opts.FS, dir)
+		if err == nil && format != u.Format {
+			err = fault.Annotate(store.WriteMarker(opts.FS, dir, u.Format), "upgrade %s", dir)
 		}
 		return err
 	})
@@ -128,12 +130,12 @@ func PendingMigrations(ctx context.Context, dir string, options *Options) (forma
 		return 0, nil, err
 	}
 	var all []Migration
-	err = atDatabase(dir, &opts, func(dir string, store *pebble.DB, _ *storeLogger) error {
-		i, err := readIdentity(store, dir)
+	err = atDatabase(dir, &opts, func(dir string, kv *pebble.DB, _ *store.Log) error {
+		i, err := record.ReadIdentity(kv, dir)
 		if err != nil {
 			return err
 		}
-		format = i.format
+		format = i.Format
 		for _, m := range pending(format) {
 			all = append(all, m.Migration)
 		}
@@ -143,21 +145,21 @@ func PendingMigrations(ctx context.Context, dir string, options *Options) (forma
 }
 
 // pending returns the migrations of a database of a format.
-func pending(format int) []migration { return migrations[format-MinFormat:] }
+func pending(format int) []migration { return migrations[format-record.MinFormat:] }
 
 // atDatabase runs f with the store of the database in dir, which nobody may have open.
-func atDatabase(dir string, opts *settings, f func(dir string, store *pebble.DB, log *storeLogger) error) (err error) {
-	dir, lock, err := lockDatabase(dir, opts)
+func atDatabase(dir string, opts *settings, f func(dir string, kv *pebble.DB, log *store.Log) error) (err error) {
+	dir, lock, err := store.LockDatabase(opts.FS, dir, opts.ReadOnly)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	log := newStoreLogger(opts.disk.signals)
-	defer func() { err = fault.DiskFullToOpen(dir, err, log.failed.Load()) }()
-	store, err := openDatabaseStore(dir, &opts.disk, log, opts.ReadOnly)
+	log := store.NewLog(opts.disk.Signals)
+	defer func() { err = fault.DiskFullToOpen(dir, err, log.Failed.Load()) }()
+	kv, err := store.OpenDatabase(dir, &opts.disk, log, opts.ReadOnly)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, fault.Annotate(store.Close(), "close %s", dir)) }()
-	return f(dir, store, log)
+	defer func() { err = errors.Join(err, fault.Annotate(kv.Close(), "close %s", dir)) }()
+	return f(dir, kv, log)
 }

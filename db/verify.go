@@ -13,6 +13,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
@@ -110,15 +111,14 @@ func (d *DB) Verify(ctx context.Context, opt VerifyOptions, found func(Finding) 
 // ErrFormat, one that is open for writing ErrLocked. Where not even the store can be opened, that is the one finding.
 func VerifyFolder(ctx context.Context, dir string, options *Options, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	opts := options.withDefaults()
-	opts.disk.signals.About(dir)
-	defer opts.disk.signals.Wait()
+	opts.disk.Signals.About(dir)
+	defer opts.disk.Signals.Wait()
 	return verifyLocked(ctx, dir, opts, opt, orNobody(found))
 }
 
 // verifyLocked is VerifyFolder with settings, whatever these say of reading only.
 func verifyLocked(ctx context.Context, dir string, opts settings, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	opts.ReadOnly = true
-	dir, lock, err := lockDatabase(dir, &opts)
+	dir, lock, err := store.LockDatabase(opts.FS, dir, true)
 	if err != nil {
 		return nil, err
 	}
@@ -135,15 +135,15 @@ func orNobody(found func(Finding) error) func(Finding) error {
 }
 
 // verifyStore is VerifyFolder for a folder that is locked.
-func verifyStore(ctx context.Context, cfg *storeConfig, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
-	store, err := openDatabaseStore(dir, cfg, newStoreLogger(cfg.signals), true)
+func verifyStore(ctx context.Context, cfg *store.Config, dir string, opt VerifyOptions, found func(Finding) error) (_ *Verification, err error) {
+	kv, err := store.OpenDatabase(dir, cfg, store.NewLog(cfg.Signals), true)
 	if errors.Is(err, fault.ErrCorrupt) {
 		return &Verification{Findings: 1}, found(Finding{Record: "store in " + dir, Problem: "it cannot be opened: " + fault.Problem(errors.Unwrap(err))})
 	} else if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	return verify(ctx, cfg.fs, dir, store, opt, found)
+	defer func() { err = errors.Join(err, kv.Close()) }()
+	return verify(ctx, cfg.FS, dir, kv, opt, found)
 }
 
 // A verifier looks at one state of a store. The first error that ends the
@@ -161,14 +161,14 @@ type verifier struct {
 	known  map[uint32]*knownCollection
 }
 
-func verify(ctx context.Context, fsys vfs.FS, dir string, store *pebble.DB, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
+func verify(ctx context.Context, fsys vfs.FS, dir string, kv *pebble.DB, opt VerifyOptions, found func(Finding) error) (*Verification, error) {
 	start := time.Now()
-	side, sideErr := readCommits(fsys, dir) // before the snapshot, which must not be behind it
-	snap := store.NewSnapshot()             // each commit is one batch, or one set of tables, so that any is a whole state
+	side, sideErr := store.ReadCommits(fsys, dir) // before the snapshot, which must not be behind it
+	snap := kv.NewSnapshot()                      // each commit is one batch, or one set of tables, so that any is a whole state
 	defer snap.Close()
 	v := &verifier{ctx: ctx, snap: snap, opt: opt, report: found, known: map[uint32]*knownCollection{}}
 	err := work.Safely(func() error {
-		v.tables(fsys, dir, store)
+		v.tables(fsys, dir, kv)
 		v.database()
 		if !opt.storeOnly {
 			v.beside(fsys, dir, side, sideErr)

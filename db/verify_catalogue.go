@@ -10,6 +10,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // knownCollection is what is to be found under the keys of a collection.
@@ -32,9 +33,9 @@ func (v *verifier) database() {
 	format := uint32(0)
 	complete := v.walkPrefix([]byte{codec.KindDatabase}, about, func(key, value []byte) {
 		seen[key[1]] = true
-		bad := func(record string, want int) {
+		bad := func(what string, want int) {
 			if len(value) != want {
-				v.found(Finding{Record: record, Problem: fmt.Sprintf("%d bytes, not %d", len(value), want)}, key)
+				v.found(Finding{Record: what, Problem: fmt.Sprintf("%d bytes, not %d", len(value), want)}, key)
 			}
 		}
 		switch key[1] {
@@ -43,15 +44,15 @@ func (v *verifier) database() {
 			if len(value) == 4 {
 				format = binary.BigEndian.Uint32(value)
 			}
-			if format > NewestFormat {
-				v.found(Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", format, NewestFormat)}, key)
+			if format > record.NewestFormat {
+				v.found(Finding{Record: "format", Problem: fmt.Sprintf("%d, this version reads up to %d", format, record.NewestFormat)}, key)
 			}
 		case codec.RecordSequence:
 			bad("commit sequence", 8)
 		case codec.RecordNextID:
 			bad("number of the next collection", 4)
 		case codec.RecordUUID:
-			bad("UUID", uuidBytes)
+			bad("UUID", record.UUIDBytes)
 		default:
 			v.found(Finding{Record: "database", Problem: fmt.Sprintf("there is no record %d", key[1])}, key)
 		}
@@ -59,23 +60,23 @@ func (v *verifier) database() {
 	any, err := v.first([]byte{codec.KindName})
 	used := any != nil || err != nil
 	needed := map[byte]bool{
-		codec.RecordFormat: true, codec.RecordUUID: format >= FormatIdentity,
+		codec.RecordFormat: true, codec.RecordUUID: format >= record.FormatIdentity,
 		codec.RecordSequence: used, codec.RecordNextID: used,
 	}
-	for record, name := range map[byte]string{
+	for kind, name := range map[byte]string{
 		codec.RecordFormat: "format", codec.RecordSequence: "commit sequence",
 		codec.RecordNextID: "number of the next collection", codec.RecordUUID: "UUID",
 	} {
-		if complete && !seen[record] && needed[record] {
-			v.found(Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(record))
+		if complete && !seen[kind] && needed[kind] {
+			v.found(Finding{Record: name, Problem: "missing"}, codec.DatabaseKey(kind))
 		}
 	}
 }
 
 // catalogue looks at names and descriptors and returns the collections, by number.
-func (v *verifier) catalogue() []*descriptor {
-	found := func(name, record string, key []byte, format string, args ...any) {
-		v.found(Finding{Collection: name, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+func (v *verifier) catalogue() []*record.Descriptor {
+	found := func(name, what string, key []byte, format string, args ...any) {
+		v.found(Finding{Collection: name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 	}
 	v.at("names of collections")
 	ids := map[string]uint32{}
@@ -88,11 +89,11 @@ func (v *verifier) catalogue() []*descriptor {
 		}
 		ids[name] = binary.BigEndian.Uint32(value)
 	})
-	all := map[uint32]*descriptor{}
+	all := map[uint32]*record.Descriptor{}
 	v.walkPrefix([]byte{codec.KindCollection}, Finding{Record: "descriptors of collections"}, func(key, value []byte) {
 		id := codec.LastNumber(key)
 		number := fmt.Sprintf("number %d", id)
-		d, err := decodeDescriptor(value)
+		d, err := record.DecodeDescriptor(value)
 		if err == nil && d.ID != id {
 			err = fmt.Errorf("it is of number %d", d.ID)
 		}
@@ -116,7 +117,7 @@ func (v *verifier) catalogue() []*descriptor {
 		}
 	}
 	next := uint32(1)
-	if b, err := get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
+	if b, err := record.Get(v.snap, codec.DatabaseKey(codec.RecordNextID)); err == nil && len(b) == 4 {
 		next = binary.BigEndian.Uint32(b)
 	} else if err != nil || b != nil {
 		next = math.MaxUint32 // reported above
@@ -126,7 +127,7 @@ func (v *verifier) catalogue() []*descriptor {
 			found(d.Name, "descriptor", codec.CollectionKey(codec.KindCollection, id), "number %d, the number of the next collection is %d", id, next)
 		}
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b *descriptor) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.SortedFunc(maps.Values(all), func(a, b *record.Descriptor) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // strangers looks for keys of unknown kinds, and of collections, spaces and targets that
@@ -217,7 +218,7 @@ func (v *verifier) stranger(key []byte) (next []byte) {
 	targets := s.targets
 	if kind == codec.KindProjection {
 		if targets = nil; s.model {
-			targets = []byte{sharedTarget}
+			targets = []byte{record.SharedTarget}
 		}
 	}
 	if !slices.Contains(targets, key[9]) {

@@ -11,13 +11,15 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // A codeVerifier looks at the codes of one target of a space: row -> code, codes, code ->
 // rows, and postings. It holds them in memory.
 type codeVerifier struct {
 	*spaceVerifier
-	codeKeys
+	record.CodeKeys
 	n     codec.CodeCounters
 	rows  byBlock[carriedCode]
 	codes byBlock[storedCode]
@@ -47,9 +49,9 @@ type storedCode struct {
 
 // checkCodes looks at the codes of a target.
 func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
-	c := &codeVerifier{spaceVerifier: s, codeKeys: codeKeys{s.ID(), s.space, s.targets[target]}, bytes: map[uint32][]byte{}}
+	c := &codeVerifier{spaceVerifier: s, CodeKeys: s.Space.Keys(s.ID(), s.Targets[target]), bytes: map[uint32][]byte{}}
 	for _, n := range s.n.Sets {
-		if n.View == c.target {
+		if n.View == c.Target {
 			c.n = n
 		}
 	}
@@ -67,43 +69,43 @@ func (s *spaceVerifier) checkCodes(target int) *codeVerifier {
 	return c
 }
 
-func (c *codeVerifier) prefix(kind byte) []byte { return c.codeKeys.prefix(kind) }
+func (c *codeVerifier) prefix(kind byte) []byte { return c.CodeKeys.Prefix(kind) }
 
 // in says for which target a record is, where there are several.
-func (c *codeVerifier) in(record string) string {
-	if t, is := c.modality(); is && t < len(c.Modalities) {
-		return fmt.Sprintf("%s, for target %q", record, c.Modalities[t].Name)
+func (c *codeVerifier) in(what string) string {
+	if t, is := c.Modality(); is && t < len(c.Modalities) {
+		return fmt.Sprintf("%s, for target %q", what, c.Modalities[t].Name)
 	}
-	return record
+	return what
 }
 
 func (c *codeVerifier) stage(what string) { c.stageIn(c.in(what), c.spaceID()) }
 
-func (c *codeVerifier) bad(record string, key []byte, format string, args ...any) {
-	c.spaceVerifier.bad(c.in(record), key, format, args...)
+func (c *codeVerifier) bad(what string, key []byte, format string, args ...any) {
+	c.spaceVerifier.bad(c.in(what), key, format, args...)
 }
 
-func (c *codeVerifier) missing(record string, key []byte, format string, args ...any) {
-	c.spaceVerifier.missing(c.in(record), key, format, args...)
+func (c *codeVerifier) missing(what string, key []byte, format string, args ...any) {
+	c.spaceVerifier.missing(c.in(what), key, format, args...)
 }
 
-func (c *codeVerifier) about(record string) Finding { return c.spaceVerifier.about(c.in(record)) }
+func (c *codeVerifier) about(what string) Finding { return c.spaceVerifier.about(c.in(what)) }
 
 func (c *codeVerifier) counter(format string, args ...any) {
 	c.bad("counters", codec.CollectionKey(codec.KindCounters, c.ID()), format, args...)
 }
 
-// readRows reads which code each row has.
+// ReadRows reads which code each row has.
 func (c *codeVerifier) readRows() {
 	coded := roaring.New()
 	complete := c.entries(c.prefix(codec.KindRowCodes), c.about("codes of rows"), func(key []byte, row uint32, entry []byte) {
-		record := fmt.Sprintf("code of row %d", row)
+		what := fmt.Sprintf("code of row %d", row)
 		rc, err := codec.DecodeRowCode(entry)
 		if err == nil {
 			err = c.checkRowCode(row, rc)
 		}
 		if err != nil {
-			c.bad(record, key, "%s", fault.Problem(err))
+			c.bad(what, key, "%s", fault.Problem(err))
 		}
 		if len(entry) != codec.RowCodeBytes {
 			return
@@ -122,7 +124,7 @@ func (c *codeVerifier) readRows() {
 
 // checkRowCode checks that a row can have what stands there.
 func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
-	t, target := c.modality()
+	t, target := c.Modality()
 	switch {
 	case c.dead(row):
 		return fmt.Errorf("the row has no item")
@@ -135,12 +137,12 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 	}
 	ok := false
 	switch p := rc.Provenance; {
-	case c.codesOnly():
+	case c.CodesOnly():
 		ok = p == codec.ProvenanceGiven
 	case p == codec.ProvenanceLabels, p == codec.ProvenanceFused:
 		ok = true
-	case p >= codec.ProvenanceModality && c.trained != nil:
-		ok = slices.Contains(c.modalities, int(p-codec.ProvenanceModality))
+	case p >= codec.ProvenanceModality && c.Trained != nil:
+		ok = slices.Contains(c.Positions, int(p-codec.ProvenanceModality))
 	case p >= codec.ProvenanceModality:
 		ok = int(p-codec.ProvenanceModality) < len(c.Modalities)
 	}
@@ -152,7 +154,7 @@ func (c *codeVerifier) checkRowCode(row uint32, rc codec.RowCode) error {
 
 // readCodes reads the codes and the rows that stand beside them.
 func (c *codeVerifier) readCodes() {
-	q, distinct := c.Bits(), uint64(0)
+	q, distinct := c.CodeKeys.Bits, uint64(0)
 	size := codec.Bytes(q)
 	code := codec.NewCode(q)
 	complete := c.entries(c.prefix(codec.KindCodes), c.about("codes"), func(key []byte, n uint32, entry []byte) {
@@ -188,7 +190,7 @@ func codeName(n uint32) string { return fmt.Sprintf("code number %d", n) }
 
 // code returns the code with a number, in memory of the caller's.
 func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
-	size := uint32(codec.Bytes(c.Bits()))
+	size := uint32(codec.Bytes(c.CodeKeys.Bits))
 	into.SetBytes(c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size])
 	return into
 }
@@ -196,7 +198,7 @@ func (c *codeVerifier) code(into codec.Code, n uint32) codec.Code {
 // carries takes note of a row that a code names.
 func (c *codeVerifier) carries(key []byte, n, row uint32) {
 	c.codes.put(n).rows++
-	block := c.block(codec.KindRowCodes, row)
+	block := c.Block(codec.KindRowCodes, row)
 	switch x := c.rows.get(row); {
 	case x == nil || x.state == carriedNone:
 		c.missing(codeName(n), block, "row %d is to carry it, and has no code", row)
@@ -223,7 +225,7 @@ func (c *codeVerifier) readCarriers() {
 			return
 		}
 		if x := c.codes.get(n); x == nil || !x.there {
-			c.missing("rows of "+codeName(n), c.block(codec.KindCodes, n), "there is no such code")
+			c.missing("rows of "+codeName(n), c.Block(codec.KindCodes, n), "there is no such code")
 			return
 		} else if !x.many {
 			c.bad("rows of "+codeName(n), key, "one row stands beside the code itself")
@@ -239,15 +241,15 @@ func (c *codeVerifier) readCarriers() {
 // does not name them.
 func (c *codeVerifier) compare() {
 	c.codes.each(func(n uint32, x *storedCode) {
-		if prefix := c.allRows(n); x.many && x.rows < 2 && c.err == nil && !c.lostAny(prefix) {
+		if prefix := c.AllRows(n); x.many && x.rows < 2 && c.err == nil && !c.lostAny(prefix) {
 			c.bad("rows of "+codeName(n), prefix, "%d, and several are to carry it", x.rows)
 		}
 	})
 	c.rows.each(func(row uint32, x *carriedCode) {
-		if x.state != carriedOnce || c.err != nil || c.lostAny(c.allRows(x.number)) {
+		if x.state != carriedOnce || c.err != nil || c.lostAny(c.AllRows(x.number)) {
 			return
 		}
-		c.missing(fmt.Sprintf("code of row %d", row), c.block(codec.KindCodes, x.number), "code number %d does not name the row", x.number)
+		c.missing(fmt.Sprintf("code of row %d", row), c.Block(codec.KindCodes, x.number), "code number %d does not name the row", x.number)
 	})
 }
 
@@ -257,7 +259,7 @@ func (c *codeVerifier) distinct() {
 		hash uint64
 		n    uint32
 	}
-	seed, size := maphash.MakeSeed(), uint32(codec.Bytes(c.Bits()))
+	seed, size := maphash.MakeSeed(), uint32(codec.Bytes(c.CodeKeys.Bits))
 	var all []hashed
 	of := func(n uint32) []byte { return c.bytes[n/codec.BlockRows][n%codec.BlockRows*size:][:size] }
 	c.codes.each(func(n uint32, x *storedCode) {
@@ -270,7 +272,7 @@ func (c *codeVerifier) distinct() {
 	})
 	for i := 1; i < len(all) && c.err == nil; i++ {
 		if a, b := all[i-1], all[i]; a.hash == b.hash && string(of(a.n)) == string(of(b.n)) {
-			c.bad(codeName(b.n), c.block(codec.KindCodes, b.n), "it is the same code as number %d", a.n)
+			c.bad(codeName(b.n), c.Block(codec.KindCodes, b.n), "it is the same code as number %d", a.n)
 		}
 	}
 }
@@ -278,14 +280,14 @@ func (c *codeVerifier) distinct() {
 // checkPostings looks at the postings of all substrings: each code is in one of each
 // table, that of its substring.
 func (c *codeVerifier) checkPostings() {
-	split := storedSplit(c.Bits())
+	split := storedSplit(c.CodeKeys.Bits)
 	prefix := c.prefix(codec.KindSubstring)
 	var numbers []uint32
-	code := codec.NewCode(c.Bits())
+	code := codec.NewCode(c.CodeKeys.Bits)
 	for j := range split.Len() {
 		c.walkPrefix(c.postingKey(uint16(j), 0)[:len(prefix)+2], c.about("postings"), func(key, value []byte) {
 			_, substring := codec.SubstringKeyParts(key)
-			record := fmt.Sprintf("posting %d of substring %d", substring, j)
+			what := fmt.Sprintf("posting %d of substring %d", substring, j)
 			var err error
 			if _, _, err = codec.DecodePosting(value); err == nil {
 				numbers, err = codec.AppendPostingCodes(numbers[:0], value)
@@ -294,7 +296,7 @@ func (c *codeVerifier) checkPostings() {
 				err = fmt.Errorf("substring %d has %d bits", j, split.Width(j))
 			}
 			if err != nil {
-				c.bad(record, key, "%s", fault.Problem(err))
+				c.bad(what, key, "%s", fault.Problem(err))
 				c.lose(key)
 				return
 			}
@@ -302,9 +304,9 @@ func (c *codeVerifier) checkPostings() {
 				x := c.codes.get(n)
 				switch {
 				case x == nil || !x.there:
-					c.missing(record, c.block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
+					c.missing(what, c.Block(codec.KindCodes, n), "code number %d is in it, and there is none", n)
 				case split.Of(c.code(code, n), j) != substring:
-					c.bad(record, key, "code number %d is in it, which has %d there", n, split.Of(code, j))
+					c.bad(what, key, "code number %d is in it, which has %d there", n, split.Of(code, j))
 				default:
 					x.table = uint16(j) + 1
 				}
@@ -324,13 +326,13 @@ func (c *codeVerifier) checkPostings() {
 }
 
 func (c *codeVerifier) postingKey(table uint16, substring uint32) []byte {
-	return codec.SubstringKey(c.ID(), c.spaceID(), c.target, table, substring)
+	return codec.SubstringKey(c.ID(), c.spaceID(), c.Target, table, substring)
 }
 
 // checkUncoded looks at rows that have an item and no code, whether they are to have one.
 func (c *codeVerifier) checkUncoded(target int) {
 	rows := c.live
-	if t, is := c.modality(); is {
+	if t, is := c.Modality(); is {
 		rows = c.presence[t]
 	}
 	limit := uint64(math.MaxUint32)
@@ -345,10 +347,10 @@ func (c *codeVerifier) checkUncoded(target int) {
 		if x := c.rows.get(row); x != nil && x.state != carriedNone || c.recode.Contains(row) || !c.live.Contains(row) {
 			continue
 		}
-		if !c.codesOnly() && !c.hasCode(row, target) {
+		if !c.CodesOnly() && !c.hasCode(row, target) {
 			continue
 		}
-		c.missing(fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row), "missing")
+		c.missing(fmt.Sprintf("code of row %d", row), c.Block(codec.KindRowCodes, row), "missing")
 	}
 }
 
@@ -365,24 +367,24 @@ func (c *codeVerifier) hasCode(row uint32, target int) bool {
 		return false
 	}
 	if c.IndexOnly { // whether its features give one cannot be told
-		return c.model.LabelCode(codec.NewCode(c.Bits()), it.labels)
+		return c.Learned.LabelCode(codec.NewCode(c.CodeKeys.Bits), it.labels)
 	}
-	enc, err := c.space().encode(it.vectors, it.labels, nil)
-	if err != nil || enc.in(target).code == nil {
+	enc, err := c.space().Encode(it.vectors, it.labels, nil)
+	if err != nil || enc.In(target).Code == nil {
 		return false
 	}
-	return enc.in(target).from == codec.ProvenanceLabels || c.hasProjection(row)
+	return enc.In(target).From == codec.ProvenanceLabels || c.hasProjection(row)
 }
 
 // hasProjection reports whether the projection of a row is stored, as far as that can be
 // read.
 func (s *spaceVerifier) hasProjection(row uint32) bool {
 	found := false
-	err := blockEntry(s.snap, s.projectionKey(row), row, func([]byte) error {
+	err := record.BlockEntry(s.snap, s.projectionKey(row), row, func([]byte) error {
 		found = true
 		return nil
 	})
 	return err == nil && found
 }
 
-func (c *codeVerifier) space() *space { return c.spaceVerifier.space }
+func (c *codeVerifier) space() *spaces.Space { return c.spaceVerifier.Space }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // collectionVerifier is what is known of the collection that is being looked at.
 type collectionVerifier struct {
 	*verifier
-	*descriptor
+	*record.Descriptor
 	counters *codec.Counters // nil: cannot be read
 	nextRow  uint64
 	labels   int
@@ -28,9 +29,9 @@ type collectionVerifier struct {
 }
 
 // collection looks at everything that is stored of a collection.
-func (v *verifier) collection(d *descriptor) {
+func (v *verifier) collection(d *record.Descriptor) {
 	c := &collectionVerifier{
-		verifier: v, descriptor: d, nextRow: math.MaxUint32,
+		verifier: v, Descriptor: d, nextRow: math.MaxUint32,
 		live: roaring.New(), labelled: map[uint32]*roaring.Bitmap{}, items: roaring.New(), unknown: roaring.New(),
 	}
 	for range d.Modalities {
@@ -52,26 +53,26 @@ func (v *verifier) collection(d *descriptor) {
 }
 
 // bad reports something about a record of the collection.
-func (c *collectionVerifier) bad(record string, key []byte, format string, args ...any) {
-	c.found(Finding{Collection: c.Name, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+func (c *collectionVerifier) bad(what string, key []byte, format string, args ...any) {
+	c.found(Finding{Collection: c.Name, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
 // missing is bad about what should stand under a key, unless that could not be read.
-func (c *collectionVerifier) missing(record string, key []byte, format string, args ...any) {
+func (c *collectionVerifier) missing(what string, key []byte, format string, args ...any) {
 	if !c.lost(key) {
-		c.bad(record, key, format, args...)
+		c.bad(what, key, format, args...)
 	}
 }
 
-func (c *collectionVerifier) about(record string) Finding {
-	return Finding{Collection: c.Name, Record: record}
+func (c *collectionVerifier) about(what string) Finding {
+	return Finding{Collection: c.Name, Record: what}
 }
 
 func (c *collectionVerifier) stageAt(what string) { c.at("collection %s: %s", c.Name, what) }
 
 func (c *collectionVerifier) readCounters() {
 	key := codec.CollectionKey(codec.KindCounters, c.ID)
-	b, err := get(c.snap, key)
+	b, err := record.Get(c.snap, key)
 	if err == nil && b == nil {
 		err = errors.New("missing")
 	}
@@ -98,7 +99,7 @@ func (c *collectionVerifier) readCounters() {
 			c.bad("counters", key, "the %s is %d, which is being built", what, id)
 		}
 	}
-	if c.codesOnly() && (len(n.Spaces) != 1 || n.ActiveSpace != 1) {
+	if c.CodesOnly() && (len(n.Spaces) != 1 || n.ActiveSpace != 1) {
 		c.bad("counters", key, "%d spaces, the active one is %d: a collection of given codes has space 1 and no other", len(n.Spaces), n.ActiveSpace)
 	}
 }
@@ -109,16 +110,16 @@ func (c *collectionVerifier) readLabels() {
 	ids := map[string]uint32{}
 	gap := false
 	complete := c.walkPrefix(codec.CollectionKey(codec.KindLabel, c.ID), c.about("labels"), func(key, value []byte) {
-		id, record := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
+		id, what := codec.LastNumber(key), fmt.Sprintf("label %d", codec.LastNumber(key))
 		if int64(id) != int64(c.labels) && !gap {
 			gap = true
 			c.missing(fmt.Sprintf("label %d", c.labels), codec.NumberKey(codec.KindLabel, c.ID, uint32(c.labels)), "missing, and there is a label %d", id)
 		}
 		if other, is := ids[string(value)]; is {
-			c.bad(record, key, "it is named %q, as is label %d", value, other)
+			c.bad(what, key, "it is named %q, as is label %d", value, other)
 		}
 		if len(value) == 0 {
-			c.bad(record, key, "it has no name")
+			c.bad(what, key, "it has no name")
 		}
 		ids[string(value)] = id
 		c.labels = int(id) + 1
@@ -128,7 +129,7 @@ func (c *collectionVerifier) readLabels() {
 	}
 }
 
-// readRows reads the sets of rows: of those that have an item, a modality, a label.
+// ReadRows reads the sets of rows: of those that have an item, a modality, a label.
 func (c *collectionVerifier) readRows() {
 	c.stageAt("sets of rows")
 	c.walkPrefix(codec.CollectionKey(codec.KindRows, c.ID), c.about("sets of rows"), func(key, value []byte) {
@@ -171,11 +172,11 @@ func (c *collectionVerifier) setName(set byte, id uint32) string {
 	return fmt.Sprintf("rows with label %d", id)
 }
 
-// addRows adds the rows of a layer, if it is one.
-func (c *collectionVerifier) addRows(into *roaring.Bitmap, record string, key, value []byte, container uint16) {
+// AddRows adds the rows of a layer, if it is one.
+func (c *collectionVerifier) addRows(into *roaring.Bitmap, what string, key, value []byte, container uint16) {
 	l, err := codec.DecodeLayer(value)
 	if err != nil {
-		c.bad(record, key, "%s", fault.Problem(err))
+		c.bad(what, key, "%s", fault.Problem(err))
 		c.lose(key)
 		return
 	}
@@ -190,9 +191,9 @@ func addContainer(into, low *roaring.Bitmap, container uint16) {
 }
 
 // checkRows reports rows that have not been given out yet.
-func (c *collectionVerifier) checkRows(record string, key []byte, rows *roaring.Bitmap) {
+func (c *collectionVerifier) checkRows(what string, key []byte, rows *roaring.Bitmap) {
 	if !rows.IsEmpty() && uint64(rows.Maximum()) >= c.nextRow {
-		c.bad(record, key, "row %d is in it, the next row is %d", rows.Maximum(), c.nextRow)
+		c.bad(what, key, "row %d is in it, the next row is %d", rows.Maximum(), c.nextRow)
 	}
 }
 
@@ -235,12 +236,12 @@ func (c *collectionVerifier) checkItems() {
 	c.stageAt("items")
 	fields := newFieldVerifier(c)
 	c.walkPrefix(codec.CollectionKey(codec.KindItem, c.ID), c.about("items"), func(key, value []byte) {
-		row, record := codec.LastNumber(key), rowName("item", codec.LastNumber(key))
+		row, what := codec.LastNumber(key), rowName("item", codec.LastNumber(key))
 		if !c.live.Contains(row) {
-			c.missing(record, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is not in the live set")
+			c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is not in the live set")
 		}
 		if uint64(row) >= c.nextRow {
-			c.bad(record, key, "the next row is %d", c.nextRow)
+			c.bad(what, key, "the next row is %d", c.nextRow)
 		}
 		c.items.Add(row)
 		fields.begin(row)
@@ -248,21 +249,21 @@ func (c *collectionVerifier) checkItems() {
 		if err == nil {
 			err = c.checkValues(rec.Fields)
 		}
-		var found terms
+		var found record.Terms
 		if err == nil {
-			found, err = c.terms(rec.Labels, rec.Fields)
+			found, err = c.Terms(rec.Labels, rec.Fields)
 		}
 		if err != nil {
-			c.bad(record, key, "%s", fault.Problem(err))
+			c.bad(what, key, "%s", fault.Problem(err))
 			c.lose(key)
 			c.unknown.Add(row)
 			return
 		}
 		for _, id := range rec.Labels {
 			if int64(id) >= int64(c.labels) {
-				c.bad(record, key, "it has label %d, of which there is no name", id)
+				c.bad(what, key, "it has label %d, of which there is no name", id)
 			} else if rows := c.labelled[id]; rows == nil || !rows.CheckedRemove(row) {
-				c.missing(record, codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), "it has label %d, in whose set it is not", id)
+				c.missing(what, codec.RowsKey(c.ID, codec.SetLabel, id, uint16(row>>16)), "it has label %d, in whose set it is not", id)
 			}
 		}
 		fields.item(row, found)
@@ -282,18 +283,18 @@ func (c *collectionVerifier) checkItems() {
 
 // dead reports whether a row has no item, if the live set says so.
 func (c *collectionVerifier) dead(row uint32) bool {
-	return !c.live.Contains(row) && !c.lost(codec.RowsKey(c.descriptor.ID, codec.SetLive, 0, uint16(row>>16)))
+	return !c.live.Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetLive, 0, uint16(row>>16)))
 }
 
 // lacks reports whether a row lacks a modality, if the set of the modality says so.
 func (c *collectionVerifier) lacks(row uint32, t int) bool {
-	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
+	return !c.presence[t].Contains(row) && !c.lost(codec.RowsKey(c.Descriptor.ID, codec.SetModality, uint32(t), uint16(row>>16)))
 }
 
 // untold reports whether it cannot be told what the item of a row says, which has been
 // reported: it cannot be read, or is missing.
 func (c *collectionVerifier) untold(row uint32) bool {
-	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.descriptor.ID, row))
+	return c.unknown.Contains(row) || c.live.Contains(row) && !c.items.Contains(row) || c.lost(codec.NumberKey(codec.KindItem, c.Descriptor.ID, row))
 }
 
 func rowName(what string, row uint32) string { return fmt.Sprintf("%s in row %d", what, row) }
@@ -304,17 +305,17 @@ func (c *collectionVerifier) checkValues(fields []codec.Field) error {
 		if int64(f.ID) >= int64(len(c.Fields)) {
 			return fmt.Errorf("field %d of %d", f.ID, len(c.Fields))
 		}
-		typ := String
+		typ := record.String
 		switch x := f.Value.(type) {
 		case int64:
-			typ = Int
+			typ = record.Int
 		case float64:
-			typ = Float
+			typ = record.Float
 			if math.IsNaN(x) || math.IsInf(x, 0) {
 				return fmt.Errorf("field %q is %g", c.Fields[f.ID].Name, x)
 			}
 		case bool:
-			typ = Bool
+			typ = record.Bool
 		}
 		if typ != c.Fields[f.ID].Type {
 			return fmt.Errorf("field %q is of type %s, its value of type %s", c.Fields[f.ID].Name, c.Fields[f.ID].Type, typ)

@@ -4,41 +4,40 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // sideFile names the side file in a Finding.
-const sideFile = "side file " + commitsName
+const sideFile = "side file " + store.CommitsName
 
 // beside compares the marker and the side file with the store.
-func (v *verifier) beside(fsys vfs.FS, dir string, side commitsRecord, err error) {
-	i, bad := readIdentity(v.snap, dir)
+func (v *verifier) beside(fsys vfs.FS, dir string, side store.Commits, err error) {
+	i, bad := record.ReadIdentity(v.snap, dir)
 	if bad != nil {
 		return // database has said so
 	}
-	if format, err := readMarker(fsys, dir); err == nil && format > i.format {
-		v.found(aheadOfStore(format, i.format), nil)
+	if format, err := store.ReadMarker(fsys, dir); err == nil && format > i.Format {
+		v.found(aheadOfStore(format, i.Format), nil)
 	}
-	if i.format < FormatIdentity {
+	if i.Format < record.FormatIdentity {
 		return
 	}
 	found := func(format string, args ...any) {
 		v.found(Finding{Record: sideFile, Problem: fmt.Sprintf(format, args...)}, nil)
 	}
-	r, _ := i.compare(side, err)
-	if r.Problem != "" {
-		found("%s; whether commits are missing is not known", r.Problem)
+	told, _ := store.CompareCommits(&i, side, err, spaces.Now())
+	if told.Problem != "" {
+		found("%s; whether commits are missing is not known", told.Problem)
 	}
-	for _, l := range r.Losses {
+	for _, l := range told.Losses {
 		found("%s", l)
 	}
 }
 
-// aheadOfStore is the finding that the marker names a later format than the store. An
-// upgrade writes the store first, and durably.
-func aheadOfStore(marker, store int) Finding {
-	return Finding{Record: "marker " + MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", olderStore(marker, store))}
-}
-
-func olderStore(marker, store int) string {
-	return fmt.Sprintf("is of format %d, and the store of format %d: an older copy, or one that has lost its latest commits", marker, store)
+// aheadOfStore is the finding that the marker names a later format than the store.
+func aheadOfStore(marker, stored int) Finding {
+	return Finding{Record: "marker " + store.MarkerName, Problem: fmt.Sprintf("it %s; which commits are missing is not known", store.OlderStore(marker, stored))}
 }

@@ -13,28 +13,29 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/internal/seed"
 )
 
-type record struct{ key, value []byte }
+type keyValue struct{ key, value []byte }
 
 // records returns everything that is stored.
-func records(t testing.TB, d *DB) []record {
+func records(t testing.TB, d *DB) []keyValue {
 	t.Helper()
 	it, err := d.engine.DB.NewIter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer it.Close()
-	var all []record
+	var all []keyValue
 	for ok := it.First(); ok; ok = it.Next() {
-		all = append(all, record{slices.Clone(it.Key()), slices.Clone(it.Value())})
+		all = append(all, keyValue{slices.Clone(it.Key()), slices.Clone(it.Value())})
 	}
 	return all
 }
 
 // put stores a record, or with a nil value deletes it, behind the back of the database.
-func (r record) put(t testing.TB, d *DB) {
+func (r keyValue) put(t testing.TB, d *DB) {
 	t.Helper()
 	err := d.engine.DB.Delete(r.key, pebble.NoSync)
 	if r.value != nil {
@@ -47,7 +48,7 @@ func (r record) put(t testing.TB, d *DB) {
 
 // departureCounts reports whether the stored statistics have counted the lesson of a departure: of
 // one that they have not, nothing else tells what it was.
-func departureCounts(t *testing.T, d *DB, r record) bool {
+func departureCounts(t *testing.T, d *DB, r keyValue) bool {
 	t.Helper()
 	in, space := binary.BigEndian.Uint32(r.key[1:]), binary.BigEndian.Uint32(r.key[5:])
 	v := d.latest()
@@ -72,7 +73,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	longTest(t)
 	d := verified(t, nil)
 	all := records(t, d)
-	byKind := map[byte][]record{}
+	byKind := map[byte][]keyValue{}
 	for _, r := range all {
 		byKind[r.key[0]] = append(byKind[r.key[0]], r)
 	}
@@ -93,7 +94,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 					return
 				}
 				tried++
-				record{r.key, value}.put(t, d)
+				keyValue{r.key, value}.put(t, d)
 				if found, _ := findings(t, d, VerifyOptions{Deep: deep}); len(found) == 0 {
 					t.Errorf("key %x %s: nothing is found", r.key, what)
 				}
@@ -161,7 +162,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	active, other := v.spaces[1].space, v.spaces[0].space
 	row := uint32(25)
 	get := func(key []byte) []byte {
-		b, err := get(d.engine.DB, key)
+		b, err := record.Get(d.engine.DB, key)
 		if err != nil || b == nil {
 			t.Fatalf("%x: %v, %v", key, b, err)
 		}
@@ -326,12 +327,12 @@ func TestVerifyNamesDamage(t *testing.T) {
 				t.Fatal("there is no such record")
 			}
 			before, closer, err := d.engine.DB.Get(c.key)
-			r := record{key: c.key}
+			r := keyValue{key: c.key}
 			if err == nil {
 				r.value = slices.Clone(before)
 				closer.Close()
 			}
-			record{c.key, c.value}.put(t, d)
+			keyValue{c.key, c.value}.put(t, d)
 			defer r.put(t, d)
 			found, _ := findings(t, d, VerifyOptions{Deep: c.deep})
 			if !slices.ContainsFunc(found, func(f Finding) bool {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -22,7 +24,7 @@ type verifiedItem struct {
 
 // item reads an item.
 func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
-	rec, err := readRecord(c.snap, c.descriptor.ID, row)
+	rec, err := record.ReadItem(c.snap, c.Descriptor.ID, row)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +36,7 @@ func (c *collectionVerifier) item(row uint32) (*verifiedItem, error) {
 		if !c.presence[t].Contains(row) {
 			continue
 		}
-		x, found, err := readVector(c.snap, c.descriptor.ID, row, t, m)
+		x, found, err := record.ReadVector(c.snap, c.Descriptor.ID, row, t, m)
 		if err == nil && !found {
 			err = errors.New("missing")
 		}
@@ -70,7 +72,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 				continue
 			}
 			if revision != 0 && x.revision != revision {
-				s.bad(fmt.Sprintf("code of row %d", row), set.block(codec.KindRowCodes, row), "of revision %d, in another view of revision %d", x.revision, revision)
+				s.bad(fmt.Sprintf("code of row %d", row), set.Block(codec.KindRowCodes, row), "of revision %d, in another view of revision %d", x.revision, revision)
 			}
 			revision = x.revision
 		}
@@ -97,7 +99,7 @@ func (s *spaceVerifier) recompute(sets []*codeVerifier) {
 
 // A recomputedItem is what an item gives.
 type recomputedItem struct {
-	enc   encoding
+	enc   spaces.Encoding
 	fused [][]float64 // by target: what the signs of its code are of; nil for a code of labels
 	err   error
 }
@@ -117,11 +119,11 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 		return
 	}
 	out := make([]recomputedItem, len(items))
-	runs := (len(items) + encodeRun - 1) / encodeRun
+	runs := (len(items) + spaces.EncodeRun - 1) / spaces.EncodeRun
 	err := work.ParallelBy(s.ctx, work.All(), 1, runs, func(run int) error {
 		return work.Safely(func() error {
-			from, to := run*encodeRun, min((run+1)*encodeRun, len(items))
-			sp.recomputeRun(items[from:to], out[from:to])
+			from, to := run*spaces.EncodeRun, min((run+1)*spaces.EncodeRun, len(items))
+			recomputeRun(sp, items[from:to], out[from:to])
 			return nil
 		})
 	})
@@ -134,35 +136,35 @@ func (s *spaceVerifier) recomputeItems(sets []*codeVerifier, revision uint32, it
 	}
 }
 
-// recomputeRun makes the codes of up to encodeRun items.
-func (s *space) recomputeRun(items []*verifiedItem, out []recomputedItem) {
-	e := s.encoders.Get().(*encoder)
-	defer s.encoders.Put(e)
+// recomputeRun makes the codes of up to EncodeRun items.
+func recomputeRun(s *spaces.Space, items []*verifiedItem, out []recomputedItem) {
+	e := s.Encoders.Get().(*spaces.Encoder)
+	defer s.Encoders.Put(e)
 	vectors := make([][]model.Vector, len(items))
 	for i, it := range items {
 		vectors[i] = it.vectors
 	}
-	if _, err := e.project(vectors); err != nil {
+	if _, err := e.Project(vectors); err != nil {
 		for i := range items { // one by one, to know of which
-			if _, err := e.project(vectors[i : i+1]); err != nil {
+			if _, err := e.Project(vectors[i : i+1]); err != nil {
 				out[i].err = err
 				continue
 			}
-			s.recomputeItem(e, 0, items[i], &out[i])
+			recomputeItem(s, e, 0, items[i], &out[i])
 		}
 		return
 	}
 	for i, it := range items {
-		s.recomputeItem(e, i, it, &out[i])
+		recomputeItem(s, e, i, it, &out[i])
 	}
 }
 
-func (s *space) recomputeItem(e *encoder, i int, it *verifiedItem, out *recomputedItem) {
-	out.enc = s.encoding(e, i, it.vectors, it.labels)
-	out.fused = make([][]float64, len(s.targets))
-	for v := range s.targets {
-		if c := out.enc.in(v); c.code != nil && c.from != codec.ProvenanceLabels {
-			z, _ := e.fuse(i, v)
+func recomputeItem(s *spaces.Space, e *spaces.Encoder, i int, it *verifiedItem, out *recomputedItem) {
+	out.enc = s.EncodingOf(e, i, it.vectors, it.labels)
+	out.fused = make([][]float64, len(s.Targets))
+	for v := range s.Targets {
+		if c := out.enc.In(v); c.Code != nil && c.From != codec.ProvenanceLabels {
+			z, _ := e.Fuse(i, v)
 			out.fused[v] = slices.Clone(z)
 		}
 	}
@@ -177,9 +179,9 @@ func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got 
 	}
 	s.done.CodesChecked++
 	for v, set := range sets {
-		set.compareCode(it.row, got.enc.in(v), got.fused[v])
+		set.compareCode(it.row, got.enc.In(v), got.fused[v])
 	}
-	s.compareProjection(it.row, got.enc.projection)
+	s.compareProjection(it.row, got.enc.Projection)
 }
 
 // tieTolerance is below which part of the largest number of a projection the sign of
@@ -187,31 +189,31 @@ func (s *spaceVerifier) compareItem(sets []*codeVerifier, it *verifiedItem, got 
 const tieTolerance = 1e-4
 
 // compareCode compares the code of a row with the one that it is to have.
-func (c *codeVerifier) compareCode(row uint32, want targetCode, fused []float64) {
+func (c *codeVerifier) compareCode(row uint32, want spaces.TargetCode, fused []float64) {
 	x := c.rows.get(row)
 	if x == nil || x.state == carriedNone {
 		return // whether it is to have one has been looked at
 	}
-	record, key := fmt.Sprintf("code of row %d", row), c.block(codec.KindRowCodes, row)
-	if want.code == nil {
-		c.bad(record, key, "it has one, and neither features nor labels give one")
+	what, key := fmt.Sprintf("code of row %d", row), c.Block(codec.KindRowCodes, row)
+	if want.Code == nil {
+		c.bad(what, key, "it has one, and neither features nor labels give one")
 		return
 	}
-	if x.from != want.from {
-		c.bad(record, key, "of provenance %d, not %d", x.from, want.from)
+	if x.from != want.From {
+		c.bad(what, key, "of provenance %d, not %d", x.from, want.From)
 		return
 	}
 	if stored := c.codes.get(x.number); stored == nil || !stored.there {
 		return // reported before
 	}
-	code := c.code(codec.NewCode(c.Bits()), x.number)
-	wrong := wrongBits(code, want.code, fused)
+	code := c.code(codec.NewCode(c.CodeKeys.Bits), x.number)
+	wrong := wrongBits(code, want.Code, fused)
 	switch {
 	case wrong == 0:
 	case fused == nil:
-		c.bad(record, key, "it is not that of its labels: %d bits differ", wrong)
+		c.bad(what, key, "it is not that of its labels: %d bits differ", wrong)
 	default:
-		c.bad(record, key, "it is not that of its features: %d bits differ", wrong)
+		c.bad(what, key, "it is not that of its features: %d bits differ", wrong)
 	}
 }
 
@@ -240,9 +242,9 @@ func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	if s.lost(key) {
 		return
 	}
-	record := fmt.Sprintf("projection of row %d", row)
+	what := fmt.Sprintf("projection of row %d", row)
 	if !bytes.Equal(s.lastProjections.key, key) {
-		b, err := get(s.snap, key)
+		b, err := record.Get(s.snap, key)
 		var block codec.Block
 		if err == nil && b != nil {
 			block, err = codec.DecodeBlock(b)
@@ -255,13 +257,13 @@ func (s *spaceVerifier) compareProjection(row uint32, want []byte) {
 	entry, found := s.lastProjections.block.Lookup(byte(row))
 	switch {
 	case !found && want != nil:
-		s.bad(record, key, "missing, and its features give one")
+		s.bad(what, key, "missing, and its features give one")
 	case found && want == nil:
-		s.bad(record, key, "its features give none")
+		s.bad(what, key, "its features give none")
 	case !found || len(entry) != len(want):
 		// as it should be, or reported before
 	case !sameProjection(entry, want):
-		s.bad(record, key, "it is not that of its features")
+		s.bad(what, key, "it is not that of its features")
 	}
 }
 
@@ -281,7 +283,7 @@ func sameProjection(entry, want []byte) bool {
 func (s *spaceVerifier) recomputeLabels(sets []*codeVerifier, items []*verifiedItem) {
 	want, code := codec.NewCode(s.Bits()), codec.NewCode(s.Bits())
 	for _, it := range items {
-		same := s.model.LabelCode(want, it.labels)
+		same := s.Learned.LabelCode(want, it.labels)
 		for _, set := range sets {
 			x := set.rows.get(it.row)
 			if x == nil || x.state == carriedNone {

@@ -26,12 +26,12 @@ func (c *collectionVerifier) checkFeatures() {
 			c.bad(fmt.Sprintf("features %d of row %d", t, row), key, "there is no modality %d", t)
 			return
 		}
-		record := c.featuresName(row, int(t))
+		what := c.featuresName(row, int(t))
 		if !left[t].CheckedRemove(row) {
-			c.missing(record, codec.RowsKey(c.ID, codec.SetModality, uint32(t), uint16(row>>16)), "the row is not in the set of the modality")
+			c.missing(what, codec.RowsKey(c.ID, codec.SetModality, uint32(t), uint16(row>>16)), "the row is not in the set of the modality")
 		}
-		if err := c.Modalities[t].decodeVector(&buffers[t], value); err != nil {
-			c.bad(record, key, "%s", fault.Problem(err))
+		if err := c.Modalities[t].DecodeVector(&buffers[t], value); err != nil {
+			c.bad(what, key, "%s", fault.Problem(err))
 			c.lose(key)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A fieldVerifier compares the sets of rows of indexed fields with items, which come in
@@ -76,7 +77,7 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 		f.c.walk(codec.FieldRowsKey(f.c.ID, uint16(i), uint16(from), ""), end, f.c.about("indexed fields"), func(key, value []byte) {
 			_, container, of := codec.FieldRowsKeyParts(key)
 			name := f.name(i, string(of))
-			if field.Type != String && (len(of) != 1 || of[0] >= codec.SliceCount) {
+			if field.Type != record.String && (len(of) != 1 || of[0] >= codec.SliceCount) {
 				f.c.bad(name, key, "there is no such slice")
 				return
 			}
@@ -95,25 +96,25 @@ func (f *fieldVerifier) load(from, to int, keep bool) {
 }
 
 // item takes the row of an item out of the sets that it belongs to.
-func (f *fieldVerifier) item(row uint32, t terms) {
-	for _, x := range t.texts {
-		if !f.take(int(x.field), row, x.text) {
-			f.c.bad(f.name(int(x.field), x.text), f.key(int(x.field), row, x.text), "row %d is not in it, and its item says so", row)
+func (f *fieldVerifier) item(row uint32, t record.Terms) {
+	for _, x := range t.Texts {
+		if !f.take(int(x.Field), row, x.Text) {
+			f.c.bad(f.name(int(x.Field), x.Text), f.key(int(x.Field), row, x.Text), "row %d is not in it, and its item says so", row)
 		}
 	}
-	for _, x := range t.numbers {
+	for _, x := range t.Numbers {
 		var not []byte // slices
 		take := func(slice byte) {
-			if !f.take(int(x.field), row, string([]byte{slice})) {
+			if !f.take(int(x.Field), row, string([]byte{slice})) {
 				not = append(not, slice)
 			}
 		}
 		take(codec.SliceExists)
-		for image := x.image; image != 0; image &= image - 1 {
+		for image := x.Image; image != 0; image &= image - 1 {
 			take(codec.SliceOf(bits.TrailingZeros64(image)))
 		}
 		if len(not) > 0 {
-			f.c.bad(f.name(int(x.field), ""), f.key(int(x.field), row, string(not[:1])), "row %d is not in slices %x, and its item says so", row, not)
+			f.c.bad(f.name(int(x.Field), ""), f.key(int(x.Field), row, string(not[:1])), "row %d is not in slices %x, and its item says so", row, not)
 		}
 	}
 }
@@ -131,7 +132,7 @@ func (f *fieldVerifier) key(field int, row uint32, value string) []byte {
 // finish reports what is left in the sets of the container.
 func (f *fieldVerifier) finish() {
 	for i, sets := range f.sets {
-		if values := slices.Sorted(maps.Keys(sets)); f.c.Fields[i].Type == String {
+		if values := slices.Sorted(maps.Keys(sets)); f.c.Fields[i].Type == record.String {
 			for _, value := range values {
 				f.strays(i, value, sets[value], uint16(f.container))
 			}
@@ -176,7 +177,7 @@ func (f *fieldVerifier) straySlices(field int, values []string) {
 // name says what a set is.
 func (f *fieldVerifier) name(field int, value string) string {
 	switch d := f.c.Fields[field]; {
-	case d.Type == String:
+	case d.Type == record.String:
 		return fmt.Sprintf("rows whose field %q is %q", d.Name, value)
 	case value == "":
 		return fmt.Sprintf("rows by field %q", d.Name)

@@ -110,7 +110,7 @@ func TestVerifyGoesOnBehindDamage(t *testing.T) {
 	dir, tables := folderOf(t)
 	d := mustOpen(t, dir, nil)
 	last := codec.NumberKey(codec.KindItem, 1, 2990)
-	record{last, []byte("garbage")}.put(t, d) // elsewhere, and behind it
+	keyValue{last, []byte("garbage")}.put(t, d) // elsewhere, and behind it
 	mustClose(t, d)
 	var largest string
 	var b []byte

@@ -44,7 +44,7 @@ func FuzzVerify(f *testing.F) {
 			}
 		}
 		for i, value := range now {
-			record{all[i].key, append([]byte{}, value...)}.put(t, d)
+			keyValue{all[i].key, append([]byte{}, value...)}.put(t, d)
 			defer all[i].put(t, d)
 		}
 		v, err := d.Verify(ctx, VerifyOptions{Deep: true}, func(found Finding) error {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // What is different in an index-only collection: features and what is learned from them
@@ -43,10 +44,10 @@ func (s *spaceVerifier) checkIndexOnly() {
 
 // compareLabels compares codes of labels of a revision, and counts the others as
 // unchecked.
-func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *space, items []*verifiedItem) {
+func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *spaces.Space, items []*verifiedItem) {
 	want := codec.NewCode(s.Bits())
 	for _, it := range items {
-		labelled := revision.model.LabelCode(want, it.labels)
+		labelled := revision.Learned.LabelCode(want, it.labels)
 		if labelled {
 			s.done.CodesChecked++
 		} else {
@@ -59,9 +60,9 @@ func (s *spaceVerifier) compareLabels(sets []*codeVerifier, revision *space, ite
 			}
 			switch {
 			case labelled:
-				set.compareCode(it.row, targetCode{want, codec.ProvenanceLabels}, nil)
+				set.compareCode(it.row, spaces.TargetCode{Code: want, From: codec.ProvenanceLabels}, nil)
 			case x.from == codec.ProvenanceLabels:
-				set.bad(fmt.Sprintf("code of row %d", it.row), set.block(codec.KindRowCodes, it.row), "of labels, and it has none that the model knows")
+				set.bad(fmt.Sprintf("code of row %d", it.row), set.Block(codec.KindRowCodes, it.row), "of labels, and it has none that the model knows")
 			}
 		}
 	}

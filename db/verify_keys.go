@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // checkKeys looks at keys and rows, which lead to each other. It keeps a hash of the
@@ -20,15 +21,15 @@ func (c *collectionVerifier) checkKeys() {
 	var keys byBlock[uint64] // 0: there is none, or it has been found again
 	keyed := roaring.New()
 	c.entries(codec.CollectionKey(codec.KindRowKeys, c.ID), c.about("keys of rows"), func(key []byte, row uint32, entry []byte) {
-		record := fmt.Sprintf("key of row %d", row)
+		what := fmt.Sprintf("key of row %d", row)
 		if !c.live.Contains(row) {
-			c.missing(record, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is %q, and the row is not in the live set", entry)
+			c.missing(what, codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)), "it is %q, and the row is not in the live set", entry)
 		}
 		if uint64(row) >= c.nextRow {
-			c.bad(record, key, "the next row is %d", c.nextRow)
+			c.bad(what, key, "the next row is %d", c.nextRow)
 		}
 		if len(entry) == 0 {
-			c.bad(record, key, "it is empty")
+			c.bad(what, key, "it is empty")
 		}
 		*keys.put(row) = hash(entry)
 		keyed.Add(row)
@@ -37,16 +38,16 @@ func (c *collectionVerifier) checkKeys() {
 		c.missing(fmt.Sprintf("key of row %d", row), codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows), "missing, and the row is in the live set")
 	}
 	c.walkPrefix(codec.CollectionKey(codec.KindKey, c.ID), c.about("rows of keys"), func(key, value []byte) {
-		record := fmt.Sprintf("row of key %q", key[5:])
+		what := fmt.Sprintf("row of key %q", key[5:])
 		if len(value) != 4 {
-			c.bad(record, key, "%d bytes, not 4", len(value))
+			c.bad(what, key, "%d bytes, not 4", len(value))
 			c.lose(key)
 			return
 		}
 		row := binary.BigEndian.Uint32(value)
 		stored := keys.get(row)
 		if stored == nil || *stored != hash(key[5:]) {
-			c.missing(record, codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows), "it is row %d, which does not have this key", row)
+			c.missing(what, codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows), "it is row %d, which does not have this key", row)
 			return
 		}
 		*stored = 0
@@ -56,7 +57,7 @@ func (c *collectionVerifier) checkKeys() {
 			return
 		}
 		block := codec.NumberKey(codec.KindRowKeys, c.ID, row/codec.BlockRows)
-		err := blockEntry(c.snap, block, row, func(entry []byte) error {
+		err := record.BlockEntry(c.snap, block, row, func(entry []byte) error {
 			key := codec.ItemKey(c.ID, string(entry))
 			c.missing(fmt.Sprintf("row of key %q", entry), key, "it does not lead to row %d, which has the key", row)
 			return nil

@@ -34,11 +34,11 @@ func (s *spaceVerifier) checkOnline() {
 			row := it.Next()
 			key := codec.OnlineRowsKey(s.ID(), s.spaceID(), byte(set), uint16(row>>16))
 			switch {
-			case s.codesOnly():
+			case s.CodesOnly():
 				s.bad(names[set], key, "row %d is in it, and there is no model", row)
 			case s.dead(row):
 				s.bad(names[set], key, "row %d is in it, and has no item", row)
-			case set == codec.SetPending && s.trained != nil && !s.learnsFromRow(row):
+			case set == codec.SetPending && s.Trained != nil && !s.learnsFromRow(row):
 				s.bad(names[set], key, "row %d is in it, and has no features to learn from", row)
 			}
 		}
@@ -49,7 +49,7 @@ func (s *spaceVerifier) checkOnline() {
 func (s *spaceVerifier) checkLessons() {
 	prefix := s.prefix(codec.KindLessons)
 	complete := s.entries(prefix, s.about("lessons"), func(key []byte, row uint32, entry []byte) {
-		record := fmt.Sprintf("lesson of row %d", row)
+		what := fmt.Sprintf("lesson of row %d", row)
 		s.taught.Add(row)
 		l, err := codec.DecodeLesson(s.Bits(), entry)
 		if err == nil {
@@ -57,15 +57,15 @@ func (s *spaceVerifier) checkLessons() {
 		}
 		switch {
 		case err != nil:
-			s.bad(record, key, "%s", fault.Problem(err))
-		case s.codesOnly():
-			s.bad(record, key, "there is no model")
+			s.bad(what, key, "%s", fault.Problem(err))
+		case s.CodesOnly():
+			s.bad(what, key, "there is no model")
 		case s.dead(row):
-			s.bad(record, key, "the row has no item")
-		case s.trained != nil && !s.learnsFromRow(row):
-			s.bad(record, key, "the row has no features to teach with")
+			s.bad(what, key, "the row has no item")
+		case s.Trained != nil && !s.learnsFromRow(row):
+			s.bad(what, key, "the row has no features to teach with")
 		case s.pending.Contains(row):
-			s.bad(record, key, "the row is among those that the online step has not seen")
+			s.bad(what, key, "the row is among those that the online step has not seen")
 		}
 	})
 	if complete && s.n.Taught != s.taught.GetCardinality() {
@@ -74,7 +74,7 @@ func (s *spaceVerifier) checkLessons() {
 }
 
 // Bits is how many bits the codes of the space have.
-func (s *spaceVerifier) Bits() int { return s.space.Bits }
+func (s *spaceVerifier) Bits() int { return s.Space.Bits }
 
 // checkLesson checks that a lesson can be one of the space.
 func (s *spaceVerifier) checkLesson(l codec.Lesson) error {
@@ -82,8 +82,8 @@ func (s *spaceVerifier) checkLesson(l codec.Lesson) error {
 	switch {
 	case l.Revision == 0 || uint64(l.Revision) > s.n.Revision:
 		return fmt.Errorf("of revision %d, the one in use is %d", l.Revision, s.n.Revision)
-	case s.trained != nil && codes != 1 && codes != len(s.modalities):
-		return fmt.Errorf("%d codes for %d modalities", codes, len(s.modalities))
+	case s.Trained != nil && codes != 1 && codes != len(s.Positions):
+		return fmt.Errorf("%d codes for %d modalities", codes, len(s.Positions))
 	}
 	return nil
 }
@@ -95,16 +95,16 @@ func (s *spaceVerifier) checkOutbox() {
 	buffers := make([]model.Vector, len(s.Modalities))
 	complete := s.walkPrefix(prefix, s.about("departures"), func(key, value []byte) {
 		n := codec.OutboxNumber(key)
-		record := fmt.Sprintf("departure %d", n)
+		what := fmt.Sprintf("departure %d", n)
 		if any && n != expected {
 			s.missing(fmt.Sprintf("departure %d", expected), codec.OutboxKey(s.ID(), s.spaceID(), expected), "missing, and there is a departure %d", n)
 		}
 		if n >= s.n.NextOutbox {
-			s.bad(record, key, "the next one is %d", s.n.NextOutbox)
+			s.bad(what, key, "the next one is %d", s.n.NextOutbox)
 		}
 		expected, any = n+1, true
 		if err := s.checkDeparture(value, buffers); err != nil {
-			s.bad(record, key, "%s", fault.Problem(err))
+			s.bad(what, key, "%s", fault.Problem(err))
 			s.lose(key)
 		}
 	})
@@ -125,7 +125,7 @@ func (s *spaceVerifier) checkDeparture(value []byte, buffers []model.Vector) err
 		if int(f.Modality) >= len(s.Modalities) {
 			return fmt.Errorf("it has features of modality %d of %d", f.Modality, len(s.Modalities))
 		}
-		if err := s.Modalities[f.Modality].decodeVector(&buffers[f.Modality], f.Record); err != nil {
+		if err := s.Modalities[f.Modality].DecodeVector(&buffers[f.Modality], f.Record); err != nil {
 			return fmt.Errorf("features %q: %w", s.Modalities[f.Modality].Name, err)
 		}
 	}

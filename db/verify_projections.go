@@ -10,27 +10,28 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // checkProjections looks at the projections of rows: their form, and that rows whose
 // code was made of features have one.
 func (s *spaceVerifier) checkProjections() {
-	if s.codesOnly() {
+	if s.CodesOnly() {
 		return // other keys of that kind are found as such
 	}
 	s.stageIn("projections", s.spaceID())
 	have := roaring.New()
 	s.entries(s.projectionPrefix(), s.about("projections"), func(key []byte, row uint32, entry []byte) {
-		record := fmt.Sprintf("projection of row %d", row)
+		what := fmt.Sprintf("projection of row %d", row)
 		have.Add(row)
 		err := checkProjection(entry, s.Bits())
 		switch {
 		case err != nil:
-			s.bad(record, key, "%s", fault.Problem(err))
+			s.bad(what, key, "%s", fault.Problem(err))
 		case s.dead(row):
-			s.bad(record, key, "the row has no item")
-		case s.trained != nil && !s.learnsFromRow(row):
-			s.bad(record, key, "the row has no features that the model knows")
+			s.bad(what, key, "the row has no item")
+		case s.Trained != nil && !s.learnsFromRow(row):
+			s.bad(what, key, "the row has no features that the model knows")
 		}
 	})
 	for row := range s.strayRows(s.unlabelled, have) {
@@ -39,11 +40,11 @@ func (s *spaceVerifier) checkProjections() {
 }
 
 func (s *spaceVerifier) projectionPrefix() []byte {
-	return append(s.prefix(codec.KindProjection), sharedTarget)
+	return append(s.prefix(codec.KindProjection), record.SharedTarget)
 }
 
 func (s *spaceVerifier) projectionKey(row uint32) []byte {
-	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), sharedTarget, row/codec.BlockRows)
+	return codec.SpaceBlockKey(codec.KindProjection, s.ID(), s.spaceID(), record.SharedTarget, row/codec.BlockRows)
 }
 
 // checkProjection checks that an entry is a direction as codec.AppendProjection makes it.

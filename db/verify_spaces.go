@@ -11,16 +11,18 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
 // spaceVerifier is what is known of the space that is being looked at.
 type spaceVerifier struct {
 	*collectionVerifier
-	*space            // without a model where that cannot be read
+	*spaces.Space     // without a model where that cannot be read
 	n                 codec.SpaceCounters
 	readable          bool // the model, and the revision in use
-	kept              map[uint32]*space
+	kept              map[uint32]*spaces.Space
 	taught            *roaring.Bitmap
 	pending, recode   *roaring.Bitmap
 	coded, unlabelled *roaring.Bitmap // rows that have a code; that have one not of labels
@@ -45,7 +47,7 @@ func (c *collectionVerifier) checkSpaces() map[uint32]*knownSpace {
 
 func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	s := &spaceVerifier{
-		collectionVerifier: c, n: n, kept: map[uint32]*space{},
+		collectionVerifier: c, n: n, kept: map[uint32]*spaces.Space{},
 		taught: roaring.New(), pending: roaring.New(), recode: roaring.New(), coded: roaring.New(), unlabelled: roaring.New(),
 	}
 	s.stageIn("model", uint32(n.ID))
@@ -60,69 +62,69 @@ func (c *collectionVerifier) checkSpace(n codec.SpaceCounters) *knownSpace {
 	s.checkOutbox()
 	s.checkIndexOnly()
 	var sets []*codeVerifier
-	for i := range s.targets {
+	for i := range s.Targets {
 		sets = append(sets, s.checkCodes(i))
 	}
 	if uint64(s.coded.GetCardinality()) != n.Coded && !s.lostAny(s.prefix(codec.KindRowCodes)) {
 		s.badCounter("%d items have a code in any view, it says %d", s.coded.GetCardinality(), n.Coded)
 	}
 	s.checkProjections()
-	if c.opt.Deep && s.readable && s.model != nil && c.err == nil {
+	if c.opt.Deep && s.readable && s.Learned != nil && c.err == nil {
 		if !s.IndexOnly {
 			s.checkStatistics()
 		}
 		s.recompute(sets)
 	}
-	return &knownSpace{targets: s.targets, model: !c.codesOnly()}
+	return &knownSpace{targets: s.Targets, model: !c.CodesOnly()}
 }
 
-// readSpace reads descriptor, model and the revision in use. It reports whether it is
+// Read reads descriptor, model and the revision in use. It reports whether it is
 // known how codes are stored.
 func (s *spaceVerifier) readSpace() bool {
 	id, revision := uint32(s.n.ID), uint32(s.n.Revision)
 	key := codec.NumberKey(codec.KindSpace, s.ID(), id)
-	trained, err := readSpace(s.snap, s.descriptor, id, 1)
+	trained, err := spaces.Read(s.snap, s.Descriptor, id, 1)
 	if err == nil {
-		s.space, s.readable = trained, true
+		s.Space, s.readable = trained, true
 		s.kept[1] = trained
-		if trained.model == nil || revision == 1 {
+		if trained.Learned == nil || revision == 1 {
 			return true
 		}
-		m, err := readRevision(s.snap, s.ID(), trained, revision)
+		m, err := spaces.ReadRevision(s.snap, s.ID(), trained, revision)
 		if err != nil {
 			s.readable = false
 			s.badIn(id, "revision in use", codec.RevisionKey(s.ID(), id, revision, 0), "%s", fault.Problem(err))
 			return true
 		}
-		s.space = trained.revised(revision, m)
-		s.kept[revision] = s.space
+		s.Space = trained.Revised(revision, m)
+		s.kept[revision] = s.Space
 		return true
 	}
 	s.badIn(id, "space", key, "%s", fault.Problem(err))
 	// Codes can be looked at if the descriptor says what they are.
-	b, err := get(s.snap, key)
-	var d spaceDescriptor
+	b, err := record.Get(s.snap, key)
+	var d spaces.Stored
 	if err == nil {
 		err = json.Unmarshal(b, &d)
 	}
-	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.codesOnly() && d.Bits != s.descriptor.Bits {
+	if err != nil || codec.CheckBits(d.Bits) != nil || d.ID != id || s.CodesOnly() && d.Bits != s.Descriptor.Bits {
 		return false
 	}
-	s.space = &space{spaceDescriptor: d, Revision: revision, targets: []byte{sharedTarget}}
+	s.Space = &spaces.Space{Stored: d, Revision: revision, Targets: []byte{record.SharedTarget}}
 	if len(d.Views) > 0 {
-		s.targets = nil
+		s.Targets = nil
 		for _, target := range d.Views {
-			if target < 1 || target > len(s.Modalities) || target > maxTargetModality+1 {
+			if target < 1 || target > len(s.Modalities) || target > record.MaxTargetModality+1 {
 				return false
 			}
-			s.targets = append(s.targets, byte(target))
+			s.Targets = append(s.Targets, byte(target))
 		}
 	}
 	return true
 }
 
 // ID is the number of the collection.
-func (s *spaceVerifier) ID() uint32 { return s.descriptor.ID }
+func (s *spaceVerifier) ID() uint32 { return s.Descriptor.ID }
 
 func (s *spaceVerifier) spaceID() uint32 { return uint32(s.n.ID) }
 
@@ -134,18 +136,18 @@ func (s *spaceVerifier) stageIn(what string, id uint32) {
 	s.at("collection %s, space %d: %s", s.Name, id, what)
 }
 
-func (s *spaceVerifier) badIn(id uint32, record string, key []byte, format string, args ...any) {
-	s.found(Finding{Collection: s.Name, Space: id, Record: record, Problem: fmt.Sprintf(format, args...)}, key)
+func (s *spaceVerifier) badIn(id uint32, what string, key []byte, format string, args ...any) {
+	s.found(Finding{Collection: s.Name, Space: id, Record: what, Problem: fmt.Sprintf(format, args...)}, key)
 }
 
 // bad reports something about a record of the space.
-func (s *spaceVerifier) bad(record string, key []byte, format string, args ...any) {
-	s.badIn(s.spaceID(), record, key, format, args...)
+func (s *spaceVerifier) bad(what string, key []byte, format string, args ...any) {
+	s.badIn(s.spaceID(), what, key, format, args...)
 }
 
-func (s *spaceVerifier) missing(record string, key []byte, format string, args ...any) {
+func (s *spaceVerifier) missing(what string, key []byte, format string, args ...any) {
 	if !s.lost(key) {
-		s.bad(record, key, format, args...)
+		s.bad(what, key, format, args...)
 	}
 }
 
@@ -153,8 +155,8 @@ func (s *spaceVerifier) badCounter(format string, args ...any) {
 	s.bad("counters", codec.CollectionKey(codec.KindCounters, s.ID()), format, args...)
 }
 
-func (s *spaceVerifier) about(record string) Finding {
-	return Finding{Collection: s.Name, Space: s.spaceID(), Record: record}
+func (s *spaceVerifier) about(what string) Finding {
+	return Finding{Collection: s.Name, Space: s.spaceID(), Record: what}
 }
 
 // checkCounters looks at what the counters say of the space that codes do not tell.
@@ -166,15 +168,15 @@ func (s *spaceVerifier) checkCounters() {
 		s.badCounter("rows below %d have been coded, and the space is not being built", n.Built)
 	case n.Revision == 0:
 		s.badCounter("the space has no revision")
-	case s.readable && s.model != nil && !s.IndexOnly && n.Checkpoint == 0:
+	case s.readable && s.Learned != nil && !s.IndexOnly && n.Checkpoint == 0:
 		s.badCounter("the statistics are of no revision")
 	}
 	var targets []byte
 	for _, set := range s.n.Sets {
 		targets = append(targets, set.View)
 	}
-	if !bytes.Equal(targets, s.targets) {
-		s.badCounter("they are of views %d, the space has %d", targets, s.targets)
+	if !bytes.Equal(targets, s.Targets) {
+		s.badCounter("they are of views %d, the space has %d", targets, s.Targets)
 	}
 }
 
@@ -183,7 +185,7 @@ func (s *spaceVerifier) checkChunks() {
 	for _, x := range []struct {
 		what string
 		kind byte
-		cut  chunked
+		cut  record.Chunked
 	}{{"model", codec.KindModel, s.Model}, {"statistics", codec.KindStatistics, s.Statistics}} {
 		s.walkPrefix(s.prefix(x.kind), s.about(x.what), func(key, _ []byte) {
 			if i := codec.LastNumber(key); i >= x.cut.Chunks {
@@ -191,17 +193,17 @@ func (s *spaceVerifier) checkChunks() {
 			}
 		})
 	}
-	if s.codesOnly() || s.IndexOnly {
+	if s.CodesOnly() || s.IndexOnly {
 		return
 	}
 	key := s.prefix(codec.KindStatistics)
-	b, err := readChunks(s.snap, key, 0, s.Statistics)
+	b, err := record.ReadChunks(s.snap, key, 0, s.Statistics)
 	var statistics *model.Statistics
 	if err == nil {
 		statistics, err = model.UnmarshalStatistics(b)
 	}
 	if err == nil && s.readable {
-		err = model.NewStatistics(s.model).Merge(statistics) // they belong together
+		err = model.NewStatistics(s.Learned).Merge(statistics) // they belong together
 	}
 	if err != nil && !s.lostAny(key) {
 		s.bad("statistics", codec.ChunkKey(codec.KindStatistics, s.ID(), s.spaceID(), 0), "%s", fault.Problem(err))
@@ -232,40 +234,40 @@ func (s *spaceVerifier) checkRevisions() {
 		}
 	})
 	for _, revision := range order {
-		record := fmt.Sprintf("revision %d", revision)
+		what := fmt.Sprintf("revision %d", revision)
 		key := codec.RevisionKey(s.ID(), s.spaceID(), revision, 0)
 		r := all[revision]
-		if revision == 0 || uint64(revision) > s.n.Revision || s.codesOnly() {
-			s.bad(record, key, "the revision in use is %d", s.n.Revision)
+		if revision == 0 || uint64(revision) > s.n.Revision || s.CodesOnly() {
+			s.bad(what, key, "the revision in use is %d", s.n.Revision)
 		}
-		d, err := readRevisionDescriptor(s.snap, s.ID(), s.spaceID(), revision)
+		d, err := spaces.ReadRevisionDescriptor(s.snap, s.ID(), s.spaceID(), revision)
 		if err != nil {
-			s.missing(record, key, "%s", fault.Problem(err))
+			s.missing(what, key, "%s", fault.Problem(err))
 			continue
 		}
 		switch {
 		case d.Parent >= revision && revision > 1:
-			s.bad(record, key, "its parent is revision %d", d.Parent)
+			s.bad(what, key, "its parent is revision %d", d.Parent)
 		case d.Outbox > s.n.NextOutbox:
-			s.bad(record, key, "it knows departures before %d, the next one is %d", d.Outbox, s.n.NextOutbox)
+			s.bad(what, key, "it knows departures before %d, the next one is %d", d.Outbox, s.n.NextOutbox)
 		case r.chunks > d.Model.Chunks:
-			s.bad(record, codec.RevisionKey(s.ID(), s.spaceID(), revision, r.chunks), "there is a chunk %d of %d", r.chunks, d.Model.Chunks)
+			s.bad(what, codec.RevisionKey(s.ID(), s.spaceID(), revision, r.chunks), "there is a chunk %d of %d", r.chunks, d.Model.Chunks)
 		}
-		if revision == 1 || s.space == nil || s.trained == nil || s.kept[revision] != nil {
+		if revision == 1 || s.Space == nil || s.Trained == nil || s.kept[revision] != nil {
 			continue
 		}
-		m, err := readRevision(s.snap, s.ID(), s.space, revision)
+		m, err := spaces.ReadRevision(s.snap, s.ID(), s.Space, revision)
 		if err != nil {
 			if uint64(revision) != s.n.Revision { // else reported
-				s.missing(record, key, "%s", fault.Problem(err))
+				s.missing(what, key, "%s", fault.Problem(err))
 			}
 			continue
 		}
 		if s.opt.Deep {
-			s.kept[revision] = s.revised(revision, m)
+			s.kept[revision] = s.Revised(revision, m)
 		}
 	}
-	if s.codesOnly() {
+	if s.CodesOnly() {
 		return
 	}
 	latest := s.n.Revision
@@ -278,5 +280,5 @@ func (s *spaceVerifier) checkRevisions() {
 
 // learnsFromRow reports whether a row has features that the model of the space knows.
 func (s *spaceVerifier) learnsFromRow(row uint32) bool {
-	return slices.ContainsFunc(s.modalities, func(t int) bool { return !s.lacks(row, t) })
+	return slices.ContainsFunc(s.Positions, func(t int) bool { return !s.lacks(row, t) })
 }

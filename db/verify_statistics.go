@@ -8,6 +8,8 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/model"
 )
 
@@ -22,7 +24,7 @@ func (s *spaceVerifier) checkStatistics() {
 		s.lostAny(codec.CollectionKey(codec.KindFeatures, s.ID())) || s.lostAny(s.prefix(codec.KindStatistics)) {
 		return // reported before
 	}
-	sum := newStatisticsSum(s.space)
+	sum := newStatisticsSum(s.Space)
 	var err error
 	teach := func(l codec.Lesson, vectors []model.Vector) {
 		if uint64(l.Revision) <= s.n.Checkpoint && err == nil {
@@ -46,7 +48,7 @@ func (s *spaceVerifier) checkStatistics() {
 		}
 		vectors := make([]model.Vector, len(s.Modalities))
 		for _, f := range d.Features {
-			if derr = s.Modalities[f.Modality].decodeVector(&vectors[f.Modality], f.Record); derr != nil {
+			if derr = s.Modalities[f.Modality].DecodeVector(&vectors[f.Modality], f.Record); derr != nil {
 				err = derr
 				return
 			}
@@ -64,7 +66,7 @@ func (s *spaceVerifier) checkStatistics() {
 		want, err = sum.statistics.MarshalBinary()
 	}
 	if err == nil {
-		stored, err = readChunks(s.snap, s.prefix(codec.KindStatistics), 0, s.Statistics)
+		stored, err = record.ReadChunks(s.snap, s.prefix(codec.KindStatistics), 0, s.Statistics)
 	}
 	if err == nil {
 		err = sameStatistics(stored, want)
@@ -77,11 +79,11 @@ func (s *spaceVerifier) checkStatistics() {
 // vectors reads the features of a row.
 func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 	vectors := make([]model.Vector, len(s.Modalities))
-	for _, t := range s.modalities {
+	for _, t := range s.Positions {
 		if !s.presence[t].Contains(row) {
 			continue
 		}
-		x, found, err := readVector(s.snap, s.ID(), row, t, s.Modalities[t])
+		x, found, err := record.ReadVector(s.snap, s.ID(), row, t, s.Modalities[t])
 		if err == nil && !found {
 			err = fmt.Errorf("features %q of row %d are missing", s.Modalities[t].Name, row)
 		}
@@ -95,7 +97,7 @@ func (s *spaceVerifier) vectors(row uint32) ([]model.Vector, error) {
 
 // A statisticsSum adds up what rows have taught.
 type statisticsSum struct {
-	space      *space
+	space      *spaces.Space
 	statistics *model.Statistics
 	encoder    *model.Encoder
 	phi, h     [][]float32 // by modality of the model: of up to summedRows rows
@@ -104,18 +106,18 @@ type statisticsSum struct {
 
 const summedRows = 256
 
-func newStatisticsSum(sp *space) *statisticsSum {
-	n := len(sp.modalities)
+func newStatisticsSum(sp *spaces.Space) *statisticsSum {
+	n := len(sp.Positions)
 	return &statisticsSum{
-		space: sp, statistics: model.NewStatistics(sp.model), encoder: sp.model.NewEncoder(),
+		space: sp, statistics: model.NewStatistics(sp.Learned), encoder: sp.Learned.NewEncoder(),
 		phi: make([][]float32, n), h: make([][]float32, n), rows: make([]int, n),
 	}
 }
 
 // add adds what an item has taught.
 func (a *statisticsSum) add(l codec.Lesson, vectors []model.Vector) error {
-	item := a.space.example(vectors, nil)
-	lesson, err := a.space.lesson(l, item)
+	item := a.space.Example(vectors, nil)
+	lesson, err := a.space.Lesson(l, item)
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,7 @@ func (a *statisticsSum) add(l codec.Lesson, vectors []model.Vector) error {
 		if code == nil || !x.Present() {
 			continue
 		}
-		k, q := a.space.model.Features(t), a.space.Bits
+		k, q := a.space.Learned.Features(t), a.space.Bits
 		if a.phi[t] == nil {
 			a.phi[t], a.h[t] = make([]float32, summedRows*k), make([]float32, summedRows*q)
 		}

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,18 +10,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // tables looks at the checksums of all blocks of the tables that the store has: also of
 // those that hold nothing but what was replaced, or by which the store finds its way.
-func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
+func (v *verifier) tables(fsys vfs.FS, dir string, kv *pebble.DB) {
 	v.at("tables")
-	levels, err := store.SSTables()
+	levels, err := kv.SSTables()
 	if err != nil {
 		v.found(Finding{Record: "tables", Problem: "they cannot be listed: " + fault.Problem(err)}, nil)
 		return
 	}
-	options := storeOptions(&storeConfig{fs: fsys}, &storeLogger{}, false) // for its form; nothing is opened with it
+	options := store.PebbleOptions(&store.Config{FS: fsys}, &store.Log{}, false) // for its form; nothing is opened with it
 	options.EnsureDefaults()
 	for _, level := range levels {
 		for _, table := range level {
@@ -37,7 +37,7 @@ func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
 				return
 			}
 			name := fmt.Sprintf("%06d.sst", number)
-			err := v.table(fsys, fsys.PathJoin(storePath(fsys, dir), name), options.MakeReaderOptions())
+			err := v.table(fsys, fsys.PathJoin(store.Path(fsys, dir), name), options.MakeReaderOptions())
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // merged into others meanwhile, else found on opening
 				v.found(Finding{Record: "table " + name, Problem: fault.Problem(err)}, nil)
 			}
@@ -47,29 +47,9 @@ func (v *verifier) tables(fsys vfs.FS, dir string, store *pebble.DB) {
 
 // table looks at one table.
 func (v *verifier) table(fsys vfs.FS, path string, options sstable.ReaderOptions) (err error) {
-	r, err := openTable(v.ctx, fsys, path, options)
+	r, err := store.OpenTable(v.ctx, fsys, path, options)
 	if err != nil {
 		return err
 	}
 	return errors.Join(r.ValidateBlockChecksums(), r.Close())
-}
-
-// openTable opens a table, to be closed by the caller. Pebble closes no file of one that
-// it refuses, be it by a panic.
-func openTable(ctx context.Context, fsys vfs.FS, path string, options sstable.ReaderOptions) (r *sstable.Reader, err error) {
-	file, err := fsys.Open(path)
-	f, err := summed(path, file, err)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if r == nil {
-			err = errors.Join(err, f.Close())
-		}
-	}()
-	readable, err := sstable.NewSimpleReadable(f)
-	if err != nil {
-		return nil, err
-	}
-	return sstable.NewReader(ctx, readable, options)
 }

@@ -12,13 +12,15 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
 // Whatever is stored has a version, and each stands in a file of this module. A number that
 // changes makes databases that older versions cannot read, or makes this one unable to
 // read theirs, so it changes only together with the format of the database:
 //
-//  1. add a constant to format.go and a migration to upgrade.go; what the migration does
+//  1. add a constant to internal/record/identity.go and format.go and a migration to upgrade.go; what the migration does
 //     must bring everything that older versions have written to what is written now,
 //     or the code goes on reading both;
 //  2. describe it in docs/FORMAT.md;
@@ -27,19 +29,19 @@ import (
 var pinned = []struct {
 	file, pattern, want string
 }{
-	{"db/format.go", `FormatFirst = (\d+)`, "0"},
-	{"db/format.go", `FormatIdentity = (\d+)`, "1"},
-	{"db/format.go", `MinFormat = (\w+)`, "FormatFirst"},
-	{"db/format.go", `NewestFormat = (\w+)`, "FormatIdentity"},
-	{"db/format.go", `descriptorVersion = (\d+)`, "0"},
-	{"db/index_only.go", `versionIndexOnly = (\d+)`, "1"},
-	{"db/commits_file.go", `commitsVersion = (\d+)`, "0"},
-	{"db/commits_file.go", `commitsMagic   = "(\w+)"`, "FDHC"},
+	{"db/internal/record/identity.go", `FormatFirst += (\d+)`, "0"},
+	{"db/internal/record/identity.go", `FormatIdentity += (\d+)`, "1"},
+	{"db/internal/record/identity.go", `MinFormat += (\w+)`, "FormatFirst"},
+	{"db/internal/record/identity.go", `NewestFormat += (\w+)`, "FormatIdentity"},
+	{"db/internal/record/identity.go", `DescriptorVersion = (\d+)`, "0"},
+	{"db/internal/record/descriptor.go", `VersionIndexOnly = (\d+)`, "1"},
+	{"db/internal/store/commits_file.go", `commitsVersion = (\d+)`, "0"},
+	{"db/internal/store/commits_file.go", `commitsMagic   = "(\w+)"`, "FDHC"},
 	{"db/import_folder.go", `importVersion = (\d+)`, "2"},
 	{"db/import_chunk.go", `chunkMagic       = (\w+)`, "0x46494d43"},
 	{"db/cursor.go", `cursorVersion = (\d+)`, "1"},
-	{"db/store.go", `storeFormat = pebble\.(\w+)`, "FormatValueSeparation"},
-	{"db/store.go", `mergerName = "(.*)"`, "fddhdb.blocks-and-layers"},
+	{"db/internal/store/store.go", `PebbleFormat = pebble\.(\w+)`, "FormatValueSeparation"},
+	{"db/internal/store/store.go", `mergerName = "(.*)"`, "fddhdb.blocks-and-layers"},
 	{"db/backup/manifest.go", `Version = (\d+)`, "1"},
 	{"codec/counters.go", `countersVersion = (\d+)`, "4"},
 	{"codec/block.go", `blockVersion = (\d+)`, "1"},
@@ -119,7 +121,7 @@ func TestMigrationsAreComplete(t *testing.T) {
 func TestMarkerThatIsBehind(t *testing.T) {
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, dir, nil))
-	if err := writeMarker(vfs.Default, dir, FormatFirst); err != nil {
+	if err := store.WriteMarker(vfs.Default, dir, FormatFirst); err != nil {
 		t.Fatal(err)
 	}
 	for _, readOnly := range []bool{true, false} {
@@ -128,7 +130,7 @@ func TestMarkerThatIsBehind(t *testing.T) {
 		if readOnly {
 			want = FormatFirst
 		}
-		if marker, err := readMarker(vfs.Default, dir); d.Format() != NewestFormat || marker != want || err != nil {
+		if marker, err := store.ReadMarker(vfs.Default, dir); d.Format() != NewestFormat || marker != want || err != nil {
 			t.Errorf("ReadOnly %v: format %d, the marker says %d, %v", readOnly, d.Format(), marker, err)
 		}
 		mustClose(t, d)
@@ -149,8 +151,8 @@ func TestNewDatabaseIsOfTheNewestFormat(t *testing.T) {
 	closer.Close()
 	uuid := d.UUID()
 	mustClose(t, d)
-	var m marker
-	text, err := os.ReadFile(filepath.Join(dir, MarkerName))
+	var m store.Marker
+	text, err := os.ReadFile(filepath.Join(dir, store.MarkerName))
 	if err == nil {
 		err = json.Unmarshal(text, &m)
 	}

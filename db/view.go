@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 )
 
 // A view is one state of the whole database: what is in memory and a snapshot
@@ -22,7 +23,7 @@ type view struct {
 // collectionView is the state of one collection. Everything in it is shared
 // with other views and must not be written to.
 type collectionView struct {
-	*descriptor
+	*record.Descriptor
 	labels   *labels
 	names    []string // of the labels, by id, as of this view
 	items    int

@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/internal/synth"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -21,7 +23,7 @@ import (
 // codesByModel computes from the definition the codes that an item has by the model
 // of its collection, by target; the shared one is under "".
 func codesByModel(cv *collectionView, it *Item) (map[string][]byte, error) {
-	m := cv.space.model
+	m := cv.space.Learned
 	vectors := make([]model.Vector, len(m.Modalities()))
 	for i, mod := range m.Modalities() {
 		if dense := it.Vectors[mod.Name]; dense != nil {
@@ -106,7 +108,7 @@ type fataler interface {
 func checkCodes(t fataler, c *Collection, items []*Item) {
 	t.Helper()
 	err := c.read(func(_ *view, cv *collectionView) error {
-		if cv.space == nil || cv.codesOnly() {
+		if cv.space == nil || cv.CodesOnly() {
 			return nil
 		}
 		coded := 0
@@ -485,7 +487,7 @@ func TestFailedBulkLoadOfViews(t *testing.T) {
 	mem := vfs.NewMem()
 	broken := false
 	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, ingestName) {
+		if broken && op.Kind == errorfs.OpFileSync && strings.Contains(op.Path, store.IngestName) {
 			return errInjected
 		}
 		return nil
@@ -576,7 +578,7 @@ func TestViewsAreLoadedInTheBackground(t *testing.T) {
 	w.put([]*Item{{Key: "far", Vectors: map[string][]float32{"text": {9, 9, 9, 9, 9}}}})
 	for set := range w.d.current.Load().sets() {
 		if set.table == nil {
-			t.Errorf("view %d was not waited for", set.target)
+			t.Errorf("view %d was not waited for", set.Target)
 		}
 	}
 	if _, err := w.c.Delete(ctx, "far"); err != nil {
@@ -630,7 +632,7 @@ func TestTooManyModalitiesForViews(t *testing.T) {
 		}
 		putAll(t, c, items)
 		opt := TrainOptions{Options: model.Options{Bits: 16, Views: model.ViewsTarget}}
-		if last > maxTargetModality {
+		if last > record.MaxTargetModality {
 			if _, err := c.Train(ctx, opt); !errors.Is(err, ErrInvalid) {
 				t.Errorf("view %d: %v", last+1, err)
 			}
@@ -657,7 +659,7 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 		mustTrain(t, c, TrainOptions{Options: model.Options{Bits: 16, Anchors: 10, Views: views}})
 		want := allItems(t, c)
 		key := codec.CollectionKey(codec.KindCounters, c.id)
-		b, err := get(d.engine.DB, key)
+		b, err := record.Get(d.engine.DB, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -688,9 +690,9 @@ func TestCountersMustFitTheSpace(t *testing.T) {
 			"a view more":   {change(func(s *codec.SpaceCounters) { s.Sets = append(s.Sets, codec.CodeCounters{View: 77}) }), false},
 		} {
 			opts := (&Options{FS: mem.CrashClone(vfs.CrashCloneCfg{})}).withDefaults()
-			store, err := openStore(opts.FS.PathJoin("db", storeName), &opts.disk, newStoreLogger(opts.disk.signals), false)
+			kv, err := store.Open(opts.FS.PathJoin("db", store.StoreName), &opts.disk, store.NewLog(opts.disk.Signals), false)
 			if err == nil {
-				err = errors.Join(store.Set(key, tc.value, pebble.Sync), store.Close())
+				err = errors.Join(kv.Set(key, tc.value, pebble.Sync), kv.Close())
 			}
 			if err != nil {
 				t.Fatal(err)

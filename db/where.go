@@ -15,6 +15,7 @@ import (
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/where"
 )
 
@@ -147,13 +148,13 @@ func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, wher
 	}
 	n := int(rows.GetCardinality())
 	tooMany := fault.Invalid("%d items, with what they have taught (docs/VERSIONING.md), are too many to delete in one commit: narrow the expression", n)
-	if n*((&checked{}).bytes()+s.codeBytes()) > MaxBatchBytes { // at least, before anything is read
+	if n*((&record.Item{}).Bytes()+s.codeBytes()) > record.MaxBatchBytes { // at least, before anything is read
 		return 0, tooMany
 	}
 	all := &request{changes: make([]*change, 0, n)}
 	err = cv.forEachKey(v.snap, rows, func(row uint32, key string) error {
 		tx.rows[itemKey{s.ID, key}] = rowState{row, true}
-		all.changes = append(all.changes, &change{collection: s.ID, kind: deleteItem, item: &checked{key: key}})
+		all.changes = append(all.changes, &change{collection: s.ID, kind: deleteItem, item: &record.Item{Key: key}})
 		return ctx.Err()
 	})
 	if err != nil {
@@ -168,7 +169,7 @@ func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, wher
 		if err != nil {
 			return 0, err
 		}
-		if bytes += size; bytes > MaxBatchBytes {
+		if bytes += size; bytes > record.MaxBatchBytes {
 			return 0, tooMany
 		}
 	}
@@ -181,7 +182,7 @@ func (tx *tx) deleteWhere(ctx context.Context, v *view, s *collectionState, wher
 func (cv *collectionView) forEachKey(r pebble.Reader, rows *roaring.Bitmap, f func(row uint32, key string) error) error {
 	for it := rows.Iterator(); it.HasNext(); {
 		block := it.PeekNext() / codec.BlockRows
-		value, err := get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
+		value, err := record.Get(r, codec.NumberKey(codec.KindRowKeys, cv.ID, block))
 		if err != nil {
 			return fault.ReadError(err, "keys of block %d", block)
 		}
@@ -266,7 +267,7 @@ func whereError(err error) error {
 
 // Field implements where.Schema.
 func (cv *collectionView) Field(name string) (int, where.Type, error) {
-	var indexed []Field
+	var indexed []record.Field
 	for _, f := range cv.Fields {
 		if f.Indexed {
 			indexed = append(indexed, f)
@@ -279,18 +280,18 @@ func (cv *collectionView) Field(name string) (int, where.Type, error) {
 	}
 	there := fmt.Sprintf("collection %q has no indexed fields", cv.Name)
 	if len(indexed) > 0 {
-		there = fmt.Sprintf("the indexed fields of collection %q are %s", cv.Name, names(indexed))
+		there = fmt.Sprintf("the indexed fields of collection %q are %s", cv.Name, record.Names(indexed))
 	}
-	if _, err := cv.field(name); err == nil {
-		return 0, 0, fmt.Errorf("field %q is not indexed: %s", shortened(name), there)
+	if _, err := cv.FieldOf(name); err == nil {
+		return 0, 0, fmt.Errorf("field %q is not indexed: %s", record.Shortened(name), there)
 	}
 	if strings.EqualFold(name, "labels") {
 		return 0, 0, fmt.Errorf("unknown field %q: labels are asked for one at a time, label = 'cat'; %s", name, there)
 	}
-	return 0, 0, fmt.Errorf("unknown field %q: %s", shortened(name), there)
+	return 0, 0, fmt.Errorf("unknown field %q: %s", record.Shortened(name), there)
 }
 
-var whereTypes = map[FieldType]where.Type{String: where.String, Int: where.Int, Float: where.Float, Bool: where.Bool}
+var whereTypes = map[record.FieldType]where.Type{record.String: where.String, record.Int: where.Int, record.Float: where.Float, record.Bool: where.Bool}
 
 // Modality implements where.Schema.
 func (cv *collectionView) Modality(name string) (int, error) {
@@ -299,10 +300,10 @@ func (cv *collectionView) Modality(name string) (int, error) {
 			return i, nil
 		}
 	}
-	if cv.codesOnly() {
-		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", shortened(name), cv.Name)
+	if cv.CodesOnly() {
+		return 0, fmt.Errorf("unknown modality %q: the items of collection %q bring codes", record.Shortened(name), cv.Name)
 	}
-	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", shortened(name), cv.Name, names(cv.Modalities))
+	return 0, fmt.Errorf("unknown modality %q: collection %q has %s", record.Shortened(name), cv.Name, record.Names(cv.Modalities))
 }
 
 // whereRows is one container of a collection after another, as where.Rows: the
@@ -353,7 +354,7 @@ func (w *whereRows) Label(name string) (*roaring.Bitmap, error) {
 	if len(ids) == 0 {
 		return roaring.New(), nil
 	}
-	return readRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, ids[0], w.container))
+	return record.ReadRows(w.r, codec.RowsKey(w.cv.ID, codec.SetLabel, ids[0], w.container))
 }
 
 func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
@@ -362,7 +363,7 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 	}
 	lo := codec.FieldRowsKey(w.cv.ID, uint16(field), w.container, r.Lo)
 	if r.Single() {
-		return readRows(w.r, lo)
+		return record.ReadRows(w.r, lo)
 	}
 	hi := codec.FieldRowsKey(w.cv.ID, uint16(field), w.container, r.Hi)
 	if r.Open {
@@ -370,7 +371,7 @@ func (w *whereRows) Strings(field int, r where.Range) (*roaring.Bitmap, error) {
 	}
 	out := roaring.New()
 	n := 0
-	err := forEachIn(w.r, lo, hi, func(key, value []byte) error {
+	err := record.ForEachIn(w.r, lo, hi, func(key, value []byte) error {
 		if n++; n%1024 == 0 {
 			if err := w.ctx.Err(); err != nil {
 				return err

@@ -53,9 +53,12 @@ var house = plan{
 
 		// The database.
 		{names{"db"}, names{pebble, roaring}},
+		{names{"db/internal/store"}, names{pebble}},
+		{names{"db/internal/spaces"}, names{pebble}},
+		{names{"db/internal/record"}, names{pebble, roaring}},
 		{names{"db/internal/signal"}, nil},
 		{names{"db/fault"}, names{pebble}},
-		{names{"db/backup", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
+		{names{"db/backup", "db/report", "db/internal/where", "db/internal/work"}, names{compress, roaring}},
 		{names{"db/event"}, nil},
 
 		// Codes: how they are learned and found, and what they are.
@@ -65,7 +68,7 @@ var house = plan{
 
 		// The ground, which imports nothing of ours.
 		{names{"codec/internal/jsontext", "internal/arrows", "internal/doctest", "internal/freemem",
-			"internal/inside", "internal/killtest", "internal/release"}, names{sys}},
+			"internal/inside", "internal/killtest", "internal/release", "internal/testfs"}, names{pebble, sys}},
 	},
 	rules: []rule{
 		{of: names{"db/backup"}, only: names{"db/event", "internal/inside"},
@@ -74,6 +77,8 @@ var house = plan{
 			why: "anything of a database may use them"},
 		{of: names{"db/internal/where"}, only: names{},
 			why: "an expression knows fields, not where they are stored"},
+		{of: names{"db/internal/record"}, never: names{"db/internal/work", "db/internal/signal", "db/internal/store"},
+			why: "a record is bytes and functions of them: no goroutine, lock or clock"},
 		{of: names{"codec/..."}, never: names{"db/...", "mih", "model"},
 			why: "files of vectors and items are read without a database"},
 		{of: names{"codec", "codec/internal/jsontext", "db/internal/where", "model/internal/dense"}, never: names{"os", "time"},

@@ -1,0 +1,189 @@
+package record
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Item is an item in the terms of its collection. What it points to is its
+// own, safe to keep.
+type Item struct {
+	Key     string
+	Vectors []model.Vector // by modality, in its form, see vector; nil: none
+	Code    codec.Code     // codes-only; nil where absent
+	Labels  []string       // distinct
+	Fields  []codec.Field
+	Payload []byte
+}
+
+// ItemBytes is what an item takes besides what it holds.
+const ItemBytes = 64
+
+// Bytes estimates what storing the item takes.
+func (it *Item) Bytes() int {
+	n := ItemBytes + len(it.Key) + len(it.Payload) + 8*len(it.Code)
+	for _, v := range it.Vectors {
+		n += 4 * (len(v.Index) + len(v.Value))
+	}
+	for _, l := range it.Labels {
+		n += 16 + len(l)
+	}
+	for _, f := range it.Fields {
+		s, _ := f.Value.(string)
+		n += 16 + len(s)
+	}
+	return n
+}
+
+// Over returns the item old with what is given in it replaced. Either may have been
+// checked before modalities were added.
+func (it *Item) Over(old *Item) *Item {
+	out := *old
+	out.Key = it.Key
+	if it.Vectors != nil {
+		out.Vectors = make([]model.Vector, max(len(old.Vectors), len(it.Vectors)))
+		copy(out.Vectors, old.Vectors)
+		for t, x := range it.Vectors {
+			if x.Present() {
+				out.Vectors[t] = x
+			}
+		}
+	}
+	if it.Code != nil {
+		out.Code = it.Code
+	}
+	if it.Labels != nil {
+		out.Labels = it.Labels
+	}
+	if it.Payload != nil {
+		out.Payload = it.Payload
+	}
+	if it.Fields != nil {
+		out.Fields = slices.Clone(it.Fields)
+		for _, f := range old.Fields {
+			if !slices.ContainsFunc(it.Fields, func(n codec.Field) bool { return n.ID == f.ID }) {
+				out.Fields = append(out.Fields, f)
+			}
+		}
+		slices.SortFunc(out.Fields, func(a, b codec.Field) int { return int(a.ID) - int(b.ID) })
+	}
+	return &out
+}
+
+// Equal reports whether two items are the same, but for their keys and the order of their
+// labels, bit for bit.
+func (it *Item) Equal(other *Item) bool {
+	sorted := func(labels []string) []string { return slices.Sorted(slices.Values(labels)) }
+	bits := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+	same := func(a, b model.Vector) bool {
+		return a.Present() == b.Present() && slices.Equal(a.Index, b.Index) && slices.EqualFunc(a.Value, b.Value, bits)
+	}
+	for t := range max(len(it.Vectors), len(other.Vectors)) {
+		if !same(it.Vector(t), other.Vector(t)) {
+			return false
+		}
+	}
+	return slices.Equal(it.Code, other.Code) && slices.Equal(sorted(it.Labels), sorted(other.Labels)) &&
+		slices.EqualFunc(it.Fields, other.Fields, sameField) && bytes.Equal(it.Payload, other.Payload)
+}
+
+// Vector returns the vector of a modality, the zero Vector where it is absent, or was
+// added to the collection after the item was checked.
+func (it *Item) Vector(t int) model.Vector {
+	if t < len(it.Vectors) {
+		return it.Vectors[t]
+	}
+	return model.Vector{}
+}
+
+func sameField(a, b codec.Field) bool {
+	x, ok := a.Value.(float64)
+	if !ok {
+		return a == b
+	}
+	y, ok := b.Value.(float64)
+	return ok && a.ID == b.ID && math.Float64bits(x) == math.Float64bits(y)
+}
+
+// IsPlain reports whether there is nothing but key and code.
+func (it *Item) IsPlain() bool {
+	return it.Vectors == nil && len(it.Labels)+len(it.Fields)+len(it.Payload) == 0
+}
+
+// Clone returns a copy that shares nothing that may change.
+func (it *Item) Clone() *Item {
+	own := *it
+	own.Vectors = slices.Clone(it.Vectors)
+	for t, x := range own.Vectors {
+		own.Vectors[t] = CloneVector(x)
+	}
+	own.Code, own.Payload = slices.Clone(it.Code), slices.Clone(it.Payload)
+	own.Labels, own.Fields = slices.Clone(it.Labels), slices.Clone(it.Fields)
+	return &own
+}
+
+// Shortened returns the start of a text that may be of any length, for a message.
+func Shortened(s string) string {
+	const most = 40
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return s
+}
+
+func CheckKey(key string) error {
+	if len(key) > MaxKeyBytes || !utf8.ValidString(key) {
+		return fault.Invalid("key %q: 1 to %d bytes of UTF-8 are possible", Shortened(key), MaxKeyBytes)
+	}
+	return nil
+}
+
+// CheckWholeKey is CheckKey where an item must have a key.
+func CheckWholeKey(key string) error {
+	if key == "" {
+		return fault.Invalid("key \"\": 1 to %d bytes of UTF-8 are possible", MaxKeyBytes)
+	}
+	return CheckKey(key)
+}
+
+func CheckLabel(l string) error {
+	if l == "" || len(l) > MaxLabelBytes || !utf8.ValidString(l) {
+		return fault.Invalid("label %q: 1 to %d bytes of UTF-8 are possible", Shortened(l), MaxLabelBytes)
+	}
+	return nil
+}
+
+func (f *Field) CheckValue(v any) (any, error) {
+	ok := false
+	switch x := v.(type) {
+	case string:
+		ok = f.Type == String
+		if ok && (len(x) > MaxFieldBytes || !utf8.ValidString(x)) {
+			return nil, fault.Invalid("field %q: a string has at most %d bytes of UTF-8", f.Name, MaxFieldBytes)
+		}
+		if ok && f.Indexed && len(x) > MaxIndexedBytes {
+			return nil, fault.Invalid("field %q is indexed: a string in it has at most %d bytes, this one has %d", f.Name, MaxIndexedBytes, len(x))
+		}
+	case int64:
+		ok = f.Type == Int
+	case int:
+		v, ok = int64(x), f.Type == Int
+	case float64:
+		ok = f.Type == Float
+		if ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
+			return nil, fault.Invalid("field %q: %g is no value", f.Name, x)
+		}
+	case bool:
+		ok = f.Type == Bool
+	}
+	if !ok {
+		return nil, fault.Invalid("field %q is of type %s, its value is %v of type %T", f.Name, f.Type, v, v)
+	}
+	return v, nil
+}

@@ -1,0 +1,18 @@
+package record
+
+// Limits on what an item, and a batch, may hold.
+const (
+	MaxKeyBytes     = 1 << 10   // key, in bytes of UTF-8
+	MaxNameBytes    = 1 << 8    // names of collections, modalities, fields
+	MaxLabelBytes   = 1 << 10   // one label
+	MaxLabels       = 1 << 12   // labels of one item
+	MaxFieldBytes   = 1 << 20   // one string field
+	MaxIndexedBytes = 1 << 10   // one string field that is indexed
+	MaxPayloadBytes = 64 << 20  // payload
+	MaxDim          = 1 << 20   // dimensions of a modality
+	MaxModalities   = 1 << 8    // modalities of a collection
+	MaxFields       = 1 << 10   // fields of a collection
+	MaxBatchBytes   = 1 << 30   // all items of one Batch
+	MaxBulkBytes    = 4 << 30   // the same where all are new items of one collection
+	MaxRows         = 1<<32 - 1 // rows, labels, spaces, collections
+)

@@ -1,0 +1,109 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// RowOf returns the row of the item with this key; found is false where there is none.
+func RowOf(r pebble.Reader, collection uint32, key string) (row uint32, found bool, err error) {
+	value, closer, err := r.Get(codec.ItemKey(collection, key))
+	if errors.Is(err, fault.ErrMissing) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fault.ReadError(err, "row of item %q", key)
+	}
+	defer closer.Close()
+	if len(value) != 4 {
+		return 0, false, fault.Corrupt(fmt.Errorf("%d bytes", len(value)), "row of item %q", key)
+	}
+	return binary.BigEndian.Uint32(value), true, nil
+}
+
+// BlockEntry calls f with the entry of a row in the block stored under key; it
+// is not called where there is none. The entry must not be kept.
+func BlockEntry(r pebble.Reader, key []byte, row uint32, f func(entry []byte) error) error {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, fault.ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return fault.ReadError(err, "block %x", key)
+	}
+	defer closer.Close()
+	b, err := codec.DecodeBlock(value)
+	if err != nil {
+		return fault.Corrupt(err, "block %x", key)
+	}
+	if entry, ok := b.Lookup(byte(row)); ok {
+		return f(entry)
+	}
+	return nil
+}
+
+// ReadItem reads the item record of a row.
+func ReadItem(r pebble.Reader, collection, row uint32) (*codec.ItemRecord, error) {
+	value, closer, err := r.Get(codec.NumberKey(codec.KindItem, collection, row))
+	if err != nil {
+		return nil, fault.ReadError(err, "item in row %d", row)
+	}
+	defer closer.Close()
+	rec, err := codec.DecodeItemRecord(value)
+	if err != nil {
+		return nil, fault.Corrupt(err, "item in row %d", row)
+	}
+	return rec, nil
+}
+
+// ReadVector reads the features of one modality of a row; found is false where
+// the item lacks it.
+func ReadVector(r pebble.Reader, collection, row uint32, modality int, m Modality) (x model.Vector, found bool, err error) {
+	value, closer, err := r.Get(codec.FeatureKey(collection, row, uint16(modality)))
+	if errors.Is(err, fault.ErrMissing) {
+		return x, false, nil
+	}
+	if err != nil {
+		return x, false, fault.ReadError(err, "features %d of row %d", modality, row)
+	}
+	defer closer.Close()
+	if err := m.DecodeVector(&x, value); err != nil {
+		return x, false, fault.Corrupt(err, "features %d of row %d", modality, row)
+	}
+	return x, true, nil
+}
+
+// ReadRows reads one container of a set: the low 16 bits of its rows, in a bitmap
+// of the caller's own.
+func ReadRows(r pebble.Reader, key []byte) (*roaring.Bitmap, error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, fault.ErrMissing) {
+		return roaring.New(), nil
+	}
+	if err != nil {
+		return nil, fault.ReadError(err, "rows %x", key)
+	}
+	defer closer.Close()
+	l, err := codec.DecodeLayer(value)
+	if err != nil {
+		return nil, fault.Corrupt(err, "rows %x", key)
+	}
+	return l.Added, nil
+}
+
+// AddRows adds the rows of a stored layer, which are of a container.
+func AddRows(into *roaring.Bitmap, key, value []byte, container uint16) error {
+	l, err := codec.DecodeLayer(value)
+	if err != nil {
+		return fault.Corrupt(err, "rows %x", key)
+	}
+	into.Or(roaring.AddOffset64(l.Added, int64(container)<<16))
+	return nil
+}

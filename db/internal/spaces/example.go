@@ -1,0 +1,45 @@
+package spaces
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/model"
+)
+
+// Example returns an item as the model of the space takes it.
+func (s *Space) Example(vectors []model.Vector, labels []uint32) model.Example {
+	ex := model.Example{Vectors: make([]model.Vector, len(s.Positions)), Labels: labels}
+	for i, t := range s.Positions {
+		if Has(vectors, t) {
+			ex.Vectors[i] = vectors[t]
+		}
+	}
+	return ex
+}
+
+// Lesson returns what an item has taught from how it is stored.
+func (s *Space) Lesson(l codec.Lesson, item model.Example) (model.Lesson, error) {
+	size := codec.Bytes(s.Bits)
+	codes := len(l.Codes) / size
+	if codes != 1 && codes != len(s.Positions) {
+		return nil, fmt.Errorf("lesson of %d codes for %d modalities", codes, len(s.Positions))
+	}
+	out := make(model.Lesson, codes)
+	for i := range out {
+		if codes > 1 && !item.Vectors[i].Present() {
+			continue
+		}
+		out[i] = codec.NewCode(s.Bits)
+		out[i].SetBytes(l.Codes[i*size : (i+1)*size])
+	}
+	return out, nil
+}
+
+// LearnsFrom reports whether an item has something that the projections of the space
+// can learn from.
+func (s *Space) LearnsFrom(it *record.Item) bool {
+	return slices.ContainsFunc(s.Positions, func(t int) bool { return Has(it.Vectors, t) })
+}

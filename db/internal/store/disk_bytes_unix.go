@@ -1,0 +1,19 @@
+//go:build unix
+
+package store
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// taken returns what a file or folder itself takes on disk, and, where it may be met under
+// several names, what tells it from others. Of a file system in memory that is its size.
+func taken(info fs.FileInfo) (bytes int64, id fileID, several bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return plainSize(info), fileID{}, false
+	}
+	const block = 512 // whatever the file system
+	return st.Blocks * block, fileID{uint64(st.Dev), uint64(st.Ino)}, info.IsDir() || st.Nlink > 1
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"path"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// failFS stands between Pebble and the file system. Where a write to its log, its
+// manifest, one of its marker files or a folder fails, Pebble ends the process, by
+// its logger or by a panic, and goes on as if all were well when it is kept from that;
+// then it deletes logs that it believes flushed, and acknowledged data is gone.
+//
+// So Pebble does not hear of such a failure. The first one is recorded, which fails the
+// database: the committer acknowledges nothing any more. And from then on the files that
+// decide what is in the store stay as they are: writes to them, and all deletions, do
+// nothing. What is on disk is what a crash at that moment would have left, which
+// opening the database again recovers.
+//
+// All that holds of the files in dir, which are those of the store; of all files where it
+// is empty. What Pebble writes elsewhere is a checkpoint, whose failures it hears of.
+//
+// Tables it may fail to write. Pebble tries again without a pause, so that flushes that have
+// failed rest here before they begin a table; see tableTrouble.
+type failFS struct {
+	vfs.FS
+	log  *Log
+	dir  string
+	room *Reserve // what tables leave; nil: nothing
+}
+
+// vital reports whether a file decides what is in the store. Tables do not: one that
+// no manifest names is garbage, and Pebble copes with failures to write them. The file
+// of its options does not either, but where that cannot be written, opening ends while
+// goroutines still work with what is taken down, and one of them panics.
+func vital(name string) bool {
+	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
+	return strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.") ||
+		strings.HasPrefix(base, "OPTIONS-") || strings.HasSuffix(base, ".dbtmp")
+}
+
+// vital reports whether a file is one of the store and decides what is in it.
+func (f *failFS) vital(name string) bool {
+	return vital(name) && (f.dir == "" || f.FS.PathDir(name) == f.dir)
+}
+
+// change makes a change to a file; of a vital one, Pebble sees no failure.
+func (f *failFS) change(vital bool, do func() error) error {
+	if !vital {
+		return do()
+	}
+	if f.log.Failed.Load() == nil {
+		if err := do(); err != nil {
+			f.log.Fail(err)
+		}
+	}
+	return nil
+}
+
+// file opens a file for writing.
+func (f *failFS) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
+	var file vfs.File
+	vital := f.vital(name)
+	err := f.change(vital, func() (err error) {
+		file, err = open()
+		return err
+	})
+	if err == nil && file == nil { // it failed, or has before: Pebble writes into the void
+		file, err = vfs.NewMem().Create("void", vfs.WriteCategoryUnspecified)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &failFile{File: file, fs: f, vital: vital}, nil
+}
+
+// Create creates a file. A marker says which file counts by its name, and Pebble syncs
+// the folder only when both are in it: after a crash there could be the marker of a
+// manifest that is not there. So what it names is made to last first.
+func (f *failFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	flush := c == "pebble-memtable-flush"
+	if flush {
+		time.Sleep(f.log.flushes.rest())
+	}
+	file, err := f.file(name, func() (vfs.File, error) {
+		if strings.HasPrefix(f.FS.PathBase(name), "marker.") {
+			if err := SyncDir(f.FS, f.FS.PathDir(name)); err != nil {
+				return nil, err
+			}
+		}
+		return f.FS.Create(name, c)
+	})
+	if err == nil && f.room != nil && strings.HasSuffix(name, ".sst") {
+		file = &roomyFile{file, f.room, flush}
+	}
+	return file, err
+}
+
+// A roomyFile is a table that leaves room for files that decide what is in the store.
+type roomyFile struct {
+	vfs.File
+	room  *Reserve
+	flush bool
+}
+
+func (f *roomyFile) Write(p []byte) (int, error) {
+	if err := f.room.admitTable(int64(len(p)), f.flush); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *failFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	return f.file(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, c) })
+}
+
+// OpenDir opens a folder, for the sake of syncing it.
+func (f *failFS) OpenDir(name string) (vfs.File, error) {
+	d, err := f.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &failFile{File: d, fs: f, vital: f.dir == "" || name == f.dir}, nil
+}
+
+// Remove removes nothing after a failure, whatever the file: what Pebble then
+// believes obsolete may be all that the manifest on disk knows of. A removal that
+// fails harms nobody.
+func (f *failFS) Remove(name string) error {
+	if f.log.Failed.Load() != nil {
+		return nil
+	}
+	return f.FS.Remove(name)
+}
+
+func (f *failFS) RemoveAll(name string) error {
+	if f.log.Failed.Load() != nil {
+		return nil
+	}
+	return f.FS.RemoveAll(name)
+}
+
+func (f *failFS) Rename(oldname, newname string) error {
+	return f.change(f.vital(newname), func() error { return f.FS.Rename(oldname, newname) })
+}
+
+func (f *failFS) Link(oldname, newname string) error {
+	return f.change(f.vital(newname), func() error { return f.FS.Link(oldname, newname) })
+}
+
+type failFile struct {
+	vfs.File
+	fs    *failFS
+	vital bool
+
+	// Of a log, which one goroutine writes to.
+	preallocates bool
+	size         int64 // written
+	allocated    int64 // at least, ahead of that
+}
+
+// change makes a change to the file.
+func (f *failFile) change(do func() error) error { return f.fs.change(f.vital, do) }
+
+func (f *failFile) Write(p []byte) (int, error) {
+	n := len(p)
+	f.grow(int64(n))
+	err := f.change(func() (err error) {
+		n, err = f.File.Write(p)
+		return err
+	})
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
+}
+
+func (f *failFile) WriteAt(p []byte, at int64) (int, error) {
+	n := len(p)
+	err := f.change(func() (err error) {
+		n, err = f.File.WriteAt(p, at)
+		return err
+	})
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
+}
+
+func (f *failFile) Sync() error     { return f.change(f.File.Sync) }
+func (f *failFile) SyncData() error { return f.change(f.File.SyncData) }
+
+func (f *failFile) SyncTo(length int64) (full bool, err error) {
+	full = true
+	err = f.change(func() (err error) {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+	return full, err
+}
+
+// Preallocate notes that the file is a log, for which Pebble asks for a tenth more than the
+// largest memtable: most of what a small database would take on disk. See grow.
+func (f *failFile) Preallocate(int64, int64) error {
+	f.preallocates = true
+	return nil
+}
+
+// maxAhead is how many bytes of a log are allocated at a time at the most.
+const maxAhead = 1 << 20
+
+// grow preallocates a log, before n bytes are written to it: as much again as it will hold. That
+// only makes what is written later faster, so a disk that is short of room is left alone: it
+// needs that for tables. A failure is none: many file systems cannot do it, and where there is
+// no room for so much at once there may be for what comes.
+func (f *failFile) grow(n int64) {
+	f.size += n
+	if f.preallocates && f.size > f.allocated && f.fs.log.Failed.Load() == nil {
+		until := f.size + min(f.size, maxAhead)
+		if f.fs.room.short() {
+			until = f.size
+		}
+		_ = f.File.Preallocate(f.allocated, until-f.allocated)
+		f.allocated = until
+	}
+}
+
+// Close always closes, so that no descriptor leaks.
+func (f *failFile) Close() error {
+	err := f.File.Close()
+	if err != nil && f.vital {
+		f.fs.log.Fail(err)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,319 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/internal/inside"
+)
+
+// A database is a folder with these things in it:
+//
+//	FDDHDB   marker: JSON {"fddhdb": "database", "format": N}; written last
+//	LOCK     locked while a process has the database open
+//	COMMITS  the commits that are known to be durable; from FormatIdentity on
+//	store/   Pebble
+//	ingest/  tables of a bulk load, while one is going on
+//	checkpoints/  what a backup reads, while one is going on
+//	imports/      what imports have staged that are not committed, see db/import_folder.go
+//	restoring/    what a restore has fetched, until the marker is written
+//
+// and where it has been repaired what repaired.go names.
+//
+// A folder without marker is no database. While one is being made, the store is
+// in creating/, renamed when it is complete, and the marker follows, so that an
+// interrupted creation is recognised and done again.
+const (
+	MarkerName   = "FDDHDB" // a folder is a database when it has a file of this name
+	LockName     = "LOCK"
+	StoreName    = "store"
+	CreatingName = "creating"
+	IngestName   = "ingest"
+
+	CheckpointsName = "checkpoints"
+	RestoringName   = "restoring"
+	ImportsName     = "imports"
+)
+
+type Marker struct {
+	FDDHDB string `json:"fddhdb"`
+	Format int    `json:"format"`
+}
+
+// Inspect says whether dir holds a database, and if not whether one may be
+// created there: where nothing is, or what an interrupted creation left.
+func Inspect(fsys vfs.FS, dir string) (exists, creatable bool, err error) {
+	names, err := fsys.List(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, true, nil
+	case err != nil:
+		if file := fileAsFolder(fsys, dir); file != nil {
+			return false, false, file
+		}
+		return false, false, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	if slices.Contains(names, MarkerName) {
+		_, err := ReadMarker(fsys, dir)
+		return true, false, err
+	}
+	if slices.Contains(names, RestoringName) {
+		return false, false, fmt.Errorf("%w: %s: a restore to it has been interrupted, or is going on: restore it again", fault.ErrNotDatabase, dir)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, DamagedPrefix) {
+			continue
+		}
+		switch name {
+		case LockName, StoreName, CreatingName, IngestName, CheckpointsName, ImportsName, RepairingName, RepairedName, MarkerName + ".tmp", CommitsName, CommitsName + ".tmp":
+		default:
+			return false, false, nil
+		}
+	}
+	if slices.Contains(names, StoreName) {
+		creatable, err = isStore(fsys, fsys.PathJoin(dir, StoreName))
+		return false, creatable, err
+	}
+	return false, true, nil
+}
+
+// NoneYet says that a folder, in which a database may be created, holds none.
+func NoneYet(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(fsys.PathJoin(dir, StoreName)); err == nil {
+		return fmt.Errorf("%w: %s: there is a store, but its marker %s is missing: Repair, or fddhdb repair, writes it again", fault.ErrNotDatabase, dir, MarkerName)
+	}
+	return fmt.Errorf("%w: %s: there is none yet", fault.ErrNotDatabase, dir)
+}
+
+// isStore reports whether a folder looks like one of Pebble.
+func isStore(fsys vfs.FS, path string) (bool, error) {
+	names, err := fsys.List(path)
+	if err != nil {
+		return false, fmt.Errorf("fddhdb: open %s: %w", path, err)
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, "MANIFEST-")
+	}), nil
+}
+
+// ReadMarker returns the format that the marker names, which is that of the store, or
+// that before an upgrade which was interrupted at its very end.
+func ReadMarker(fsys vfs.FS, dir string) (format int, err error) {
+	f, err := fsys.Open(fsys.PathJoin(dir, MarkerName))
+	var odd *fault.KindError
+	if errors.As(err, &odd) {
+		return 0, fmt.Errorf("%w: %w", fault.ErrNotDatabase, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 1<<12))
+	if err != nil {
+		return 0, fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	var m Marker
+	if err := json.Unmarshal(b, &m); err != nil || m.FDDHDB != "database" {
+		return 0, fmt.Errorf("%w: %s: its file %s is not ours", fault.ErrNotDatabase, dir, MarkerName)
+	}
+	if m.Format > record.NewestFormat || m.Format < record.MinFormat {
+		return 0, &fault.FormatError{Dir: dir, Found: m.Format, Supported: record.NewestFormat}
+	}
+	return m.Format, nil
+}
+
+// Create makes a store in dir, which inspect has found creatable and the caller
+// has locked. A store that is there already is complete, as it gets its name only
+// then, and stays: only what stands beside it is missing. checkStore says what it is.
+func Create(fsys vfs.FS, dir string, makeStore, checkStore func(path string) (record.Identity, error)) error {
+	creating := fsys.PathJoin(dir, CreatingName)
+	store := fsys.PathJoin(dir, StoreName)
+	if err := fsys.RemoveAll(creating); err != nil {
+		return err
+	}
+	if err := FinishRepair(fsys, dir); err != nil {
+		return err
+	}
+	if _, err := fsys.Stat(store); err == nil {
+		i, err := checkStore(store)
+		if err != nil {
+			return err
+		}
+		return furnish(fsys, dir, &i)
+	}
+	i, err := makeStore(creating)
+	if err != nil {
+		return err
+	}
+	if err := fsys.Rename(creating, store); err != nil {
+		return err
+	}
+	if err := SyncDir(fsys, dir); err != nil {
+		return err
+	}
+	return furnish(fsys, dir, &i)
+}
+
+// Outside refuses a new folder that would be in a database: opening that one empties folders
+// such as checkpoints/ and restoring/, and nobody looks for a database or a backup there.
+// Neither dir nor the folders above it need to be there.
+func Outside(fsys vfs.FS, dir string) error {
+	var around string
+	if onDisk(fsys) {
+		real, err := inside.Real(dir) // dir itself may be a link
+		if err != nil {
+			return fault.Annotate(err, "find %s", dir)
+		}
+		around = inside.Database(filepath.Dir(real))
+	} else {
+		around = inside.Around(fsys.PathDir(filepath.Clean(dir)), func(dir string) bool {
+			_, err := ReadMarker(fsys, dir)
+			return err == nil || errors.Is(err, fault.ErrFormat)
+		})
+	}
+	if around != "" {
+		return fault.Invalid("%s is in the database %s: give a folder elsewhere", dir, around)
+	}
+	return nil
+}
+
+// furnish writes what stands beside the store of a database: the side file, unless there is
+// one that can tell something, and the marker.
+func furnish(fsys vfs.FS, dir string, i *record.Identity) error {
+	if i.Format >= record.FormatIdentity {
+		if side, err := ReadCommits(fsys, dir); err != nil || side.UUID != i.UUID {
+			if err := MakeCommits(fsys, dir, Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
+				return err
+			}
+		}
+	}
+	return WriteMarker(fsys, dir, i.Format)
+}
+
+func WriteMarker(fsys vfs.FS, dir string, format int) error {
+	b, err := json.Marshal(Marker{FDDHDB: "database", Format: format})
+	if err != nil {
+		return err
+	}
+	return ReplaceFile(fsys, dir, MarkerName, append(b, '\n'))
+}
+
+// RemoveLeftovers removes what a bulk load, a backup or a restore that was interrupted
+// has left. The store has its own links to the tables that it has taken over.
+func RemoveLeftovers(fsys vfs.FS, dir string) error {
+	for _, name := range []string{IngestName, CheckpointsName, RestoringName} {
+		path := fsys.PathJoin(dir, name)
+		if _, err := fsys.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := fsys.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MakeDir makes dir and the folders above it that are missing, durably.
+func MakeDir(fsys vfs.FS, dir string) error {
+	var above []string // whose listings change
+	for d := dir; ; {
+		if _, err := fsys.Stat(d); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		parent := fsys.PathDir(d)
+		if parent == d {
+			break
+		}
+		above = append(above, parent)
+		d = parent
+	}
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, d := range above {
+		if err := SyncDir(fsys, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func SyncDir(fsys vfs.FS, dir string) error {
+	d, err := fsys.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// LockFolder takes the lock of dir, which keeps other processes out, and a
+// second Open of this process as well.
+func LockFolder(fsys vfs.FS, dir string) (io.Closer, error) {
+	var l io.Closer
+	var err error
+	if onDisk(fsys) {
+		l, err = takeLock(fsys.PathJoin(dir, LockName), false, fsys.Lock)
+	} else {
+		l, err = fsys.Lock(fsys.PathJoin(dir, LockName))
+	}
+	switch {
+	case err == nil:
+		return l, nil
+	case lockHeld(err):
+		return nil, fmt.Errorf("%w: %s: close it there first", fault.ErrLocked, dir)
+	}
+	if errors.Is(err, codec.ErrCorrupt) {
+		return nil, fault.Corrupt(err, "lock of %s", dir)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("fddhdb: open %s: %w: whoever opens a database has to be allowed to write to it", dir, fs.ErrPermission)
+	}
+	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
+}
+
+// lockHeld reports whether somebody else has the lock: EAGAIN of fcntl (EACCES
+// on some systems, where it is not the error of opening the file), a sharing
+// violation on Windows, or the words of Pebble's list of the locks of this process.
+func lockHeld(err error) bool {
+	const sharingViolation = syscall.Errno(32)
+	var number syscall.Errno
+	var opening *fs.PathError
+	switch {
+	case strings.Contains(err.Error(), "lock held by current process"):
+		return true
+	case errors.As(err, &opening) || !errors.As(err, &number):
+		return false
+	}
+	return number == syscall.EAGAIN || number == syscall.EACCES ||
+		(runtime.GOOS == "windows" && number == sharingViolation)
+}
+
+// Canonical returns the one path of an existing folder, however it was spelt:
+// the locks of this process are known by path. Only the file system of the
+// operating system has more than one.
+func Canonical(fsys vfs.FS, dir string) (string, error) {
+	if !onDisk(fsys) {
+		return dir, nil
+	}
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", fmt.Errorf("fddhdb: open %s: %w", dir, err)
+	}
+	return abs, nil
+}

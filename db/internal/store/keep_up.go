@@ -1,0 +1,101 @@
+package store
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/fddhdb/fddhdb/db/event"
+)
+
+// Writers must not be faster than flushes and compactions for long. Pebble makes them wait
+// inside a commit or an ingestion, where nothing can end the wait: for ever, where no flush
+// succeeds as the disk is full, or no compaction as a table is damaged. So its own limits are
+// out of reach, and the committer waits here, before it takes up a request; where waiting
+// is in vain the request is refused.
+const (
+	maxMemtables = 3 * memtableBytes // bytes of all: one that is written to, and two that are flushed
+	maxSublevels = 12                // runs of tables in level 0, all of which a read may have to look at
+
+	memtableBytes = 32 << 20
+	noLimit       = 1 << 10 // of Pebble's, in either of these
+)
+
+// KeepUp waits until the store may take another commit. What frees disk space does not wait
+// for compactions.
+func (e *Engine) KeepUp(frees bool) error {
+	if f := e.Log.Work.Look(e.DB); f != nil && f.slow(frees) == "" {
+		return nil
+	}
+	began := time.Time{}
+	defer func() {
+		if !began.IsZero() {
+			e.Log.resumed(began)
+		}
+	}()
+	for {
+		// The figures are fresh: cached ones may be older than the last flush or compaction,
+		// and nothing would end the wait.
+		reason := FiguresOf(e.DB.Metrics()).slow(frees)
+		switch reason {
+		case "":
+			return nil
+		case slowFlushes:
+			if err := e.Log.flushes.err(); err != nil {
+				return e.behind("what is in memory cannot be written into tables", err)
+			}
+		case slowCompactions:
+			err := e.Log.compactions.err()
+			if one := e.Log.compactions.first(); pebble.IsCorruptionError(one) {
+				err = one // another try will not help
+			}
+			if err != nil {
+				return e.behind("tables cannot be compacted", err)
+			}
+		}
+		if err := e.Log.Err(); err != nil {
+			return err
+		}
+		if began.IsZero() {
+			began = time.Now()
+			e.Log.Work.Stalled.Store(true)
+			e.Log.signals.Happened(event.Stalled, slog.LevelWarn, event.Event{Attrs: []slog.Attr{slog.String("reason", reason)}})
+		}
+		<-e.Log.progress
+	}
+}
+
+// Reasons to wait, as events tell them.
+const (
+	slowFlushes     = "memtables wait to be flushed"
+	slowCompactions = "tables wait to be compacted"
+)
+
+// slow returns why writers have to wait, or "". What frees disk space does not wait for
+// compactions.
+func (f *Figures) slow(frees bool) string {
+	switch {
+	case f.memtables >= maxMemtables:
+		return slowFlushes
+	case f.sublevels >= maxSublevels && !frees:
+		return slowCompactions
+	}
+	return ""
+}
+
+// resumed tells that writers go on.
+func (l *Log) resumed(began time.Time) {
+	took := time.Since(began)
+	l.Work.Stalled.Store(false)
+	l.Work.Stalls.Observe(took)
+	l.signals.Happened(event.Resumed, slog.LevelInfo, event.Event{Duration: took})
+}
+
+// progressed wakes keepUp: a flush or a compaction has ended, in one way or another.
+func (l *Log) progressed() {
+	select {
+	case l.progress <- struct{}{}:
+	default: // it will look
+	}
+}

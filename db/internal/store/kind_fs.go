@@ -1,0 +1,105 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
+// kindFS looks at the kind of a file before it opens it: opening a pipe waits for somebody
+// who writes to it, and opening a device may do anything. What is missing, or cannot be
+// looked at, the file system below tells. All of db reads and writes through one.
+type kindFS struct{ vfs.FS }
+
+// WithKinds puts a kindFS in front of a file system, unless it is one.
+func WithKinds(fsys vfs.FS) vfs.FS {
+	if _, is := fsys.(kindFS); is {
+		return fsys
+	}
+	return kindFS{fsys}
+}
+
+// onDisk reports whether a file system is that of the operating system, which has links.
+func onDisk(fsys vfs.FS) bool {
+	if f, is := fsys.(kindFS); is {
+		fsys = f.FS
+	}
+	return fsys == vfs.Default
+}
+
+// oddKinds are types of what is neither a file nor a folder. Files that a system moves to
+// other media, which are "irregular", are files.
+const oddKinds = fs.ModeNamedPipe | fs.ModeSocket | fs.ModeDevice | fs.ModeCharDevice
+
+// file returns an error if something other than a file is at a path, or something other
+// than a folder above it.
+func (f kindFS) file(path string) error {
+	info, err := f.FS.Stat(path)
+	switch {
+	case err == nil && info.Mode()&(oddKinds|fs.ModeDir) != 0:
+		return &fault.KindError{Path: path, Found: info.Mode().Type()}
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	above := f.FS.PathDir(path)
+	if info, err := f.FS.Stat(above); err == nil && !info.IsDir() {
+		return &fault.KindError{Path: above, Found: info.Mode().Type(), Folder: true}
+	}
+	return nil
+}
+
+// folder returns an error if something is at a path that is neither a folder nor a file: of
+// a file the system says so.
+func (f kindFS) folder(path string) error {
+	info, err := f.FS.Stat(path)
+	if err == nil && info.Mode()&oddKinds != 0 {
+		return &fault.KindError{Path: path, Found: info.Mode().Type(), Folder: true}
+	}
+	return nil
+}
+
+func (f kindFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if err := f.file(name); err != nil {
+		return nil, err
+	}
+	return f.FS.Open(name, opts...)
+}
+
+func (f kindFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	if err := f.file(name); err != nil {
+		return nil, err
+	}
+	return f.FS.OpenReadWrite(name, c, opts...)
+}
+
+func (f kindFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.file(oldname); err != nil {
+		return nil, err
+	}
+	return f.FS.ReuseForWrite(oldname, newname, c)
+}
+
+func (f kindFS) OpenDir(name string) (vfs.File, error) {
+	if err := f.folder(name); err != nil {
+		return nil, err
+	}
+	return f.FS.OpenDir(name)
+}
+
+func (f kindFS) List(dir string) ([]string, error) {
+	if err := f.folder(dir); err != nil {
+		return nil, err
+	}
+	return f.FS.List(dir)
+}
+
+func (f kindFS) Lock(name string) (io.Closer, error) {
+	if err := f.file(name); err != nil {
+		return nil, err
+	}
+	return f.FS.Lock(name)
+}

@@ -1,0 +1,257 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/internal/work"
+)
+
+// An opening is the file system of a store while Pebble opens it, and knows what is open
+// of it, because Pebble leaves files open where it fails, and does not always return:
+// what its logs hold it writes into tables, and where that fails, as no table can be
+// written, or as one that was taken over cannot be read, it tries again for ever,
+// without a pause. Then it is given up: its files are closed, and it gets no other ones.
+type opening struct {
+	vfs.FS
+	stuck chan error // what it fails by all the time; holds one
+
+	log *Log
+
+	mu     sync.Mutex
+	open   map[*kept]bool
+	late   bool // the log to write to has been created: compactions may be going on
+	done   bool // whatever comes is not about opening
+	over   bool // nothing can be opened or changed any more
+	failed int  // how often writing tables has
+}
+
+// openingTries is how often Pebble may try to write the tables of its logs. In between are
+// pauses, which make them half a second.
+const openingTries = 8
+
+var ErrGivenUp = errors.New("opening was given up")
+
+// OpenPebble opens a store. Where that fails, nothing is left open, and nothing will be
+// written; but where Pebble does not end, its memory and goroutines that wait are left.
+func OpenPebble(path string, po *pebble.Options, log *Log) (*pebble.DB, error) {
+	o := &opening{FS: po.FS, log: log, stuck: make(chan error, 1), open: map[*kept]bool{}}
+	compactions := newScheduler(&log.compactions)
+	po.FS, po.Experimental.CompactionScheduler = o, compactions
+	po.EventListener.BackgroundError = func(err error) {
+		po.Logger.Errorf("background error: %s", err)
+		o.trouble(err)
+	}
+	var kv *pebble.DB
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = work.Safely(func() (err error) { // a damaged store may make it panic
+			kv, err = pebble.Open(path, po)
+			return err
+		})
+	}()
+	select {
+	case <-ended:
+	case serr := <-o.stuck:
+		o.close()
+		compactions.Unregister()
+		return nil, fmt.Errorf("%w: what its logs hold cannot be written into tables: %w", ErrGivenUp, serr)
+	}
+	o.mu.Lock()
+	if err == nil && o.failed >= openingTries { // some of it has ended by now
+		err = ErrGivenUp
+	}
+	o.done = err == nil
+	o.mu.Unlock()
+	if err != nil {
+		o.close()
+		compactions.Unregister()
+		return nil, err
+	}
+	return kv, nil
+}
+
+// trouble hears of what fails in the background, in the goroutine that it fails in.
+func (o *opening) trouble(err error) {
+	select {
+	case o.log.trouble <- struct{}{}:
+	default: // it is known
+	}
+	o.mu.Lock()
+	if o.done {
+		o.mu.Unlock()
+		return
+	}
+	o.failed++
+	n := o.failed
+	o.mu.Unlock()
+	if n < openingTries {
+		time.Sleep(time.Duration(n) * 20 * time.Millisecond)
+		return
+	}
+	select {
+	case o.stuck <- err:
+	default:
+	}
+	runtime.Goexit() // it would try again
+}
+
+// close closes all files.
+func (o *opening) close() {
+	o.mu.Lock()
+	open := o.open
+	o.over, o.open = true, nil
+	o.mu.Unlock()
+	for k := range open {
+		_ = k.c.Close() // they are of no use
+	}
+}
+
+// may reports whether files can be opened and changed.
+func (o *opening) may() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return ErrGivenUp
+	}
+	return nil
+}
+
+// A kept is something open that was opened while the store was.
+type kept struct {
+	c io.Closer
+	o *opening
+}
+
+// keep takes note of what has been opened.
+func (o *opening) keep(c io.Closer) (*kept, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return nil, errors.Join(ErrGivenUp, c.Close())
+	}
+	k := &kept{c, o}
+	if !o.done {
+		o.open[k] = true
+	}
+	return k, nil
+}
+
+// Close closes it, unless that has been done.
+func (k *kept) Close() error {
+	k.o.mu.Lock()
+	over := k.o.over
+	delete(k.o.open, k)
+	k.o.mu.Unlock()
+	if over {
+		return nil
+	}
+	return k.c.Close()
+}
+
+// file keeps a file, while the store is being opened.
+func (o *opening) file(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	done := o.done
+	o.mu.Unlock()
+	if done {
+		return f, nil
+	}
+	own := &openingFile{file: f}
+	if own.k, err = o.keep(Closer(own.shut)); err != nil {
+		return nil, err
+	}
+	return own, nil
+}
+
+func (o *opening) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := o.may(); err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(name, ".log") {
+		o.mu.Lock()
+		o.late = true
+		o.mu.Unlock()
+	}
+	return o.file(table(o.FS.Create(name, c)))
+}
+
+func (o *opening) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	file, err := o.FS.Open(name, opts...)
+	return o.file(table(summed(name, file, err)))
+}
+
+// List lists a folder. At the end of opening that is to find what is obsolete; where it
+// fails, Pebble would take down what compactions are working with, and these panic. So it
+// does not hear of it, and the store fails.
+func (o *opening) List(dir string) ([]string, error) {
+	names, err := o.FS.List(dir)
+	if err == nil {
+		return names, nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.late || o.done {
+		return nil, err
+	}
+	o.log.Fail(err)
+	return nil, nil
+}
+
+func (o *opening) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	if err := o.may(); err != nil {
+		return nil, err
+	}
+	return o.file(o.FS.OpenReadWrite(name, c, opts...))
+}
+
+func (o *opening) OpenDir(name string) (vfs.File, error) { return o.file(o.FS.OpenDir(name)) }
+
+func (o *opening) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := o.may(); err != nil {
+		return nil, err
+	}
+	return o.file(o.FS.ReuseForWrite(oldname, newname, c))
+}
+
+func (o *opening) Lock(name string) (io.Closer, error) {
+	l, err := o.FS.Lock(name)
+	if err != nil {
+		return nil, err
+	}
+	return o.keep(l)
+}
+
+func (o *opening) Link(oldname, newname string) error {
+	if err := o.may(); err != nil {
+		return err
+	}
+	return o.FS.Link(oldname, newname)
+}
+
+func (o *opening) Remove(name string) error {
+	if err := o.may(); err != nil {
+		return err
+	}
+	return o.FS.Remove(name)
+}
+
+func (o *opening) Rename(oldname, newname string) error {
+	if err := o.may(); err != nil {
+		return err
+	}
+	return o.FS.Rename(oldname, newname)
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"io/fs"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// An openingFile is a file that an opening may close under whoever uses it: compactions go
+// on for a while where opening fails late. Files of an operating system bear that, those
+// of other file systems need not, so it waits for calls that are going on, and those that
+// come afterwards fail.
+type openingFile struct {
+	k *kept
+
+	mu     sync.RWMutex // for writing, to close
+	file   vfs.File
+	closed bool
+}
+
+type Closer func() error
+
+func (c Closer) Close() error { return c() }
+
+func (f *openingFile) Close() error { return f.k.Close() }
+
+func (f *openingFile) shut() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	return f.file.Close()
+}
+
+// use runs do while the file stays open.
+func (f *openingFile) use(do func() error) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.closed {
+		return fs.ErrClosed
+	}
+	return do()
+}
+
+func (f *openingFile) Read(p []byte) (n int, err error) {
+	err = f.use(func() (err error) { n, err = f.file.Read(p); return err })
+	return n, err
+}
+
+func (f *openingFile) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.use(func() (err error) { n, err = f.file.ReadAt(p, off); return err })
+	return n, err
+}
+
+func (f *openingFile) Write(p []byte) (n int, err error) {
+	err = f.use(func() (err error) { n, err = f.file.Write(p); return err })
+	return n, err
+}
+
+func (f *openingFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.use(func() (err error) { n, err = f.file.WriteAt(p, off); return err })
+	return n, err
+}
+
+func (f *openingFile) Preallocate(offset, length int64) error {
+	return f.use(func() error { return f.file.Preallocate(offset, length) })
+}
+
+func (f *openingFile) Stat() (info vfs.FileInfo, err error) {
+	err = f.use(func() (err error) { info, err = f.file.Stat(); return err })
+	return info, err
+}
+
+func (f *openingFile) Sync() error { return f.use(f.file.Sync) }
+
+func (f *openingFile) SyncTo(length int64) (full bool, err error) {
+	err = f.use(func() (err error) { full, err = f.file.SyncTo(length); return err })
+	return full, err
+}
+
+func (f *openingFile) SyncData() error { return f.use(f.file.SyncData) }
+
+func (f *openingFile) Prefetch(offset, length int64) error {
+	return f.use(func() error { return f.file.Prefetch(offset, length) })
+}
+
+func (f *openingFile) Fd() uintptr { return f.file.Fd() }

@@ -1,0 +1,130 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/fddhdb/fddhdb/db/fault"
+)
+
+// ReadFS keeps Pebble from changing anything, where it is to read only. It would make a
+// lock of its own; that of the folder is there already.
+type ReadFS struct{ vfs.FS }
+
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+
+func (ReadFS) Lock(string) (io.Closer, error) { return noLock{}, nil }
+
+var errReadFS = fmt.Errorf("%w: opened for reading only", fs.ErrPermission)
+
+func (ReadFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errReadFS }
+func (ReadFS) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, errReadFS
+}
+func (ReadFS) ReuseForWrite(_, _ string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, errReadFS
+}
+func (ReadFS) Link(_, _ string) error             { return errReadFS }
+func (ReadFS) Rename(_, _ string) error           { return errReadFS }
+func (ReadFS) Remove(string) error                { return errReadFS }
+func (ReadFS) RemoveAll(string) error             { return errReadFS }
+func (ReadFS) MkdirAll(string, fs.FileMode) error { return errReadFS }
+
+// checkStoreFormat refuses a store of Pebble of a newer format than ours, which a newer
+// fddhdb has written, before anything in it is touched. The name of a file has it:
+// marker.format-version.NNNNNN.FORMAT, and the one with the largest N counts.
+func checkStoreFormat(fsys vfs.FS, dir, store string) error {
+	names, err := fsys.List(store)
+	if err != nil {
+		return fault.Annotate(err, "open %s", dir)
+	}
+	found, last := uint64(0), uint64(0)
+	for _, name := range names {
+		rest, is := strings.CutPrefix(name, "marker.format-version.")
+		n, format, _ := strings.Cut(rest, ".")
+		number, err := strconv.ParseUint(n, 10, 64)
+		value, err2 := strconv.ParseUint(format, 10, 31)
+		if is && err == nil && err2 == nil && number >= last {
+			found, last = value, number
+		}
+	}
+	if found > uint64(PebbleFormat) {
+		return &fault.FormatError{Dir: dir, What: "store", Found: int(found), Supported: int(PebbleFormat)}
+	}
+	return nil
+}
+
+// OpenDatabase opens the store of a database, for reading only or not.
+func OpenDatabase(dir string, cfg *Config, logger *Log, readOnly bool) (*pebble.DB, error) {
+	path := Path(cfg.FS, dir)
+	if err := checkStoreFormat(cfg.FS, dir, path); err != nil {
+		return nil, err
+	}
+	var kv *pebble.DB
+	var err error
+	if readOnly {
+		kv, err = OpenToRead(path, cfg, logger)
+	} else {
+		kv, err = Open(path, cfg, logger, false)
+	}
+	switch {
+	case err == nil:
+		return kv, nil
+	case MissesFiles(err), otherOptions(err):
+		return nil, fault.Corrupt(err, "store in %s", dir)
+	}
+	return nil, fault.ReadError(err, "store in %s", dir)
+}
+
+// otherOptions reports whether the file of a store's options has other names in it than
+// stores of fddhdb have: Pebble looks at it without a checksum.
+func otherOptions(err error) bool {
+	var elsewhere pebble.ErrMissingWALRecoveryDir
+	return errors.As(err, &elsewhere) || strings.Contains(err.Error(), " name from file ")
+}
+
+// OpenToRead opens a store and changes nothing.
+func OpenToRead(path string, cfg *Config, logger *Log) (*pebble.DB, error) {
+	po := PebbleOptions(cfg, logger, false)
+	po.FS, po.ReadOnly = ReadFS{cfg.FS}, true
+	return OpenPebble(path, po, logger)
+}
+
+// lockShared takes the lock that keeps writers out and lets other readers in, where that
+// can be done without changing anything: where there is no lock file nobody has the
+// database open, and where it cannot be opened nobody here can write.
+func lockShared(fsys vfs.FS, dir string) (io.Closer, error) {
+	path := fsys.PathJoin(dir, LockName)
+	switch info, err := fsys.Stat(path); {
+	case err != nil:
+		return noLock{}, nil
+	case info.Mode()&(oddKinds|fs.ModeDir) != 0:
+		return nil, fault.Corrupt(&fault.KindError{Path: path, Found: info.Mode().Type()}, "lock of %s", dir)
+	}
+	var l io.Closer
+	var err error
+	if onDisk(fsys) {
+		l, err = shareLock(path)
+	} else {
+		l, err = fsys.Lock(path) // whoever brings a file system of their own gets what it has
+	}
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, errLockHeld) || lockHeld(err):
+		return nil, fmt.Errorf("%w: %s: close it there first", fault.ErrLocked, dir)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOLCK):
+		return noLock{}, nil
+	}
+	return nil, fmt.Errorf("fddhdb: lock %s: %w", dir, err)
+}

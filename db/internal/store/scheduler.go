@@ -1,0 +1,114 @@
+package store
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// A scheduler decides when the store may compact: whenever the store wants to, but not while
+// a compaction that has failed is to rest. Pebble's own scheduler tries again at once, and a
+// damaged table of level 0 keeps a processor busy for ever.
+//
+// Lock order: the locks of the store, then mu. Only run calls the store, without mu.
+type scheduler struct {
+	trouble *tableTrouble // of compactions
+	store   pebble.DBForCompaction
+	poke    chan struct{} // asks run to look; holds one
+	stop    chan struct{} // closed by Unregister
+	stopped sync.WaitGroup
+
+	mu      sync.Mutex
+	running int // compactions
+	closed  bool
+}
+
+// lookAgain is how often the scheduler asks the store how many compactions it wants: some
+// of what that depends on changes without a word.
+const lookAgain = 100 * time.Millisecond
+
+func newScheduler(trouble *tableTrouble) *scheduler {
+	return &scheduler{trouble: trouble, poke: make(chan struct{}, 1), stop: make(chan struct{})}
+}
+
+// Register begins to schedule for a store.
+func (s *scheduler) Register(_ int, store pebble.DBForCompaction) {
+	s.store = store
+	s.stopped.Go(s.run)
+}
+
+// Unregister ends that, and returns when the store is not called any more. Where opening
+// the store is given up nobody else calls it; a second call does nothing.
+func (s *scheduler) Unregister() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.stop)
+	}
+	s.mu.Unlock()
+	s.stopped.Wait()
+}
+
+func (s *scheduler) run() {
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.poke:
+		case <-ticker.C:
+		}
+		for s.take() {
+			if waiting, _ := s.store.GetWaitingCompaction(); !waiting || !s.store.Schedule(s) {
+				s.giveBack()
+				break
+			}
+		}
+	}
+}
+
+// take counts another compaction, if there may be one.
+func (s *scheduler) take() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.trouble.rest() > 0 || s.running >= s.store.GetAllowedWithoutPermission() {
+		return false
+	}
+	s.running++
+	return true
+}
+
+func (s *scheduler) giveBack() {
+	s.mu.Lock()
+	s.running--
+	s.mu.Unlock()
+}
+
+// TrySchedule answers the store, which wants to compact now.
+func (s *scheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
+	if !s.take() {
+		return false, nil
+	}
+	return true, s
+}
+
+// UpdateGetAllowedWithoutPermission hears that the store may want more compactions.
+func (s *scheduler) UpdateGetAllowedWithoutPermission() {
+	select {
+	case s.poke <- struct{}{}:
+	default: // it will look
+	}
+}
+
+// Done hears that a compaction has ended.
+func (s *scheduler) Done() {
+	s.giveBack()
+	s.UpdateGetAllowedWithoutPermission()
+}
+
+// Started, MeasureCPU and CumulativeStats are for schedulers that share processors.
+func (*scheduler) Started()                                          {}
+func (*scheduler) MeasureCPU(pebble.CompactionGoroutineKind)         {}
+func (*scheduler) CumulativeStats(pebble.CompactionGrantHandleStats) {}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A tableFile is closed as soon as it cannot be written or asked for its size, for then
+// Pebble forgets it, and not always closes it. It writes a table that fails again and
+// again, so that there would be no end of open files.
+type tableFile struct {
+	vfs.File
+	mu  sync.Mutex
+	err error // after which it is closed
+}
+
+// table makes a tableFile of what has been opened.
+func table(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &tableFile{File: f}, nil
+}
+
+func (f *tableFile) do(op func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	if f.err = op(); f.err != nil {
+		_ = f.File.Close() // nobody needs what is in it
+	}
+	return f.err
+}
+
+func (f *tableFile) Write(p []byte) (n int, err error) {
+	err = f.do(func() (err error) {
+		n, err = f.File.Write(p)
+		return err
+	})
+	return n, err
+}
+
+func (f *tableFile) Sync() error     { return f.do(f.File.Sync) }
+func (f *tableFile) SyncData() error { return f.do(f.File.SyncData) }
+
+func (f *tableFile) SyncTo(length int64) (full bool, err error) {
+	err = f.do(func() (err error) {
+		full, err = f.File.SyncTo(length)
+		return err
+	})
+	return full, err
+}
+
+func (f *tableFile) Stat() (info vfs.FileInfo, err error) {
+	err = f.do(func() (err error) {
+		info, err = f.File.Stat()
+		return err
+	})
+	return info, err
+}
+
+func (f *tableFile) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil
+	}
+	return f.File.Close()
+}

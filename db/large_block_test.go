@@ -1,0 +1,68 @@
+package db
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/internal/testfs"
+)
+
+// A flipped bit in a large value is found at once by whatever reads it: Pebble would look
+// for the bit, for hours in a block of this size.
+func TestFlippedBitInLargeBlock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	d := mustOpen(t, dir, nil)
+	c, err := d.CreateCollection(ctx, "main", pairsSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range []string{"whole", "damaged"} {
+		if _, err := c.Put(ctx, &Item{Key: key, Payload: testfs.Noise(1<<20+i*8<<20, uint64(i))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, d)
+	tables, err := filepath.Glob(filepath.Join(dir, store.StoreName, "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	for _, name := range tables {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) > 8<<20 {
+			b[len(b)-4<<20] ^= 16
+		}
+		if err := os.WriteFile(name, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	findings := 0
+	_, err = VerifyFolder(ctx, dir, nil, VerifyOptions{Deep: true}, func(f Finding) error {
+		if !strings.Contains(f.Problem, "checksum") || strings.Contains(f.Problem, "carrier") {
+			t.Errorf("%+v", f)
+		}
+		findings++
+		return nil
+	})
+	if err != nil || findings == 0 {
+		t.Errorf("%d findings, %v", findings, err)
+	}
+	d = mustOpen(t, dir, nil)
+	defer d.Close()
+	c = mustCollection(t, d, "main")
+	if it, err := c.Get(ctx, "whole"); err != nil || len(it.Payload) != 1<<20 {
+		t.Error(err)
+	}
+	if _, err := c.Get(ctx, "damaged"); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), ".sst: block of ") || strings.Contains(err.Error(), "carrier") {
+		t.Errorf("get: %v", err)
+	}
+	if err := d.Compact(ctx); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("compact: %v", err)
+	}
+}

@@ -1,0 +1,13 @@
+package db
+
+import "github.com/fddhdb/fddhdb/db/report"
+
+// What calls tell is described in the package report.
+type (
+	Drift         = report.Drift
+	ModalityDrift = report.ModalityDrift
+	RevisionDrift = report.RevisionDrift
+	Distances     = report.Distances
+	Balance       = report.Balance
+	RevisionInfo  = report.RevisionInfo
+)
