@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -362,7 +363,7 @@ func FuzzStagedChunk(f *testing.F) {
 	for _, it := range []*Item{
 		{Key: "k", Vectors: map[string][]float32{"image": {1, 2, 3}}, Labels: []string{"b", "a"}, Payload: []byte("p")},
 		{Sparse: map[string]Sparse{"words": {Index: []uint32{1, 8}, Value: []float32{3, 4}}}, Fields: map[string]any{"n": 7, "s": "x"}},
-		{},
+		{Labels: []string{"a"}},
 	} {
 		checked, err := checkItem(d, it, false)
 		if err != nil {
@@ -388,6 +389,7 @@ func FuzzStagedChunk(f *testing.F) {
 			t.Fatal(err)
 		}
 		check := func(it *Item) {
+			it.Key = cmp.Or(it.Key, "k") // what it has besides is in other parts
 			if _, err := checkItem(d, it, false); err != nil {
 				t.Errorf("part %d: %v is not for Put: %v", p, it, err)
 			}

@@ -133,18 +133,18 @@ type StagedImport struct {
 }
 
 // StagedImports returns the imports that have something staged. It looks at the folder of
-// the database only.
-func (d *DB) StagedImports() ([]StagedImport, error) {
+// the database only: at each file of each of them.
+func (d *DB) StagedImports(ctx context.Context) ([]StagedImport, error) {
 	d = d.orNone()
 	var all []StagedImport
 	err := d.read(func(v *view) (err error) {
-		all, err = d.stagedImports(v)
+		all, err = d.stagedImports(ctx, v)
 		return fault.Annotate(err, "staged imports of %s", d.dir)
 	})
 	return all, err
 }
 
-func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
+func (d *DB) stagedImports(ctx context.Context, v *view) ([]StagedImport, error) {
 	names, err := d.importNames()
 	if err != nil {
 		return nil, err
@@ -152,6 +152,9 @@ func (d *DB) stagedImports(v *view) ([]StagedImport, error) {
 	fsys := d.opts.FS
 	var all []StagedImport
 	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if strings.HasSuffix(name, importGone) {
 			continue
 		}
@@ -199,7 +202,7 @@ func (d *DB) RemoveStagedImports(ctx context.Context, before time.Time) ([]Stage
 	}
 	var removed []StagedImport
 	err := d.read(func(v *view) error {
-		all, err := d.stagedImports(v)
+		all, err := d.stagedImports(ctx, v)
 		for _, im := range all {
 			if err == nil {
 				err = ctx.Err()

@@ -34,7 +34,7 @@ func TestResultsAreJSON(t *testing.T) {
 	d, c := filterable(t)
 	var results []any
 	words := must1[*db.Item](t)(c.Get(ctx, "item 3")).Vectors["text"]
-	code, _, err := c.EncodeQuery(db.Query{From: "text", Vector: words})
+	code, _, err := c.EncodeQuery(ctx, db.Query{From: "text", Vector: words})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 		"restore":     second(c.RestoreRevision(ctx, 1, 1)),
 		"compact":     d.Compact(ctx),
 		"backup":      second(d.Backup(ctx, newMemStore(), BackupOptions{})),
-		"acknowledge": second(d.AcknowledgeLosses()),
+		"acknowledge": second(d.AcknowledgeLosses(ctx)),
 		// And whatever may be forgotten above.
 		"committer": d.committer.do(ctx, 0, func(*tx) error { return nil }),
 	} {

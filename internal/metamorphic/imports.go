@@ -284,7 +284,7 @@ func (h *history) importRemove(op *Op) error {
 
 // checkStaged compares the imports that are staged with those that have to be.
 func (h *history) checkStaged() error {
-	all, err := h.d.StagedImports()
+	all, err := h.d.StagedImports(h.ctx)
 	if err != nil {
 		return err
 	}
