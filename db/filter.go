@@ -61,7 +61,7 @@ func noArgs(args []any) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &WhereError{1, fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
+	return &fault.WhereError{Column: 1, Reason: fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
 }
 
 // eachMatching calls f with the rows that match an expression, container by container in
@@ -93,7 +93,7 @@ func eachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader
 func whereError(err error) error {
 	var e *where.Error
 	if errors.As(err, &e) {
-		return &WhereError{e.Column, e.Reason}
+		return &fault.WhereError{Column: e.Column, Reason: e.Reason}
 	}
 	return err
 }

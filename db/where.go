@@ -99,7 +99,7 @@ func (c *Collection) DeleteWhere(ctx context.Context, where string, args ...any)
 		return 0, err
 	}
 	if where == "" {
-		return 0, &WhereError{1, "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
+		return 0, &fault.WhereError{Column: 1, Reason: "an empty expression would delete all items: say NOT label = '' to delete them, or drop the collection"}
 	}
 	if err := c.inside().Loaded(ctx); err != nil {
 		return 0, err

@@ -1,9 +1,7 @@
-package db
+package fault
 
 import (
 	"fmt"
-
-	"github.com/fddhdb/fddhdb/db/fault"
 )
 
 // A WhereError says what is wrong with an expression of Query.Where and its like,
@@ -14,8 +12,8 @@ type WhereError struct {
 }
 
 func (e *WhereError) Error() string {
-	return fmt.Sprintf("%v: where: column %d: %s", fault.ErrInvalid, e.Column, e.Reason)
+	return fmt.Sprintf("%v: where: column %d: %s", ErrInvalid, e.Column, e.Reason)
 }
 
 // Is makes a WhereError an ErrInvalid.
-func (e *WhereError) Is(target error) bool { return target == fault.ErrInvalid }
+func (e *WhereError) Is(target error) bool { return target == ErrInvalid }
