@@ -88,7 +88,7 @@ const cursorVersion = 1
 // cosine, u32 row; u32 CRC-32C. Little-endian.
 const cursorBytes = 1 + 8 + 3*4 + 2 + 8 + 4 + 4 + 4 + 4
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var cursorSums = crc32.MakeTable(crc32.Castagnoli)
 
 // cursor returns the cursor behind a row of a run.
 func (s *searcher) cursor(ctx context.Context, run run, row rankedRow) (string, error) {
@@ -111,7 +111,7 @@ func (s *searcher) cursor(ctx context.Context, run run, row rankedRow) (string, 
 	b = binary.LittleEndian.AppendUint32(b, run.number)
 	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(row.cosine))
 	b = binary.LittleEndian.AppendUint32(b, row.row)
-	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, cursorSums))
 	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
@@ -119,7 +119,7 @@ func (s *searcher) cursor(ctx context.Context, run run, row rankedRow) (string, 
 func (s *searcher) position(cursor string) (*position, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
-		crc32.Checksum(b[:cursorBytes-4], castagnoli) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
+		crc32.Checksum(b[:cursorBytes-4], cursorSums) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
 		return nil, fault.Invalid("cursor %.80q: it is not one that a search has returned", cursor)
 	}
 	switch u32 := binary.LittleEndian.Uint32; {
