@@ -48,3 +48,19 @@ func trimLog(fsys vfs.FS, dir string, bytes int64) error {
 	}
 	return store.SyncDir(fsys, dir)
 }
+
+// pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be
+// synced. It holds no lock there, and lets go of what it does hold, but for a handle of
+// that folder, which the garbage collector closes.
+func pebbleCheckpoint(kv *pebble.DB, path string, options []pebble.CheckpointOption) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			err = p
+		default:
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return kv.Checkpoint(path, options...)
+}

@@ -39,12 +39,12 @@ type DB struct {
 	keys       *keyCache
 	learners   learners
 	updates    chan struct{} // asks the updater to look; holds one
-	tables     backedUp
 	imports    openImports
 	staged     stagedFigures
 	disk       diskFigure
 
 	identity record.Identity
+	copier   *copier
 	recovery Recovery
 	keeper   *store.Keeper // of the side file; nil where there is none, or it is only read
 }
@@ -148,6 +148,7 @@ func (d *DB) start(kv *pebble.DB) error {
 	if err := d.state.Open(kv, d.identity.Sequence, d.opts.NoSync, d.opts.ReadOnly); err != nil {
 		return err
 	}
+	d.copier = newCopier(d.state, &d.opts.disk, d.identity, d.opts.ReadOnly)
 	if err := d.takeStock(); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 // its key once, so that there is nothing of what has been replaced or deleted, nor of
 // what is left out.
 type extract struct {
-	d           *DB
+	c           *copier
 	v           *state.View
 	collections []*state.CollectionView // by ascending number
 	indexOnly   bool
@@ -39,11 +39,11 @@ type extract struct {
 
 // newExtract returns the extract of a view that the options ask for, nil where that is
 // everything.
-func (d *DB) newExtract(v *state.View, opt CheckpointOptions) (*extract, error) {
-	if opt.Collection == "" && !opt.IndexOnly && !d.opts.ReadOnly {
+func (c *copier) newExtract(v *state.View, opt checkpointOptions) (*extract, error) {
+	if opt.Collection == "" && !opt.IndexOnly && !c.readOnly {
 		return nil, nil
 	}
-	x := &extract{d: d, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: d.identity}
+	x := &extract{c: c, v: v, indexOnly: opt.IndexOnly, progress: opt.Progress, identity: c.identity}
 	x.identity.Sequence = v.Sequence
 	if opt.Collection == "" {
 		x.collections = slices.SortedFunc(v.Collections.Values(), func(a, b *state.CollectionView) int { return cmp.Compare(a.ID, b.ID) })
@@ -59,15 +59,15 @@ func (d *DB) newExtract(v *state.View, opt CheckpointOptions) (*extract, error) 
 
 // writeFolder makes a database in a folder that holds nothing.
 func (x *extract) writeFolder(ctx context.Context, dir string) error {
-	fsys := x.d.opts.FS
+	fsys := x.c.cfg.FS
 	tables := &store.Tables{
-		FS: fsys, Dir: fsys.PathJoin(dir, store.IngestName), Opts: store.TableOptions(&x.d.opts.disk), Workers: work.Background(),
+		FS: fsys, Dir: fsys.PathJoin(dir, store.IngestName), Opts: store.TableOptions(x.c.cfg), Workers: work.Background(),
 	}
 	if err := fsys.MkdirAll(tables.Dir, 0o755); err != nil {
 		return err
 	}
 	// The database itself may be on the same disk.
-	x.room = &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: x.d.opts.ReserveBytes}
+	x.room = &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: x.c.cfg.ReserveBytes}
 	var tasks []work.Task
 	for _, group := range x.groups() {
 		tasks = append(tasks, tables.Task(func(s *store.Stream) error { return x.copy(s, group) }))
@@ -93,7 +93,7 @@ func (x *extract) writeFolder(ctx context.Context, dir string) error {
 // storeOf makes a store of tables. Its format is in force from the second time on that
 // it is opened.
 func (x *extract) storeOf(path string, tables []string) error {
-	cfg := x.d.opts.disk
+	cfg := *x.c.cfg
 	cfg.CacheBytes, cfg.Cache = 1<<20, nil // what is made here must not displace what is read there
 	for _, isNew := range []bool{true, false} {
 		log := store.NewLog(cfg.Signals)
@@ -122,6 +122,9 @@ type part struct {
 
 // partOf is all that begins with a prefix.
 func partOf(prefix []byte) part { return part{lo: prefix, hi: codec.PrefixEnd(prefix)} }
+
+// onlyKey is one key.
+func onlyKey(key []byte) part { return part{lo: key, hi: append(slices.Clone(key), 0)} }
 
 // extractedKinds are the kinds of keys in groups that tables are made of, side by side;
 // what takes longest comes first.
@@ -159,13 +162,12 @@ func (x *extract) parts(kind byte) []part {
 	switch kind {
 	case codec.KindDatabase:
 		all, uuid := partOf([]byte{kind}), codec.DatabaseKey(codec.RecordUUID)
-		return []part{{lo: all.lo, hi: uuid},
-			{lo: uuid, hi: after(uuid), change: func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }},
-			{lo: after(uuid), hi: all.hi}}
+		own := onlyKey(uuid)
+		own.change = func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }
+		return []part{{lo: all.lo, hi: own.lo}, own, {lo: own.hi, hi: all.hi}}
 	case codec.KindName:
 		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *state.CollectionView) int { return cmp.Compare(a.Name, b.Name) }) {
-			key := codec.NameKey(cv.Name)
-			parts = append(parts, part{lo: key, hi: after(key)})
+			parts = append(parts, onlyKey(codec.NameKey(cv.Name)))
 		}
 		return parts
 	}
@@ -290,7 +292,7 @@ func (x *extract) estimate(ctx context.Context) error {
 	}
 	for _, group := range x.groups() {
 		for _, p := range group {
-			n, err := x.d.state.Engine.DB.EstimateDiskUsage(p.lo, p.hi)
+			n, err := x.c.db.Engine.DB.EstimateDiskUsage(p.lo, p.hi)
 			if err != nil {
 				return err
 			}

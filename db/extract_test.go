@@ -347,7 +347,7 @@ func TestExtractWhileWriting(t *testing.T) {
 			t.Error(err)
 		}
 		dir := fmt.Sprint("copy", i)
-		if err := d.checkpoint(ctx, snap.pin.v, dir, opt); err != nil {
+		if err := d.copier.checkpoint(ctx, snap.pin.v, dir, checkpointOptions(opt)); err != nil {
 			t.Fatal(err)
 		}
 		close(stop)

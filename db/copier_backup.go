@@ -1,0 +1,142 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/fddhdb/fddhdb/db/backup"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+)
+
+// backupOptions are those of backup. The zero value backs up the whole database.
+type backupOptions struct {
+	Collection string // the only one that is backed up; "": all
+	IndexOnly  bool   // as in checkpointOptions
+	Compress   bool   // with zstd, what that makes smaller
+	Progress   event.Progress
+}
+
+// backup stores the database in a repository, by way of a checkpoint in the folder
+// checkpoints of the database, which it removes again.
+func (c *copier) backup(ctx context.Context, to backup.Store, opt backupOptions) (m *backup.Manifest, err error) {
+	fsys := c.cfg.FS
+	dir := fsys.PathJoin(c.db.Engine.Dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
+	defer func() {
+		// If it cannot be removed now, Open does.
+		_ = fsys.RemoveAll(dir)
+	}()
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	about := backup.Manifest{
+		Database: c.identity.Text(), Format: c.identity.Format, Collection: opt.Collection, IndexOnly: opt.IndexOnly,
+	}
+	v := c.db.Latest()
+	defer v.Release()
+	x, err := c.newExtract(v, checkpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
+	if err != nil {
+		return nil, err
+	}
+	whole := x == nil
+	if whole {
+		var i record.Identity
+		if i, err = c.checkpointStore(ctx, fsys.PathJoin(dir, store.StoreName)); err == nil {
+			err = vfs.Copy(fsys, fsys.PathJoin(c.db.Engine.Dir, store.MarkerName), fsys.PathJoin(dir, store.MarkerName))
+		}
+		about.Sequence = i.Sequence
+	} else {
+		about.Sequence = v.Sequence
+		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := backupSources(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	if whole {
+		c.tables.know(files)
+	}
+	m, err = backup.Create(ctx, to, about, files, backup.CreateOptions{Compress: opt.Compress, Progress: opt.Progress})
+	if err == nil && whole {
+		c.tables.remember(m)
+	}
+	return m, err
+}
+
+// backupSources returns the files of a folder, and of those in it, that make a database: without
+// locks, and without the side file, which tells of what became of one folder.
+func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
+	var all []backup.Source
+	var walk func(path string) error
+	walk = func(path string) error {
+		folder := dir
+		if path != "" {
+			folder = fsys.PathJoin(dir, fsys.PathJoin(strings.Split(path, "/")...))
+		}
+		names, err := fsys.List(folder)
+		if err != nil {
+			return err
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			full, rel := fsys.PathJoin(folder, name), strings.TrimPrefix(path+"/"+name, "/")
+			info, err := fsys.Stat(full)
+			switch {
+			case err != nil:
+				return err
+			case info.IsDir():
+				if err := walk(rel); err != nil {
+					return err
+				}
+			case name == store.LockName, name == store.CommitsName:
+			default:
+				all = append(all, backup.Source{Path: rel, Size: info.Size(), Open: func() (backup.SourceFile, error) {
+					return fsys.Open(full)
+				}})
+			}
+		}
+		return nil
+	}
+	return all, walk("")
+}
+
+// backedUp remembers which pieces the tables of the database are stored as, so that
+// the next backup need not read them. A table never changes, and while a database is open
+// a number is given to one table only. Not so across openings: another folder may
+// have been put in the place of this one meanwhile. So nothing of this is stored.
+type backedUp struct {
+	mu    sync.Mutex
+	files map[string]backup.File // by path: of the last backup of the whole database
+}
+
+// know tells files what they were stored as.
+func (b *backedUp) know(files []backup.Source) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range files {
+		if f, ok := b.files[files[i].Path]; ok && f.Size == files[i].Size {
+			files[i].Pieces = f.Pieces
+		}
+	}
+}
+
+func (b *backedUp) remember(m *backup.Manifest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.files = map[string]backup.File{}
+	for _, f := range m.Files {
+		if strings.HasSuffix(f.Path, ".sst") || strings.HasSuffix(f.Path, ".blob") {
+			b.files[f.Path] = f
+		}
+	}
+}

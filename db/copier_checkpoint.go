@@ -1,0 +1,86 @@
+package db
+
+import (
+	"context"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/state"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+)
+
+// checkpointOptions say which part of a database is copied. The zero value is everything.
+type checkpointOptions struct {
+	Collection string         // the only one that is copied; "": all
+	IndexOnly  bool           // vectors, and all that only learning needs, are left out
+	Progress   event.Progress // hears of bytes where not everything is copied; may be nil
+}
+
+// checkpoint writes a view into a new folder, or what is there by now where that is everything.
+func (c *copier) checkpoint(ctx context.Context, v *state.View, dir string, opt checkpointOptions) error {
+	if err := c.db.Engine.Log.Err(); err != nil {
+		return err
+	}
+	x, err := c.newExtract(v, opt)
+	if err != nil {
+		return err
+	}
+	if x != nil && (opt.Collection != "" || opt.IndexOnly) && c.identity.Format >= record.FormatIdentity {
+		x.identity.UUID = record.NewUUID() // it is another database: backups of both are not to be taken for one another's
+	}
+	return store.NewFolder(c.cfg.FS, dir, func(path string) error {
+		if x != nil {
+			return x.writeFolder(ctx, path)
+		}
+		return store.Create(c.cfg.FS, path, func(made string) (record.Identity, error) { return c.checkpointStore(ctx, made) }, nil)
+	})
+}
+
+// checkpointStore makes a store at path that has all that is in this one at one moment, and
+// returns what it is. The committer makes it: Pebble copies its log after it has decided
+// which tables to take, so that tables that it takes over in between would be missing,
+// while a later commit is there.
+func (c *copier) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
+	i := c.identity
+	if err := c.db.Engine.Log.Err(); err != nil {
+		return i, err
+	}
+	// Else what is in the log would be in the copy of the log now, and in tables later.
+	if err := c.db.Engine.FlushAll(ctx); err != nil {
+		return i, err
+	}
+	var log int64
+	if err := c.roomToCopy(path); err != nil {
+		return i, err
+	}
+	err := c.db.Committer.Look(ctx, func() error {
+		i.Sequence = c.db.Committer.Sequence
+		err := pebbleCheckpoint(c.db.Engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
+		log = logBytes(c.db.Engine.DB)
+		if failed := c.db.Engine.Log.Err(); failed != nil {
+			return failed // the store has gone on without its files
+		}
+		return err
+	})
+	if err == nil {
+		err = trimLog(c.cfg.FS, path, log)
+	}
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	return i, err
+}
+
+// roomToCopy refuses a store at path that would take more space than there is: where
+// tables cannot be linked to, they are copied. The folder above path is there.
+func (c *copier) roomToCopy(path string) error {
+	fsys := c.cfg.FS
+	link := path + ".link"
+	if err := fsys.Link(fsys.PathJoin(c.db.Engine.Dir, store.MarkerName), link); err == nil {
+		return fsys.Remove(link)
+	}
+	dir := fsys.PathDir(path)
+	room := &store.Reserve{FS: fsys, Dir: dir, Path: dir, Want: c.cfg.ReserveBytes}
+	return room.Admit(int64(c.db.Engine.DB.Metrics().DiskSpaceUsage()), false)
+}
