@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"slices"
 
 	"github.com/fddhdb/fddhdb/codec"
@@ -62,9 +63,12 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 // real-valued projection whose signs it is, nil where the query has none: by a code, or
 // by the key of an item without the vector. Query.To matters only to a query by key, and
 // need not be given with others: what a vector is encoded as does not depend on what is
-// searched for.
-func (c *Collection) EncodeQuery(q Query) (code []byte, z []float64, err error) {
+// searched for. By a key it reads the item, as Get does.
+func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z []float64, err error) {
 	c = c.orNone()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
 	err = c.read(func(v *state.View, cv *state.CollectionView) error {
 		if err := q.checkStart(); err != nil {
 			return err

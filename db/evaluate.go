@@ -45,10 +45,11 @@ type Evaluation struct {
 
 // A Retrieval is how well queries of one modality find items of another.
 type Retrieval struct {
-	From, To string
+	From string `json:"from"`
+	To   string `json:"to"`
 
-	Hamming    model.Metrics // ranked by distance, then row; with the curve by radius
-	Asymmetric model.Metrics // ranked by -z.h, then row
+	Hamming    model.Metrics `json:"hamming"`    // ranked by distance, then row; with the curve by radius
+	Asymmetric model.Metrics `json:"asymmetric"` // ranked by -z.h, then row
 }
 
 // Evaluate measures every ordered pair of modalities, from those that have

@@ -166,7 +166,7 @@ func ParseRerank(s string) (Rerank, error) {
 	return 0, fault.Invalid("unknown rerank %q: projection, none, asymmetric and features are possible", s)
 }
 
-// A Hit is one item of an answer.
+// A Hit is one item of an answer. A struct that embeds one takes over its MarshalJSON.
 type Hit struct {
 	Key      string
 	Row      uint32
