@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/copies"
 )
 
 // CheckpointOptions say what a checkpoint is to hold. The zero value is everything.
@@ -62,7 +63,7 @@ func (d *DB) Checkpoint(ctx context.Context, dir string, opt CheckpointOptions) 
 	opt.Progress = op.Telling(opt.Progress)
 	v := d.state.Latest()
 	defer v.Release()
-	err := d.copier.checkpoint(ctx, v, dir, checkpointOptions(opt))
+	err := d.copier.Checkpoint(ctx, v, dir, copies.CheckpointOptions(opt))
 	if errors.Is(context.Cause(ctx), fault.ErrClosed) && errors.Is(err, context.Canceled) {
 		err = fault.ErrClosed
 	}

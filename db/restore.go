@@ -7,6 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/db/report"
 )
@@ -34,7 +35,7 @@ type RestoreOptions struct {
 }
 
 // StageVerify is a stage of a restore, for Progress, after backup.StageFetch.
-const StageVerify = stageVerify
+const StageVerify = copies.StageVerify
 
 // Restore makes a database of a backup, in a folder that is empty or missing. It is
 // fetched, compared with its SHA-256, synced, and verified as by VerifyFolder before it
@@ -56,7 +57,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 	ctx, op := opts.disk.Signals.Begin(ctx, event.OpRestore, "")
 	defer op.Abandon()
 	opt.Progress = op.Telling(opt.Progress)
-	m, err := restore(ctx, from, dir, &opts.disk, restoreOptions(opt), verifyWith(&opts.disk))
+	m, err := copies.Restore(ctx, from, dir, &opts.disk, copies.RestoreOptions(opt), verifyWith(&opts.disk))
 	err = fault.Annotate(err, "restore to %s", dir)
 	op.End(err, backupEvent(m))
 	if err != nil {
@@ -66,7 +67,7 @@ func Restore(ctx context.Context, from backup.Store, dir string, options *Option
 }
 
 // verifyWith returns what verifies a folder that nobody has open.
-func verifyWith(cfg *store.Config) folderVerifier {
+func verifyWith(cfg *store.Config) copies.Verifier {
 	return func(ctx context.Context, dir string, records event.Progress, found func(report.Finding) error) (*report.Verification, error) {
 		return verifyInFolder(ctx, cfg, dir, verifyOptions{Progress: records}, found)
 	}

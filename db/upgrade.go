@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/copies"
 )
 
 // UpgradeOptions are those of Upgrade.
@@ -30,7 +31,7 @@ func Upgrade(ctx context.Context, dir string, options *Options, opt UpgradeOptio
 	}
 	opts.disk.Signals.About(dir)
 	defer opts.disk.Signals.Wait()
-	return upgrade(ctx, dir, &opts.disk, opt.Progress)
+	return copies.Upgrade(ctx, dir, &opts.disk, opt.Progress)
 }
 
 // PendingMigrations returns the format of the database in dir, and what Upgrade would do,
@@ -41,5 +42,5 @@ func PendingMigrations(ctx context.Context, dir string, options *Options) (forma
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
 	}
-	return pendingMigrations(dir, &opts.disk)
+	return copies.PendingMigrations(dir, &opts.disk)
 }

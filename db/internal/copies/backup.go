@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"context"
@@ -16,17 +16,17 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
 
-// backupOptions are those of backup. The zero value backs up the whole database.
-type backupOptions struct {
+// BackupOptions are those of Backup. The zero value backs up the whole database.
+type BackupOptions struct {
 	Collection string // the only one that is backed up; "": all
-	IndexOnly  bool   // as in checkpointOptions
+	IndexOnly  bool   // as in CheckpointOptions
 	Compress   bool   // with zstd, what that makes smaller
 	Progress   event.Progress
 }
 
-// backup stores the database in a repository, by way of a checkpoint in the folder
+// Backup stores the database in a repository, by way of a checkpoint in the folder
 // checkpoints of the database, which it removes again.
-func (c *copier) backup(ctx context.Context, to backup.Store, opt backupOptions) (m *backup.Manifest, err error) {
+func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
 	fsys := c.cfg.FS
 	dir := fsys.PathJoin(c.db.Engine.Dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
 	defer func() {
@@ -41,7 +41,7 @@ func (c *copier) backup(ctx context.Context, to backup.Store, opt backupOptions)
 	}
 	v := c.db.Latest()
 	defer v.Release()
-	x, err := c.newExtract(v, checkpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
+	x, err := c.newExtract(v, CheckpointOptions{Collection: opt.Collection, IndexOnly: opt.IndexOnly, Progress: opt.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"fmt"
@@ -49,7 +49,7 @@ func trimLog(fsys vfs.FS, dir string, bytes int64) error {
 	return store.SyncDir(fsys, dir)
 }
 
-// pebbleCheckpoint is store.Checkpoint, which panics where the new folder cannot be
+// pebbleCheckpoint is pebble.DB.Checkpoint, which panics where the new folder cannot be
 // synced. It holds no lock there, and lets go of what it does hold, but for a handle of
 // that folder, which the garbage collector closes.
 func pebbleCheckpoint(kv *pebble.DB, path string, options []pebble.CheckpointOption) (err error) {

@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"context"
@@ -52,9 +52,9 @@ func addIdentity(_ context.Context, u *upgrading) error {
 	return nil
 }
 
-// upgrade brings the database in dir, which nobody may have open, to the newest format. It
+// Upgrade brings the database in dir, which nobody may have open, to the newest format. It
 // returns the formats before and after. Progress, unless nil, is called before each step.
-func upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.Progress) (from, to int, err error) {
+func Upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.Progress) (from, to int, err error) {
 	err = atDatabase(dir, cfg, false, func(dir string, kv *pebble.DB, log *store.Log) error {
 		u := &upgrading{fs: cfg.FS, dir: dir, store: kv}
 		if u.Identity, err = record.ReadIdentity(kv, dir); err != nil {
@@ -92,9 +92,9 @@ func upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.
 	return from, to, err
 }
 
-// pendingMigrations returns the format of the database in dir, and the steps that upgrade
+// PendingMigrations returns the format of the database in dir, and the steps that Upgrade
 // would take. It changes nothing.
-func pendingMigrations(dir string, cfg *store.Config) (format int, _ []report.Migration, err error) {
+func PendingMigrations(dir string, cfg *store.Config) (format int, _ []report.Migration, err error) {
 	var all []report.Migration
 	err = atDatabase(dir, cfg, true, func(dir string, kv *pebble.DB, _ *store.Log) error {
 		i, err := record.ReadIdentity(kv, dir)

@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"context"
@@ -23,26 +23,26 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// restoreOptions say which backup is restored, and how closely it is looked at. The zero
+// RestoreOptions say which backup is restored, and how closely it is looked at. The zero
 // value means the newest.
-type restoreOptions struct {
+type RestoreOptions struct {
 	ID         string    // of the backup, or the beginning of it
 	Before     time.Time // the newest that did not begin later; zero: any
 	Database   string    // UUID of the database that it is of; "": there is only one
 	SkipVerify bool
-	Progress   event.Progress // hears backup.StageFetch and stageVerify; must not be nil
+	Progress   event.Progress // hears backup.StageFetch and StageVerify; must not be nil
 }
 
-// stageVerify is the stage of a restore in which the database is verified.
-const stageVerify = "verify"
+// StageVerify is the stage of a restore in which the database is verified.
+const StageVerify = "verify"
 
-// folderVerifier calls found with all that is wrong in the database in dir, which nobody has
+// Verifier calls found with all that is wrong in the database in dir, which nobody has
 // open, and records with how much it has read.
-type folderVerifier func(ctx context.Context, dir string, records event.Progress, found func(report.Finding) error) (*report.Verification, error)
+type Verifier func(ctx context.Context, dir string, records event.Progress, found func(report.Finding) error) (*report.Verification, error)
 
-// restore makes a database of a backup in dir, which is empty or missing. After an error
+// Restore makes a database of a backup in dir, which is empty or missing. After an error
 // the folder is as it was.
-func restore(ctx context.Context, from backup.Store, dir string, cfg *store.Config, opt restoreOptions, verify folderVerifier) (_ *backup.Manifest, err error) {
+func Restore(ctx context.Context, from backup.Store, dir string, cfg *store.Config, opt RestoreOptions, verify Verifier) (_ *backup.Manifest, err error) {
 	m, err := backup.Find(ctx, from, backup.Choice{ID: opt.ID, Before: opt.Before, Database: opt.Database})
 	if err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ type restorer struct {
 	ctx   context.Context
 	fs    vfs.FS
 	cfg   *store.Config
-	opt   restoreOptions
-	sound folderVerifier
+	opt   RestoreOptions
+	sound Verifier
 	m     *backup.Manifest
 
 	dir    string
@@ -244,7 +244,7 @@ func (r *restorer) verify() error {
 		return nil
 	}
 	var first *report.Finding
-	records := func(_ string, records, _ int64) { r.opt.Progress(stageVerify, records, 0) }
+	records := func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }
 	v, err := r.sound(r.ctx, r.within, records, func(f report.Finding) error {
 		if first == nil {
 			first = &f

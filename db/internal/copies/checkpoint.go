@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// checkpointOptions say which part of a database is copied. The zero value is everything.
-type checkpointOptions struct {
+// CheckpointOptions say which part of a database is copied. The zero value is everything.
+type CheckpointOptions struct {
 	Collection string         // the only one that is copied; "": all
 	IndexOnly  bool           // vectors, and all that only learning needs, are left out
 	Progress   event.Progress // hears of bytes where not everything is copied; may be nil
 }
 
-// checkpoint writes a view into a new folder, or what is there by now where that is everything.
-func (c *copier) checkpoint(ctx context.Context, v *state.View, dir string, opt checkpointOptions) error {
+// Checkpoint writes a view into a new folder, or what is there by now where that is everything.
+func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt CheckpointOptions) error {
 	if err := c.db.Engine.Log.Err(); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (c *copier) checkpoint(ctx context.Context, v *state.View, dir string, opt 
 // returns what it is. The committer makes it: Pebble copies its log after it has decided
 // which tables to take, so that tables that it takes over in between would be missing,
 // while a later commit is there.
-func (c *copier) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
+func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
 	i := c.identity
 	if err := c.db.Engine.Log.Err(); err != nil {
 		return i, err
@@ -74,7 +74,7 @@ func (c *copier) checkpointStore(ctx context.Context, path string) (record.Ident
 
 // roomToCopy refuses a store at path that would take more space than there is: where
 // tables cannot be linked to, they are copied. The folder above path is there.
-func (c *copier) roomToCopy(path string) error {
+func (c *Copier) roomToCopy(path string) error {
 	fsys := c.cfg.FS
 	link := path + ".link"
 	if err := fsys.Link(fsys.PathJoin(c.db.Engine.Dir, store.MarkerName), link); err == nil {

@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -6,10 +6,10 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A copier copies an open database: into a new folder, or into a repository of backups. It
+// A Copier copies an open database: into a new folder, or into a repository of backups. It
 // remembers which tables the last backup stored, so that a database has only one. Safe for
 // concurrent use; who calls it keeps the database open.
-type copier struct {
+type Copier struct {
 	db       *state.Database
 	cfg      *store.Config
 	identity record.Identity // as it was opened: its sequence is that of then
@@ -17,7 +17,7 @@ type copier struct {
 	tables   backedUp
 }
 
-// newCopier returns the copier of a database whose state has been opened.
-func newCopier(db *state.Database, cfg *store.Config, i record.Identity, readOnly bool) *copier {
-	return &copier{db: db, cfg: cfg, identity: i, readOnly: readOnly}
+// New returns the Copier of a database whose state has been opened.
+func New(db *state.Database, cfg *store.Config, i record.Identity, readOnly bool) *Copier {
+	return &Copier{db: db, cfg: cfg, identity: i, readOnly: readOnly}
 }

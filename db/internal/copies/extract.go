@@ -1,4 +1,4 @@
-package db
+package copies
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ import (
 // its key once, so that there is nothing of what has been replaced or deleted, nor of
 // what is left out.
 type extract struct {
-	c           *copier
+	c           *Copier
 	v           *state.View
 	collections []*state.CollectionView // by ascending number
 	indexOnly   bool
@@ -39,7 +39,7 @@ type extract struct {
 
 // newExtract returns the extract of a view that the options ask for, nil where that is
 // everything.
-func (c *copier) newExtract(v *state.View, opt checkpointOptions) (*extract, error) {
+func (c *Copier) newExtract(v *state.View, opt CheckpointOptions) (*extract, error) {
 	if opt.Collection == "" && !opt.IndexOnly && !c.readOnly {
 		return nil, nil
 	}
