@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/record"
@@ -24,8 +25,8 @@ type BackupOptions struct {
 	Progress   event.Progress
 }
 
-// Backup stores the database in a repository, by way of a checkpoint in the folder
-// checkpoints of the database, which it removes again.
+// Backup stores the database in a repository: it makes a checkpoint in the folder checkpoints
+// of the database, stores its files and removes it.
 func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions) (m *backup.Manifest, err error) {
 	fsys := c.cfg.FS
 	dir := fsys.PathJoin(c.db.Engine.Dir, store.CheckpointsName, fmt.Sprintf("%016x", rand.Uint64()))
@@ -54,7 +55,7 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 		about.Sequence = i.Sequence
 	} else {
 		about.Sequence = v.Sequence
-		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // a panic of who writes tables is passed on
+		err = work.Safely(func() error { return x.writeFolder(ctx, dir) }) // tables are written in goroutines whose panics come here
 	}
 	if err != nil {
 		return nil, err
@@ -73,8 +74,8 @@ func (c *Copier) Backup(ctx context.Context, to backup.Store, opt BackupOptions)
 	return m, err
 }
 
-// backupSources returns the files of a folder, and of those in it, that make a database: without
-// locks, and without the side file, which tells of what became of one folder.
+// backupSources returns the files of the database in a folder, those in its folders included.
+// Locks are left out, and the side file, which is about the original folder.
 func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 	var all []backup.Source
 	var walk func(path string) error
@@ -110,16 +111,16 @@ func backupSources(fsys vfs.FS, dir string) ([]backup.Source, error) {
 	return all, walk("")
 }
 
-// backedUp remembers which pieces the tables of the database are stored as, so that
-// the next backup need not read them. A table never changes, and while a database is open
-// a number is given to one table only. Not so across openings: another folder may
-// have been put in the place of this one meanwhile. So nothing of this is stored.
+// backedUp remembers the pieces in which a backup stored the tables of the database, so that
+// the next one need not read these tables. A table never changes, and while a database is
+// open, no two tables get the same number. After it is opened again that is not certain, as
+// somebody may have replaced the folder by another one. So this is in memory only.
 type backedUp struct {
 	mu    sync.Mutex
 	files map[string]backup.File // by path: of the last backup of the whole database
 }
 
-// know tells files what they were stored as.
+// know sets the pieces of files that the last backup has stored.
 func (b *backedUp) know(files []backup.Source) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,6 +131,7 @@ func (b *backedUp) know(files []backup.Source) {
 	}
 }
 
+// remember keeps the pieces of the tables of a backup.
 func (b *backedUp) remember(m *backup.Manifest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -3,7 +3,6 @@ package copies
 import (
 	"context"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/state"
@@ -17,7 +16,9 @@ type CheckpointOptions struct {
 	Progress   event.Progress // hears of bytes where not everything is copied; may be nil
 }
 
-// Checkpoint writes a view into a new folder, or what is there by now where that is everything.
+// Checkpoint writes a view into the folder dir, which must not exist yet. A copy of everything
+// has all commits until now, those after the view too, except where the database is
+// read-only. One that leaves something out has a UUID of its own.
 func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt CheckpointOptions) error {
 	if err := c.db.Engine.Log.Err(); err != nil {
 		return err
@@ -27,7 +28,7 @@ func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt 
 		return err
 	}
 	if x != nil && (opt.Collection != "" || opt.IndexOnly) && c.identity.Format >= record.FormatIdentity {
-		x.identity.UUID = record.NewUUID() // it is another database: backups of both are not to be taken for one another's
+		x.identity.UUID = record.NewUUID() // it is another database: its backups must not pass for those of this one
 	}
 	return store.NewFolder(c.cfg.FS, dir, func(path string) error {
 		if x != nil {
@@ -37,16 +38,16 @@ func (c *Copier) Checkpoint(ctx context.Context, v *state.View, dir string, opt 
 	})
 }
 
-// checkpointStore makes a store at path that has all that is in this one at one moment, and
-// returns what it is. The committer makes it: Pebble copies its log after it has decided
-// which tables to take, so that tables that it takes over in between would be missing,
-// while a later commit is there.
+// checkpointStore makes a store at path with everything that this one has at one moment, and
+// returns its identity. Pebble decides which tables to take before it copies its log. Tables
+// that are ingested in between would be missing, while a later commit is there. So it runs in
+// the committer, which does nothing else meanwhile.
 func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Identity, error) {
 	i := c.identity
 	if err := c.db.Engine.Log.Err(); err != nil {
 		return i, err
 	}
-	// Else what is in the log would be in the copy of the log now, and in tables later.
+	// Otherwise the next backup would store in tables again what this one stores as log.
 	if err := c.db.Engine.FlushAll(ctx); err != nil {
 		return i, err
 	}
@@ -56,7 +57,7 @@ func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Ident
 	}
 	err := c.db.Committer.Look(ctx, func() error {
 		i.Sequence = c.db.Committer.Sequence
-		err := pebbleCheckpoint(c.db.Engine.DB, path, []pebble.CheckpointOption{pebble.WithFlushedWAL()})
+		err := pebbleCheckpoint(c.db.Engine.DB, path)
 		log = logBytes(c.db.Engine.DB)
 		if failed := c.db.Engine.Log.Err(); failed != nil {
 			return failed // the store has gone on without its files
@@ -72,8 +73,9 @@ func (c *Copier) checkpointStore(ctx context.Context, path string) (record.Ident
 	return i, err
 }
 
-// roomToCopy refuses a store at path that would take more space than there is: where
-// tables cannot be linked to, they are copied. The folder above path is there.
+// roomToCopy returns an error if there is no room for a checkpoint at path. It needs room
+// where the file system has no hard links, as tables are copied there. The folder above path
+// exists.
 func (c *Copier) roomToCopy(path string) error {
 	fsys := c.cfg.FS
 	link := path + ".link"

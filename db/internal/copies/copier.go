@@ -6,14 +6,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/internal/store"
 )
 
-// A Copier copies an open database: into a new folder, or into a repository of backups. It
-// remembers which tables the last backup stored, so that a database has only one. Safe for
-// concurrent use; who calls it keeps the database open.
+// A Copier copies an open database: into a new folder, or into a repository of backups. A
+// database has one, as it remembers the tables that the last backup stored. It is safe for
+// concurrent use. The caller keeps the database open during a call.
 type Copier struct {
 	db       *state.Database
-	cfg      *store.Config
-	identity record.Identity // as it was opened: its sequence is that of then
-	readOnly bool            // no store can be made from the one that is open
+	cfg      *store.Config   // of the open database; copies are on its file system, too
+	identity record.Identity // when it was opened: the sequence has risen since then
+	readOnly bool            // a copy of everything is an extract then, as a checkpoint would flush
 	tables   backedUp
 }
 

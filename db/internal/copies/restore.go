@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/backup"
 	"github.com/fddhdb/fddhdb/db/event"
@@ -23,8 +24,8 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// RestoreOptions say which backup is restored, and how closely it is looked at. The zero
-// value means the newest.
+// RestoreOptions say which backup is restored, and whether it is verified. Without ID, Before
+// and Database that is the newest one.
 type RestoreOptions struct {
 	ID         string    // of the backup, or the beginning of it
 	Before     time.Time // the newest that did not begin later; zero: any
@@ -36,8 +37,8 @@ type RestoreOptions struct {
 // StageVerify is the stage of a restore in which the database is verified.
 const StageVerify = "verify"
 
-// Verifier calls found with all that is wrong in the database in dir, which nobody has
-// open, and records with how much it has read.
+// A Verifier verifies the database in dir, which no process has open. It calls found with each
+// finding, and records with the number of records that it has read.
 type Verifier func(ctx context.Context, dir string, records event.Progress, found func(report.Finding) error) (*report.Verification, error)
 
 // Restore makes a database of a backup in dir, which is empty or missing. After an error
@@ -81,9 +82,9 @@ func restorable(m *backup.Manifest) error {
 	return nil
 }
 
-// A restorer makes a database in dir. All of it is in dir/restoring until it is known
-// to be sound; then the store is moved, and the marker last. As long as restoring/ is there
-// without a marker, all else in dir is of a restore, too.
+// A restorer makes a database in dir. All its files are in dir/restoring until they are known
+// to be sound. Then the store is moved, and the marker last, which makes dir a database. While
+// there is restoring/ and no marker, everything in dir comes from a restore.
 type restorer struct {
 	ctx   context.Context
 	fs    vfs.FS
@@ -148,8 +149,8 @@ func (r *restorer) vacant(dir string) error {
 	return nil
 }
 
-// clear removes what a restore has put into the folder: the marker first, which makes a
-// database of it, and restoring/ last, which says what the rest is.
+// clear removes everything that a restore has put into the folder: first the marker, so that
+// it is no database any more, and last restoring/, which tells that the rest may go.
 func (r *restorer) clear() error {
 	for _, name := range []string{store.MarkerName, store.StoreName, store.CommitsName, store.RestoringName} {
 		path := r.fs.PathJoin(r.dir, name)
@@ -181,12 +182,25 @@ func (r *restorer) undo() error {
 	return err
 }
 
+// run fetches the backup, looks at it and makes it the database.
 func (r *restorer) run(from backup.Store) error {
 	if err := r.fetch(from); err != nil {
 		return err
 	}
-	if err := r.verify(); err != nil {
+	i, err := r.identify()
+	if err != nil {
 		return err
+	}
+	// Backups have no side file: it is about one folder.
+	if i.Format >= record.FormatIdentity {
+		if err := store.MakeCommits(r.fs, r.within, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
+			return err
+		}
+	}
+	if !r.opt.SkipVerify {
+		if err := r.verify(); err != nil {
+			return err
+		}
 	}
 	if err := r.ctx.Err(); err != nil {
 		return context.Cause(r.ctx)
@@ -218,31 +232,27 @@ func (r *restorer) fetch(from backup.Store) error {
 	return store.SyncDir(r.fs, r.within)
 }
 
-// verify checks that restoring/ is a sound database, the one that the backup says, and
-// writes the side file, which is not in backups: it tells of what became of a folder.
-func (r *restorer) verify() error {
+// identify checks that restoring/ is the database that the manifest names, and returns its
+// identity.
+func (r *restorer) identify() (record.Identity, error) {
 	if _, err := store.ReadMarker(r.fs, r.within); errors.Is(err, fault.ErrNotDatabase) {
-		return fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, store.MarkerName)
+		return record.Identity{}, fmt.Errorf("%w: backup %s: its %s is not one of a database", backup.ErrDamaged, r.m.ID, store.MarkerName)
 	} else if err != nil {
-		return err
+		return record.Identity{}, err
 	}
 	i, err := r.identity()
 	switch {
 	case err != nil:
-		return err
 	case i.Sequence != r.m.Sequence:
-		return fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.Sequence, r.m.Sequence), "backup %s", r.m.ID)
+		err = fault.Corrupt(fmt.Errorf("commit sequence %d, the backup says %d", i.Sequence, r.m.Sequence), "backup %s", r.m.ID)
 	case i.Text() != r.m.Database:
-		return fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.Text(), r.m.Database), "backup %s", r.m.ID)
+		err = fault.Corrupt(fmt.Errorf("database %q, the backup says %q", i.Text(), r.m.Database), "backup %s", r.m.ID)
 	}
-	if i.Format >= record.FormatIdentity {
-		if err := store.MakeCommits(r.fs, r.within, store.Commits{UUID: i.UUID, Sequence: i.Sequence}); err != nil {
-			return err
-		}
-	}
-	if r.opt.SkipVerify {
-		return nil
-	}
+	return i, err
+}
+
+// verify checks that the database in restoring/ is sound.
+func (r *restorer) verify() error {
 	var first *report.Finding
 	records := func(_ string, records, _ int64) { r.opt.Progress(StageVerify, records, 0) }
 	v, err := r.sound(r.ctx, r.within, records, func(f report.Finding) error {
@@ -260,7 +270,7 @@ func (r *restorer) verify() error {
 	return nil
 }
 
-// identity returns what the store in restoring/ says it is.
+// identity reads the identity in the store in restoring/.
 func (r *restorer) identity() (i record.Identity, err error) {
 	kv, err := store.OpenToRead(r.fs.PathJoin(r.within, store.StoreName), r.cfg, store.NewLog(r.cfg.Signals))
 	if err != nil {
@@ -273,7 +283,7 @@ func (r *restorer) identity() (i record.Identity, err error) {
 	return record.ReadIdentity(kv, "backup "+r.m.ID)
 }
 
-// place makes the database of what is in restoring/.
+// place moves the files in restoring/ to the folder, the marker last.
 func (r *restorer) place() error {
 	for _, name := range []string{store.StoreName, store.CommitsName, store.MarkerName} {
 		if _, err := r.fs.Stat(r.fs.PathJoin(r.within, name)); name == store.CommitsName && errors.Is(err, fs.ErrNotExist) {

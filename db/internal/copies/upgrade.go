@@ -13,14 +13,14 @@ import (
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
-// migration is what a Migration does: whatever it needs to do before, any number of times,
-// and then, with the new format in one batch, what makes the database one of it.
+// A migration is a Migration with the code that does it. run first does what it may have to
+// repeat after a crash. Then it changes the store and its format in one batch.
 type migration struct {
 	report.Migration
 	run func(ctx context.Context, u *upgrading) error
 }
 
-// migrations lead from MinFormat to NewestFormat, one step each.
+// migrations lead from record.MinFormat to record.NewestFormat, one step each.
 var migrations = []migration{
 	{report.Migration{To: record.FormatIdentity, What: "give the database a UUID and the side file " + store.CommitsName}, addIdentity},
 }
@@ -33,8 +33,8 @@ type upgrading struct {
 	record.Identity
 }
 
-// addIdentity writes the side file first: as long as the store does not name its UUID it is
-// of no database, and the next attempt takes the UUID from it.
+// addIdentity gives the database a UUID. It writes the side file before the store has the
+// UUID. If it is interrupted in between, the next attempt takes the UUID from the side file.
 func addIdentity(_ context.Context, u *upgrading) error {
 	next := u.Identity
 	next.Format = record.FormatIdentity
@@ -53,7 +53,7 @@ func addIdentity(_ context.Context, u *upgrading) error {
 }
 
 // Upgrade brings the database in dir, which nobody may have open, to the newest format. It
-// returns the formats before and after. Progress, unless nil, is called before each step.
+// returns the formats before and after. progress, unless nil, is called before each step.
 func Upgrade(ctx context.Context, dir string, cfg *store.Config, progress event.Progress) (from, to int, err error) {
 	err = atDatabase(dir, cfg, false, func(dir string, kv *pebble.DB, log *store.Log) error {
 		u := &upgrading{fs: cfg.FS, dir: dir, store: kv}
