@@ -29,7 +29,7 @@ type position struct {
 
 // compare tells whether the run comes before the one that the position is in
 // (negative), is that one, or comes after it.
-func (p *position) compare(r Run) int {
+func (p *position) compare(r run) int {
 	switch {
 	case !p.byScore && r.Distance != p.distance:
 		return r.Distance - p.distance
@@ -46,7 +46,7 @@ func (p *position) compare(r Run) int {
 }
 
 // beyond reports whether the whole run has been seen.
-func (p *position) beyond(r Run) bool { return p.compare(r) < 0 }
+func (p *position) beyond(r run) bool { return p.compare(r) < 0 }
 
 // weight returns how many items of a code follow the position.
 func (p *position) weight(s *searcher, rows mih.Rows, n uint32, distance int) int {
@@ -57,7 +57,7 @@ func (p *position) weight(s *searcher, rows mih.Rows, n uint32, distance int) in
 	if !p.byScore && distance > p.distance || w == 0 {
 		return w
 	}
-	r := Run{Distance: distance, Score: math.NaN(), number: n}
+	r := run{Distance: distance, Score: math.NaN(), number: n}
 	if s.p.z != nil {
 		code, err := s.codeOf(n)
 		if err != nil {
@@ -88,10 +88,10 @@ const cursorVersion = 1
 // cosine, u32 row; u32 CRC-32C. Little-endian.
 const cursorBytes = 1 + 8 + 3*4 + 2 + 8 + 4 + 4 + 4 + 4
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var cursorSums = crc32.MakeTable(crc32.Castagnoli)
 
 // cursor returns the cursor behind a row of a run.
-func (s *searcher) cursor(ctx context.Context, run Run, row rankedRow) (string, error) {
+func (s *searcher) cursor(ctx context.Context, run run, row rankedRow) (string, error) {
 	if s.p.unit != nil {
 		// A row that is the only one of its code has not needed its cosine yet.
 		rows := []rankedRow{row}
@@ -111,7 +111,7 @@ func (s *searcher) cursor(ctx context.Context, run Run, row rankedRow) (string, 
 	b = binary.LittleEndian.AppendUint32(b, run.number)
 	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(row.cosine))
 	b = binary.LittleEndian.AppendUint32(b, row.row)
-	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, cursorSums))
 	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
@@ -119,7 +119,7 @@ func (s *searcher) cursor(ctx context.Context, run Run, row rankedRow) (string, 
 func (s *searcher) position(cursor string) (*position, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != cursorBytes || b[0] != cursorVersion ||
-		crc32.Checksum(b[:cursorBytes-4], castagnoli) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
+		crc32.Checksum(b[:cursorBytes-4], cursorSums) != binary.LittleEndian.Uint32(b[cursorBytes-4:]) {
 		return nil, fault.Invalid("cursor %.80q: it is not one that a search has returned", cursor)
 	}
 	switch u32 := binary.LittleEndian.Uint32; {
@@ -150,7 +150,7 @@ func (s *searcher) fingerprint() uint64 {
 	if s.args != "" { // else the fingerprint is that of before there were any
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(s.args))), s.args...)
 	}
-	b = append(b, byte(s.q.Rerank))
+	b = append(b, byte(s.q.Order))
 	if s.q.ExcludeSelf {
 		b = append(b, 1)
 	}

@@ -35,9 +35,8 @@ type DB struct {
 	background sync.WaitGroup
 	stop       context.CancelFunc
 	buildings  buildings
-	stored     mih.StoredCosts
 	pins       pins
-	keys       *keyCache
+	search     searchTools
 	learners   learners
 	updates    chan struct{} // asks the updater to look; holds one
 	imports    openImports
@@ -88,7 +87,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	opts.disk.Cache = pebble.NewCache(opts.CacheBytes)
 	opts.disk.Signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, lock: lock, keys: newKeyCache(opts.KeyCacheBytes),
+		dir: dir, opts: opts, lock: lock, search: searchTools{Keys: newKeyCache(opts.KeyCacheBytes), Costs: new(mih.StoredCosts)},
 	}
 	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)

@@ -11,9 +11,6 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// errFarAway is about a vector without a direction in code space.
-var errFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
-
 // Encode returns the code that an item with these features would get without labels,
 // bits/8 bytes, and the real-valued projection whose signs it is: that of the
 // modalities given as the model fuses them (model.Fuse). Where there are codes for each
@@ -70,24 +67,15 @@ func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z [
 		return nil, nil, err
 	}
 	err = c.read(func(v *state.View, cv *state.CollectionView) error {
-		if err := q.checkStart(); err != nil {
-			return err
-		}
 		cv, err := cv.InSpace(uint32(q.Space))
 		if err != nil {
 			return err
 		}
-		s := &searcher{v: v, cv: cv}
-		if q.To != "" || q.Key != "" || cv.Space == nil {
-			if s.set, err = cv.CodesFor(q.To); err != nil {
-				return err
-			}
-		}
-		p, err := s.encode(q)
-		if err != nil {
+		var words codec.Code
+		if words, z, err = encodeQuery(v, cv, q.inside()); err != nil {
 			return err
 		}
-		code, z = p.code.AppendBytes(nil, cv.Space.Bits), p.z
+		code = words.AppendBytes(nil, cv.Space.Bits)
 		return nil
 	})
 	return code, z, err

@@ -19,13 +19,10 @@ const defaultWindow = 200
 // window returns how many of the first items are put in order by their features; 0
 // where that is not the order.
 func (s *searcher) window() int {
-	if s.q.Rerank != RerankFeatures {
+	if s.q.Order != byFeatures {
 		return 0
 	}
 	k := s.q.K
-	if k == 0 {
-		k = defaultK
-	}
 	if s.q.Window > 0 {
 		return max(s.q.Window, k)
 	}
@@ -54,14 +51,14 @@ func (s *searcher) checkFeatures() error {
 // A featured hit is one with the squared distance of its features from those of
 // the query, infinite where it has none.
 type featured struct {
-	Hit
+	hit
 	squared float64
 }
 
-// byFeatures yields up to k items, those of the window in the order of their
+// featuresFirst yields up to k items, those of the window in the order of their
 // features.
-func (s *searcher) byFeatures(ctx context.Context, k int) iter.Seq2[Hit, error] {
-	return func(yield func(Hit, error) bool) {
+func (s *searcher) featuresFirst(ctx context.Context, k int) iter.Seq2[hit, error] {
+	return func(yield func(hit, error) bool) {
 		var window []featured
 		sorted := false
 		// give yields the window, and reports whether more are wanted.
@@ -69,7 +66,7 @@ func (s *searcher) byFeatures(ctx context.Context, k int) iter.Seq2[Hit, error] 
 			slices.SortStableFunc(window, func(a, b featured) int { return cmp.Compare(a.squared, b.squared) })
 			sorted = true
 			for _, f := range window {
-				if k--; !yield(f.Hit, nil) || k == 0 {
+				if k--; !yield(f.hit, nil) || k == 0 {
 					return false
 				}
 			}
@@ -82,7 +79,7 @@ func (s *searcher) byFeatures(ctx context.Context, k int) iter.Seq2[Hit, error] 
 				squared, err = s.squaredDistance(h.Row)
 			}
 			if err != nil {
-				yield(Hit{}, err)
+				yield(hit{}, err)
 				return
 			}
 			if sorted {

@@ -15,7 +15,7 @@ import (
 // rank appends to dst the first k rows of a run, behind the cursor, in order of
 // (-cosine, row); in order of rows where there is no cosine. The row that the query
 // starts from comes before the others.
-func (s *searcher) rank(ctx context.Context, dst []rankedRow, r Run, k int) ([]rankedRow, error) {
+func (s *searcher) rank(ctx context.Context, dst []rankedRow, r run, k int) ([]rankedRow, error) {
 	set, err := s.rowsOf(r.number)
 	if err != nil {
 		return dst, err

@@ -7,6 +7,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/mih"
 	"github.com/fddhdb/fddhdb/model"
 )
@@ -23,7 +24,8 @@ type point struct {
 }
 
 // point finds out which codes a query is for, and encodes it.
-func (s *searcher) point(q Query) (*point, error) {
+func (s *searcher) point() (*point, error) {
+	q := s.q
 	if err := q.checkStart(); err != nil {
 		return nil, err
 	}
@@ -31,13 +33,13 @@ func (s *searcher) point(q Query) (*point, error) {
 	if s.set, err = s.cv.CodesFor(q.To); err != nil {
 		return nil, err
 	}
-	return s.encode(q)
+	return s.encode()
 }
 
 // checkStart checks that a query starts from one thing.
-func (q *Query) checkStart() error {
+func (q *searchQuery) checkStart() error {
 	given := 0
-	for _, is := range []bool{q.Vector != nil, q.Sparse != nil, q.Key != "", q.Code != nil} {
+	for _, is := range []bool{q.Vector != nil && !q.IsSparse, q.IsSparse, q.Key != "", q.Code != nil} {
 		if is {
 			given++
 		}
@@ -50,10 +52,10 @@ func (q *Query) checkStart() error {
 
 // encode is point once it is known which codes are searched; only a query by key needs
 // to know.
-func (s *searcher) encode(q Query) (*point, error) {
-	cv := s.cv
+func (s *searcher) encode() (*point, error) {
+	cv, q := s.cv, s.q
 	switch {
-	case q.Vector != nil || q.Sparse != nil:
+	case q.Vector != nil || q.IsSparse:
 		if q.From == "" {
 			return nil, fault.Invalid("a query by vector names the modality that the vector is of")
 		}
@@ -61,7 +63,7 @@ func (s *searcher) encode(q Query) (*point, error) {
 		if err != nil {
 			return nil, err
 		}
-		x, err := vectorOf(&cv.Modalities[t], q.Vector, q.Sparse)
+		x, err := q.vector(&cv.Modalities[t])
 		if err != nil {
 			return nil, err
 		}
@@ -139,3 +141,34 @@ func (s *searcher) project(t int, x model.Vector) (*point, error) {
 	}
 	return p, nil
 }
+
+// vector returns the vector that the query starts from, in the form of its modality.
+func (q *searchQuery) vector(m *record.Modality) (model.Vector, error) {
+	if q.IsSparse {
+		return m.OfSparse(q.Index, q.Vector)
+	}
+	return m.OfDense(q.Vector)
+}
+
+// encodeQuery returns the code that a query starts from, and the projection whose signs it
+// is, nil where there is none.
+func encodeQuery(v *state.View, cv *state.CollectionView, q *searchQuery) (codec.Code, []float64, error) {
+	if err := q.checkStart(); err != nil {
+		return nil, nil, err
+	}
+	s := &searcher{v: v, cv: cv, q: q}
+	var err error
+	if q.To != "" || q.Key != "" || cv.Space == nil {
+		if s.set, err = cv.CodesFor(q.To); err != nil {
+			return nil, nil, err
+		}
+	}
+	p, err := s.encode()
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.code, p.z, nil
+}
+
+// errFarAway is about a vector without a direction in code space.
+var errFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
