@@ -16,6 +16,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/copies"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/store"
 	"github.com/fddhdb/fddhdb/mih"
@@ -36,7 +37,7 @@ type DB struct {
 	stop       context.CancelFunc
 	buildings  buildings
 	pins       pins
-	search     searchTools
+	search     search.Tools
 	learners   learners
 	updates    chan struct{} // asks the updater to look; holds one
 	imports    openImports
@@ -87,7 +88,7 @@ func Open(dir string, options *Options) (*DB, error) {
 	opts.disk.Cache = pebble.NewCache(opts.CacheBytes)
 	opts.disk.Signals.About(dir)
 	d := &DB{
-		dir: dir, opts: opts, lock: lock, search: searchTools{Keys: newKeyCache(opts.KeyCacheBytes), Costs: new(mih.StoredCosts)},
+		dir: dir, opts: opts, lock: lock, search: search.Tools{Keys: search.NewKeyCache(opts.KeyCacheBytes), Costs: new(mih.StoredCosts)},
 	}
 	d.counters.opened = time.Now()
 	d.opts.disk.Room = store.NewReserve(&opts.disk, dir)

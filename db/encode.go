@@ -6,6 +6,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/spaces"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/model"
@@ -47,7 +48,7 @@ func (c *Collection) Encode(to string, item *Item) (code []byte, z []float64, er
 		}
 		fused, _ := e.Fuse(0, slices.Index(sp.Targets, set.Target))
 		if spaces.IsZero(fused) {
-			return errFarAway
+			return search.ErrFarAway
 		}
 		z = slices.Clone(fused)
 		code = codec.PackSigns(codec.NewCode(sp.Bits), z).AppendBytes(nil, sp.Bits)
@@ -72,7 +73,7 @@ func (c *Collection) EncodeQuery(ctx context.Context, q Query) (code []byte, z [
 			return err
 		}
 		var words codec.Code
-		if words, z, err = encodeQuery(v, cv, q.inside()); err != nil {
+		if words, z, err = search.Encode(v, cv, q.inside()); err != nil {
 			return err
 		}
 		code = words.AppendBytes(nil, cv.Space.Bits)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -44,17 +45,17 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 	res := new(Result)
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		start := time.Now()
-		s, err := newSearcher(ctx, &c.db.search, v, cv, q.inside())
+		s, err := search.New(ctx, &c.db.search, v, cv, q.inside())
 		if err != nil {
 			return err
 		}
-		defer s.close()
+		defer s.Close()
 		encode := time.Since(start)
-		s.explain = new(timings)
+		s.Explain = new(search.Timings)
 		if radius >= 0 {
-			err = s.within(ctx, radius)
+			err = s.Within(ctx, radius)
 		} else {
-			err = s.nearest(ctx, s.toFind(q.K))
+			err = s.Nearest(ctx, s.ToFind(q.K))
 		}
 		if err != nil {
 			return err
@@ -62,16 +63,16 @@ func (c *Collection) Explain(ctx context.Context, q Query, radius int) (*Explain
 		if err := res.fill(ctx, s, q.K); err != nil {
 			return err
 		}
-		f, t := s.how(), s.explain
+		f, t := s.How(), s.Explain
 		e = &Explain{
 			Plan: f.Plan.String(), Substrings: slices.Clone(f.Substrings),
 			Probes: f.Probes, Candidates: f.Candidates, Compared: f.Compared,
 			Scanned: f.Scanned, Tail: f.Tail, Abandoned: f.Abandoned, Codes: f.Found,
-			Hits: len(res.Hits), Distinct: s.set.Codes, Predicted: map[string]float64{},
+			Hits: len(res.Hits), Distinct: s.Set.Codes, Predicted: map[string]float64{},
 			EncodeUS: microseconds(encode), SearchUS: microseconds(t.Search),
 			ResolveUS: microseconds(t.Resolve), KeysUS: microseconds(t.Keys),
 		}
-		for plan, ns := range s.predict(radius) {
+		for plan, ns := range s.Predict(radius) {
 			e.Predicted[plan.String()] = ns / 1000
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/fddhdb/fddhdb/db/event"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/db/internal/work"
 )
@@ -21,11 +22,11 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		// A group of queries is one piece of work: enough of them to share
 		// scans, and enough groups for all cores.
-		group := min(max(len(queries)/(2*runtime.GOMAXPROCS(0)), 1), maxShared)
+		group := min(max(len(queries)/(2*runtime.GOMAXPROCS(0)), 1), search.MaxShared)
 		groups := (len(queries) + group - 1) / group
 		return work.ParallelBy(ctx, work.All(), 1, groups, func(i int) error {
 			from, to := i*group, min((i+1)*group, len(queries))
-			asked := make([]*searchQuery, to-from)
+			asked := make([]*search.Query, to-from)
 			for j := range asked {
 				q := queries[from+j]
 				q.K = cmp.Or(q.K, defaultK)
@@ -34,11 +35,11 @@ func (c *Collection) SearchAll(ctx context.Context, queries []Query) ([]*Result,
 				}
 				asked[j] = q.inside()
 			}
-			at, err := searchGroup(ctx, &c.db.search, v, cv, asked, func(j int, s *searcher) error {
+			at, err := search.Group(ctx, &c.db.search, v, cv, asked, func(j int, s *search.Searcher) error {
 				results[from+j] = new(Result)
 				a, err := results[from+j].fillOf(ctx, s, asked[j].K)
 				if err == nil {
-					s.observe(a)
+					s.Observe(a)
 				}
 				return err
 			})

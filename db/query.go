@@ -9,6 +9,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 	"github.com/fddhdb/fddhdb/mih"
 )
@@ -202,15 +203,15 @@ func (c *Collection) Search(ctx context.Context, q Query) (*Result, error) {
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		if err := s.nearest(ctx, s.toFind(q.K)); err != nil {
+		defer s.Close()
+		if err := s.Nearest(ctx, s.ToFind(q.K)); err != nil {
 			return err
 		}
 		found := new(Result)
 		a, err := found.fillOf(ctx, s, q.K)
 		if err == nil {
-			s.observe(a)
-			res, hits, plan = found, len(found.Hits), s.how().Plan
+			s.Observe(a)
+			res, hits, plan = found, len(found.Hits), s.How().Plan
 		}
 		return err
 	})
@@ -235,9 +236,9 @@ func (c *Collection) SearchRadius(ctx context.Context, q Query, radius int) (*Ru
 		if err != nil {
 			return err
 		}
-		err = s.within(ctx, radius)
-		total, plan = s.total, s.how().Plan
-		s.close()
+		err = s.Within(ctx, radius)
+		total, plan = s.Total, s.How().Plan
+		s.Close()
 		if err != nil {
 			return err
 		}
@@ -262,9 +263,9 @@ func (c *Collection) CountRadius(ctx context.Context, q Query, radius int) (int,
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		n, err = s.count(ctx, radius)
-		plan = s.how().Plan
+		defer s.Close()
+		n, err = s.Count(ctx, radius)
+		plan = s.How().Plan
 		return err
 	})
 	c.db.counters.searched(&call, event.OpCountRadius, plan, n, err)
@@ -280,10 +281,10 @@ func (q *Query) check() error {
 }
 
 // inside returns the query in the terms of the package that searches.
-func (q *Query) inside() *searchQuery {
-	s := &searchQuery{
+func (q *Query) inside() *search.Query {
+	s := &search.Query{
 		From: q.From, To: q.To, Vector: q.Vector, Key: q.Key, Code: q.Code, ExcludeSelf: q.ExcludeSelf,
-		Space: uint32(q.Space), Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: order(q.Rerank),
+		Space: uint32(q.Space), Where: q.Where, Args: q.Args, K: cmp.Or(q.K, defaultK), Order: search.Order(q.Rerank),
 		Window: q.Window, After: q.After, Plan: q.Plan,
 	}
 	if q.Sparse != nil {
@@ -293,23 +294,23 @@ func (q *Query) inside() *searchQuery {
 }
 
 // searcher checks and encodes a query.
-func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*searcher, error) {
+func (c *Collection) searcher(ctx context.Context, v *state.View, cv *state.CollectionView, q *Query) (*search.Searcher, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	return newSearcher(ctx, &c.db.search, v, cv, q.inside())
+	return search.New(ctx, &c.db.search, v, cv, q.inside())
 }
 
 // fill fills a result with the first k hits.
-func (r *Result) fill(ctx context.Context, s *searcher, k int) error {
+func (r *Result) fill(ctx context.Context, s *search.Searcher, k int) error {
 	_, err := r.fillOf(ctx, s, k)
 	return err
 }
 
 // fillOf is fill, and returns what else there is to tell.
-func (r *Result) fillOf(ctx context.Context, s *searcher, k int) (answer, error) {
-	r.Hits = make([]Hit, 0, s.room(k))
-	a, err := s.first(ctx, k, func(h hit) { r.Hits = append(r.Hits, Hit(h)) })
+func (r *Result) fillOf(ctx context.Context, s *search.Searcher, k int) (search.Answer, error) {
+	r.Hits = make([]Hit, 0, s.Room(k))
+	a, err := s.First(ctx, k, func(h search.Hit) { r.Hits = append(r.Hits, Hit(h)) })
 	r.Next, r.Total, r.Space, r.Revision = a.Next, a.Total, Space(a.Space), a.Revision
 	return a, err
 }

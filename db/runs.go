@@ -7,6 +7,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -15,7 +16,7 @@ import (
 // when it was made, and keeps that until it is closed. Safe for concurrent use, if
 // nobody closes it meanwhile.
 type Runs struct {
-	s   *searcher
+	s   *search.Searcher
 	pin *pin
 }
 
@@ -28,7 +29,7 @@ type Run struct {
 
 // Total returns the number of items, also of those before the cursor of the
 // query.
-func (r *Runs) Total() int { return r.orNone().s.total }
+func (r *Runs) Total() int { return r.orNone().s.Total }
 
 // Close frees what the runs hold. A second call returns ErrClosed.
 func (r *Runs) Close() error {
@@ -44,8 +45,8 @@ func (r *Runs) Close() error {
 func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
 	r = r.orNone()
 	return func(yield func(Run, error) bool) {
-		err := r.read(func(s *searcher) error {
-			for r, err := range s.eachRun(ctx) {
+		err := r.read(func(s *search.Searcher) error {
+			for r, err := range s.EachRun(ctx) {
 				if err != nil {
 					return err
 				}
@@ -66,8 +67,8 @@ func (r *Runs) All(ctx context.Context) iter.Seq2[Run, error] {
 func (r *Runs) Hits(ctx context.Context) iter.Seq2[Hit, error] {
 	r = r.orNone()
 	return func(yield func(Hit, error) bool) {
-		err := r.read(func(s *searcher) error {
-			for h, err := range s.hits(ctx, math.MaxInt) {
+		err := r.read(func(s *search.Searcher) error {
+			for h, err := range s.Hits(ctx, math.MaxInt) {
 				if err != nil {
 					return err
 				}
@@ -90,7 +91,7 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 		return nil, fault.Invalid("k = %d: 1 or more are possible", k)
 	}
 	var res *Result
-	err := r.read(func(s *searcher) error {
+	err := r.read(func(s *search.Searcher) error {
 		res = new(Result)
 		return res.fill(ctx, s, k)
 	})
@@ -98,10 +99,10 @@ func (r *Runs) First(ctx context.Context, k int) (*Result, error) {
 }
 
 // read gives f a searcher with the answer, to be used by one goroutine.
-func (r *Runs) read(f func(s *searcher) error) error {
+func (r *Runs) read(f func(s *search.Searcher) error) error {
 	return r.pin.read(func(*state.View) error {
-		s := r.s.again()
-		defer s.close()
+		s := r.s.Again()
+		defer s.Close()
 		return f(s)
 	})
 }
@@ -121,8 +122,8 @@ func (c *Collection) Neighbors(ctx context.Context, q Query) iter.Seq2[Hit, erro
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			for h, err := range s.all(ctx) {
+			defer s.Close()
+			for h, err := range s.All(ctx) {
 				if err != nil {
 					return err
 				}

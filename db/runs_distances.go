@@ -1,6 +1,10 @@
 package db
 
-import "context"
+import (
+	"context"
+
+	"github.com/fddhdb/fddhdb/db/internal/search"
+)
 
 // Distances returns how many items are at each distance from the query: element d is the
 // number of those at d bits, up to the radius or to the bits of a code, whichever is
@@ -9,9 +13,9 @@ import "context"
 func (r *Runs) Distances(ctx context.Context) ([]int, error) {
 	r = r.orNone()
 	var counts []int
-	err := r.read(func(s *searcher) error {
+	err := r.read(func(s *search.Searcher) error {
 		var err error
-		counts, err = s.distances(ctx)
+		counts, err = s.Distances(ctx)
 		return err
 	})
 	if err != nil {

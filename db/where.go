@@ -13,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/search"
 	"github.com/fddhdb/fddhdb/db/internal/state"
 )
 
@@ -24,7 +25,7 @@ func (c *Collection) ItemsWhere(ctx context.Context, where string, args ...any) 
 	c = c.orNone()
 	return func(yield func(*Item, error) bool) {
 		err := c.read(func(v *state.View, cv *state.CollectionView) error {
-			rows, err := matching(ctx, cv, v.Snap, where, args)
+			rows, err := search.Matching(ctx, cv, v.Snap, where, args)
 			if err != nil || rows != nil && rows.IsEmpty() {
 				return err
 			}
@@ -63,9 +64,9 @@ func (c *Collection) CountUpTo(ctx context.Context, limit int, where string, arg
 	err := c.read(func(v *state.View, cv *state.CollectionView) error {
 		if where == "" {
 			n = cv.Items
-			return noArgs(args)
+			return search.NoArgs(args)
 		}
-		return eachMatching(ctx, cv, v.Snap, where, args, func(_ uint16, found *roaring.Bitmap) bool {
+		return search.EachMatching(ctx, cv, v.Snap, where, args, func(_ uint16, found *roaring.Bitmap) bool {
 			n += int(found.GetCardinality())
 			return n < limit
 		})
@@ -125,7 +126,7 @@ func deleteWhere(ctx context.Context, tx *state.Tx, v *state.View, s *state.Coll
 	if err != nil {
 		return 0, err
 	}
-	rows, err := matching(ctx, cv, v.Snap, where, args)
+	rows, err := search.Matching(ctx, cv, v.Snap, where, args)
 	if err != nil {
 		return 0, err
 	}

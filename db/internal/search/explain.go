@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"time"
@@ -7,43 +7,43 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// timings are how long the parts of a search took. The methods do nothing where nobody asks:
+// Timings are how long the parts of a search took. The methods do nothing where nobody asks:
 // a nil *timings.
-type timings struct {
+type Timings struct {
 	Search  time.Duration // finding the codes
 	Resolve time.Duration // items of the codes, in order, with keys
 	Keys    time.Duration // of Resolve, reading the keys
 }
 
-func (t *timings) now() (start time.Time) {
+func (t *Timings) now() (start time.Time) {
 	if t != nil {
 		start = time.Now()
 	}
 	return start
 }
 
-func (t *timings) searched(start time.Time) {
+func (t *Timings) searched(start time.Time) {
 	if t != nil {
 		t.Search = time.Since(start)
 	}
 }
 
-func (t *timings) read(start time.Time) {
+func (t *Timings) read(start time.Time) {
 	if t != nil {
 		t.Keys += time.Since(start)
 	}
 }
 
-func (t *timings) resolved(start time.Time) {
+func (t *Timings) resolved(start time.Time) {
 	if t != nil {
 		t.Resolve = time.Since(start)
 	}
 }
 
-// predict returns what the plans are predicted to take, in nanoseconds.
-func (s *searcher) predict(radius int) map[mih.Plan]float64 {
+// Predict returns what the plans are predicted to take, in nanoseconds.
+func (s *Searcher) Predict(radius int) map[mih.Plan]float64 {
 	out := map[mih.Plan]float64{}
-	if t := s.set.Table; t != nil {
+	if t := s.Set.Table; t != nil {
 		predicted := t.Predict
 		if s.byScore && radius < 0 {
 			predicted = func(q *mih.Query, _ int) map[mih.Plan]float64 { return t.PredictBest(q) }
@@ -52,7 +52,7 @@ func (s *searcher) predict(radius int) map[mih.Plan]float64 {
 			out[plan] = ns
 		}
 	}
-	d := mih.Stored{Split: record.Split(s.set.Bits), Codes: s.set.Codes, Bits: s.set.Bits, Costs: s.tools.Costs}
+	d := mih.Stored{Split: record.Split(s.Set.Bits), Codes: s.Set.Codes, Bits: s.Set.Bits, Costs: s.tools.Costs}
 	r := radius
 	if r < 0 {
 		r = d.Split.Len() - 1

@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 			presence = cv.Presence[t]
 		}
 	}
-	rows, err := matching(ctx, cv, r, where, args)
+	rows, err := Matching(ctx, cv, r, where, args)
 	switch {
 	case err != nil:
 		return nil, err
@@ -39,14 +39,14 @@ func filterOf(ctx context.Context, cv *state.CollectionView, r pebble.Reader, to
 	return rows, nil
 }
 
-// matching returns the rows that match an expression, in a bitmap of the caller's
+// Matching returns the rows that match an expression, in a bitmap of the caller's
 // own; nil for the empty one, which all match.
-func matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
+func Matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any) (*roaring.Bitmap, error) {
 	if expr == "" {
-		return nil, noArgs(args)
+		return nil, NoArgs(args)
 	}
 	out := roaring.New()
-	err := eachMatching(ctx, cv, r, expr, args, func(container uint16, found *roaring.Bitmap) bool {
+	err := EachMatching(ctx, cv, r, expr, args, func(container uint16, found *roaring.Bitmap) bool {
 		out.Or(roaring.AddOffset64(found, int64(container)<<16))
 		return true
 	})
@@ -56,21 +56,21 @@ func matching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, ex
 	return out, nil
 }
 
-// noArgs refuses arguments where there is no expression: the caller has lost it.
-func noArgs(args []any) error {
+// NoArgs refuses arguments where there is no expression: the caller has lost it.
+func NoArgs(args []any) error {
 	if len(args) == 0 {
 		return nil
 	}
 	return &fault.WhereError{Column: 1, Reason: fmt.Sprintf("there is no expression, and %d arguments are given", len(args))}
 }
 
-// eachMatching calls f with the rows that match an expression, container by container in
+// EachMatching calls f with the rows that match an expression, container by container in
 // ascending order, the low 16 bits of each; f returns false when it has had enough.
 //
 // It goes through the containers of live rows one by one, so that it needs no more
 // memory than one container of what the expression names, however many rows there
 // are, and what one part of an AND rules out is not looked up for the others.
-func eachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
+func EachMatching(ctx context.Context, cv *state.CollectionView, r pebble.Reader, expr string, args []any, f func(container uint16, found *roaring.Bitmap) bool) error {
 	parsed, err := where.Parse(expr, args...)
 	if err != nil {
 		return whereError(err)

@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"math"
@@ -12,10 +12,10 @@ import (
 	"github.com/fddhdb/fddhdb/model"
 )
 
-// A point is a query in the terms of a space.
-type point struct {
-	code codec.Code
-	z    []float64 // projection; nil for a query by code
+// A Point is a query in the terms of a space.
+type Point struct {
+	Code codec.Code
+	Z    []float64 // projection; nil for a query by code
 	unit []float32 // z at length 1, to order the items of one code by; nil: do not
 
 	scorer   *mih.Scorer  // of z
@@ -24,20 +24,20 @@ type point struct {
 }
 
 // point finds out which codes a query is for, and encodes it.
-func (s *searcher) point() (*point, error) {
+func (s *Searcher) point() (*Point, error) {
 	q := s.q
 	if err := q.checkStart(); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.set, err = s.cv.CodesFor(q.To); err != nil {
+	if s.Set, err = s.Cv.CodesFor(q.To); err != nil {
 		return nil, err
 	}
 	return s.encode()
 }
 
 // checkStart checks that a query starts from one thing.
-func (q *searchQuery) checkStart() error {
+func (q *Query) checkStart() error {
 	given := 0
 	for _, is := range []bool{q.Vector != nil && !q.IsSparse, q.IsSparse, q.Key != "", q.Code != nil} {
 		if is {
@@ -52,8 +52,8 @@ func (q *searchQuery) checkStart() error {
 
 // encode is point once it is known which codes are searched; only a query by key needs
 // to know.
-func (s *searcher) encode() (*point, error) {
-	cv, q := s.cv, s.q
+func (s *Searcher) encode() (*Point, error) {
+	cv, q := s.Cv, s.q
 	switch {
 	case q.Vector != nil || q.IsSparse:
 		if q.From == "" {
@@ -67,17 +67,17 @@ func (s *searcher) encode() (*point, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.project(t, x)
+		return s.Project(t, x)
 	case q.Code != nil:
 		if len(q.Code) != codec.Bytes(cv.Space.Bits) {
 			return nil, fault.Invalid("code of %d bytes, collection %q has codes of %d (%d bits)",
 				len(q.Code), cv.Name, codec.Bytes(cv.Space.Bits), cv.Space.Bits)
 		}
-		p := &point{code: codec.NewCode(cv.Space.Bits)}
-		p.code.SetBytes(q.Code)
+		p := &Point{Code: codec.NewCode(cv.Space.Bits)}
+		p.Code.SetBytes(q.Code)
 		return p, nil
 	}
-	row, err := cv.Row(s.v.Snap, q.Key)
+	row, err := cv.Row(s.V.Snap, q.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -88,19 +88,19 @@ func (s *searcher) encode() (*point, error) {
 			return nil, err
 		}
 		if !cv.IndexOnly {
-			x, found, err := record.ReadVector(s.v.Snap, cv.ID, row, t, cv.Modalities[t])
+			x, found, err := record.ReadVector(s.V.Snap, cv.ID, row, t, cv.Modalities[t])
 			if err != nil {
 				return nil, err
 			}
 			if found {
-				return s.project(t, x)
+				return s.Project(t, x)
 			}
 		}
 	}
-	code, found, err := cv.ItemCode(s.v.Snap, s.set, row)
+	code, found, err := cv.ItemCode(s.V.Snap, s.Set, row)
 	if err == nil && !found {
 		lacks := "neither features nor a label that the model knows"
-		if _, is := s.set.Modality(); is {
+		if _, is := s.Set.Modality(); is {
 			lacks = "no features of a modality that the model knows, and there are codes for these only"
 		}
 		err = fault.Invalid("item %q has no code: it has %s", q.Key, lacks)
@@ -108,34 +108,34 @@ func (s *searcher) encode() (*point, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &point{code: code}, nil
+	return &Point{Code: code}, nil
 }
 
-// project encodes a vector of modality t as a query.
-func (s *searcher) project(t int, x model.Vector) (*point, error) {
-	sp := s.cv.Space
+// Project encodes a vector of modality t as a query.
+func (s *Searcher) Project(t int, x model.Vector) (*Point, error) {
+	sp := s.Cv.Space
 	e := sp.Encoders.Get().(*spaces.Encoder)
 	defer sp.Encoders.Put(e)
 	i, known := e.Position(t)
 	if !known {
-		return nil, s.cv.Unlearned(t)
+		return nil, s.Cv.Unlearned(t)
 	}
-	p := &point{z: make([]float64, sp.Bits), modality: t, vector: x}
-	if err := e.ProjectVectors(p.z, i, []model.Vector{x}); err != nil {
+	p := &Point{Z: make([]float64, sp.Bits), modality: t, vector: x}
+	if err := e.ProjectVectors(p.Z, i, []model.Vector{x}); err != nil {
 		return nil, fault.Invalid("encode: %w", err)
 	}
-	if spaces.IsZero(p.z) {
-		return nil, errFarAway
+	if spaces.IsZero(p.Z) {
+		return nil, ErrFarAway
 	}
-	p.scorer = mih.NewScorer(p.z)
-	p.code = p.scorer.Code()
+	p.scorer = mih.NewScorer(p.Z)
+	p.Code = p.scorer.Code()
 	sum := 0.0
-	for _, z := range p.z {
+	for _, z := range p.Z {
 		sum += z * z
 	}
 	if sum > 0 && !math.IsInf(sum, 1) {
-		p.unit = make([]float32, len(p.z))
-		for j, z := range p.z {
+		p.unit = make([]float32, len(p.Z))
+		for j, z := range p.Z {
 			p.unit[j] = float32(z / math.Sqrt(sum))
 		}
 	}
@@ -143,23 +143,23 @@ func (s *searcher) project(t int, x model.Vector) (*point, error) {
 }
 
 // vector returns the vector that the query starts from, in the form of its modality.
-func (q *searchQuery) vector(m *record.Modality) (model.Vector, error) {
+func (q *Query) vector(m *record.Modality) (model.Vector, error) {
 	if q.IsSparse {
 		return m.OfSparse(q.Index, q.Vector)
 	}
 	return m.OfDense(q.Vector)
 }
 
-// encodeQuery returns the code that a query starts from, and the projection whose signs it
+// Encode returns the code that a query starts from, and the projection whose signs it
 // is, nil where there is none.
-func encodeQuery(v *state.View, cv *state.CollectionView, q *searchQuery) (codec.Code, []float64, error) {
+func Encode(v *state.View, cv *state.CollectionView, q *Query) (codec.Code, []float64, error) {
 	if err := q.checkStart(); err != nil {
 		return nil, nil, err
 	}
-	s := &searcher{v: v, cv: cv, q: q}
+	s := &Searcher{V: v, Cv: cv, q: q}
 	var err error
 	if q.To != "" || q.Key != "" || cv.Space == nil {
-		if s.set, err = cv.CodesFor(q.To); err != nil {
+		if s.Set, err = cv.CodesFor(q.To); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -167,8 +167,8 @@ func encodeQuery(v *state.View, cv *state.CollectionView, q *searchQuery) (codec
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.code, p.z, nil
+	return p.Code, p.Z, nil
 }
 
-// errFarAway is about a vector without a direction in code space.
-var errFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")
+// ErrFarAway is about a vector without a direction in code space.
+var ErrFarAway = fault.Invalid("the vector is far from everything that the model has learned from: is it scaled as the training vectors were?")

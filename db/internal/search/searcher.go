@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A searchQuery is a query in the terms of this package; db.Query says what its fields mean.
-type searchQuery struct {
+// A Query is a query in the terms of this package; db.Query says what its fields mean.
+type Query struct {
 	From, To    string
 	Vector      []float32
 	Index       []uint32 // of a sparse vector, whose values are Vector
@@ -27,50 +27,50 @@ type searchQuery struct {
 	Where       string
 	Args        []any
 	K           int
-	Order       order
+	Order       Order
 	Window      int
 	After       string
 	Plan        mih.Plan
 }
 
-// An order is the order of an answer; db.Rerank says what each is.
-type order int
+// An Order is the order of an answer; db.Rerank says what each is.
+type Order int
 
 const (
-	byProjection order = iota
-	byCodeOnly
-	byScores
-	byFeatures
+	byProjection Order = iota
+	ByCode
+	ByScore
+	ByFeatures
 )
 
-// searchTools are what searches of a database share.
-type searchTools struct {
+// Tools are what searches of a database share.
+type Tools struct {
 	Keys  *keyCache
 	Costs *mih.StoredCosts // of reading codes from the store, as they are learned
 }
 
-// A searcher answers one query from one state of a collection.
-type searcher struct {
-	tools  *searchTools
-	v      *state.View
-	cv     *state.CollectionView
-	set    *state.CodeSetView // that is searched
-	q      *searchQuery
+// A Searcher answers one query from one state of a collection.
+type Searcher struct {
+	tools  *Tools
+	V      *state.View
+	Cv     *state.CollectionView
+	Set    *state.CodeSetView // that is searched
+	q      *Query
 	args   string // of q, spelt out
-	p      *point
+	p      *Point
 	self   uint32          // row of the item that the query starts from, or noRow
 	filter *roaring.Bitmap // rows that may be hits; nil: all that have a code
 	plan   mih.Plan
-	stored *storedCodes // nil until the store is needed
+	stored *StoredCodes // nil until the store is needed
 	after  *position    // where the answer begins; nil: at the start
 	radius int          // negative: none
 
 	matches []codec.Near // codes by distance
 	scored  []mih.Scored // codes by score, in place of these where that is the order
 	byScore bool         // it is
-	total   int          // items that they have
+	Total   int          // items that they have
 	found   *mih.Explain // how they were, until close; nil until the first look
-	explain *timings     // to be filled in, if not nil
+	Explain *Timings     // to be filled in, if not nil
 
 	lastRun run // of the last hit that was yielded
 	lastRow rankedRow
@@ -80,8 +80,8 @@ type searcher struct {
 // noRow is the number of no row.
 const noRow = math.MaxUint32
 
-// newSearcher checks and encodes a query.
-func newSearcher(ctx context.Context, tools *searchTools, v *state.View, cv *state.CollectionView, q *searchQuery) (*searcher, error) {
+// New checks and encodes a query.
+func New(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, q *Query) (*Searcher, error) {
 	switch {
 	case q.K < 0:
 		return nil, fault.Invalid("k = %d: 1 or more are possible", q.K)
@@ -99,7 +99,7 @@ func newSearcher(ctx context.Context, tools *searchTools, v *state.View, cv *sta
 	if err != nil {
 		return nil, err
 	}
-	s := &searcher{tools: tools, v: v, cv: cv, q: q, self: noRow, plan: q.Plan, radius: -1}
+	s := &Searcher{tools: tools, V: v, Cv: cv, q: q, self: noRow, plan: q.Plan, radius: -1}
 	if s.filter, err = filterOf(ctx, cv, v.Snap, q.To, q.Where, q.Args); err != nil {
 		return nil, err
 	}
@@ -107,29 +107,29 @@ func newSearcher(ctx context.Context, tools *searchTools, v *state.View, cv *sta
 		return nil, err // one that the expression has not refused before
 	}
 	if s.p, err = s.point(); err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
 	if q.ExcludeSelf {
 		s.exclude(s.self)
 	}
 	switch q.Order {
-	case byCodeOnly:
+	case ByCode:
 		s.p.unit = nil
-	case byScores:
-		s.byScore = s.p.z != nil
-	case byFeatures:
+	case ByScore:
+		s.byScore = s.p.Z != nil
+	case ByFeatures:
 		if err := s.checkFeatures(); err != nil {
-			s.close()
+			s.Close()
 			return nil, err
 		}
 	}
-	if _, is := s.set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
+	if _, is := s.Set.Modality(); is && q.Where == "" && !q.ExcludeSelf {
 		s.filter = nil // the items that have codes for the target are those
 	}
 	if q.After != "" {
 		if s.after, err = s.position(q.After); err != nil {
-			s.close()
+			s.Close()
 			return nil, err
 		}
 	}
@@ -142,31 +142,31 @@ func newSearcher(ctx context.Context, tools *searchTools, v *state.View, cv *sta
 // explains are used again, so that a search need not make one for the sake of its plan.
 var explains = sync.Pool{New: func() any { return new(mih.Explain) }}
 
-// how returns how codes were found, to be filled in.
-func (s *searcher) how() *mih.Explain {
+// How returns how codes were found, to be filled in.
+func (s *Searcher) How() *mih.Explain {
 	if s.found == nil {
 		s.found = explains.Get().(*mih.Explain)
 	}
 	return s.found
 }
 
-// close frees what the searcher has opened in the store.
-func (s *searcher) close() {
+// Close frees what the searcher has opened in the store.
+func (s *Searcher) Close() {
 	if s.found != nil {
 		explains.Put(s.found)
 		s.found = nil
 	}
 	if s.stored != nil {
-		_ = s.stored.close() // what it has read, it has checked
+		_ = s.stored.Close() // what it has read, it has checked
 		s.stored = nil
 	}
 }
 
 // exclude takes a row out of those that may be hits.
-func (s *searcher) exclude(row uint32) {
+func (s *Searcher) exclude(row uint32) {
 	rows := s.filter
 	if rows == nil {
-		rows = s.cv.Live
+		rows = s.Cv.Live
 	}
 	if rows.Contains(row) { // else the answer is the same without
 		s.filter = rows.Clone() // others have it, too
@@ -175,9 +175,9 @@ func (s *searcher) exclude(row uint32) {
 }
 
 // inStore returns the stored codes, opened for this search.
-func (s *searcher) inStore() *storedCodes {
+func (s *Searcher) inStore() *StoredCodes {
 	if s.stored == nil {
-		s.stored = newStoredCodes(s.v.Snap, s.set, s.filter)
+		s.stored = NewStoredCodes(s.V.Snap, s.Set, s.filter)
 	}
 	return s.stored
 }
@@ -185,22 +185,22 @@ func (s *searcher) inStore() *storedCodes {
 // usesStore reports whether the codes are to be found in the store: where they
 // are not in memory yet, where that is asked for, and, within a radius, where
 // tables are in the store only and predicted to beat a scan.
-func (s *searcher) usesStore(q *mih.Query, radius int) bool {
-	t := s.set.Table
+func (s *Searcher) usesStore(q *mih.Query, radius int) bool {
+	t := s.Set.Table
 	switch {
 	case s.plan == mih.PlanDisk || s.plan == mih.PlanBlockScan || t == nil:
 		return true
 	case s.plan != mih.PlanAuto || radius < 0 || t.Indexed():
 		return false
 	}
-	d := mih.Stored{Split: record.Split(t.Bits()), Codes: s.set.Codes, Bits: t.Bits(), Costs: s.tools.Costs}
+	d := mih.Stored{Split: record.Split(t.Bits()), Codes: s.Set.Codes, Bits: t.Bits(), Costs: s.tools.Costs}
 	postings, _ := d.PredictRadius(radius)
 	return postings < t.PredictRadius(q, radius)
 }
 
 // storedIndex returns the index in the store.
-func (s *searcher) storedIndex() *mih.Stored {
-	set := s.set
+func (s *Searcher) storedIndex() *mih.Stored {
+	set := s.Set
 	return &mih.Stored{
 		Split: record.Split(set.Bits), Codes: set.Codes, Bits: set.Bits,
 		Store: s.inStore(), Costs: s.tools.Costs,
@@ -208,7 +208,7 @@ func (s *searcher) storedIndex() *mih.Stored {
 }
 
 // storedPlan is the plan among those of the store.
-func (s *searcher) storedPlan() mih.Plan {
+func (s *Searcher) storedPlan() mih.Plan {
 	if s.plan == mih.PlanDisk || s.plan == mih.PlanBlockScan {
 		return s.plan
 	}
@@ -216,47 +216,47 @@ func (s *searcher) storedPlan() mih.Plan {
 }
 
 // query returns the query for the table in memory.
-func (s *searcher) query() *mih.Query {
-	q := &mih.Query{Code: s.p.code, Filter: s.filter, Plan: s.plan}
+func (s *Searcher) query() *mih.Query {
+	q := &mih.Query{Code: s.p.Code, Filter: s.filter, Plan: s.plan}
 	if s.after != nil {
-		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.set.Table.Rows(n), n, distance) }
+		q.Weight = func(n uint32, distance int) int { return s.after.weight(s, s.Set.Table.Rows(n), n, distance) }
 	}
 	return q
 }
 
-// within finds the codes within r bits. What lies before a cursor is among them,
+// Within finds the codes within r bits. What lies before a cursor is among them,
 // as it counts in the total.
-func (s *searcher) within(ctx context.Context, r int) (err error) {
-	start := s.explain.now()
+func (s *Searcher) Within(ctx context.Context, r int) (err error) {
+	start := s.Explain.now()
 	s.radius = r
 	q := s.query()
 	q.Weight = nil
 	if s.usesStore(q, r) {
-		s.matches, s.total, err = s.storedIndex().Radius(ctx, s.p.code, r, s.storedPlan(), nil, s.how())
+		s.matches, s.Total, err = s.storedIndex().Radius(ctx, s.p.Code, r, s.storedPlan(), nil, s.How())
 	} else {
-		s.matches, s.total, err = s.set.Table.Radius(ctx, q, r, nil, s.how())
+		s.matches, s.Total, err = s.Set.Table.Radius(ctx, q, r, nil, s.How())
 	}
 	if err == nil && s.byScore {
 		err = s.score(ctx)
 	}
-	s.explain.searched(start)
+	s.Explain.searched(start)
 	return err
 }
 
-// count returns how many items are within r bits.
-func (s *searcher) count(ctx context.Context, r int) (int, error) {
+// Count returns how many items are within r bits.
+func (s *Searcher) Count(ctx context.Context, r int) (int, error) {
 	if q := s.query(); !s.usesStore(q, r) {
-		return s.set.Table.Count(ctx, q, r, s.how())
+		return s.Set.Table.Count(ctx, q, r, s.How())
 	}
 	s.byScore = false // nobody looks at the order
-	err := s.within(ctx, r)
-	return s.total, err
+	err := s.Within(ctx, r)
+	return s.Total, err
 }
 
-// nearest finds the codes that the k nearest items have, or those with the best
+// Nearest finds the codes that the k nearest items have, or those with the best
 // scores.
-func (s *searcher) nearest(ctx context.Context, k int) (err error) {
-	start := s.explain.now()
+func (s *Searcher) Nearest(ctx context.Context, k int) (err error) {
+	start := s.Explain.now()
 	q := s.query()
 	inStore := s.usesStore(q, -1)
 	var d *mih.Stored
@@ -268,29 +268,29 @@ func (s *searcher) nearest(ctx context.Context, k int) (err error) {
 	}
 	switch {
 	case inStore && s.byScore:
-		s.scored, err = d.Best(ctx, s.p.scorer, k, nil, s.how())
+		s.scored, err = d.Best(ctx, s.p.scorer, k, nil, s.How())
 	case inStore:
-		s.matches, err = d.Nearest(ctx, s.p.code, k, s.storedPlan(), nil, s.how())
+		s.matches, err = d.Nearest(ctx, s.p.Code, k, s.storedPlan(), nil, s.How())
 	case s.byScore:
-		s.scored, err = s.set.Table.Best(ctx, q, s.p.scorer, k, nil, s.how())
+		s.scored, err = s.Set.Table.Best(ctx, q, s.p.scorer, k, nil, s.How())
 	default:
-		s.matches, err = s.set.Table.Nearest(ctx, q, k, nil, s.how())
+		s.matches, err = s.Set.Table.Nearest(ctx, q, k, nil, s.How())
 	}
-	s.explain.searched(start)
+	s.Explain.searched(start)
 	return err
 }
 
 // rowsOf returns the rows that carry a code that was found.
-func (s *searcher) rowsOf(n uint32) (mih.Rows, error) {
-	if t := s.set.Table; t != nil {
+func (s *Searcher) rowsOf(n uint32) (mih.Rows, error) {
+	if t := s.Set.Table; t != nil {
 		return t.Rows(n), nil
 	}
-	return s.inStore().rows(n)
+	return s.inStore().Rows(n)
 }
 
 // codeOf returns the code with a number; it must not be written to.
-func (s *searcher) codeOf(n uint32) (codec.Code, error) {
-	if t := s.set.Table; t != nil {
+func (s *Searcher) codeOf(n uint32) (codec.Code, error) {
+	if t := s.Set.Table; t != nil {
 		if code := t.Code(n); code != nil {
 			return code, nil
 		}

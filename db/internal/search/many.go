@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"context"
@@ -7,38 +7,38 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// maxShared is the number of queries that share scans: more would not go faster,
+// MaxShared is the number of queries that share scans: more would not go faster,
 // and take scratch memory.
-const maxShared = 16
+const MaxShared = 16
 
-// searchGroup answers some queries, at most maxShared, of which those that scan by distance
+// Group answers some queries, at most MaxShared, of which those that scan by distance
 // share the scan. done gets the searcher of each, which has found its codes. at is the query
 // that an error is about, -1 where it is about all.
-func searchGroup(ctx context.Context, tools *searchTools, v *state.View, cv *state.CollectionView, queries []*searchQuery, done func(i int, s *searcher) error) (at int, err error) {
-	searchers := make([]*searcher, len(queries))
+func Group(ctx context.Context, tools *Tools, v *state.View, cv *state.CollectionView, queries []*Query, done func(i int, s *Searcher) error) (at int, err error) {
+	searchers := make([]*Searcher, len(queries))
 	defer func() {
 		for _, s := range searchers {
 			if s != nil {
-				s.close()
+				s.Close()
 			}
 		}
 	}()
 	shared := map[*state.CodeSetView]*sharedScan{}
 	for i := range queries {
 		q := queries[i]
-		s, err := newSearcher(ctx, tools, v, cv, q)
+		s, err := New(ctx, tools, v, cv, q)
 		if err != nil {
 			return i, err
 		}
 		searchers[i] = s
 		if mq := s.query(); !s.byScore && !s.usesStore(mq, -1) {
-			scan := shared[s.set]
+			scan := shared[s.Set]
 			if scan == nil {
 				scan = new(sharedScan)
-				shared[s.set] = scan
+				shared[s.Set] = scan
 			}
-			scan.searchers, scan.asked, scan.k = append(scan.searchers, s), append(scan.asked, mq), append(scan.k, s.toFind(q.K))
-		} else if err := s.nearest(ctx, s.toFind(q.K)); err != nil {
+			scan.searchers, scan.asked, scan.k = append(scan.searchers, s), append(scan.asked, mq), append(scan.k, s.ToFind(q.K))
+		} else if err := s.Nearest(ctx, s.ToFind(q.K)); err != nil {
 			return i, err
 		}
 	}
@@ -61,7 +61,7 @@ func searchGroup(ctx context.Context, tools *searchTools, v *state.View, cv *sta
 
 // A sharedScan is the queries of a group that look at the same codes.
 type sharedScan struct {
-	searchers []*searcher
+	searchers []*Searcher
 	asked     []*mih.Query
 	k         []int
 }

@@ -1,4 +1,4 @@
-package db
+package search
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"github.com/fddhdb/fddhdb/mih"
 )
 
-// A hit is one item of an answer; db.Hit says what its fields mean.
-type hit struct {
+// A Hit is one item of an answer; db.Hit says what its fields mean.
+type Hit struct {
 	Key      string
 	Row      uint32
 	Distance int
@@ -28,8 +28,8 @@ type run struct {
 	number uint32
 }
 
-// An answer says what there is to tell of hits besides these.
-type answer struct {
+// An Answer says what there is to tell of hits besides these.
+type Answer struct {
 	Next     string // cursor; empty at the end
 	Total    int    // of a search by radius
 	Hits     int
@@ -39,7 +39,7 @@ type answer struct {
 }
 
 // rowsIn returns the rows of a run, behind the cursor, ascending.
-func (s *searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
+func (s *Searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
 	if s.after == nil || s.after.compare(r) != 0 {
 		rows, err := s.rowsOf(r.number)
 		return rows.AppendTo(nil, s.filter), err
@@ -55,7 +55,7 @@ func (s *searcher) rowsIn(ctx context.Context, r run) ([]uint32, error) {
 
 // behind returns the place behind all codes that were found, nil if there are none:
 // the codes of the last distance, or of the last score, were complete.
-func (s *searcher) behind() *position {
+func (s *Searcher) behind() *position {
 	switch {
 	case len(s.scored) > 0:
 		last := s.scored[len(s.scored)-1]
@@ -68,8 +68,8 @@ func (s *searcher) behind() *position {
 }
 
 // score puts the codes that were found in the order of their scores.
-func (s *searcher) score(ctx context.Context) error {
-	if s.set.Table == nil { // codes of one block after the other
+func (s *Searcher) score(ctx context.Context) error {
+	if s.Set.Table == nil { // codes of one block after the other
 		slices.SortFunc(s.matches, func(a, b codec.Near) int { return cmp.Compare(a.Position(), b.Position()) })
 	}
 	s.scored = make([]mih.Scored, len(s.matches))
@@ -93,10 +93,10 @@ func (s *searcher) score(ctx context.Context) error {
 // runs yields the codes that were found, behind the cursor, by (distance, -score,
 // number) or (-score, number). In the former case scores and order are computed a
 // distance at a time, as nobody may look at the later ones.
-func (s *searcher) runs(ctx context.Context) iter.Seq2[run, error] {
+func (s *Searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
 		for i, x := range s.scored {
-			if i%betweenLooks == 0 {
+			if i%BetweenLooks == 0 {
 				if err := ctx.Err(); err != nil {
 					yield(run{}, err)
 					return
@@ -120,7 +120,7 @@ func (s *searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 			shell = shell[:0]
 			for ; i < len(s.matches) && s.matches[i].Distance() == distance; i++ {
 				r := run{number: s.matches[i].Position(), Distance: distance, Score: math.NaN()}
-				if s.p.z != nil {
+				if s.p.Z != nil {
 					code, err := s.codeOf(r.number)
 					if err != nil {
 						yield(run{}, err)
@@ -145,21 +145,21 @@ func (s *searcher) runs(ctx context.Context) iter.Seq2[run, error] {
 	}
 }
 
-// hits yields up to k items in order.
-func (s *searcher) hits(ctx context.Context, k int) iter.Seq2[hit, error] {
+// Hits yields up to k items in order.
+func (s *Searcher) Hits(ctx context.Context, k int) iter.Seq2[Hit, error] {
 	if s.window() > 0 && s.after == nil {
 		return s.featuresFirst(ctx, k)
 	}
 	return s.byCode(ctx, k)
 }
 
-// betweenLooks is how many items, or codes, are looked at between two looks at the context.
-const betweenLooks = 256
+// BetweenLooks is how many items, or codes, are looked at between two looks at the context.
+const BetweenLooks = 256
 
 // byCode yields up to k items in the order of their codes.
-func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[hit, error] {
-	return func(yield func(hit, error) bool) {
-		fail := func(err error) { yield(hit{}, err) }
+func (s *Searcher) byCode(ctx context.Context, k int) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
+		fail := func(err error) { yield(Hit{}, err) }
 		var rows []rankedRow
 		for r, err := range s.runs(ctx) {
 			if err == nil {
@@ -170,21 +170,21 @@ func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[hit, error] {
 				return
 			}
 			for i, row := range rows {
-				if i%betweenLooks == betweenLooks-1 { // as a run may be all items
+				if i%BetweenLooks == BetweenLooks-1 { // as a run may be all items
 					if err := ctx.Err(); err != nil {
 						fail(err)
 						return
 					}
 				}
 				s.lastRun, s.lastRow = r, row
-				start := s.explain.now()
-				key, err := s.tools.Keys.get(s.v.Snap, s.cv.ID, row.row)
-				s.explain.read(start)
+				start := s.Explain.now()
+				key, err := s.tools.Keys.Get(s.V.Snap, s.Cv.ID, row.row)
+				s.Explain.read(start)
 				if err != nil {
 					fail(err)
 					return
 				}
-				if !yield(hit{Key: key, Row: row.row, Distance: r.Distance, Score: r.Score}, nil) {
+				if !yield(Hit{Key: key, Row: row.row, Distance: r.Distance, Score: r.Score}, nil) {
 					return
 				}
 				if k--; k == 0 {
@@ -195,18 +195,18 @@ func (s *searcher) byCode(ctx context.Context, k int) iter.Seq2[hit, error] {
 	}
 }
 
-// first calls add with the first k hits and returns what there is to tell of them, with a
+// First calls add with the first k hits and returns what there is to tell of them, with a
 // cursor behind them.
-func (s *searcher) first(ctx context.Context, k int, add func(hit)) (answer, error) {
-	start := s.explain.now()
-	a := answer{Space: s.cv.Space.ID, Revision: s.cv.Space.Revision, Total: s.total}
-	find := s.toFind(k)
+func (s *Searcher) First(ctx context.Context, k int, add func(Hit)) (Answer, error) {
+	start := s.Explain.now()
+	a := Answer{Space: s.Cv.Space.ID, Revision: s.Cv.Space.Revision, Total: s.Total}
+	find := s.ToFind(k)
 	more := find == k && s.size() > k
 	var last run
 	var row rankedRow
-	for h, err := range s.hits(ctx, find) {
+	for h, err := range s.Hits(ctx, find) {
 		if err != nil {
-			return answer{}, err
+			return Answer{}, err
 		}
 		if a.Hits == k {
 			more = true
@@ -222,23 +222,23 @@ func (s *searcher) first(ctx context.Context, k int, add func(hit)) (answer, err
 	if more && s.window() == 0 {
 		var err error
 		if a.Next, err = s.cursor(ctx, last, row); err != nil {
-			return answer{}, err
+			return Answer{}, err
 		}
 	}
-	s.explain.resolved(start)
+	s.Explain.resolved(start)
 	return a, nil
 }
 
-// room returns for how many hits to set memory aside, where k are asked for.
-func (s *searcher) room(k int) int {
+// Room returns for how many hits to set memory aside, where k are asked for.
+func (s *Searcher) Room(k int) int {
 	if s.radius >= 0 {
-		k = min(k, s.total)
+		k = min(k, s.Total)
 	}
-	return min(k, s.set.Coded, 1<<16)
+	return min(k, s.Set.Coded, 1<<16)
 }
 
-// eachRun yields the runs with their rows, behind the cursor.
-func (s *searcher) eachRun(ctx context.Context) iter.Seq2[run, error] {
+// EachRun yields the runs with their rows, behind the cursor.
+func (s *Searcher) EachRun(ctx context.Context) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
 		for r, err := range s.runs(ctx) {
 			if err == nil {
@@ -251,19 +251,19 @@ func (s *searcher) eachRun(ctx context.Context) iter.Seq2[run, error] {
 	}
 }
 
-// all yields all hits, nearest first, looking for codes as far as it is asked to.
-func (s *searcher) all(ctx context.Context) iter.Seq2[hit, error] {
-	return func(yield func(hit, error) bool) {
+// All yields all hits, nearest first, looking for codes as far as it is asked to.
+func (s *Searcher) All(ctx context.Context) iter.Seq2[Hit, error] {
+	return func(yield func(Hit, error) bool) {
 		for k := max(32, s.window()); ; k *= 4 {
-			if err := s.nearest(ctx, k); err != nil {
-				yield(hit{}, err)
+			if err := s.Nearest(ctx, k); err != nil {
+				yield(Hit{}, err)
 				return
 			}
 			last := s.behind()
 			if last == nil {
 				return
 			}
-			for h, err := range s.hits(ctx, math.MaxInt) {
+			for h, err := range s.Hits(ctx, math.MaxInt) {
 				if !yield(h, err) || err != nil {
 					return
 				}
@@ -273,21 +273,21 @@ func (s *searcher) all(ctx context.Context) iter.Seq2[hit, error] {
 	}
 }
 
-// again returns a searcher with the same answer, for another goroutine; close it.
-func (s *searcher) again() *searcher {
+// Again returns a searcher with the same answer, for another goroutine; close it.
+func (s *Searcher) Again() *Searcher {
 	own := *s
 	own.stored, own.rows = nil, nil
 	return &own
 }
 
-// toFind returns how many items to look for, for the first k and to know whether
+// ToFind returns how many items to look for, for the first k and to know whether
 // more follow: one more, where size does not tell; or all that are put in order by
 // their features.
-func (s *searcher) toFind(k int) int {
+func (s *Searcher) ToFind(k int) int {
 	if w := s.window(); w > 0 {
 		return max(k, w)
 	}
-	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.set.Coded < s.cv.Items) {
+	if k < math.MaxInt && (s.after != nil || s.radius < 0 && s.filter != nil && s.Set.Coded < s.Cv.Items) {
 		return k + 1
 	}
 	return k
@@ -295,22 +295,22 @@ func (s *searcher) toFind(k int) int {
 
 // size returns how many items the answer could have, without an end, if all items
 // have a code.
-func (s *searcher) size() int {
+func (s *Searcher) size() int {
 	switch {
 	case s.radius >= 0:
-		return s.total
+		return s.Total
 	case s.filter != nil:
 		return int(s.filter.GetCardinality())
 	}
-	return s.set.Coded
+	return s.Set.Coded
 }
 
-// distances returns how many items are at each distance, see Runs.Distances.
-func (s *searcher) distances(ctx context.Context) ([]int, error) {
-	counts := make([]int, min(s.radius, s.set.Bits)+1)
+// Distances returns how many items are at each distance, see Runs.Distances.
+func (s *Searcher) Distances(ctx context.Context) ([]int, error) {
+	counts := make([]int, min(s.radius, s.Set.Bits)+1)
 	looked := 0
 	count := func(number uint32, distance int) error {
-		if looked++; looked%betweenLooks == 0 {
+		if looked++; looked%BetweenLooks == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -335,11 +335,11 @@ func (s *searcher) distances(ctx context.Context) ([]int, error) {
 	return counts, nil
 }
 
-// observe counts an answer among the figures of its space, unless it goes on behind a cursor
+// Observe counts an answer among the figures of its space, unless it goes on behind a cursor
 // or starts from an item, which finds itself.
-func (s *searcher) observe(a answer) {
+func (s *Searcher) Observe(a Answer) {
 	if a.Hits == 0 || s.q.After != "" || s.q.Key != "" {
 		return
 	}
-	s.cv.Distances[a.Nearest].Add(1)
+	s.Cv.Distances[a.Nearest].Add(1)
 }
