@@ -159,12 +159,12 @@ func (x *extract) parts(kind byte) []part {
 	case codec.KindDatabase:
 		all, uuid := partOf([]byte{kind}), codec.DatabaseKey(codec.RecordUUID)
 		return []part{{lo: all.lo, hi: uuid},
-			{lo: uuid, hi: after(uuid), change: func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }},
-			{lo: after(uuid), hi: all.hi}}
+			{lo: uuid, hi: record.KeyAfter(uuid), change: func([]byte) ([]byte, error) { return x.identity.UUID[:], nil }},
+			{lo: record.KeyAfter(uuid), hi: all.hi}}
 	case codec.KindName:
 		for _, cv := range slices.SortedFunc(slices.Values(x.collections), func(a, b *collectionView) int { return cmp.Compare(a.Name, b.Name) }) {
 			key := codec.NameKey(cv.Name)
-			parts = append(parts, part{lo: key, hi: after(key)})
+			parts = append(parts, part{lo: key, hi: record.KeyAfter(key)})
 		}
 		return parts
 	}

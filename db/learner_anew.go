@@ -58,7 +58,7 @@ func (l *learner) learnAnew(ctx context.Context, v *view, cv *collectionView, wa
 		return err
 	}
 	online.Workers = l.online.Workers
-	err = cv.forEachLesson(ctx, v.snap, want, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
+	err = cv.space.ForEachLesson(ctx, v.snap, cv.Descriptor, want, func(_ []uint32, items []model.Example, lessons []model.Lesson) error {
 		return online.Relearn(ctx, items, lessons)
 	})
 	if err != nil {

@@ -296,7 +296,7 @@ type mender struct {
 
 	format      int                    // of the database; below MinFormat: not known
 	uuid        [record.UUIDBytes]byte // likewise; zero: not known, or there is none
-	lost        keyRanges              // keys of which something could not be read
+	lost        record.KeyRanges       // keys of which something could not be read
 	newest      uint64                 // sequence number of the storage engine
 	collections map[uint32]*seenCollection
 }
@@ -427,7 +427,7 @@ func (m *mender) see(key, value []byte) {
 
 // lostAny reports whether something under keys with a prefix could not be read.
 func (m *mender) lostAny(prefix []byte) bool {
-	from, to := m.lost.overlapping(prefix, codec.PrefixEnd(prefix))
+	from, to := m.lost.Overlapping(prefix, codec.PrefixEnd(prefix))
 	return from < to
 }
 
@@ -486,7 +486,7 @@ func (m *mender) blocks(prefix []byte, f func(key []byte, first uint32, b codec.
 		b, err := codec.DecodeBlock(value)
 		n := codec.LastNumber(key)
 		if err != nil || n > (1<<32-1)/codec.BlockRows {
-			m.lost = m.lost.add(key, after(key))
+			m.lost = m.lost.Add(key, record.KeyAfter(key))
 			return m.delete(key)
 		}
 		return f(key, n*codec.BlockRows, b)

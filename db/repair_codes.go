@@ -224,7 +224,7 @@ func (p *codePass) flush() error {
 func (p *codePass) revision(row uint32) uint32 {
 	revision := uint32(0)
 	for _, v := range p.targets {
-		x := v.rows.get(row)
+		x := v.rows.Get(row)
 		if x == nil || x.state == carriedNone {
 			continue
 		}
@@ -264,7 +264,7 @@ func (p *codePass) fits(it *verifiedItem, got *recomputedItem) bool {
 	labelled := !p.recode.Contains(it.row) && p.space.Learned.LabelCode(code, it.labels)
 	for i, v := range p.targets {
 		want := got.enc.In(i)
-		x := v.rows.get(it.row)
+		x := v.rows.Get(it.row)
 		has := x != nil && x.state != carriedNone
 		switch {
 		case has != (want.Code != nil):
@@ -312,7 +312,7 @@ func (p *codePass) keep(it *verifiedItem, made *recomputedItem) error {
 		if want.Code == nil {
 			continue
 		}
-		x := v.rows.get(it.row)
+		x := v.rows.Get(it.row)
 		if stored := v.codes.of(x.number); stored == nil {
 			x.number = v.codes.put(x.number, want.Code.AppendBytes(nil, p.space.Bits))
 		} else if code := codec.NewCode(p.space.Bits); true {
@@ -404,17 +404,17 @@ func (p *codePass) uncoded(row uint32, made *recomputedItem) bool {
 		return p.projection(row) == nil
 	}
 	for _, v := range p.targets {
-		if p.lost.has(v.Block(codec.KindRowCodes, row)) {
+		if p.lost.Has(v.Block(codec.KindRowCodes, row)) {
 			return false
 		}
 	}
-	return !p.lost.has(key) && !p.untraced
+	return !p.lost.Has(key) && !p.untraced
 }
 
 // readable reports whether a block is there as it was.
 func (p *codePass) readable(key []byte) bool {
 	b, err := record.Get(p.verifier.snap, key)
-	if err != nil || b == nil || p.lost.has(key) {
+	if err != nil || b == nil || p.lost.Has(key) {
 		return false
 	}
 	_, err = codec.DecodeBlock(b)

@@ -42,7 +42,7 @@ func (c *collectionMender) readGiven() error {
 		code, x := v.stored(row)
 		if code != nil {
 			x.from, x.revision = codec.ProvenanceGiven, 1
-			*v.rows.put(row) = x
+			*v.rows.Put(row) = x
 			continue
 		}
 		v.take(row)
@@ -81,7 +81,7 @@ func (c *collectionMender) readTwice(k record.CodeKeys, n codec.SpaceCounters, a
 	missing := map[uint32][]uint32{} // rows, by number of a code that is to be found
 	for it := c.items.Iterator(); it.HasNext(); {
 		row := it.Next()
-		x := v.rows.get(row)
+		x := v.rows.Get(row)
 		has := x != nil && x.state != carriedNone
 		number, is := claimed[row]
 		if same, twice := v.codes.same[number]; twice {
@@ -94,12 +94,12 @@ func (c *collectionMender) readTwice(k record.CodeKeys, n codec.SpaceCounters, a
 			}
 		case is && v.codes.of(number) != nil:
 			also.number = number
-			*v.rows.put(row) = also
+			*v.rows.Put(row) = also
 		case has:
 			missing[x.number] = append(missing[x.number], row)
 		case is:
 			also.number = number
-			*v.rows.put(row) = also
+			*v.rows.Put(row) = also
 			missing[number] = append(missing[number], row)
 		}
 	}
@@ -178,7 +178,7 @@ func (c *collectionMender) findCodes(v *targetMender, missing map[uint32][]uint3
 		}
 		number := v.codes.put(n, p.code.AppendBytes(nil, bits))
 		for _, row := range missing[n] {
-			v.rows.get(row).number = number
+			v.rows.Get(row).number = number
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ func (p *codePass) keepStored(row uint32) error {
 		named := v.names(row)
 		stored, x := v.stored(row)
 		if named {
-			x = *v.rows.get(row)
+			x = *v.rows.Get(row)
 		}
 		switch {
 		case !p.expected(v, row):
@@ -126,7 +126,7 @@ func (p *codePass) keepStored(row uint32) error {
 		}
 		guesses = guesses || !valid || guessed
 		x.revision = revision
-		*v.rows.put(row) = x
+		*v.rows.Put(row) = x
 		if x.from != codec.ProvenanceLabels {
 			if standIn == nil {
 				standIn = signProjection(q, stored)
@@ -197,7 +197,7 @@ func (p *codePass) hasOther(row uint32, than codec.Code) bool {
 
 // names reports whether a row is known to have a code, whether or not that is there.
 func (v *targetMender) names(row uint32) bool {
-	x := v.rows.get(row)
+	x := v.rows.Get(row)
 	return x != nil && x.state != carriedNone
 }
 

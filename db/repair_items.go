@@ -140,7 +140,7 @@ func (c *collectionMender) readSets() error {
 		}
 		l, err := codec.DecodeLayer(value)
 		if err != nil {
-			c.lost = c.lost.add(key, after(key))
+			c.lost = c.lost.Add(key, record.KeyAfter(key))
 			return nil
 		}
 		addContainer(into, l.Added, container)
@@ -156,11 +156,6 @@ func (c *collectionMender) mayLive(row uint32) bool {
 	return c.live.Contains(row) || c.lostAny(codec.RowsKey(c.ID, codec.SetLive, 0, uint16(row>>16)))
 }
 
-// values checks values of fields.
-func (c *collectionMender) values(fields []codec.Field) error {
-	return (&collectionVerifier{Descriptor: c.Descriptor}).checkValues(fields)
-}
-
 // readItems finds the rows whose record can be read.
 func (c *collectionMender) readItems() error {
 	c.stage("items")
@@ -168,7 +163,7 @@ func (c *collectionMender) readItems() error {
 		row := codec.LastNumber(key)
 		rec, err := codec.DecodeItemRecord(value)
 		if err == nil {
-			err = c.values(rec.Fields)
+			err = c.CheckValues(rec.Fields)
 		}
 		if err == nil {
 			_, err = c.Terms(rec.Labels, rec.Fields)

@@ -18,10 +18,10 @@ import (
 type keyMender struct {
 	*collectionMender
 	seed      maphash.Seed
-	keys      byBlock[uint64]   // hash of the key of a row, 0: none
-	keyed     *roaring.Bitmap   // rows that have a key
-	confirmed *roaring.Bitmap   // rows whose key leads to them
-	lostKeys  map[uint32]string // of rows that have no item, by what leads to them
+	keys      record.ByBlock[uint64] // hash of the key of a row, 0: none
+	keyed     *roaring.Bitmap        // rows that have a key
+	confirmed *roaring.Bitmap        // rows whose key leads to them
+	lostKeys  map[uint32]string      // of rows that have no item, by what leads to them
 }
 
 func (k *keyMender) hash(key []byte) uint64 { return maphash.Bytes(k.seed, key) | 1 }
@@ -60,7 +60,7 @@ func (k *keyMender) readKeys() error {
 				k.lostKeys[row] = string(entry)
 				continue
 			}
-			*k.keys.put(row) = k.hash(entry)
+			*k.keys.Put(row) = k.hash(entry)
 			k.keyed.Add(row)
 			k.countKey(entry)
 		}
@@ -73,7 +73,7 @@ func (k *keyMender) readKeys() error {
 
 // giveKey makes a key that of a row.
 func (k *keyMender) giveKey(row uint32, key []byte) error {
-	*k.keys.put(row) = k.hash(key)
+	*k.keys.Put(row) = k.hash(key)
 	k.keyed.Add(row)
 	k.countKey(key)
 	e := codec.NewBlockEdit(-1)
@@ -90,7 +90,7 @@ func (k *keyMender) readRows() error {
 			return k.delete(key)
 		}
 		row := binary.BigEndian.Uint32(value)
-		switch stored := k.keys.get(row); {
+		switch stored := k.keys.Get(row); {
 		case !k.items.Contains(row):
 			if other, both := k.lostKeys[row]; both && other == string(text) || k.damaged.Contains(row) || k.mayLive(row) {
 				lost[row] = string(text)
@@ -151,7 +151,7 @@ func (k *keyMender) leadBack() error {
 	var rest []keyedRow
 	for it := k.keyed.Iterator(); it.HasNext(); {
 		if row := it.Next(); !k.confirmed.Contains(row) {
-			rest = append(rest, keyedRow{*k.keys.get(row), row})
+			rest = append(rest, keyedRow{*k.keys.Get(row), row})
 		}
 	}
 	slices.SortFunc(rest, func(a, b keyedRow) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(b.row, a.row)) })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fddhdb/fddhdb/codec"
 	"github.com/fddhdb/fddhdb/db/fault"
+	"github.com/fddhdb/fddhdb/db/internal/record"
 	"github.com/fddhdb/fddhdb/db/report"
 )
 
@@ -80,7 +81,7 @@ type salvage struct {
 	store *damagedStore
 	found func(report.Finding) // of what cannot be read
 
-	lost      keyRanges // keys of which something could not be read
+	lost      record.KeyRanges // keys of which something could not be read
 	deletions []deletion
 	newest    uint64 // sequence number in any table
 	records   int
@@ -165,7 +166,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		value, err := r.value()
 		if err != nil {
 			s.found(about(key, report.Finding{Record: "record", Problem: fault.Problem(err)}))
-			s.lose(key, after(key))
+			s.lose(key, record.KeyAfter(key))
 			continue
 		}
 		if value != nil {
@@ -177,7 +178,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 }
 
 // lose records that something of the keys from lo up to and without hi is not known.
-func (s *salvage) lose(lo, hi []byte) { s.lost = s.lost.add(lo, hi) }
+func (s *salvage) lose(lo, hi []byte) { s.lost = s.lost.Add(lo, hi) }
 
 // A resolver adds up the versions of a key, the newest first.
 type resolver struct {

@@ -17,7 +17,7 @@ import (
 // A targetMender is what is known of the codes of one target of a space.
 type targetMender struct {
 	record.CodeKeys
-	rows  byBlock[carriedCode] // the code of a row: first as it is stored, then as it is to be
+	rows  record.ByBlock[carriedCode] // the code of a row: first as it is stored, then as it is to be
 	codes numberedCodes
 }
 
@@ -110,7 +110,7 @@ func (c *collectionMender) readCodes(k record.CodeKeys, n codec.SpaceCounters, c
 		for i := range b.Len() {
 			row := first + uint32(b.Offset(i))
 			if rc, err := codec.DecodeRowCode(b.Entry(i)); err == nil && c.items.Contains(row) {
-				*v.rows.put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
+				*v.rows.Put(row) = carriedCode{rc.Code, rc.Revision, rc.Provenance, carriedOnce}
 				named.Add(rc.Code)
 			}
 		}
@@ -146,7 +146,7 @@ func (c *collectionMender) readCodes(k record.CodeKeys, n codec.SpaceCounters, c
 	if next <= 2*v.codes.next+1<<16 { // else it is damaged
 		v.codes.next = max(v.codes.next, next)
 	}
-	v.rows.each(func(_ uint32, x *carriedCode) {
+	v.rows.Each(func(_ uint32, x *carriedCode) {
 		if other, is := v.codes.same[x.number]; is && x.state != carriedNone {
 			x.number = other
 		}
@@ -158,14 +158,14 @@ func (c *collectionMender) readCodes(k record.CodeKeys, n codec.SpaceCounters, c
 func (v *targetMender) give(row uint32, code []byte, from codec.Provenance, revision uint32) error {
 	n, err := v.codes.number(code)
 	if err == nil {
-		*v.rows.put(row) = carriedCode{n, revision, from, carriedOnce}
+		*v.rows.Put(row) = carriedCode{n, revision, from, carriedOnce}
 	}
 	return err
 }
 
 // stored returns the code of a row, and what stands beside it; nil where there is none.
 func (v *targetMender) stored(row uint32) ([]byte, carriedCode) {
-	x := v.rows.get(row)
+	x := v.rows.Get(row)
 	if x == nil || x.state == carriedNone {
 		return nil, carriedCode{}
 	}
@@ -178,7 +178,7 @@ func (v *targetMender) stored(row uint32) ([]byte, carriedCode) {
 
 // take takes the code of a row away.
 func (v *targetMender) take(row uint32) {
-	if x := v.rows.get(row); x != nil {
+	if x := v.rows.Get(row); x != nil {
 		x.state = carriedNone
 	}
 }
@@ -190,7 +190,7 @@ func (v *targetMender) write(newStream func() *store.Stream) (n codec.CodeCounte
 	blocks := newBlockStream(newStream(), v.Block(codec.KindRowCodes, 0), codec.RowCodeBytes, 0)
 	defer func() { blocks.t.Finish() }()
 	var entry []byte
-	v.rows.each(func(row uint32, x *carriedCode) {
+	v.rows.Each(func(row uint32, x *carriedCode) {
 		if x.state == carriedNone || err != nil {
 			return
 		}

@@ -30,7 +30,7 @@ func (s *spaceMender) readOnlineRows() error {
 		l, err := codec.DecodeLayer(value)
 		switch {
 		case err != nil:
-			s.lost = s.lost.add(key, after(key))
+			s.lost = s.lost.Add(key, record.KeyAfter(key))
 		case set == codec.SetPending:
 			addContainer(s.pending, l.Added, container)
 		case set == codec.SetRecode:
@@ -103,7 +103,6 @@ func (s *spaceMender) writeOnlineRows() error {
 // mendLessons reads what rows have taught. It reports whether something of it is lost.
 func (s *spaceMender) mendLessons() (lost bool, err error) {
 	learnable := s.learnable()
-	check := &spaceVerifier{Space: s.space, n: s.n}
 	dropped := false
 	prefix := s.prefix(codec.KindLessons)
 	err = s.blocks(prefix, func(key []byte, first uint32, b codec.Block) error {
@@ -112,7 +111,7 @@ func (s *spaceMender) mendLessons() (lost bool, err error) {
 			row := first + uint32(b.Offset(i))
 			l, err := codec.DecodeLesson(s.space.Bits, b.Entry(i))
 			if err == nil {
-				err = check.checkLesson(l)
+				err = s.space.CheckLesson(l, s.n.Revision)
 			}
 			if err != nil || !learnable.Contains(row) {
 				gone = append(gone, b.Offset(i))
