@@ -15,12 +15,14 @@ func (h *history) activate(op *Op) error {
 	}
 	number := c.numberOf(op.Space)
 	var want error
-	if number == 0 || c.space(number) == nil {
+	sp := c.space(number) // of number 0 the active one, of which nothing comes
+	if sp == nil {
 		want = db.ErrNotFound
 	}
 	if err := expect(handle.Activate(h.ctx, number), want); err != nil {
 		return err
 	}
+	number = sp.number
 	return h.activated(op.In, number)
 }
 
@@ -61,10 +63,10 @@ func (h *history) dropSpace(op *Op) error {
 	}
 	var want error
 	switch {
+	case number == 0, number == c.active:
+		want = db.ErrInvalid
 	case c.space(number) == nil:
 		want = db.ErrNotFound
-	case number == c.active:
-		want = db.ErrInvalid
 	}
 	in, _ := handle.InSpace(number)
 	if err := expect(handle.DropSpace(h.ctx, number), want); err != nil {
