@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/fddhdb/fddhdb/db/event"
 	"github.com/fddhdb/fddhdb/db/fault"
 	"github.com/fddhdb/fddhdb/db/internal/record"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
 )
 
 // An Alteration says what the items of a collection may hold from now on, besides what
@@ -63,10 +65,21 @@ func (tx *tx) alter(s *collectionState, a Alteration) error {
 	if err != nil {
 		return err
 	}
+	reports := make([]json.RawMessage, len(s.spaces))
+	for i, sp := range s.spaces {
+		if reports[i], err = spaces.ReadReport(tx.c.store, s.ID, sp.ID); err != nil {
+			return err
+		}
+	}
 	if err := tx.batch.Set(codec.CollectionKey(codec.KindCollection, d.ID), value, nil); err != nil {
 		return err
 	}
-	s.Descriptor = d // views keep theirs
+	s.Descriptor = d              // views keep theirs
+	for i, sp := range s.spaces { // which have copies of it
+		if err := tx.writeDescriptor(s, sp.Space, reports[i]); err != nil {
+			return err
+		}
+	}
 	for range a.AddModalities {
 		s.presence = append(s.presence, sharedBitmap{b: roaring.New()})
 	}

@@ -25,6 +25,7 @@ type builder struct {
 	workers  int
 	rate     int // items a second, at most; 0: no limit
 	progress event.Progress
+	again    bool // the space was complete once: its drift is known
 
 	until      uint64        // rows from this on have come since it began, with codes in the space
 	building   *building     // what others see of it
@@ -123,7 +124,7 @@ func (b *builder) step(ctx context.Context, size int) (rows int, built builtSpac
 		}
 	}
 	var drift *report.Drift
-	if last {
+	if last && !b.again {
 		if drift, err = b.drift(ctx); err != nil {
 			return 0, built, false, err
 		}
@@ -182,7 +183,7 @@ func (s *collectionState) built(sp *spaceState) builtSpace {
 
 // store stores the codes of a block of rows; next is the first row behind them. With
 // last, when there are none, the space is complete; drift is that of the items that have
-// taught in it.
+// taught in it, nil where it is not to be stored.
 func (b *builder) store(ctx context.Context, block *coded, next uint32, last bool, drift *report.Drift) (built builtSpace, err error) {
 	do := func(f func(tx *tx, s *collectionState) error) error { return b.c.do(ctx, 0, f) }
 	tables := len(block.rows) >= tableRows
@@ -229,8 +230,10 @@ func (tx *tx) storeCodes(s *collectionState, sp *spaceState, n codec.SpaceCounte
 
 // complete ends the building of a space, all of whose rows have their codes.
 func (tx *tx) complete(s *collectionState, sp *spaceState, drift *report.Drift) error {
-	if err := tx.keepDrift(sp, drift); err != nil {
-		return err
+	if drift != nil {
+		if err := tx.keepDrift(sp, drift); err != nil {
+			return err
+		}
 	}
 	if sp.numbers.Activate {
 		tx.activate(s, sp)

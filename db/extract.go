@@ -231,6 +231,9 @@ func indexOnlySpace(value []byte) ([]byte, error) {
 		return nil, err
 	}
 	d.Statistics = record.Chunked{}
+	if d.Collection != nil {
+		d.Collection = d.Collection.WithoutVectors()
+	}
 	return json.Marshal(d)
 }
 

@@ -64,10 +64,7 @@ func (k *keyMender) readKeys() error {
 			k.keyed.Add(row)
 			k.countKey(entry)
 		}
-		if len(gone) == 0 {
-			return nil
-		}
-		return k.clearBlock(key, -1, gone...)
+		return k.clearBlock(key, gone...)
 	})
 }
 
@@ -81,7 +78,7 @@ func (k *keyMender) giveKey(row uint32, key []byte) error {
 	return k.merge(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows), e.Append(nil, false))
 }
 
-// ReadRows reads the rows of keys. One that is of an item without a key gives it that.
+// readRows reads the rows of keys. One that is of an item without a key gives it that.
 func (k *keyMender) readRows() error {
 	lost, others := map[uint32]string{}, map[uint32]string{}
 	err := record.ForEach(k.store, codec.CollectionKey(codec.KindKey, k.ID), func(key, value []byte) error {
@@ -111,7 +108,7 @@ func (k *keyMender) readRows() error {
 	}
 	for _, row := range slices.Sorted(maps.Keys(others)) {
 		if !k.confirmed.Contains(row) {
-			k.bad(rowName("item", row), codec.ItemKey(k.ID, others[row]), "the key %q leads to it, and it has another, which it keeps", others[row])
+			k.badItem(row, "the key %q leads to it, and it has another, which it keeps", others[row])
 		}
 	}
 	// An item is lost if two things say that there was one.
@@ -136,7 +133,7 @@ func (k *keyMender) readRows() error {
 		if lost[row] != "" {
 			name = fmt.Sprintf("its key is %q", lost[row])
 		}
-		k.bad(rowName("item", row), codec.NumberKey(codec.KindItem, k.ID, row), "lost: its record is missing or damaged; %s", name)
+		k.badItem(row, "lost: its record is missing or damaged; %s", name)
 	}
 	return nil
 }
@@ -177,7 +174,7 @@ func (k *keyMender) leadBack() error {
 			return err
 		}
 		if twice[x.row] || len(of) == 4 && k.confirmed.Contains(binary.BigEndian.Uint32(of)) {
-			k.bad(rowName("item", x.row), key, "its key %q is that of another item", key[5:])
+			k.badItem(x.row, "its key %q is that of another item", key[5:])
 			k.keyed.Remove(x.row)
 			continue
 		}
@@ -193,9 +190,8 @@ func (k *keyMender) leadBack() error {
 func (k *keyMender) nameRest() error {
 	for it := roaring.AndNot(k.items, k.keyed).Iterator(); it.HasNext(); {
 		row := it.Next()
-		item := codec.NumberKey(codec.KindItem, k.ID, row)
 		if !k.mayLive(row) && !k.lostAny(codec.NumberKey(codec.KindRowKeys, k.ID, row/codec.BlockRows)) {
-			k.bad(rowName("item", row), item, "it has no key and is in no set: it is taken for the rest of one that was deleted, and left out")
+			k.badItem(row, "it has no key and is in no set: it is taken for the rest of one that was deleted, and left out")
 			if err := k.dropItem(row); err != nil {
 				return err
 			}
@@ -212,7 +208,7 @@ func (k *keyMender) nameRest() error {
 			}
 			name += "'"
 		}
-		k.bad(rowName("item", row), item, "its key is lost: it gets the key %q", name)
+		k.badItem(row, "its key is lost: it gets the key %q", name)
 		if err := k.giveKey(row, []byte(name)); err != nil {
 			return err
 		}

@@ -134,7 +134,7 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		if len(open) == 0 {
 			return nil
 		}
-		if s.records++; s.records%lookEvery == 0 {
+		if s.records++; s.records%salvageLooks == 0 {
 			if err := s.ctx.Err(); err != nil {
 				return err
 			}
@@ -176,6 +176,9 @@ func (s *salvage) each(f func(key, value []byte) error) (err error) {
 		}
 	}
 }
+
+// salvageLooks is after how many records a salvage looks at the context.
+const salvageLooks = 1024
 
 // lose records that something of the keys from lo up to and without hi is not known.
 func (s *salvage) lose(lo, hi []byte) { s.lost = s.lost.Add(lo, hi) }

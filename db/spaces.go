@@ -269,9 +269,10 @@ func (tx *tx) codesOnlySpace(s *collectionState) error {
 	return nil
 }
 
-// writeDescriptor stores the descriptor of a space, with the report of its training.
+// writeDescriptor stores the descriptor of a space, with the report of its training and a
+// copy of the descriptor of the collection.
 func (tx *tx) writeDescriptor(s *collectionState, sp *spaces.Space, report json.RawMessage) error {
-	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report})
+	b, err := json.Marshal(spaces.Reported{Stored: sp.Stored, Report: report, Collection: s.Descriptor})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package metamorphic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,13 +20,8 @@ type damage struct {
 	kind byte // of records that are deleted
 	do   func(h *history) error
 
-	// first: a code, or of which revision it is, goes with it, and what made the code may not
-	// be kept any more: so that nothing is lost only where there is no second revision.
-	first bool
-
-	// features: what is made of features goes with it, so that nothing is lost only where these
-	// are stored, too.
-	features bool
+	// brought: codes that items have brought go with it, and are told by nothing else.
+	brought bool
 }
 
 var damages = map[string]damage{
@@ -35,14 +31,14 @@ var damages = map[string]damage{
 	"manifest":    {do: (*history).spoilManifest},
 	"keys":        {kind: codec.KindKey},
 	"row keys":    {kind: codec.KindRowKeys},
-	"rows":        {kind: codec.KindRows, features: true},
+	"rows":        {kind: codec.KindRows},
 	"field rows":  {kind: codec.KindFieldRows},
-	"codes":       {kind: codec.KindCodes, first: true},
+	"codes":       {kind: codec.KindCodes, brought: true},
 	"code rows":   {kind: codec.KindCodeRows},
 	"substrings":  {kind: codec.KindSubstring},
 	"names":       {kind: codec.KindName},
-	"row codes":   {kind: codec.KindRowCodes, first: true, features: true},
-	"projections": {kind: codec.KindProjection, first: true, features: true},
+	"row codes":   {kind: codec.KindRowCodes},
+	"projections": {kind: codec.KindProjection},
 	"statistics":  {kind: codec.KindStatistics},
 	"outbox":      {kind: codec.KindOutbox},
 	"pending":     {kind: codec.KindOnlineRows},
@@ -55,8 +51,11 @@ func (h *history) repair(op *Op) error {
 	if !ok {
 		return fmt.Errorf("there is no damage %q", op.Damage)
 	}
-	if wound.first && h.revised() || wound.features && h.withoutFeatures() {
-		return errPassed
+	store := wound.kind != 0 || op.Damage == "manifest"
+	for _, c := range h.now.collections {
+		if store && c.indexOnly || wound.brought && c.codesOnly() {
+			return errPassed // it would be refused, or cost items
+		}
 	}
 	before, err := h.probe()
 	if err != nil {
@@ -65,9 +64,12 @@ func (h *history) repair(op *Op) error {
 	if err := h.hurt(op, &wound); err != nil {
 		return err
 	}
-	damaged, err := h.repaired(op)
+	r, err := h.repaired(op)
 	if err != nil {
 		return err
+	}
+	if r.DamagedDir != "" {
+		h.remade()
 	}
 	if err := h.changed(h.now.format); err != nil {
 		return err
@@ -76,13 +78,56 @@ func (h *history) repair(op *Op) error {
 	if err != nil {
 		return err
 	}
+	if r.DamagedDir != "" {
+		inOrderOfKeys(before)
+		inOrderOfKeys(after)
+	}
 	if err := sameAnswers(before, after); err != nil {
 		return err
 	}
-	if !damaged {
+	if !r.Damaged {
 		return errPassed
 	}
 	return nil
+}
+
+// remade takes over that all codes of models have been made again, by the present revision
+// of each space, and that codes which items have brought have got their numbers anew.
+func (h *history) remade() {
+	h.now = h.now.fork()
+	for _, name := range names(h.now) {
+		c := h.now.edit(name)
+		for _, sp := range c.spaces {
+			codes := sp.codes
+			switch {
+			case c.codesOnly():
+				sp.ages, sp.carried, sp.nextAge, sp.codes = map[string]int{}, map[string]int{}, 0, map[string]*coded{}
+				for _, key := range c.order {
+					sp.give(key, codes[key].by[""])
+				}
+			case h.revised(sp):
+				for key, code := range codes {
+					if !code.labelled {
+						codes[key] = &coded{}
+					}
+				}
+			}
+		}
+	}
+}
+
+// inOrderOfKeys puts hits that are equally near in order of their keys, and leaves out those
+// of revisions whose codes may have changed.
+func inOrderOfKeys(answers map[string][]db.Hit) {
+	for what, hits := range answers {
+		if !strings.Contains(what, "revision 1,") {
+			delete(answers, what)
+			continue
+		}
+		slices.SortStableFunc(hits, func(a, b db.Hit) int {
+			return cmp.Or(cmp.Compare(a.Distance, b.Distance), strings.Compare(a.Key, b.Key))
+		})
+	}
 }
 
 // hurt closes the database and damages it.
@@ -112,30 +157,10 @@ func (h *history) hurt(op *Op, wound *damage) error {
 }
 
 // revised reports whether there may be a second revision of a space.
-func (h *history) revised() bool {
-	for _, c := range h.now.collections {
-		for _, sp := range c.spaces {
-			if h.learns() || sp.free || sp.revision > 1 {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (h *history) revised(sp *space) bool { return h.learns() || sp.free || sp.revision > 1 }
 
-// withoutFeatures reports whether there is an index-only collection.
-func (h *history) withoutFeatures() bool {
-	for _, c := range h.now.collections {
-		if c.indexOnly {
-			return true
-		}
-	}
-	return false
-}
-
-// repaired has the database repaired, sometimes after a trial, and reports whether anything
-// was wrong with it.
-func (h *history) repaired(op *Op) (damaged bool, err error) {
+// repaired has the database repaired, sometimes after a trial.
+func (h *history) repaired(op *Op) (*db.Repairing, error) {
 	dir, o := h.dbOptions(h.name)
 	o.ReadOnly = false
 	run := func(dry bool) (*db.Repairing, error) {
@@ -153,33 +178,34 @@ func (h *history) repaired(op *Op) (damaged bool, err error) {
 	}
 	var trial *db.Repairing
 	if op.Pinned {
+		var err error
 		if trial, err = run(true); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	r, err := run(false)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if op.Damage == "" && r.Damaged || op.Damage != "" && damages[op.Damage].do != nil && !r.Damaged {
-		return false, fmt.Errorf("damaged: %v", r.Damaged)
+		return nil, fmt.Errorf("damaged: %v", r.Damaged)
 	}
 	items := 0
 	for _, c := range h.now.collections {
 		items += len(c.items)
 	}
 	if r.Items != items {
-		return false, fmt.Errorf("%d items after the repair, want %d", r.Items, items)
+		return nil, fmt.Errorf("%d items after the repair, want %d", r.Items, items)
 	}
 	if trial != nil && (trial.Damaged != r.Damaged || trial.Items != r.Items || trial.CodesKept != r.CodesKept || trial.CodesMade != r.CodesMade) {
-		return false, fmt.Errorf("%+v, the trial said %+v", r, trial)
+		return nil, fmt.Errorf("%+v, the trial said %+v", r, trial)
 	}
 	if r.DamagedDir != "" {
 		h.imports = map[source]*staging{} // they go with a repair
 		fsys, dir := h.folder(h.name)
 		err = fsys.RemoveAll(fsys.PathJoin(dir, r.DamagedDir))
 	}
-	return r.Damaged, err
+	return r, err
 }
 
 // deleteRecords deletes records of a kind, so many of a hundred.

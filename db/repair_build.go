@@ -1,0 +1,106 @@
+package db
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/fddhdb/fddhdb/codec"
+	"github.com/fddhdb/fddhdb/db/internal/signal"
+	"github.com/fddhdb/fddhdb/db/internal/spaces"
+	"github.com/fddhdb/fddhdb/db/internal/store"
+	"github.com/fddhdb/fddhdb/db/internal/work"
+)
+
+// The last step of making a new store is what a database does that was closed while spaces
+// were being built: it is opened, and builders make the codes of all items.
+
+// A plan is what is to be made of a collection when the new store is open.
+type plan struct {
+	id       uint32
+	name     string
+	spaces   []uint32    // that are being built
+	activate []uint32    // to become active then, one after the other
+	given    *givenCodes // of a codes-only collection
+}
+
+// build opens what has been made as a database, and makes the codes.
+func (r *repairer) build(plans []plan) (err error) {
+	opts := r.opts
+	opts.disk.Signals = signal.NewSender(slog.New(slog.DiscardHandler), nil, nil)
+	opts.ReadOnly, opts.NoSync, opts.passive = false, true, true // Close makes all of it durable
+	opts.IndexCacheBytes, opts.ReserveBytes, opts.disk.ReserveBytes = -1, -1, -1
+	d, err := open(r.path(store.RepairingName), opts)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := d.Close(); err == nil { // else it is what that has led to
+			err = cerr
+		}
+	}()
+	for _, p := range plans {
+		if err := r.buildOne(&Collection{db: d, id: p.id, name: p.name}, &p); err != nil {
+			return err
+		}
+	}
+	// So that nothing waits to be deleted that is in the way of the next repair.
+	r.at(0, "compacting")
+	if err := d.engine.FlushAll(r.ctx); err != nil {
+		return err
+	}
+	if err := d.engine.Rewrite(r.ctx, []byte{0}, []byte{0xff}); err != nil {
+		return err
+	}
+	r.identity.Sequence = d.current.Load().sequence
+	return nil
+}
+
+func (r *repairer) buildOne(c *Collection, p *plan) error {
+	if err := c.loaded(r.ctx); err != nil {
+		return err
+	}
+	if p.given != nil {
+		r.done.CodesKept += len(p.given.rows)
+		return r.storeGiven(c, p.given)
+	}
+	for _, id := range p.spaces {
+		stage := fmt.Sprintf("collection %s: codes of space %d", c.name, id)
+		b := &builder{c: c, space: id, workers: work.All(), again: true, progress: func(_ string, done, _ int64) { r.at(int(done), "%s", stage) }}
+		built, err := b.run(r.ctx)
+		if err != nil {
+			return err
+		}
+		r.done.CodesMade += built.Items
+	}
+	for _, id := range p.activate {
+		if err := c.Activate(r.ctx, Space(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// givenRows is how many given codes are stored in one commit.
+const givenRows = 1 << 16
+
+// storeGiven gives the items of a codes-only collection their codes back.
+func (r *repairer) storeGiven(c *Collection, g *givenCodes) error {
+	for from := 0; from < len(g.rows); from += givenRows {
+		r.at(from, "collection %s: codes", c.name)
+		block := &coded{rows: g.rows[from:min(from+givenRows, len(g.rows))]}
+		for i := range block.rows {
+			block.encs = append(block.encs, spaces.Encoding{First: spaces.TargetCode{Code: g.codes.At(from + i), From: codec.ProvenanceGiven}})
+		}
+		err := c.load(r.ctx, func(tx *tx, s *collectionState) error {
+			sp := s.active()
+			if err := sp.roomFor(uint64(len(block.rows))); err != nil {
+				return err
+			}
+			return tx.c.storeCodes(r.ctx, work.All(), s, sp, sp.numbers, block)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
